@@ -1,0 +1,62 @@
+# PYTHON picks the interpreter for .venv, e.g. `make venv PYTHON=python3.12`.
+PYTHON ?=
+BIN := .venv/bin
+STAMP := .venv/.installed
+
+export PIP_NO_INPUT := 1
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help venv test lint format demo bench nightly lock clean
+
+help: ## show this help
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+venv: $(STAMP) ## build .venv with everything, .venv/bin/roost included
+
+$(STAMP): pyproject.toml requirements-dev.lock
+	@set -e; \
+	if command -v uv >/dev/null; then \
+	    test -x $(BIN)/python || uv venv --quiet --clear $(if $(PYTHON),--python $(PYTHON)) .venv; \
+	    install="uv pip install --quiet --python $(BIN)/python"; \
+	else \
+	    python=$(or $(PYTHON),python3); \
+	    $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	        echo "Roost needs Python 3.11 or newer, or uv on PATH; $$python is" \
+	            "$$($$python --version 2>/dev/null || echo missing). Name another: make venv PYTHON=python3.11" >&2; \
+	        exit 1; }; \
+	    $(BIN)/python -m pip --version >/dev/null 2>&1 || $$python -m venv --clear .venv; \
+	    install="$(BIN)/python -m pip install --quiet"; \
+	fi; \
+	$$install --require-hashes -r requirements-dev.lock; \
+	$$install --no-deps --no-build-isolation -e .
+	@touch $@
+
+test: venv ## run the tests
+	$(BIN)/pytest
+
+lint: venv ## check style, formatting, types and the import rules
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: venv ## rewrite the code in the project's style
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+demo: venv ## replay the demonstration
+	$(BIN)/roost replay demo
+
+bench: venv ## run the benchmarks
+	$(BIN)/roost bench
+
+nightly: venv ## run the tests that are too long for every change
+	$(BIN)/pytest -m nightly
+
+lock: ## remake the lock files from pyproject.toml (needs uv)
+	tools/lock
+
+clean: ## remove .venv, caches and build output; data stays
+	rm -rf .venv build dist .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache
+	find src tests -name __pycache__ -prune -exec rm -rf {} +
