@@ -1,0 +1,20 @@
+"""The fleet: the whole inventory in memory, and every question asked of it.
+
+    fleet          providers, trees, traits, aggregates; changes applied and undone; fork
+    stock          inventories and use of one resource class, as compact columns
+    rowset         the providers with one trait or in one aggregate
+    fits           the one judge of whether an amount fits an inventory
+    match          the providers that can serve one request group
+    candidates     whole allocation candidates: one provider, trees, sharing, granular groups
+    totals         what whole trees have and use, for weighing hosts
+
+Pure: numpy in, numpy out; no I/O, no clock, no randomness.
+
+Words: a *row* is a provider's number, a *slot* a provider's place in one class's stock, a *root* the row
+at the top of a tree, an *anchor* the root of the tree that a candidate belongs to.
+"""
+
+from roost.fleet.errors import FleetError, Inconsistent, UnknownProvider
+from roost.fleet.fleet import Fleet
+
+__all__ = ["Fleet", "FleetError", "Inconsistent", "UnknownProvider"]

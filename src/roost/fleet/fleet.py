@@ -1,0 +1,362 @@
+"""The fleet: every resource provider, in memory, at one version of the ledger.
+
+Rows are the providers' numbers in the ledger's tables, so that every replica has the same rows. Changes
+are the only way to alter a fleet, and every change can be undone.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+
+from roost.fleet.columns import Bools, Float64, Int32, Int64, grown
+from roost.fleet.errors import Inconsistent, UnknownProvider
+from roost.fleet.rowset import RowSet
+from roost.fleet.stock import Stock
+from roost.model.allocation import Allocations
+from roost.model.change import (
+    AggregatesChanged,
+    AllocationsChanged,
+    Change,
+    GenerationChanged,
+    InventoryChanged,
+    ProviderChanged,
+    ProviderFacts,
+    ResourceClassChanged,
+    TraitChanged,
+    TraitsChanged,
+    inverse,
+)
+from roost.model.inventory import Inventory
+from roost.model.vocabulary import SHARING_TRAIT
+
+_EMPTY_STOCK = Stock()
+_EMPTY_ROWS = RowSet()
+
+
+class Fleet:
+    """The whole inventory as columns, at ``version``.
+
+    Columns by row: ``alive`` bool, ``parent`` and ``root`` int32 rows (-1: none), ``generation`` int64,
+    ``changed_at`` float64 seconds since the epoch. By class: `stock`. By trait and aggregate: `RowSet`.
+    """
+
+    def __init__(self) -> None:
+        self.version = 0
+        self.n_rows = 0
+        self.alive: Bools = np.zeros(0, dtype=np.bool_)
+        self.parent: Int32 = np.zeros(0, dtype=np.int32)
+        self.root: Int32 = np.zeros(0, dtype=np.int32)
+        self.generation: Int64 = np.zeros(0, dtype=np.int64)
+        self.changed_at: Float64 = np.zeros(0, dtype=np.float64)
+        self.resource_classes: dict[str, int] = {}
+        self.traits: dict[str, int] = {}
+        self._uuid: list[str] = []
+        self._name: list[str] = []
+        self._traits_of: list[tuple[str, ...]] = []
+        self._aggregates_of: list[tuple[str, ...]] = []
+        self._row_of: dict[str, int] = {}
+        self._row_named: dict[str, int] = {}
+        self._children: dict[int, list[int]] = {}
+        self._free_rows: list[int] = []
+        self._stocks: dict[str, Stock] = {}
+        self._with_trait: dict[str, RowSet] = {}
+        self._in_aggregate: dict[str, RowSet] = {}
+        self._same: dict[tuple[str, ...], tuple[str, ...]] = {}
+
+    # What there is
+
+    def __len__(self) -> int:
+        return len(self._row_of)
+
+    def __contains__(self, uuid: str) -> bool:
+        return uuid in self._row_of
+
+    def row(self, uuid: str) -> int:
+        """The row of a provider. Raises `UnknownProvider`."""
+        try:
+            return self._row_of[uuid]
+        except KeyError:
+            raise UnknownProvider(uuid) from None
+
+    def row_named(self, name: str) -> int | None:
+        """The row of the provider with this name, None if there is none."""
+        return self._row_named.get(name)
+
+    def uuid(self, row: int) -> str:
+        """The uuid of the provider at a row."""
+        return self._uuid[row]
+
+    def name(self, row: int) -> str:
+        """The name of the provider at a row."""
+        return self._name[row]
+
+    def facts(self, row: int) -> ProviderFacts:
+        """Name, parent and generation of the provider at a row."""
+        parent = self.parent.item(row)
+        return ProviderFacts(
+            self._name[row], self._uuid[parent] if parent >= 0 else None, self.generation.item(row)
+        )
+
+    def rows(self) -> Int32:
+        """All rows that hold a provider, ascending."""
+        return np.flatnonzero(self.alive[: self.n_rows]).astype(np.int32)
+
+    def uuids(self) -> Iterator[str]:
+        """All providers' uuids."""
+        return iter(self._row_of)
+
+    def free_row(self) -> int:
+        """The row that the next new provider takes."""
+        return self._free_rows[-1] if self._free_rows else self.n_rows
+
+    def children(self, row: int) -> Sequence[int]:
+        """The rows right under a provider."""
+        return self._children.get(row, ())
+
+    def subtree(self, row: int) -> list[int]:
+        """A provider's row and all rows below it, parents first."""
+        found = [row]
+        for parent in found:
+            found.extend(self._children.get(parent, ()))
+        return found
+
+    @property
+    def has_trees(self) -> bool:
+        """Whether any provider has a parent."""
+        return bool(self._children)
+
+    def stock(self, resource_class: str) -> Stock:
+        """Inventories and use of a class; empty if no provider has it."""
+        return self._stocks.get(resource_class, _EMPTY_STOCK)
+
+    def stocked_classes(self) -> list[str]:
+        """The classes that some provider has, in no order."""
+        return [name for name, stock in self._stocks.items() if stock.n]
+
+    def with_trait(self, trait: str) -> RowSet:
+        """The providers with a trait."""
+        return self._with_trait.get(trait, _EMPTY_ROWS)
+
+    def in_aggregate(self, aggregate: str) -> RowSet:
+        """The providers in an aggregate."""
+        return self._in_aggregate.get(aggregate, _EMPTY_ROWS)
+
+    def sharing(self) -> RowSet:
+        """The providers that share what they have with the trees in their aggregates."""
+        return self.with_trait(SHARING_TRAIT)
+
+    def traits_of(self, row: int) -> tuple[str, ...]:
+        """A provider's traits, sorted."""
+        return self._traits_of[row]
+
+    def aggregates_of(self, row: int) -> tuple[str, ...]:
+        """A provider's aggregates, sorted."""
+        return self._aggregates_of[row]
+
+    def inventories(self, row: int) -> dict[str, Inventory]:
+        """A provider's inventories, by class."""
+        found = {}
+        for name, stock in self._stocks.items():
+            inventory = stock.inventory(row)
+            if inventory is not None:
+                found[name] = inventory
+        return found
+
+    def usages(self, row: int) -> dict[str, int]:
+        """A provider's use of each class that it has or that is allocated from it."""
+        return {
+            name: stock.used.item(slot)
+            for name, stock in self._stocks.items()
+            if (slot := stock.slot(row)) >= 0
+        }
+
+    def fork(self) -> "Fleet":
+        """An independent fleet at the same version, for what-if."""
+        other = Fleet.__new__(Fleet)
+        other.__dict__.update(self.__dict__)
+        for name in ("alive", "parent", "root", "generation", "changed_at"):
+            setattr(other, name, getattr(self, name).copy())
+        for name in (
+            "resource_classes", "traits", "_uuid", "_name", "_traits_of", "_aggregates_of",
+            "_row_of", "_row_named", "_free_rows", "_same",
+        ):  # fmt: skip
+            setattr(other, name, getattr(self, name).copy())
+        other._children = {row: list(rows) for row, rows in self._children.items()}
+        other._stocks = {name: stock.copy() for name, stock in self._stocks.items()}
+        other._with_trait = {name: rows.copy() for name, rows in self._with_trait.items()}
+        other._in_aggregate = {name: rows.copy() for name, rows in self._in_aggregate.items()}
+        return other
+
+    # How it changes
+
+    def advance(self, version: int, changes: Iterable[Change], at: float) -> None:
+        """Apply one commit: its changes, made at ``at`` (seconds since the epoch)."""
+        if version != self.version + 1:
+            raise Inconsistent(f"commit {version} does not follow version {self.version}")
+        for change in changes:
+            self.apply(change)
+            uuid = getattr(change, "provider", None)
+            if uuid is not None and uuid in self._row_of:
+                self.changed_at[self._row_of[uuid]] = at
+        self.version = version
+
+    def undo(self, changes: Sequence[Change]) -> None:
+        """Take back changes that were applied last, in the order they were applied."""
+        for change in reversed(changes):
+            self.apply(inverse(change))
+
+    def apply(self, change: Change) -> None:
+        """Apply one change. Raises `Inconsistent` if the fleet is not as the change says it was."""
+        match change:
+            case AllocationsChanged():
+                self._use(change.held, -1)
+                self._use(change.holds, +1)
+            case GenerationChanged():
+                row = self.row(change.provider)
+                if self.generation[row] != change.before:
+                    raise Inconsistent(
+                        f"generation of {change.provider} is {self.generation[row]}, not {change.before}"
+                    )
+                self.generation[row] = change.after
+            case ProviderChanged():
+                self._apply_provider(change)
+            case InventoryChanged():
+                row = self.row(change.provider)
+                for name in change.before:
+                    if name not in change.after:
+                        self._stocks[name].remove(row)
+                for name, inventory in change.after.items():
+                    if change.before.get(name) != inventory:
+                        self._stocks.setdefault(name, Stock()).put(row, inventory)
+            case TraitsChanged():
+                row = self.row(change.provider)
+                self._traits_of[row] = self._intern(change.after)
+                self._move(self._with_trait, row, change.before, change.after)
+            case AggregatesChanged():
+                row = self.row(change.provider)
+                self._aggregates_of[row] = self._intern(change.after)
+                self._move(self._in_aggregate, row, change.before, change.after)
+            case ResourceClassChanged():
+                _rename(self.resource_classes, change.name, change.after)
+            case TraitChanged():
+                _rename(self.traits, change.name, change.after)
+
+    def _use(self, allocations: Allocations, sign: int) -> None:
+        for uuid, resources in allocations.items():
+            row = self.row(uuid)
+            for name, amount in resources.items():
+                stock = self._stocks.get(name)
+                if stock is None:
+                    stock = self._stocks[name] = Stock()
+                stock.use(row, sign * amount)
+
+    def _apply_provider(self, change: ProviderChanged) -> None:
+        if change.before is None and change.after is not None:
+            self._create(change.row, change.provider, change.after)
+        elif change.after is None:
+            self._delete(change.provider)
+        else:
+            self._update(self.row(change.provider), change.after)
+
+    def _create(self, row: int, uuid: str, facts: ProviderFacts) -> None:
+        if uuid in self._row_of or facts.name in self._row_named:
+            raise Inconsistent(f"resource provider {uuid} ({facts.name}) is there already")
+        if row >= self.n_rows:
+            # Rows between the end and the new one are free: a load meets the gaps of deleted providers.
+            self._free_rows[:0] = range(row - 1, self.n_rows - 1, -1)
+            self._grow(row + 1)
+        elif self._free_rows and self._free_rows[-1] == row:
+            self._free_rows.pop()
+        else:
+            self._free_rows.remove(row)
+        self.alive[row] = True
+        self._uuid[row] = uuid
+        self._row_of[uuid] = row
+        self._traits_of[row] = self._aggregates_of[row] = ()
+        self._name[row] = facts.name
+        self._row_named[facts.name] = row
+        self.generation[row] = facts.generation
+        self.parent[row] = -1
+        self.root[row] = row
+        self._hang(row, facts.parent)
+
+    def _update(self, row: int, facts: ProviderFacts) -> None:
+        if facts.name != self._name[row]:
+            del self._row_named[self._name[row]]
+            self._name[row] = facts.name
+            self._row_named[facts.name] = row
+        self.generation[row] = facts.generation
+        self._unhang(row)
+        self._hang(row, facts.parent)
+
+    def _delete(self, uuid: str) -> None:
+        row = self.row(uuid)
+        # What a provider has is taken from it first, by changes of their own: so that undoing gives it back.
+        if (
+            self._children.get(row)
+            or self._traits_of[row]
+            or self._aggregates_of[row]
+            or any(stock.slot(row) >= 0 for stock in self._stocks.values())
+        ):
+            raise Inconsistent(f"resource provider {uuid} still has children, inventory or use")
+        self._unhang(row)
+        self.alive[row] = False
+        del self._row_of[uuid]
+        del self._row_named[self._name[row]]
+        self._uuid[row] = self._name[row] = ""
+        self._free_rows.append(row)
+        self._free_rows.sort(reverse=True)
+
+    def _hang(self, row: int, parent_uuid: str | None) -> None:
+        parent = self.row(parent_uuid) if parent_uuid is not None else -1
+        self.parent[row] = parent
+        if parent >= 0:
+            self._children.setdefault(parent, []).append(row)
+        root = self.root[parent] if parent >= 0 else row
+        for below in self.subtree(row):
+            self.root[below] = root
+
+    def _unhang(self, row: int) -> None:
+        parent = self.parent.item(row)
+        if parent >= 0:
+            siblings = self._children[parent]
+            siblings.remove(row)
+            if not siblings:
+                del self._children[parent]
+
+    def _move(self, index: dict[str, RowSet], row: int, before: Iterable[str], after: Iterable[str]) -> None:
+        kept = set(after)
+        for name in before:
+            if name not in kept:
+                index[name].discard(row)
+                if not len(index[name]):
+                    del index[name]
+        for name in kept.difference(before):
+            if name not in index:
+                index[name] = RowSet()
+            index[name].add(row, self.n_rows)
+
+    def _intern(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Equal tuples of names kept once: most hosts of a fleet have the same traits."""
+        names = tuple(names)
+        return self._same.setdefault(names, names)
+
+    def _grow(self, size: int) -> None:
+        self.alive = grown(self.alive, size, False)
+        self.parent = grown(self.parent, size, -1)
+        self.root = grown(self.root, size, -1)
+        self.generation = grown(self.generation, size, 0)
+        self.changed_at = grown(self.changed_at, size, 0.0)
+        missing = size - self.n_rows
+        self._uuid.extend([""] * missing)
+        self._name.extend([""] * missing)
+        self._traits_of.extend([()] * missing)
+        self._aggregates_of.extend([()] * missing)
+        self.n_rows = size
+
+
+def _rename(ids: dict[str, int], name: str, number: int | None) -> None:
+    if number is None:
+        del ids[name]
+    else:
+        ids[name] = number

@@ -1,0 +1,95 @@
+"""The providers that can serve a request group, or one class of it, found by vector operations.
+
+The rarest resource class is asked first, so that every later step looks only at the rows still in play.
+"""
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+
+from roost.fleet.columns import Bools, Int32
+from roost.fleet.fleet import Fleet
+from roost.fleet.rowset import RowSet
+from roost.model.allocation import Resources
+from roost.model.request import RequestGroup
+
+Observer = Callable[[str, int], None]
+"""Told after each step its name and how many rows are left; for explaining a refusal."""
+
+
+def unobserved(step: str, left: int) -> None:
+    pass
+
+
+def match(fleet: Fleet, group: RequestGroup, observe: Observer = unobserved) -> Int32:
+    """The rows, ascending, of the providers that can serve the whole of ``group`` by themselves."""
+    rows = match_resources(fleet, group.resources, observe) if group.resources else fleet.rows()
+    rows = match_traits(fleet, rows, group.required, group.forbidden, observe)
+    return match_places(fleet, rows, group, observe)
+
+
+def match_resources(fleet: Fleet, resources: Resources, observe: Observer = unobserved) -> Int32:
+    """The rows, ascending, on which every one of ``resources`` fits."""
+    stocks = sorted(((fleet.stock(name), name) for name in resources), key=lambda pair: pair[0].n)
+    first, name = stocks[0]
+    fitting = first.fitting(resources[name])
+    rows = first.row[fitting]
+    if not first.ascending:
+        rows = np.sort(rows)
+    observe(name, len(rows))
+    for stock, name in stocks[1:]:
+        rows = rows[stock.fits_in(stock.slots(rows), resources[name])]
+        observe(name, len(rows))
+    return rows
+
+
+def match_traits(
+    fleet: Fleet,
+    rows: Int32,
+    required: Iterable[frozenset[str]],
+    forbidden: Iterable[str],
+    observe: Observer = unobserved,
+) -> Int32:
+    """Those of ``rows`` that have a trait of every set in ``required`` and none in ``forbidden``."""
+    for any_of in sorted(required, key=sorted):
+        rows = rows[in_any(fleet.with_trait, any_of, rows)]
+        observe("required " + " or ".join(sorted(any_of)), len(rows))
+    for trait in sorted(forbidden):
+        rows = rows[~fleet.with_trait(trait).among(rows)]
+        observe(f"forbidden {trait}", len(rows))
+    return rows
+
+
+def match_places(fleet: Fleet, rows: Int32, group: RequestGroup, observe: Observer = unobserved) -> Int32:
+    """Those of ``rows`` that are where the group wants to be: aggregates and tree.
+
+    A provider is in an aggregate if it or the root of its tree is (so placement has it since 1.21).
+    """
+    for any_of in sorted(group.member_of, key=sorted):
+        rows = rows[in_aggregates(fleet, any_of, rows)]
+        observe("member_of " + " or ".join(sorted(any_of)), len(rows))
+    if group.forbidden_aggregates:
+        rows = rows[~in_aggregates(fleet, group.forbidden_aggregates, rows)]
+        observe("not member_of " + " or ".join(sorted(group.forbidden_aggregates)), len(rows))
+    if group.in_tree is not None:
+        root = fleet.root[fleet.row(group.in_tree)] if group.in_tree in fleet else -1
+        rows = rows[fleet.root[rows] == root]
+        observe(f"in_tree {group.in_tree}", len(rows))
+    return rows
+
+
+def in_aggregates(fleet: Fleet, any_of: Iterable[str], rows: Int32) -> Bools:
+    """For each of ``rows`` whether it or its root is in one of the aggregates: bool[len(rows)]."""
+    names = list(any_of)
+    inside = in_any(fleet.in_aggregate, names, rows)
+    if fleet.has_trees:
+        inside |= in_any(fleet.in_aggregate, names, fleet.root[rows])
+    return inside
+
+
+def in_any(index: Callable[[str], RowSet], names: Iterable[str], rows: Int32) -> Bools:
+    """For each of ``rows`` whether it is in the set of one of ``names``: bool[len(rows)]."""
+    inside = np.zeros(len(rows), dtype=np.bool_)
+    for name in names:
+        inside |= index(name).among(rows)
+    return inside

@@ -1,0 +1,200 @@
+"""The stock of one resource class: every provider's inventory and use of it, as compact columns.
+
+Only providers that have the class take a slot, so that a class of rare devices costs what the devices
+cost, not what the fleet costs. ``slot_of`` leads from a provider's row to its slot.
+"""
+
+import numpy as np
+
+from roost.fleet.columns import Bools, Int32, Int64, grown
+from roost.fleet.fits import fits
+from roost.model.inventory import Inventory
+from roost.model.vocabulary import MAX_INT
+
+CAPACITY_LIMIT = 2**62
+"""Capacities beyond this (an allocation ratio may be 3.4e38) are kept as this: nothing can fill either."""
+
+_INT32 = ("row", "total", "reserved", "min_unit", "max_unit", "step_size")
+
+
+class Stock:
+    """Inventories and use of one resource class.
+
+    Columns, one slot for each provider that has the class (``n`` slots in use):
+    ``row`` int32, the provider; ``capacity``, ``used`` int64; ``total``, ``reserved``, ``min_unit``,
+    ``max_unit``, ``step_size`` int32; ``ratio`` float64. ``ascending`` says that ``row`` is sorted.
+    """
+
+    __slots__ = (
+        "ascending",
+        "capacity",
+        "max_unit",
+        "min_unit",
+        "n",
+        "odd_steps",
+        "ratio",
+        "reserved",
+        "row",
+        "slot_of",
+        "step_size",
+        "total",
+        "used",
+    )
+
+    row: Int32
+    total: Int32
+    reserved: Int32
+    min_unit: Int32
+    max_unit: Int32
+    step_size: Int32
+
+    def __init__(self) -> None:
+        self.n = 0
+        for name in _INT32:
+            setattr(self, name, np.zeros(0, dtype=np.int32))
+        self.capacity: Int64 = np.zeros(0, dtype=np.int64)
+        self.used: Int64 = np.zeros(0, dtype=np.int64)
+        self.ratio = np.zeros(0, dtype=np.float64)
+        self.slot_of: Int32 = np.zeros(0, dtype=np.int32)
+        self.ascending = True
+        self.odd_steps = 0
+
+    def slot(self, row: int) -> int:
+        """The slot of a provider, -1 if it has nothing of this class."""
+        return int(self.slot_of[row]) if row < len(self.slot_of) else -1
+
+    def slots(self, rows: Int32) -> Int32:
+        """The slots of providers: int32[len(rows)], -1 where one has nothing of this class."""
+        if len(rows) == 0 or int(rows.max()) < len(self.slot_of):
+            return self.slot_of[rows]
+        found = np.full(len(rows), -1, dtype=np.int32)
+        inside = rows < len(self.slot_of)
+        found[inside] = self.slot_of[rows[inside]]
+        return found
+
+    def put(self, row: int, inventory: Inventory) -> None:
+        """Set a provider's inventory; its use stays."""
+        slot = self.slot(row)
+        if slot < 0:
+            slot = self._append(row)
+        self.odd_steps += (inventory.step_size != 1) - (int(self.step_size[slot]) != 1)
+        self.total[slot] = inventory.total
+        self.reserved[slot] = inventory.reserved
+        self.min_unit[slot] = inventory.min_unit
+        self.max_unit[slot] = inventory.max_unit
+        self.step_size[slot] = inventory.step_size
+        self.ratio[slot] = inventory.allocation_ratio
+        self.capacity[slot] = max(min(inventory.capacity, CAPACITY_LIMIT), -CAPACITY_LIMIT)
+
+    def remove(self, row: int) -> None:
+        """Forget a provider's inventory. Its slot stays, without capacity, while something is allocated
+        from it (a reshape takes inventory away first and moves the allocations after)."""
+        slot = self.slot(row)
+        if slot < 0:
+            return
+        if self.used[slot]:
+            self.odd_steps -= int(self.step_size[slot]) != 1
+            self.total[slot] = self.reserved[slot] = self.capacity[slot] = self.max_unit[slot] = 0
+            self.min_unit[slot] = self.step_size[slot] = 1
+            return
+        self._drop(slot)
+
+    def use(self, row: int, amount: int) -> None:
+        """Add ``amount`` (negative to free) to a provider's use."""
+        slot = self.slot(row)
+        if slot < 0:
+            slot = self._append(row)
+        self.used[slot] += amount
+        if not self.used[slot] and not self.total[slot]:
+            self._drop(slot)
+
+    def inventory(self, row: int) -> Inventory | None:
+        """A provider's inventory, None if it has none."""
+        slot = self.slot(row)
+        if slot < 0 or not self.total[slot]:
+            return None
+        return Inventory(
+            int(self.total[slot]),
+            int(self.reserved[slot]),
+            int(self.min_unit[slot]),
+            int(self.max_unit[slot]),
+            int(self.step_size[slot]),
+            float(self.ratio[slot]),
+        )
+
+    def fits_at(self, slot: int, amount: int) -> bool:
+        """Whether ``amount`` more fits at one slot."""
+        return bool(
+            fits(
+                amount,
+                self.used.item(slot),
+                self.capacity.item(slot),
+                self.min_unit.item(slot),
+                self.max_unit.item(slot),
+                self.step_size.item(slot),
+            )
+        )
+
+    def fitting(self, amount: int) -> Int32:
+        """The slots where ``amount`` more fits."""
+        if amount > MAX_INT:
+            return np.zeros(0, dtype=np.int32)
+        n = self.n
+        step = self.step_size[:n] if self.odd_steps else 1
+        mask = fits(amount, self.used[:n], self.capacity[:n], self.min_unit[:n], self.max_unit[:n], step)
+        return np.flatnonzero(mask).astype(np.int32)
+
+    def fits_in(self, slots: Int32, amount: int) -> Bools:
+        """For each of ``slots`` whether ``amount`` more fits: bool[len(slots)]; a slot of -1 never."""
+        if amount > MAX_INT or self.n == 0:
+            return np.zeros(len(slots), dtype=np.bool_)
+        step = self.step_size[slots] if self.odd_steps else 1
+        mask: Bools = fits(
+            amount,
+            self.used[slots],
+            self.capacity[slots],
+            self.min_unit[slots],
+            self.max_unit[slots],
+            step,
+        )
+        mask &= slots >= 0
+        return mask
+
+    def copy(self) -> "Stock":
+        """An independent copy."""
+        other = Stock()
+        for name in self.__slots__:
+            value = getattr(self, name)
+            setattr(other, name, value.copy() if isinstance(value, np.ndarray) else value)
+        return other
+
+    def _append(self, row: int) -> int:
+        slot = self.n
+        self.n += 1
+        for name in _INT32:
+            setattr(self, name, grown(getattr(self, name), self.n, 0))
+        self.capacity = grown(self.capacity, self.n, 0)
+        self.used = grown(self.used, self.n, 0)
+        self.ratio = grown(self.ratio, self.n, 1.0)
+        self.slot_of = grown(self.slot_of, row + 1, -1)
+        self.ascending = self.ascending and (slot == 0 or int(self.row[slot - 1]) < row)
+        self.row[slot] = row
+        self.slot_of[row] = slot
+        self.total[slot] = self.reserved[slot] = self.max_unit[slot] = 0
+        self.min_unit[slot] = self.step_size[slot] = 1
+        self.capacity[slot] = self.used[slot] = 0
+        self.ratio[slot] = 1.0
+        return slot
+
+    def _drop(self, slot: int) -> None:
+        """Free a slot by moving the last one into it."""
+        self.odd_steps -= int(self.step_size[slot]) != 1
+        last = self.n - 1
+        self.slot_of[self.row[slot]] = -1
+        if slot != last:
+            for name in (*_INT32, "capacity", "used", "ratio"):
+                column = getattr(self, name)
+                column[slot] = column[last]
+            self.slot_of[self.row[slot]] = slot
+            self.ascending = False
+        self.n = last

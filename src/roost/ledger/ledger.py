@@ -1,0 +1,245 @@
+"""The ledger: one writer, one order, and a fleet kept at its head."""
+
+import asyncio
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, TypeVar
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+from sqlalchemy.exc import IntegrityError
+
+from roost.fleet import Fleet
+from roost.ledger.errors import LedgerBusy, Outrun
+from roost.ledger.holdings import held_by
+from roost.ledger.load import head, load
+from roost.ledger.projection import Statement, project
+from roost.ledger.state import Command, Held, State
+from roost.ledger.tables import SCHEMA, commits
+from roost.ledger.vocabulary import RegisterStandardNames
+from roost.model.change import Change
+from roost.storage import Database
+
+T = TypeVar("T")
+
+BATCH_COMMANDS = 500
+"""At most this many commands share a commit."""
+
+BATCH_SECONDS = 0.1
+"""A batch that has run its commands for this long is committed; the rest wait for the next one."""
+
+TRIES = 50
+"""How often a batch is run again because another writer was first."""
+
+_ENCODER = msgspec.json.Encoder()
+_DECODER = msgspec.json.Decoder(list[Change])
+
+
+def decode_changes(text: str) -> list[Change]:
+    """The changes of a commit, as its row holds them."""
+    return _DECODER.decode(text)
+
+
+class Ledger:
+    """The commits of one database, and the fleet at their head. For use from one event loop.
+
+    Open with `Ledger.open`. `execute` runs commands; `current` gives the fleet for reading.
+    """
+
+    def __init__(self, database: Database, fleet: Fleet, clock: Callable[[], float] = time.time) -> None:
+        self.database = database
+        self._fleet = fleet
+        self._clock = clock
+        self._writer = str(uuid.uuid4())
+        self._waiting: list[_Waiting[Any]] = []
+        self._draining: asyncio.Task[None] | None = None
+        # Held by whoever moves the fleet: a batch from reading its consumers to applying its commit, or
+        # a catch-up. Between the two the fleet must not change under a command's feet.
+        self._turn = asyncio.Lock()
+        self._checking: asyncio.Task[None] | None = None
+        self._next_check: asyncio.Task[None] | None = None
+
+    @classmethod
+    async def open(cls, database: Database, clock: Callable[[], float] = time.time) -> "Ledger":
+        """A ledger over a database, loaded and with the standard names in it.
+
+        Raises `StorageError` if the database cannot be used.
+        """
+        SCHEMA.prepare(database)
+        ledger = cls(database, await database.read(load), clock)
+        await ledger.execute(RegisterStandardNames())
+        return ledger
+
+    async def close(self) -> None:
+        """Finish what is under way. The database stays open: it is its owner's."""
+        for task in (self._draining, self._checking, self._next_check):
+            if task is not None:
+                await task
+
+    async def execute(self, command: Command[T]) -> T:
+        """Run a command and return its result once its changes are durable.
+
+        Commands that wait at the same time share one commit; one that is refused raises its own error
+        and leaves the others alone.
+        """
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._waiting.append(_Waiting(command, future))
+        if self._draining is None:
+            self._draining = asyncio.create_task(self._drain())
+        return await future
+
+    async def current(self) -> Fleet:
+        """The fleet with everything that was committed, by anybody, before this call.
+
+        Use it before the next ``await``. Reads that arrive during a check of the head share the next one.
+        """
+        if self._checking is None:
+            self._checking = asyncio.create_task(self._check())
+            await asyncio.shield(self._checking)
+        else:
+            if self._next_check is None:
+                self._next_check = asyncio.create_task(self._check_after(self._checking))
+            await asyncio.shield(self._next_check)
+        return self._fleet
+
+    async def trim(self, keep: int, older_than: float) -> int:
+        """Forget commits that are older than ``older_than`` (seconds since the epoch) or not among the
+        newest ``keep``; the newest always stays. Returns how many went."""
+
+        def delete(connection: Connection) -> int:
+            newest = head(connection)
+            old = sa.or_(commits.c.seq <= newest - max(keep, 1), commits.c.committed_at < older_than)
+            return connection.execute(sa.delete(commits).where(old, commits.c.seq < newest)).rowcount
+
+        return await self.database.write(delete)
+
+    async def _check(self) -> None:
+        try:
+            if await self.database.read(head) > self._fleet.version:
+                async with self._turn:
+                    await self._catch_up()
+        finally:
+            self._checking, self._next_check = self._next_check, None
+
+    async def _check_after(self, running: "asyncio.Task[None]") -> None:
+        await asyncio.wait([running])
+        await self._check()
+
+    async def _catch_up(self) -> None:
+        """Apply the commits that the fleet has not seen. The turn must be held."""
+        since = self._fleet.version
+        newer = sa.select(commits).where(commits.c.seq > since).order_by(commits.c.seq)
+        rows = await self.database.read(lambda connection: connection.execute(newer).all())
+        if rows and rows[0].seq != since + 1:
+            # Trimmed away under this replica: the tables still have everything.
+            self._fleet = await self.database.read(load)
+            return
+        for row in rows:
+            self._fleet.advance(row.seq, decode_changes(row.changes), row.committed_at)
+
+    async def _drain(self) -> None:
+        while self._waiting:
+            async with self._turn:
+                batch = self._waiting[:BATCH_COMMANDS]
+                try:
+                    served = await self._serve(batch)
+                except Exception as error:
+                    for waiting in batch:
+                        waiting.refuse(error)
+                    served = len(batch)
+                del self._waiting[:served]
+        self._draining = None
+
+    async def _serve(self, batch: "list[_Waiting[Any]]") -> int:
+        """Commit as many of the batch as time allows; returns how many were served."""
+        alone = False
+        for _ in range(TRIES):
+            some = batch[:1] if alone else batch
+            held = await self._read_consumers(some)
+            now = self._clock()
+            state = State(self._fleet, held, now)
+            outcomes = _run(some, state)
+            changes = state.changes.copy()
+            state.take_back(0)
+            if changes:
+                try:
+                    await self._append(changes, now)
+                except Outrun:
+                    await self._catch_up()
+                    continue
+                except IntegrityError:
+                    # The net effect of several commands may break a rule that none of them breaks in its
+                    # turn (names swapped in a circle): let each have a commit of its own.
+                    if len(some) == 1:
+                        raise
+                    alone = True
+                    continue
+            for waiting, outcome in zip(some, outcomes, strict=False):
+                waiting.answer(outcome)
+            return len(outcomes)
+        raise LedgerBusy(f"other writers were first {TRIES} times in a row; try again")
+
+    async def _append(self, changes: list[Change], at: float) -> None:
+        seq = self._fleet.version + 1
+        row = {
+            "seq": seq,
+            "writer": self._writer,
+            "committed_at": at,
+            "changes": _ENCODER.encode(changes).decode(),
+        }
+        statements = project(self._fleet, changes, at)
+        await self.database.write(lambda connection: _write(connection, row, statements))
+        self._fleet.advance(seq, changes, at)
+
+    async def _read_consumers(self, batch: "list[_Waiting[Any]]") -> dict[str, Held]:
+        names = [consumer for waiting in batch for consumer in waiting.command.consumers()]
+        if not names:
+            return {}
+        return await self.database.read(lambda connection: held_by(connection, names))
+
+
+class _Waiting(Generic[T]):
+    """A command and the one who waits for it."""
+
+    def __init__(self, command: Command[T], future: "asyncio.Future[T]") -> None:
+        self.command = command
+        self._future = future
+
+    def answer(self, outcome: T | Exception) -> None:
+        if self._future.done():
+            return
+        if isinstance(outcome, Exception):
+            self._future.set_exception(outcome)
+        else:
+            self._future.set_result(outcome)
+
+    def refuse(self, error: Exception) -> None:
+        self.answer(error)
+
+
+def _run(batch: "list[_Waiting[Any]]", state: State) -> list[Any]:
+    """Each command's result, or the error that it was refused with. Stops early when time is up."""
+    outcomes: list[Any] = []
+    until = time.perf_counter() + BATCH_SECONDS
+    for waiting in batch:
+        mark = len(state.changes)
+        try:
+            state.name(waiting.command.consumers())
+            outcomes.append(waiting.command.run(state))
+        except Exception as error:
+            state.take_back(mark)
+            outcomes.append(error)
+        if time.perf_counter() > until:
+            break
+    return outcomes
+
+
+def _write(connection: Connection, row: dict[str, object], statements: Sequence[Statement]) -> None:
+    try:
+        connection.execute(sa.insert(commits), row)
+    except IntegrityError as error:
+        raise Outrun from error
+    for statement, parameters in statements:
+        connection.execute(statement, parameters)

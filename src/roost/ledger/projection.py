@@ -1,0 +1,261 @@
+"""From a commit's changes to rows: what to insert, update and delete so that the tables follow.
+
+Only the net effect is written: a provider that fifty claims of one commit raise by fifty generations is
+one update. Statements go out one for each table and kind, in an order that foreign keys allow: children
+are deleted first and inserted last.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+import sqlalchemy as sa
+
+from roost.fleet import Fleet
+from roost.ledger import tables
+from roost.model.change import (
+    AggregatesChanged,
+    AllocationsChanged,
+    Change,
+    GenerationChanged,
+    InventoryChanged,
+    ProviderChanged,
+    ResourceClassChanged,
+    TraitChanged,
+    TraitsChanged,
+)
+
+Row = dict[str, Any]
+Key = tuple[Any, ...]
+Statement = tuple[sa.Executable, list[Row]]
+
+
+class _Net:
+    """The net effect on one table: for each key whether the row was there, and the row as it shall be."""
+
+    def __init__(self, table: sa.Table) -> None:
+        keys = [column.name for column in table.primary_key]
+        values = [column.name for column in table.columns if column.name not in keys]
+        named = sa.and_(*(table.c[key] == sa.bindparam(f"key_{key}") for key in keys))
+        self.insert: sa.Executable = sa.insert(table)
+        self.update: sa.Executable = (
+            sa.update(table).where(named).values({name: sa.bindparam(name) for name in values})
+            if values
+            else sa.select(1)
+        )
+        self.delete: sa.Executable = sa.delete(table).where(named)
+        self.keys = keys
+
+    def statements(
+        self, effects: dict[Key, tuple[bool, Row | None]]
+    ) -> tuple[Statement, Statement, Statement]:
+        """Deletes, updates and inserts."""
+        deletes: list[Row] = []
+        updates: list[Row] = []
+        inserts: list[Row] = []
+        for key, (was, row) in effects.items():
+            if row is None:
+                if was:
+                    deletes.append({f"key_{name}": part for name, part in zip(self.keys, key, strict=True)})
+            elif not was:
+                inserts.append(row)
+            else:
+                named = {f"key_{name}": part for name, part in zip(self.keys, key, strict=True)}
+                updates.append({**row, **named})
+        return (self.delete, deletes), (self.update, updates), (self.insert, inserts)
+
+
+# Parents before children, so that inserts go in this order and deletes in the opposite one.
+_TABLES = {
+    table.name: _Net(table)
+    for table in (
+        tables.resource_classes,
+        tables.traits,
+        tables.resource_providers,
+        tables.inventories,
+        tables.provider_traits,
+        tables.provider_aggregates,
+        tables.consumers,
+        tables.allocations,
+    )
+}
+_GENERATIONS = (
+    sa.update(tables.resource_providers)
+    .where(tables.resource_providers.c.id == sa.bindparam("key_id"))
+    .values(generation=sa.bindparam("generation"), changed_at=sa.bindparam("changed_at"))
+)
+
+
+def project(fleet: Fleet, changes: Iterable[Change], at: float) -> list[Statement]:
+    """The statements that bring the tables from ``fleet`` (at head) to the state after ``changes``.
+
+    Statements without rows are left out. ``at``: time of the commit, seconds since the epoch.
+    """
+    return list(_Projection(fleet, at).statements(changes))
+
+
+class _Projection:
+    def __init__(self, fleet: Fleet, at: float) -> None:
+        self._fleet = fleet
+        self._at = at
+        self._rows: dict[str, int] = {}
+        self._class_ids: dict[str, int] = {}
+        self._trait_ids: dict[str, int] = {}
+        self._effects: dict[str, dict[Key, tuple[bool, Row | None]]] = {name: {} for name in _TABLES}
+        self._generations: dict[int, int] = {}
+
+    def statements(self, changes: Iterable[Change]) -> Iterator[Statement]:
+        for change in changes:
+            self._note(change)
+        parts = {name: net.statements(self._effects[name]) for name, net in _TABLES.items()}
+        ordered: list[Statement] = [parts[name][0] for name in reversed(_TABLES)]
+        ordered += [parts[name][1] for name in _TABLES]
+        ordered += [parts[name][2] for name in _TABLES]
+        ordered.append(
+            (
+                _GENERATIONS,
+                [
+                    {"key_id": row, "generation": generation, "changed_at": self._at}
+                    for row, generation in self._generations.items()
+                ],
+            )
+        )
+        return (statement for statement in ordered if statement[1])
+
+    def _note(self, change: Change) -> None:
+        match change:
+            case AllocationsChanged():
+                self._note_allocations(change)
+            case GenerationChanged():
+                row = self._row(change.provider)
+                was_there = self._effects["resource_providers"].get((row,))
+                if was_there is not None and was_there[1] is not None:
+                    was_there[1]["generation"] = change.after
+                else:
+                    self._generations[row] = change.after
+            case ProviderChanged():
+                self._note_provider(change)
+            case InventoryChanged():
+                row = self._row(change.provider)
+                for name in change.before.keys() | change.after.keys():
+                    class_id = self._class_id(name)
+                    inventory = change.after.get(name)
+                    self._set(
+                        "inventories",
+                        (row, class_id),
+                        name in change.before,
+                        None
+                        if inventory is None
+                        else {
+                            "provider_id": row,
+                            "resource_class_id": class_id,
+                            **msgspec.structs.asdict(inventory),
+                        },
+                    )
+            case TraitsChanged():
+                row = self._row(change.provider)
+                for name in set(change.before) ^ set(change.after):
+                    trait = self._trait_id(name)
+                    having = {"provider_id": row, "trait_id": trait} if name in change.after else None
+                    self._set("provider_traits", (row, trait), name in change.before, having)
+            case AggregatesChanged():
+                row = self._row(change.provider)
+                for name in set(change.before) ^ set(change.after):
+                    inside: Row | None = (
+                        {"provider_id": row, "aggregate_uuid": name} if name in change.after else None
+                    )
+                    self._set("provider_aggregates", (row, name), name in change.before, inside)
+            case ResourceClassChanged():
+                self._note_name("resource_classes", self._class_ids, change)
+            case TraitChanged():
+                self._note_name("traits", self._trait_ids, change)
+
+    def _note_allocations(self, change: AllocationsChanged) -> None:
+        consumer = change.consumer
+        owner = change.after
+        self._set(
+            "consumers",
+            (consumer,),
+            change.before is not None,
+            None
+            if owner is None
+            else {
+                "uuid": consumer,
+                "project_id": owner.project_id,
+                "user_id": owner.user_id,
+                "consumer_type": owner.consumer_type,
+                "generation": owner.generation,
+                "changed_at": self._at,
+            },
+        )
+        for provider, resources in change.held.items():
+            row = self._row(provider)
+            kept = change.holds.get(provider, {})
+            for name in resources:
+                if name not in kept:
+                    self._set("allocations", (consumer, row, self._class_id(name)), True, None)
+        for provider, resources in change.holds.items():
+            row = self._row(provider)
+            had = change.held.get(provider, {})
+            for name, used in resources.items():
+                if had.get(name) != used:
+                    class_id = self._class_id(name)
+                    self._set(
+                        "allocations",
+                        (consumer, row, class_id),
+                        name in had,
+                        {
+                            "consumer_uuid": consumer,
+                            "provider_id": row,
+                            "resource_class_id": class_id,
+                            "used": used,
+                        },
+                    )
+
+    def _note_provider(self, change: ProviderChanged) -> None:
+        facts = change.after
+        self._rows[change.provider] = change.row
+        self._generations.pop(change.row, None)
+        self._set(
+            "resource_providers",
+            (change.row,),
+            change.before is not None,
+            None
+            if facts is None
+            else {
+                "id": change.row,
+                "uuid": change.provider,
+                "name": facts.name,
+                "parent_id": None if facts.parent is None else self._row(facts.parent),
+                "generation": facts.generation,
+                "changed_at": self._at,
+            },
+        )
+
+    def _note_name(
+        self, table: str, ids: dict[str, int], change: ResourceClassChanged | TraitChanged
+    ) -> None:
+        number = change.after if change.after is not None else change.before
+        if number is None:
+            return
+        ids[change.name] = number
+        there = None if change.after is None else {"id": number, "name": change.name}
+        self._set(table, (number,), change.before is not None, there)
+
+    def _set(self, table: str, key: Key, was: bool, row: Row | None) -> None:
+        effects = self._effects[table]
+        first = effects.pop(key, None)
+        # Whether the row was there counts from the first touch; the order from the last.
+        effects[key] = (first[0] if first is not None else was, row)
+
+    def _row(self, uuid: str) -> int:
+        row = self._rows.get(uuid)
+        return self._fleet.row(uuid) if row is None else row
+
+    def _class_id(self, name: str) -> int:
+        number = self._class_ids.get(name)
+        return self._fleet.resource_classes[name] if number is None else number
+
+    def _trait_id(self, name: str) -> int:
+        number = self._trait_ids.get(name)
+        return self._fleet.traits[name] if number is None else number

@@ -1,0 +1,106 @@
+"""The tables of the ledger: the commits, and the state that they add up to.
+
+Plain and readable: everything in the state tables can be asked with SQL. Integer keys are the numbers
+that the changes carry (a provider's id is its row in every fleet); foreign keys and checks are a second
+line of defence behind the commands.
+"""
+
+from pathlib import Path
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.mysql import LONGTEXT
+
+from roost.storage import Schema
+
+metadata = sa.MetaData()
+
+UUID = sa.String(36)
+NAME = sa.String(255)
+BIG_TEXT = sa.Text().with_variant(LONGTEXT(), "mysql", "mariadb")
+
+commits = sa.Table(
+    "commits",
+    metadata,
+    sa.Column("seq", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("writer", UUID, nullable=False),
+    sa.Column("committed_at", sa.Double, nullable=False),
+    sa.Column("changes", BIG_TEXT, nullable=False),
+)
+
+resource_classes = sa.Table(
+    "resource_classes",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("name", NAME, nullable=False, unique=True),
+)
+
+traits = sa.Table(
+    "traits",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("name", NAME, nullable=False, unique=True),
+)
+
+resource_providers = sa.Table(
+    "resource_providers",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("uuid", UUID, nullable=False, unique=True),
+    sa.Column("name", sa.String(200), nullable=False, unique=True),
+    sa.Column("parent_id", sa.Integer, sa.ForeignKey("resource_providers.id"), index=True),
+    sa.Column("generation", sa.BigInteger, nullable=False),
+    sa.Column("changed_at", sa.Double, nullable=False),
+)
+
+inventories = sa.Table(
+    "inventories",
+    metadata,
+    sa.Column("provider_id", sa.Integer, sa.ForeignKey("resource_providers.id"), primary_key=True),
+    sa.Column("resource_class_id", sa.Integer, sa.ForeignKey("resource_classes.id"), primary_key=True),
+    sa.Column("total", sa.Integer, nullable=False),
+    sa.Column("reserved", sa.Integer, nullable=False),
+    sa.Column("min_unit", sa.Integer, nullable=False),
+    sa.Column("max_unit", sa.Integer, nullable=False),
+    sa.Column("step_size", sa.Integer, nullable=False),
+    sa.Column("allocation_ratio", sa.Double, nullable=False),
+    sa.CheckConstraint("total > 0 AND reserved >= 0 AND step_size > 0", name="sensible_inventory"),
+)
+
+provider_traits = sa.Table(
+    "provider_traits",
+    metadata,
+    sa.Column("provider_id", sa.Integer, sa.ForeignKey("resource_providers.id"), primary_key=True),
+    sa.Column("trait_id", sa.Integer, sa.ForeignKey("traits.id"), primary_key=True),
+)
+
+provider_aggregates = sa.Table(
+    "provider_aggregates",
+    metadata,
+    sa.Column("provider_id", sa.Integer, sa.ForeignKey("resource_providers.id"), primary_key=True),
+    sa.Column("aggregate_uuid", UUID, primary_key=True),
+)
+
+consumers = sa.Table(
+    "consumers",
+    metadata,
+    sa.Column("uuid", UUID, primary_key=True),
+    sa.Column("project_id", NAME, nullable=False),
+    sa.Column("user_id", NAME, nullable=False),
+    sa.Column("consumer_type", NAME, nullable=False),
+    sa.Column("generation", sa.BigInteger, nullable=False),
+    sa.Column("changed_at", sa.Double, nullable=False),
+    sa.Index("consumers_by_owner", "project_id", "user_id"),
+)
+
+allocations = sa.Table(
+    "allocations",
+    metadata,
+    sa.Column("consumer_uuid", UUID, sa.ForeignKey("consumers.uuid"), primary_key=True),
+    sa.Column("provider_id", sa.Integer, sa.ForeignKey("resource_providers.id"), primary_key=True),
+    sa.Column("resource_class_id", sa.Integer, sa.ForeignKey("resource_classes.id"), primary_key=True),
+    sa.Column("used", sa.Integer, nullable=False),
+    sa.CheckConstraint("used > 0", name="something_used"),
+    sa.Index("allocations_by_provider", "provider_id", "resource_class_id"),
+)
+
+SCHEMA = Schema("ledger", Path(__file__).parent / "migrations", metadata)

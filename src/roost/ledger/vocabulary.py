@@ -1,0 +1,36 @@
+"""The standard resource classes and traits, put into a ledger that lacks some of them."""
+
+from collections.abc import Iterable
+
+from roost.ledger.state import State
+from roost.model.change import ResourceClassChanged, TraitChanged
+from roost.model.vocabulary import standard_resource_classes, standard_traits
+
+FIRST_CUSTOM_CLASS = 10_000
+"""Ids of custom resource classes start here, as upstream's do, so that new standard ones have room."""
+
+
+class RegisterStandardNames:
+    """Adds the standard names of the installed libraries that the ledger does not have yet."""
+
+    def consumers(self) -> Iterable[str]:
+        return ()
+
+    def run(self, state: State) -> None:
+        known = state.fleet.resource_classes
+        for number, name in enumerate(standard_resource_classes()):
+            if name not in known:
+                state.apply(ResourceClassChanged(name, None, number))
+        for name in standard_traits():
+            if name not in state.fleet.traits:
+                state.apply(TraitChanged(name, None, free_trait_id(state)))
+
+
+def free_class_id(state: State) -> int:
+    """The id that the next custom resource class takes."""
+    return max([FIRST_CUSTOM_CLASS - 1, *state.fleet.resource_classes.values()]) + 1
+
+
+def free_trait_id(state: State) -> int:
+    """The id that the next trait takes."""
+    return max([0, *state.fleet.traits.values()]) + 1

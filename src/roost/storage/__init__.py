@@ -1,0 +1,17 @@
+"""Databases: opening them, reading and writing off the event loop, and keeping their schemas current.
+
+database   one database: a reader thread, a writer thread, group commit
+schema     one room's tables in a database: created and upgraded by Alembic, checked at start
+errors     what can go wrong
+"""
+
+from roost.storage.database import Database
+from roost.storage.errors import (
+    DatabaseUnavailable,
+    SchemaTooNew,
+    SchemaTooOld,
+    StorageError,
+)
+from roost.storage.schema import Schema
+
+__all__ = ["Database", "DatabaseUnavailable", "Schema", "SchemaTooNew", "SchemaTooOld", "StorageError"]

@@ -1,0 +1,180 @@
+"""One database: reads in one thread, writes in another, many writes in one transaction.
+
+Why group commit here: a durable commit costs a sync of the disk however little it holds. While one
+transaction is being made durable, the writes that arrive wait together, and all of them go into the next
+one. Under load a sync is shared by hundreds of writes; alone, a write waits for nobody.
+"""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection, Engine
+from sqlalchemy.engine.url import URL, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError
+
+from roost.storage.errors import DatabaseUnavailable
+
+T = TypeVar("T")
+Work = Callable[[Connection], T]
+"""A piece of work in a transaction. It may be run again if the transaction is rolled back, so it must
+have no effect beside the connection's."""
+
+SQLITE_BUSY_SECONDS = 30
+"""How long a writer waits for another process's transaction."""
+
+
+class Database:
+    """One database, for use from one event loop.
+
+    Args:
+        url: SQLAlchemy URL. For SQLite the file is created if its folder exists.
+
+    Raises `DatabaseUnavailable` if it cannot be opened.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.url = _parse(url)
+        self._engine = _engine(self.url, "BEGIN")
+        self._write_engine = _engine(self.url, "BEGIN IMMEDIATE") if self.is_sqlite else self._engine
+        self._reader = ThreadPoolExecutor(1, thread_name_prefix="reader")
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix="writer")
+        self._waiting: list[tuple[Work[Any], asyncio.Future[Any]]] = []
+        self._draining: asyncio.Task[None] | None = None
+        try:
+            with self._engine.connect():
+                pass
+        except DBAPIError as error:
+            raise DatabaseUnavailable(f"cannot open database {self}: {error.orig}") from error
+
+    def __str__(self) -> str:
+        return self.url.render_as_string(hide_password=True)
+
+    @property
+    def is_sqlite(self) -> bool:
+        """Whether this is a SQLite file, which has one writer at a time and no server."""
+        return self.url.get_backend_name() == "sqlite"
+
+    @property
+    def engine(self) -> Engine:
+        """The engine for writing, for tools that run without an event loop."""
+        return self._write_engine
+
+    async def read(self, work: Work[T]) -> T:
+        """Run ``work`` in a transaction in the reader thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._reader, self.read_now, work)
+
+    def read_now(self, work: Work[T]) -> T:
+        """Run ``work`` in a transaction in this thread."""
+        with _reported(self), self._engine.begin() as connection:
+            return work(connection)
+
+    async def write(self, work: Work[T]) -> T:
+        """Run ``work`` in the writer thread and return its result once it is durable.
+
+        Works that wait at the same time share a transaction. If one of them raises, the transaction is
+        rolled back and each is run in a transaction of its own, so that the error is only its own.
+        """
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._waiting.append((work, future))
+        if self._draining is None:
+            self._draining = asyncio.create_task(self._drain())
+        return await future
+
+    def write_now(self, work: Work[T]) -> T:
+        """Run ``work`` in a transaction of its own in this thread."""
+        with _reported(self), self._write_engine.begin() as connection:
+            return work(connection)
+
+    async def close(self) -> None:
+        """Finish what is waiting and close all connections."""
+        if self._draining is not None:
+            await self._draining
+        self._reader.shutdown()
+        self._writer.shutdown()
+        self._engine.dispose()
+        self._write_engine.dispose()
+
+    async def _drain(self) -> None:
+        loop = asyncio.get_running_loop()
+        while self._waiting:
+            batch, self._waiting = self._waiting, []
+            outcomes = await loop.run_in_executor(
+                self._writer, self._write_together, [work for work, _ in batch]
+            )
+            for (_, future), outcome in zip(batch, outcomes, strict=True):
+                if future.cancelled():
+                    continue
+                if isinstance(outcome, _Failed):
+                    future.set_exception(outcome.error)
+                else:
+                    future.set_result(outcome)
+        self._draining = None
+
+    def _write_together(self, works: list[Work[Any]]) -> list[Any]:
+        try:
+            return self.write_now(lambda connection: [work(connection) for work in works])
+        except Exception as error:
+            if len(works) == 1:
+                return [_Failed(error)]
+        outcomes: list[Any] = []
+        for work in works:
+            try:
+                outcomes.append(self.write_now(work))
+            except Exception as error:
+                outcomes.append(_Failed(error))
+        return outcomes
+
+
+class _Failed:
+    """A work's error, on its way from the writer thread to the one who waits."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+
+class _reported:  # noqa: N801 - used as a statement, like contextlib's own
+    """Turns a driver's "cannot reach it" into `DatabaseUnavailable`; other errors pass."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, OperationalError):
+            raise DatabaseUnavailable(f"database {self._database}: {error.orig}") from error
+
+
+def _parse(url: str) -> URL:
+    try:
+        return make_url(url)
+    except ArgumentError as error:
+        raise DatabaseUnavailable(f"not a database URL: {url!r}") from error
+
+
+def _engine(url: URL, begin: str) -> Engine:
+    if url.get_backend_name() != "sqlite":
+        return sa.create_engine(url, pool_size=2, pool_pre_ping=True)
+    engine = sa.create_engine(
+        url,
+        poolclass=sa.pool.QueuePool,
+        pool_size=2,
+        connect_args={"check_same_thread": False, "timeout": SQLITE_BUSY_SECONDS},
+    )
+
+    @sa.event.listens_for(engine, "connect")
+    def prepare(connection: Any, _: object) -> None:
+        # The driver's own transaction handling is off, so that BEGIN is ours to choose.
+        connection.isolation_level = None
+        for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+            connection.execute(f"PRAGMA {pragma}")
+
+    @sa.event.listens_for(engine, "begin")
+    def start(connection: Connection) -> None:
+        connection.exec_driver_sql(begin)
+
+    return engine

@@ -1,0 +1,23 @@
+"""What can go wrong with a database.
+
+StorageError
+├── DatabaseUnavailable   it cannot be opened or reached
+├── SchemaTooNew          a newer Roost has written it
+└── SchemaTooOld          it must be upgraded first
+"""
+
+
+class StorageError(Exception):
+    """Any failure of a database."""
+
+
+class DatabaseUnavailable(StorageError):
+    """The database cannot be opened or reached."""
+
+
+class SchemaTooNew(StorageError):
+    """The schema has a revision that this program does not know."""
+
+
+class SchemaTooOld(StorageError):
+    """The schema is missing or behind; ``roost db upgrade`` brings it up to date."""

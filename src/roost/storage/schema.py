@@ -1,0 +1,105 @@
+"""A room's tables in a database: made and upgraded by Alembic, checked before use.
+
+Several rooms may keep tables in one database (placement and the conductor share the API database), so
+each has its own line of revisions and its own version table.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import sqlalchemy as sa
+from alembic.operations import Operations
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from alembic.util import CommandError
+from sqlalchemy.engine import Connection
+
+from roost.storage.database import Database
+from roost.storage.errors import SchemaTooNew, SchemaTooOld
+
+
+@dataclass(frozen=True)
+class Schema:
+    """One line of revisions.
+
+    ``name`` names the version table, ``scripts`` is the folder that holds ``versions/``, ``metadata`` the
+    tables as they are at the newest revision.
+    """
+
+    name: str
+    scripts: Path
+    metadata: sa.MetaData
+
+    def prepare(self, database: Database) -> None:
+        """Make the tables in an empty SQLite file; check them anywhere else.
+
+        Raises `SchemaTooOld` or `SchemaTooNew`.
+        """
+        revision = self.revision(database)
+        if revision is None and database.is_sqlite:
+            self.upgrade(database)
+        else:
+            self.check(database)
+
+    def check(self, database: Database) -> None:
+        """Raise `SchemaTooOld` or `SchemaTooNew` unless the tables are at the newest revision."""
+        revision = self.revision(database)
+        scripts = self._directory()
+        head = scripts.get_current_head()
+        if revision == head:
+            return
+        if revision is None:
+            raise SchemaTooOld(
+                f"database {database} has no {self.name} tables: run 'roost db upgrade --database {database}'"
+            )
+        if not _knows(scripts, revision):
+            raise SchemaTooNew(
+                f"database {database} is at {self.name} revision {revision}, newer than this program, "
+                f"which knows up to {head}: run a newer Roost"
+            )
+        raise SchemaTooOld(
+            f"database {database} is at {self.name} revision {revision}, this program needs {head}: "
+            f"run 'roost db upgrade --database {database}'"
+        )
+
+    def upgrade(self, database: Database) -> None:
+        """Bring the tables to the newest revision. Raises `SchemaTooNew`."""
+        revision = self.revision(database)
+        scripts = self._directory()
+        if revision is not None and not _knows(scripts, revision):
+            self.check(database)
+
+        def run(connection: Connection) -> None:
+            context = MigrationContext.configure(
+                connection,
+                opts={
+                    "version_table": self._version_table,
+                    "fn": lambda at, _: scripts._upgrade_revs("head", at),
+                },
+            )
+            with Operations.context(context):
+                context.run_migrations()
+
+        database.write_now(run)
+
+    def revision(self, database: Database) -> str | None:
+        """The revision that the database is at, None if it has none of these tables."""
+        return database.read_now(
+            lambda connection: MigrationContext.configure(
+                connection, opts={"version_table": self._version_table}
+            ).get_current_revision()
+        )
+
+    @property
+    def _version_table(self) -> str:
+        return f"{self.name}_schema"
+
+    def _directory(self) -> ScriptDirectory:
+        return ScriptDirectory(str(self.scripts))
+
+
+def _knows(scripts: ScriptDirectory, revision: str) -> bool:
+    try:
+        return scripts.get_revision(revision) is not None
+    except CommandError:
+        return False
