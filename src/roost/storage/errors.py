@@ -6,8 +6,10 @@ StorageError
 └── SchemaTooOld          it must be upgraded first
 """
 
+from roost.model.errors import OperatorError
 
-class StorageError(Exception):
+
+class StorageError(OperatorError):
     """Any failure of a database."""
 
 

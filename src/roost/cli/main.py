@@ -1,0 +1,56 @@
+"""``roost``: the group of all commands."""
+
+import importlib
+import sys
+
+import click
+
+import roost
+from roost.model.errors import OperatorError
+
+FOUND_WRONG = 1
+COULD_NOT_RUN = 2
+
+COMMANDS = {
+    "bench": "roost.cli.bench:bench",
+    "db": "roost.cli.db:db",
+    "records": "roost.cli.records:records",
+    "replay": "roost.cli.replay:replay",
+    "serve": "roost.cli.serve:serve",
+    "up": "roost.cli.up:up",
+}
+"""Where each command lives; its module is imported when the command is used."""
+
+
+class _Commands(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, attribute = COMMANDS[cmd_name].partition(":")
+        command: click.Command = getattr(importlib.import_module(module), attribute)
+        return command
+
+
+@click.command(
+    cls=_Commands,
+    epilog="Example: roost up --port 8778 --data-dir ./roost-data --hosts 100 --cells 3",
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
+@click.version_option(roost.__version__, prog_name="roost")
+def roost_command() -> None:
+    """Decides where workloads run and keeps the books.
+
+    Exit status: 0 done, 1 found something wrong, 2 could not run.
+    """
+
+
+def main() -> None:
+    """The entry point: runs a command and turns an operator's error into one line and status 2."""
+    try:
+        roost_command(prog_name="roost", standalone_mode=True)
+    except OperatorError as error:
+        click.echo(f"roost: {error}", err=True)
+        sys.exit(COULD_NOT_RUN)

@@ -1,0 +1,159 @@
+"""Claiming and freeing: the writes of allocations."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from roost.fleet.fits import fits
+from roost.ledger import Held, State
+from roost.model.allocation import UNKNOWN_TYPE, Allocations, Consumer
+from roost.model.change import AllocationsChanged
+from roost.model.vocabulary import MAX_INT
+from roost.placement.commands.generations import raise_generation
+from roost.placement.errors import BadRequest, CannotAllocate, ConcurrentUpdate, NotFound
+
+Use = dict[tuple[str, str], int]
+"""Amount for each provider uuid and resource class."""
+
+
+class ConsumerWrite(msgspec.Struct, frozen=True, kw_only=True):
+    """What one consumer shall hold: everything, replacing what it held; nothing deletes it.
+
+    ``generation``: None for a consumer that must not exist yet, a number that must be the current one,
+    UNSET to write whatever it is. ``consumer_type`` None keeps the present one.
+    """
+
+    consumer: str
+    allocations: Allocations
+    project_id: str
+    user_id: str
+    consumer_type: str | None = None
+    generation: int | msgspec.UnsetType | None = msgspec.UNSET
+
+
+class WriteAllocations(msgspec.Struct, frozen=True):
+    """The allocations of one or many consumers, all of them or none."""
+
+    writes: tuple[ConsumerWrite, ...]
+
+    def consumers(self) -> Iterable[str]:
+        return [write.consumer for write in self.writes]
+
+    def run(self, state: State) -> None:
+        write_allocations(state, self.writes)
+
+
+class DeleteAllocations(msgspec.Struct, frozen=True):
+    """Everything that one consumer holds is freed. No provider's generation rises (as upstream)."""
+
+    consumer: str
+
+    def consumers(self) -> Iterable[str]:
+        return (self.consumer,)
+
+    def run(self, state: State) -> None:
+        held = state.held(self.consumer)
+        if held is None:
+            raise NotFound(f"No allocations for consumer '{self.consumer}'")
+        state.apply(AllocationsChanged(self.consumer, held.consumer, None, held.allocations, {}))
+
+
+def write_allocations(state: State, writes: Sequence[ConsumerWrite]) -> None:
+    """Judge and apply writes of several consumers as one.
+
+    Everything the consumers held is free for the new allocations, so that what moves from one consumer
+    to another is not counted twice. An allocation that does not fit is let pass if the provider ends up
+    with no more in use than before: overuse may always be lowered.
+    """
+    held = [_check_consumer(state, write) for write in writes]
+    freed: Use = defaultdict(int)
+    for before in held:
+        if before is not None:
+            _add(freed, before.allocations)
+    wanted: Use = defaultdict(int)
+    for write in writes:
+        _judge(state, write, freed, wanted)
+    for write, before in zip(writes, held, strict=True):
+        _apply(state, write, before)
+    # Upstream's rule: the providers named, and for a consumer that is emptied those it was on.
+    touched: dict[str, None] = {}
+    for write, before in zip(writes, held, strict=True):
+        touched.update(dict.fromkeys(write.allocations or (before.allocations if before else {})))
+    for provider in touched:
+        raise_generation(state, state.fleet.row(provider))
+
+
+def _check_consumer(state: State, write: ConsumerWrite) -> Held | None:
+    held = state.held(write.consumer)
+    current = held.consumer.generation if held is not None else None
+    if write.generation is not msgspec.UNSET and write.generation != current:
+        raise ConcurrentUpdate(
+            f"consumer generation conflict - consumer {write.consumer}: "
+            f"expected {current} but got {write.generation}"
+        )
+    return held
+
+
+def _judge(state: State, write: ConsumerWrite, freed: Use, wanted: Use) -> None:
+    fleet = state.fleet
+    for provider, resources in write.allocations.items():
+        if provider not in fleet:
+            raise BadRequest(f"Allocation for resource provider '{provider}' that does not exist.")
+        row = fleet.row(provider)
+        for name, amount in resources.items():
+            if name not in fleet.resource_classes:
+                raise BadRequest(f"No such resource class {name}.")
+            if not 0 < amount <= MAX_INT:
+                raise BadRequest(f"amount of {name} must be from 1 to {MAX_INT}, not {amount}")
+            inventory = fleet.stock(name)
+            slot = inventory.slot(row)
+            if slot < 0:
+                raise CannotAllocate(
+                    f"Unable to allocate inventory: there is no inventory of {name} on resource provider "
+                    f"{provider}"
+                )
+            key = (provider, name)
+            used = inventory.used.item(slot) - freed[key] + wanted[key]
+            wanted[key] += amount
+            capacity = inventory.capacity.item(slot)
+            units = (
+                inventory.min_unit.item(slot),
+                inventory.max_unit.item(slot),
+                inventory.step_size.item(slot),
+            )
+            if fits(amount, used, capacity, *units):
+                continue
+            if not fits(amount, 0, MAX_INT, *units):
+                raise CannotAllocate(
+                    f"Unable to allocate {amount} of {name} on resource provider {provider}: it violates "
+                    "min_unit {}, max_unit {} or step_size {}".format(*units)
+                )
+            if wanted[key] > freed[key]:
+                raise CannotAllocate(
+                    f"Unable to allocate {amount} of {name} on resource provider {provider}: the requested "
+                    f"amount would exceed the capacity ({used} of {capacity} in use)"
+                )
+
+
+def _apply(state: State, write: ConsumerWrite, before: Held | None) -> None:
+    if before is None and not write.allocations:
+        return
+    owner = before.consumer if before is not None else None
+    after = None
+    if write.allocations:
+        after = Consumer(
+            uuid=write.consumer,
+            project_id=write.project_id,
+            user_id=write.user_id,
+            generation=1 if owner is None else owner.generation + 1,
+            consumer_type=write.consumer_type or (UNKNOWN_TYPE if owner is None else owner.consumer_type),
+        )
+    held = before.allocations if before is not None else {}
+    state.apply(AllocationsChanged(write.consumer, owner, after, held, write.allocations))
+
+
+def _add(use: Use, allocations: Allocations) -> None:
+    for provider, resources in allocations.items():
+        for name, amount in resources.items():
+            use[(provider, name)] += amount

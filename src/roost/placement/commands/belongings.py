@@ -1,0 +1,61 @@
+"""Setting a provider's traits and aggregates."""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from roost.ledger import State
+from roost.model.change import AggregatesChanged, TraitsChanged
+from roost.placement.commands.generations import check_generation, provider_row, raise_generation
+from roost.placement.errors import BadRequest
+
+
+class SetTraits(msgspec.Struct, frozen=True):
+    """All traits of a provider, replacing what it had. Setting what is there already changes nothing."""
+
+    provider: str
+    traits: frozenset[str]
+    generation: int | None = None
+
+    def consumers(self) -> Iterable[str]:
+        return ()
+
+    def run(self, state: State) -> int:
+        """Returns the provider's generation."""
+        fleet = state.fleet
+        row = provider_row(state, self.provider)
+        check_generation(state, row, self.generation)
+        unknown = sorted(self.traits.difference(fleet.traits))
+        if unknown:
+            raise BadRequest(f"No such trait {', '.join(unknown)}")
+        before = fleet.traits_of(row)
+        after = tuple(sorted(self.traits))
+        if before != after:
+            state.apply(TraitsChanged(self.provider, before, after))
+            raise_generation(state, row)
+        return fleet.generation.item(row)
+
+
+class SetAggregates(msgspec.Struct, frozen=True):
+    """All aggregates of a provider. ``raises`` is false before microversion 1.19: no generation then."""
+
+    provider: str
+    aggregates: frozenset[str]
+    generation: int | None = None
+    raises: bool = True
+
+    def consumers(self) -> Iterable[str]:
+        return ()
+
+    def run(self, state: State) -> int:
+        """Returns the provider's generation."""
+        fleet = state.fleet
+        row = provider_row(state, self.provider)
+        check_generation(state, row, self.generation)
+        before = fleet.aggregates_of(row)
+        after = tuple(sorted(self.aggregates))
+        if before != after:
+            state.apply(AggregatesChanged(self.provider, before, after))
+        if self.raises:
+            raise_generation(state, row)
+        return fleet.generation.item(row)

@@ -1,0 +1,118 @@
+"""Setting what a provider has."""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from roost.ledger import State
+from roost.model.change import InventoryChanged
+from roost.model.inventory import Inventory
+from roost.placement.commands.generations import check_generation, provider_row, raise_generation
+from roost.placement.errors import BadRequest, ConcurrentUpdate, InventoryInUse, NotFound
+
+
+class SetInventories(msgspec.Struct, frozen=True):
+    """All inventories of a provider, replacing what it had. ``generation`` None is not checked."""
+
+    provider: str
+    inventories: dict[str, Inventory]
+    generation: int | None = None
+
+    def consumers(self) -> Iterable[str]:
+        return ()
+
+    def run(self, state: State) -> int:
+        """Returns the provider's new generation."""
+        row = provider_row(state, self.provider)
+        check_generation(state, row, self.generation)
+        check_classes(state, self.inventories)
+        return replace_inventories(state, row, self.inventories)
+
+
+class AddInventory(msgspec.Struct, frozen=True):
+    """One inventory that the provider does not have yet."""
+
+    provider: str
+    resource_class: str
+    inventory: Inventory
+    generation: int | None = None
+
+    def consumers(self) -> Iterable[str]:
+        return ()
+
+    def run(self, state: State) -> int:
+        """Returns the provider's new generation."""
+        row = provider_row(state, self.provider)
+        check_generation(state, row, self.generation)
+        check_classes(state, (self.resource_class,))
+        before = state.fleet.inventories(row)
+        if self.resource_class in before:
+            raise ConcurrentUpdate(
+                f"Update conflict: resource provider {self.provider} already has inventory of "
+                f"{self.resource_class}"
+            )
+        return replace_inventories(state, row, {**before, self.resource_class: self.inventory})
+
+
+class SetInventory(msgspec.Struct, frozen=True):
+    """One inventory that the provider has already."""
+
+    provider: str
+    resource_class: str
+    inventory: Inventory
+    generation: int | None = None
+
+    def consumers(self) -> Iterable[str]:
+        return ()
+
+    def run(self, state: State) -> int:
+        """Returns the provider's new generation."""
+        row = provider_row(state, self.provider)
+        check_generation(state, row, self.generation)
+        check_classes(state, (self.resource_class,))
+        before = state.fleet.inventories(row)
+        if self.resource_class not in before:
+            raise BadRequest(f"No inventory of class {self.resource_class} found for {self.provider}")
+        return replace_inventories(state, row, {**before, self.resource_class: self.inventory})
+
+
+class DeleteInventory(msgspec.Struct, frozen=True):
+    """One inventory goes."""
+
+    provider: str
+    resource_class: str
+
+    def consumers(self) -> Iterable[str]:
+        return ()
+
+    def run(self, state: State) -> int:
+        """Returns the provider's new generation."""
+        row = provider_row(state, self.provider)
+        after = state.fleet.inventories(row)
+        if after.pop(self.resource_class, None) is None:
+            raise NotFound(f"No inventory of class {self.resource_class} found for {self.provider}")
+        return replace_inventories(state, row, after)
+
+
+def check_classes(state: State, names: Iterable[str]) -> None:
+    """Raise `BadRequest` unless every resource class is known."""
+    unknown = sorted(name for name in names if name not in state.fleet.resource_classes)
+    if unknown:
+        raise BadRequest(f"Unknown resource class in inventory: no such resource class {', '.join(unknown)}")
+
+
+def replace_inventories(state: State, row: int, after: dict[str, Inventory]) -> int:
+    """Replace a provider's inventories and raise its generation, which is returned.
+
+    Raises `InventoryInUse` if a class goes that something is allocated from.
+    """
+    fleet = state.fleet
+    uuid = fleet.uuid(row)
+    used = sorted(name for name, amount in fleet.usages(row).items() if amount and name not in after)
+    if used:
+        raise InventoryInUse(f"Inventory for {', '.join(used)} on resource provider {uuid} in use.")
+    before = fleet.inventories(row)
+    if before != after:
+        state.apply(InventoryChanged(uuid, before, after))
+    raise_generation(state, row)
+    return fleet.generation.item(row)

@@ -1,0 +1,112 @@
+"""Creating, renaming, moving and deleting resource providers."""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from roost.ledger import State
+from roost.model.change import (
+    AggregatesChanged,
+    InventoryChanged,
+    ProviderChanged,
+    ProviderFacts,
+    TraitsChanged,
+)
+from roost.placement.commands.generations import provider_row
+from roost.placement.errors import BadRequest, DuplicateName, HasChildren, ProviderInUse
+
+
+class CreateProvider(msgspec.Struct, frozen=True):
+    """A new provider, under ``parent`` (a uuid) if one is named."""
+
+    uuid: str
+    name: str
+    parent: str | None = None
+
+    def consumers(self) -> Iterable[str]:
+        return ()
+
+    def run(self, state: State) -> None:
+        fleet = state.fleet
+        if self.uuid in fleet:
+            raise DuplicateName(f"Conflicting resource provider uuid: {self.uuid} already exists")
+        _check_name(state, self.name, None)
+        if self.parent is not None and self.parent not in fleet:
+            raise BadRequest(f"parent provider UUID does not exist: {self.parent}")
+        facts = ProviderFacts(self.name, self.parent, 0)
+        state.apply(ProviderChanged(self.uuid, fleet.free_row(), None, facts))
+
+
+class UpdateProvider(msgspec.Struct, frozen=True):
+    """A new name, and a parent. ``parent`` UNSET keeps the present one.
+
+    Moving a provider that has a parent (or taking it off) needs ``may_move`` (microversion 1.37).
+    """
+
+    uuid: str
+    name: str
+    parent: str | msgspec.UnsetType | None = msgspec.UNSET
+    may_move: bool = True
+
+    def consumers(self) -> Iterable[str]:
+        return ()
+
+    def run(self, state: State) -> None:
+        fleet = state.fleet
+        row = provider_row(state, self.uuid)
+        before = fleet.facts(row)
+        _check_name(state, self.name, row)
+        parent = before.parent if self.parent is msgspec.UNSET else self.parent
+        if parent != before.parent:
+            self._check_parent(state, row, before.parent, parent)
+        after = ProviderFacts(self.name, parent, before.generation)
+        if after != before:
+            state.apply(ProviderChanged(self.uuid, row, before, after))
+
+    def _check_parent(self, state: State, row: int, before: str | None, parent: str | None) -> None:
+        if before is not None and not self.may_move:
+            raise BadRequest(
+                f"resource provider {self.uuid}: changing the parent {before} is not allowed before "
+                "microversion 1.37"
+            )
+        if parent is None:
+            return
+        if parent not in state.fleet:
+            raise BadRequest(f"parent provider UUID does not exist: {parent}")
+        if state.fleet.row(parent) in state.fleet.subtree(row):
+            raise BadRequest(
+                f"resource provider {self.uuid} cannot be moved under {parent}: that would create a loop"
+            )
+
+
+class DeleteProvider(msgspec.Struct, frozen=True):
+    """A provider goes, with its inventory, traits and aggregates."""
+
+    uuid: str
+
+    def consumers(self) -> Iterable[str]:
+        return ()
+
+    def run(self, state: State) -> None:
+        fleet = state.fleet
+        row = provider_row(state, self.uuid)
+        if fleet.children(row):
+            raise HasChildren(
+                f"Unable to delete parent resource provider {self.uuid}: it has child resource providers."
+            )
+        if any(fleet.usages(row).values()):
+            raise ProviderInUse(
+                f"Unable to delete resource provider {self.uuid}: Resource provider has allocations."
+            )
+        if inventories := fleet.inventories(row):
+            state.apply(InventoryChanged(self.uuid, inventories, {}))
+        if traits := fleet.traits_of(row):
+            state.apply(TraitsChanged(self.uuid, traits, ()))
+        if aggregates := fleet.aggregates_of(row):
+            state.apply(AggregatesChanged(self.uuid, aggregates, ()))
+        state.apply(ProviderChanged(self.uuid, row, fleet.facts(row), None))
+
+
+def _check_name(state: State, name: str, row: int | None) -> None:
+    if state.fleet.row_named(name) not in (None, row):
+        raise DuplicateName(f"Conflicting resource provider name: {name} already exists.")
