@@ -59,6 +59,21 @@ class DeleteAllocations(msgspec.Struct, frozen=True):
         state.apply(AllocationsChanged(self.consumer, held.consumer, None, held.allocations, {}))
 
 
+class FreeConsumers(msgspec.Struct, frozen=True):
+    """Everything that these consumers hold is freed; those that hold nothing are passed over."""
+
+    names: tuple[str, ...]
+
+    def consumers(self) -> Iterable[str]:
+        return self.names
+
+    def run(self, state: State) -> None:
+        for name in dict.fromkeys(self.names):
+            held = state.held(name)
+            if held is not None:
+                state.apply(AllocationsChanged(name, held.consumer, None, held.allocations, {}))
+
+
 def write_allocations(state: State, writes: Sequence[ConsumerWrite]) -> None:
     """Judge and apply writes of several consumers as one.
 

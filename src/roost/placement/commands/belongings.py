@@ -7,15 +7,20 @@ import msgspec
 from roost.ledger import State
 from roost.model.change import AggregatesChanged, TraitsChanged
 from roost.placement.commands.generations import check_generation, provider_row, raise_generation
+from roost.placement.commands.names import AddTrait
 from roost.placement.errors import BadRequest
 
 
 class SetTraits(msgspec.Struct, frozen=True):
-    """All traits of a provider, replacing what it had. Setting what is there already changes nothing."""
+    """All traits of a provider, replacing what it had. Setting what is there already changes nothing.
+
+    ``add_custom``: custom traits that nobody has defined yet are defined, not refused.
+    """
 
     provider: str
     traits: frozenset[str]
     generation: int | None = None
+    add_custom: bool = False
 
     def consumers(self) -> Iterable[str]:
         return ()
@@ -26,7 +31,10 @@ class SetTraits(msgspec.Struct, frozen=True):
         row = provider_row(state, self.provider)
         check_generation(state, row, self.generation)
         unknown = sorted(self.traits.difference(fleet.traits))
-        if unknown:
+        if self.add_custom:
+            for name in unknown:
+                AddTrait(name).run(state)
+        elif unknown:
             raise BadRequest(f"No such trait {', '.join(unknown)}")
         before = fleet.traits_of(row)
         after = tuple(sorted(self.traits))

@@ -1,0 +1,104 @@
+"""The Placement service in this process: commands and queries on a ledger, without a wire."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from roost.fleet import Fleet
+from roost.ledger import Held, Ledger
+from roost.ledger.holdings import held_by
+from roost.model.inventory import Inventory
+from roost.placement.commands.allocations import ConsumerWrite, FreeConsumers, WriteAllocations
+from roost.placement.commands.belongings import SetAggregates, SetTraits
+from roost.placement.commands.inventories import SetInventories
+from roost.placement.commands.names import AddResourceClass
+from roost.placement.commands.providers import CreateProvider, DeleteProvider
+from roost.placement.errors import DuplicateName, NotFound
+from roost.placement.interface import Provider
+
+
+class PlacementService:
+    """`roost.placement.interface.Placement` on a ledger of this process."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self.ledger = ledger
+
+    async def ensure_provider(self, uuid: str, name: str, parent: str | None = None) -> Provider:
+        found = await self.provider(uuid)
+        if found is None:
+            try:
+                await self.ledger.execute(CreateProvider(uuid, name, parent))
+            except DuplicateName:
+                # Another may have created it since; if not, the name is somebody else's.
+                if await self.provider(uuid) is None:
+                    raise
+            found = await self.provider(uuid)
+        if found is None:
+            raise NotFound(f"No resource provider with uuid {uuid} found")
+        return found
+
+    async def delete_provider(self, uuid: str) -> None:
+        await self.ledger.execute(DeleteProvider(uuid))
+
+    async def provider(self, uuid: str) -> Provider | None:
+        fleet = await self.ledger.current()
+        return _provider(fleet, fleet.row(uuid)) if uuid in fleet else None
+
+    async def tree(self, uuid: str) -> list[Provider]:
+        fleet = await self.ledger.current()
+        if uuid not in fleet:
+            return []
+        return [_provider(fleet, row) for row in fleet.subtree(fleet.root.item(fleet.row(uuid)))]
+
+    async def inventories(self, provider: str) -> dict[str, Inventory]:
+        fleet = await self.ledger.current()
+        return fleet.inventories(_row(fleet, provider))
+
+    async def traits(self, provider: str) -> frozenset[str]:
+        fleet = await self.ledger.current()
+        return frozenset(fleet.traits_of(_row(fleet, provider)))
+
+    async def aggregates(self, provider: str) -> frozenset[str]:
+        fleet = await self.ledger.current()
+        return frozenset(fleet.aggregates_of(_row(fleet, provider)))
+
+    async def set_inventories(
+        self, provider: str, inventories: Mapping[str, Inventory], generation: int | None = None
+    ) -> int:
+        return await self.ledger.execute(SetInventories(provider, dict(inventories), generation))
+
+    async def set_traits(self, provider: str, traits: Iterable[str], generation: int | None = None) -> int:
+        return await self.ledger.execute(SetTraits(provider, frozenset(traits), generation, add_custom=True))
+
+    async def set_aggregates(
+        self, provider: str, aggregates: Iterable[str], generation: int | None = None
+    ) -> int:
+        return await self.ledger.execute(SetAggregates(provider, frozenset(aggregates), generation))
+
+    async def ensure_resource_class(self, name: str) -> None:
+        await self.ledger.execute(AddResourceClass(name))
+
+    async def write_allocations(self, writes: Sequence[ConsumerWrite]) -> None:
+        await self.ledger.execute(WriteAllocations(tuple(writes)))
+
+    async def delete_allocations(self, consumers: Sequence[str]) -> None:
+        await self.ledger.execute(FreeConsumers(tuple(consumers)))
+
+    async def allocations_of(self, consumer: str) -> Held | None:
+        held = await self.ledger.database.read(lambda connection: held_by(connection, (consumer,)))
+        return held.get(consumer)
+
+
+def _row(fleet: Fleet, uuid: str) -> int:
+    if uuid not in fleet:
+        raise NotFound(f"No resource provider with uuid {uuid} found")
+    return fleet.row(uuid)
+
+
+def _provider(fleet: Fleet, row: int) -> Provider:
+    facts = fleet.facts(row)
+    return Provider(
+        uuid=fleet.uuid(row),
+        name=facts.name,
+        generation=facts.generation,
+        parent=facts.parent,
+        root=fleet.uuid(fleet.root.item(row)),
+    )
