@@ -1,0 +1,191 @@
+"""Alibaba's 2023 GPU cluster trace (openb), as shipped with the FGD simulator (USENIX ATC'23).
+
+Nodes are hosts; each GPU is a child provider ``<node>-gpu<i>`` that has 1000 ``CUSTOM_GPU_MILLI``, so that
+pods can share it, and a trait for its model. Pods are requests for one instance.
+
+CPU is ``CUSTOM_CPU_MILLI``, thousandths of a thread, not VCPU: two of three pods ask for a fraction of a
+thread, and VCPU counts whole ones. Rounding up would let in fewer pods than the trace had room for, and a
+VCPU that meant thousandths would lie to everything else that reads it.
+"""
+
+import re
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from typing import Final, Literal
+
+import msgspec
+
+from roost.model.request import RequestGroup
+from roost.model.spec import Flavor
+from roost.model.vocabulary import MAX_NAME
+from roost.replay.tracefile import Row, read_rows
+from roost.replay.workload import (
+    BIN_SECONDS,
+    Child,
+    Host,
+    HostShape,
+    Request,
+    Workload,
+    into_bins,
+    project_id,
+)
+
+NODES: Final = {"all": "openb_node_list_all_node.csv", "gpu": "openb_node_list_gpu_node.csv"}
+PODS: Final = "openb_pod_list_default.csv"
+
+CPU: Final = "CUSTOM_CPU_MILLI"
+GPU: Final = "CUSTOM_GPU_MILLI"
+WHOLE_GPU: Final = 1000
+MOST_GPUS: Final = 64
+"""Most GPUs of one node, and of one pod."""
+
+
+class Node(msgspec.Struct, frozen=True):
+    """A node as the trace has it: thousandths of a thread, MiB, and ``gpus`` GPUs of one model."""
+
+    name: str
+    cpu_milli: int
+    memory_mib: int
+    gpus: int
+    model: str
+
+
+class Pod(msgspec.Struct, frozen=True):
+    """A pod as the trace has it. Each of its ``gpus`` takes ``gpu_milli`` of a GPU of one of ``models``,
+    of any if there are none. Times are virtual seconds; ``deleted`` is None if it stays to the end.
+    """
+
+    name: str
+    cpu_milli: int
+    memory_mib: int
+    gpus: int
+    gpu_milli: int
+    models: tuple[str, ...]
+    created: int
+    deleted: int | None
+
+
+def read(directory: Path, nodes: Literal["all", "gpu"] = "all", bin_seconds: int = BIN_SECONDS) -> Workload:
+    """The trace in ``directory`` as a workload: on all nodes, or on those with GPUs.
+
+    Pods arrive when they were created, in bins of ``bin_seconds``, and live until they were deleted. The
+    trace knows no tenants: all are of one project. Raises TraceError, before anything is handed out.
+    """
+    cluster = read_nodes(directory / NODES[nodes])
+    pods = sorted(read_pods(directory / PODS), key=lambda pod: pod.created)
+    models = {node.model for node in cluster if node.gpus} | {model for pod in pods for model in pod.models}
+    return Workload(
+        name=f"openb-{nodes}",
+        hosts=tuple(map(host, cluster)),
+        bins=into_bins([request(pod) for pod in pods], bin_seconds),
+        resource_classes=(CPU, GPU),
+        traits=tuple(sorted({model_trait(model) for model in models})),
+    )
+
+
+def read_nodes(path: Path) -> list[Node]:
+    """The nodes of a node list, in its order. Raises TraceError."""
+    nodes: dict[str, Node] = {}
+    for row in read_rows(path, ("sn", "cpu_milli", "memory_mib", "gpu", "model")):
+        node = Node(
+            name=_new_name(row, "sn", nodes),
+            cpu_milli=row.number("cpu_milli", least=1),
+            memory_mib=row.number("memory_mib", least=1),
+            gpus=row.number("gpu", most=MOST_GPUS),
+            model=row["model"],
+        )
+        if node.gpus:
+            _check_model(row, node.model)
+        nodes[node.name] = node
+    return list(nodes.values())
+
+
+def read_pods(path: Path) -> list[Pod]:
+    """The pods of a pod list, in its order. Raises TraceError."""
+    pods: dict[str, Pod] = {}
+    columns = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli", "gpu_spec")
+    for row in read_rows(path, (*columns, "creation_time", "deletion_time")):
+        gpus = row.number("num_gpu", most=MOST_GPUS)
+        pod = Pod(
+            name=_new_name(row, "name", pods),
+            cpu_milli=row.number("cpu_milli"),
+            memory_mib=row.number("memory_mib"),
+            gpus=gpus,
+            # The trace's share counts for one GPU only; who asks for more gets whole ones.
+            gpu_milli=row.number("gpu_milli", least=1, most=WHOLE_GPU) if gpus == 1 else WHOLE_GPU,
+            models=tuple(row["gpu_spec"].split("|")) if gpus and row["gpu_spec"] else (),
+            created=row.number("creation_time"),
+            deleted=row.number("deletion_time") if row["deletion_time"] else None,
+        )
+        for model in pod.models:
+            _check_model(row, model)
+        if pod.deleted is not None and pod.deleted < pod.created:
+            raise row.line.wrong("deletion_time is before creation_time", row["deletion_time"])
+        if not (pod.cpu_milli or pod.memory_mib or pod.gpus):
+            raise row.line.wrong("the pod asks for nothing", pod.name)
+        pods[pod.name] = pod
+    return list(pods.values())
+
+
+def _new_name(row: Row, column: str, taken: Iterable[str]) -> str:
+    name = row[column]
+    if not name or name in taken:
+        raise row.line.wrong(f"{column} is there twice" if name else f"{column} is missing", name)
+    return name
+
+
+def _check_model(row: Row, model: str) -> None:
+    if not model_trait(model):
+        raise row.line.wrong("not the name of a GPU model", model)
+
+
+@cache
+def model_trait(model: str) -> str:
+    """The trait of GPUs of ``model``, e.g. ``CUSTOM_GPU_V100M32``; empty if no trait can be made of it."""
+    normal = re.sub(r"[^A-Z0-9]+", "_", model.upper()).strip("_")
+    trait = f"CUSTOM_GPU_{normal}"
+    return trait if normal and len(trait) <= MAX_NAME else ""
+
+
+def host(node: Node) -> Host:
+    """The host that stands for ``node``."""
+    gpus = (
+        Child(f"gpu{number}", {GPU: WHOLE_GPU}, (model_trait(node.model),)) for number in range(node.gpus)
+    )
+    return Host(node.name, HostShape({CPU: node.cpu_milli, "MEMORY_MB": node.memory_mib}, tuple(gpus)))
+
+
+def request(pod: Pod) -> Request:
+    """The request that stands for ``pod``."""
+    return Request(
+        at=pod.created,
+        project_id=_project_id(),
+        flavor=_flavor(pod.cpu_milli, pod.memory_mib, pod.gpus, pod.gpu_milli),
+        lifetimes=(None if pod.deleted is None else pod.deleted - pod.created,),
+        requested_resources=_gpu_groups(pod.gpus, pod.gpu_milli, pod.models),
+    )
+
+
+@cache
+def _project_id() -> str:
+    return project_id("openb")
+
+
+@cache
+def _flavor(cpu_milli: int, memory_mib: int, gpus: int, gpu_milli: int) -> Flavor:
+    extra_specs = {"resources:VCPU": "0", "resources:DISK_GB": "0", f"resources:{CPU}": str(cpu_milli)}
+    name = f"cpu{cpu_milli}-mem{memory_mib}"
+    if gpus:
+        name += f"-gpu{gpus}x{gpu_milli}"
+    if gpus > 1:
+        extra_specs["group_policy"] = "isolate"
+    return Flavor(name, -(-cpu_milli // 1000), memory_mib, extra_specs=extra_specs)
+
+
+@cache
+def _gpu_groups(gpus: int, gpu_milli: int, models: tuple[str, ...]) -> tuple[RequestGroup, ...]:
+    required = (frozenset(map(model_trait, models)),) if models else ()
+    return tuple(
+        RequestGroup({GPU: gpu_milli}, suffix=f"_gpu{number}", required=required) for number in range(gpus)
+    )

@@ -1,0 +1,147 @@
+"""The figures of one run: as a value, as plain data for ``--json`` and as a table for people."""
+
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+
+class Latency(msgspec.Struct, frozen=True):
+    """Percentiles of many latencies, milliseconds."""
+
+    p50_ms: float
+    p99_ms: float
+
+    @classmethod
+    def of(cls, milliseconds: Sequence[float]) -> "Latency | None":
+        """The percentiles of these latencies, None if there are none."""
+        if len(milliseconds) == 0:
+            return None
+        p50, p99 = np.percentile(milliseconds, (50, 99))
+        return cls(float(p50), float(p99))
+
+
+class Summary(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a workload.
+
+    ``requests`` ask for ``asked`` instances. Each was ``placed`` (``placed_on_alternate`` of them after a
+    failure elsewhere), or ``failed`` on every host that it was tried on, or refused: ``refusals`` counts
+    instances by reason. ``decisions`` is for how many instances the scheduler was asked, ``departures`` how
+    many were freed again. ``peak_use`` is the greatest share of each resource class that was in use at once.
+    """
+
+    workload: str
+    hosts: int
+    cells: int
+    requests: int
+    asked: int
+    placed: int
+    placed_on_alternate: int
+    failed: int
+    refusals: dict[str, int]
+    departures: int
+    decisions: int
+    wall_seconds: float
+    peak_rss_mib: float
+    peak_use: dict[str, float]
+    decision: Latency | None = None
+    claim: Latency | None = None
+    seed: int | None = None
+
+    @property
+    def refused(self) -> int:
+        """Instances refused, for whatever reason."""
+        return sum(self.refusals.values())
+
+    @property
+    def unaccounted(self) -> int:
+        """Instances asked for and neither placed, failed nor refused: 0 unless the run was cut off."""
+        return self.asked - self.placed - self.failed - self.refused
+
+    @property
+    def decisions_per_second(self) -> float:
+        """Decisions for each second of wall time."""
+        return _rate(self.decisions, self.wall_seconds)
+
+    @property
+    def changes_per_second(self) -> float:
+        """Placements and departures for each second of wall time."""
+        return _rate(self.placed + self.departures, self.wall_seconds)
+
+    def to_dict(self) -> dict[str, object]:
+        """All figures, the derived ones too, as data that JSON can hold."""
+        plain: dict[str, object] = msgspec.to_builtins(self)
+        return plain | {
+            "refused": self.refused,
+            "unaccounted": self.unaccounted,
+            "decisions_per_second": self.decisions_per_second,
+            "changes_per_second": self.changes_per_second,
+        }
+
+
+def _rate(count: int, seconds: float) -> float:
+    return count / seconds if seconds > 0 else 0.0
+
+
+def render(summary: Summary) -> RenderableType:
+    """A table of the summary, in sections."""
+    seed = "" if summary.seed is None else f", seed {summary.seed}"
+    hosts = f"{_count(summary.hosts, 'host')} in {_count(summary.cells, 'cell')}"
+    table = Table(title=Text(f"{summary.workload}: {hosts}{seed}"), show_header=False, title_justify="left")
+    table.add_column("figure")
+    table.add_column("value", justify="right")
+    table.add_column("share", justify="right", style="dim")
+    for section in (_outcome(summary), _speed(summary), _use(summary)):
+        for name, value, note in section:
+            # Text, not str: a reason may hold what rich takes for markup.
+            table.add_row(Text(name), Text(value), Text(note))
+        table.add_section()
+    return table
+
+
+_Row = tuple[str, str, str]
+
+
+def _outcome(summary: Summary) -> list[_Row]:
+    def row(name: str, instances: int) -> _Row:
+        return name, f"{instances:,}", f"{instances / summary.asked:.1%}" if summary.asked else ""
+
+    reasons = sorted(summary.refusals.items(), key=lambda reason: (-reason[1], reason[0]))
+    rows = [
+        ("requests", f"{summary.requests:,}", ""),
+        ("instances asked for", f"{summary.asked:,}", ""),
+        row("  placed", summary.placed),
+        row("    on an alternate", summary.placed_on_alternate),
+        row("  failed on every host tried", summary.failed),
+        row("  refused", summary.refused),
+        *(row(f"    {reason}", instances) for reason, instances in reasons),
+    ]
+    if summary.unaccounted:
+        rows.append(row("  unaccounted for", summary.unaccounted))
+    return [*rows, ("departures", f"{summary.departures:,}", "")]
+
+
+def _speed(summary: Summary) -> list[_Row]:
+    return [
+        ("decisions", f"{summary.decisions_per_second:,.0f} /s", ""),
+        ("placements and departures", f"{summary.changes_per_second:,.0f} /s", ""),
+        ("decision latency, p50 / p99", _milliseconds(summary.decision), ""),
+        ("claim latency, p50 / p99", _milliseconds(summary.claim), ""),
+        ("wall time", f"{summary.wall_seconds:,.1f} s", ""),
+        ("peak memory", f"{summary.peak_rss_mib:,.0f} MiB", ""),
+    ]
+
+
+def _use(summary: Summary) -> list[_Row]:
+    return [(f"peak use of {name}", f"{share:.1%}", "") for name, share in sorted(summary.peak_use.items())]
+
+
+def _milliseconds(latency: Latency | None) -> str:
+    return "–" if latency is None else f"{latency.p50_ms:.2f} / {latency.p99_ms:.2f} ms"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
