@@ -66,8 +66,12 @@ class Selection(msgspec.Struct, frozen=True):
 
 
 class Destination(msgspec.Struct, frozen=True):
-    """Where one instance goes: the claimed host, and alternates in the same cell, best first."""
+    """Where one instance goes: the claimed host, and alternates in the same cell, best first.
 
+    ``run`` is the id of the scheduler run that chose them.
+    """
+
+    run: str
     instance: str
     selected: Selection
     alternates: tuple[Selection, ...] = ()

@@ -1,0 +1,350 @@
+"""Everything that is asked of a cell's database."""
+
+import asyncio
+import time
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from roost.cells.tables import SCHEMA, faults, hosts, instances
+from roost.model.host import HostAggregate, HostReport
+from roost.model.instance import (
+    ACTIVE,
+    ASSIGNED,
+    DELETING,
+    DESTROYED,
+    ERROR,
+    FAILED,
+    UNSETTLED,
+    BuildResult,
+    Fault,
+    Instance,
+)
+from roost.model.spec import Selection
+from roost.storage import Database
+
+_AT_ONCE = 500
+_JSON = msgspec.json.Encoder()
+_ALTERNATES = msgspec.json.Decoder(tuple[Selection, ...])
+_METRICS = msgspec.json.Decoder(dict[str, float])
+_AGGREGATES = msgspec.json.Decoder(tuple[HostAggregate, ...])
+
+_INSTANCE = sa.select(*(column for column in instances.columns if column.name != "changed_at"))
+_MARK = sa.update(instances).where(instances.c.uuid == sa.bindparam("key"))
+_UPDATE_HOST = (
+    sa.update(hosts)
+    .where(hosts.c.host == sa.bindparam("key"))
+    .values(**{column.name: sa.bindparam(column.name) for column in hosts.columns})
+)
+
+
+class Cell:
+    """One cell by name, on its database. For use from one event loop.
+
+    Raises `StorageError` if the database cannot be used.
+    """
+
+    def __init__(self, name: str, database: Database, clock: Callable[[], float] = time.time) -> None:
+        SCHEMA.prepare(database)
+        self.name = name
+        self.database = database
+        self._clock = clock
+        self._listeners: list[asyncio.Event] = []
+
+    def listen(self) -> asyncio.Event:
+        """An event that is set after every change that this process makes here. The listener clears it."""
+        event = asyncio.Event()
+        event.set()
+        self._listeners.append(event)
+        return event
+
+    # Instances
+
+    async def add(self, new: Sequence[Instance], why: Sequence[Fault] = ()) -> None:
+        """Take instances in, those that are here already left as they are."""
+
+        def write(connection: Connection) -> None:
+            there: set[str] = set()
+            for some in _in_batches([instance.uuid for instance in new]):
+                named = sa.select(instances.c.uuid).where(instances.c.uuid.in_(some))
+                there.update(connection.execute(named).scalars())
+            rows = [self._row(instance) for instance in new if instance.uuid not in there]
+            if rows:
+                connection.execute(sa.insert(instances), rows)
+            _keep_faults(connection, [fault for fault in why if fault.instance not in there])
+
+        await self._write(write)
+
+    async def find(self, uuids: Iterable[str]) -> dict[str, Instance]:
+        """Those of the named instances that are here."""
+
+        def read(connection: Connection) -> dict[str, Instance]:
+            found = {}
+            for some in _in_batches(uuids):
+                for row in connection.execute(_INSTANCE.where(instances.c.uuid.in_(some))):
+                    found[row.uuid] = _instance(row)
+            return found
+
+        return await self.database.read(read)
+
+    async def in_state(self, *states: str, host: str | None = None) -> list[Instance]:
+        """All instances in one of the states, of one host if it is named."""
+        query = _INSTANCE.where(instances.c.state.in_(states))
+        if host is not None:
+            query = query.where(instances.c.host == host)
+        return await self.database.read(
+            lambda connection: [_instance(row) for row in connection.execute(query)]
+        )
+
+    async def every(self) -> list[Instance]:
+        """All instances."""
+        return await self.database.read(
+            lambda connection: [_instance(row) for row in connection.execute(_INSTANCE)]
+        )
+
+    async def unsettled(self) -> int:
+        """How many instances somebody has work to do for."""
+        count = sa.select(sa.func.count()).where(instances.c.state.in_(UNSETTLED))
+        return await self.database.read(lambda connection: connection.execute(count).scalar_one())
+
+    async def faults_of(self, uuid: str) -> list[Fault]:
+        """Why attempts at an instance failed, in order."""
+        query = sa.select(faults).where(faults.c.instance_uuid == uuid).order_by(faults.c.attempt)
+        return await self.database.read(lambda connection: [Fault(*row) for row in connection.execute(query)])
+
+    async def report(self, results: Sequence[BuildResult]) -> None:
+        """What agents say came of their builds. A report on an attempt that is over counts nothing."""
+
+        def write(connection: Connection) -> None:
+            now = self._clock()
+            current = (
+                _MARK.where(instances.c.attempt == sa.bindparam("of_attempt"))
+                .where(instances.c.host == sa.bindparam("of_host"))
+                .where(instances.c.state == ASSIGNED)
+                .values(
+                    state=sa.bindparam("new_state"), reason=sa.bindparam("why"), changed_at=sa.bindparam("at")
+                )
+            )
+            connection.execute(
+                current,
+                [
+                    {
+                        "key": result.instance,
+                        "of_attempt": result.attempt,
+                        "of_host": result.host,
+                        "new_state": ACTIVE if result.failure is None else FAILED,
+                        "why": result.failure,
+                        "at": now,
+                    }
+                    for result in results
+                ],
+            )
+            _keep_faults(
+                connection,
+                [
+                    Fault(result.instance, result.attempt, result.host, result.failure, now)
+                    for result in results
+                    if result.failure is not None
+                ],
+            )
+
+        await self._write(write)
+
+    async def reassign(self, uuid: str, selection: Selection, alternates: Sequence[Selection]) -> None:
+        """Give a failed instance to another host, if it is still wanted."""
+        moved = (
+            sa.update(instances)
+            .where(instances.c.uuid == uuid, instances.c.state == FAILED)
+            .values(
+                state=ASSIGNED,
+                host=selection.host,
+                node=selection.node,
+                attempt=instances.c.attempt + 1,
+                alternates=_JSON.encode(alternates).decode(),
+                reason=None,
+                changed_at=self._clock(),
+            )
+        )
+        await self._write(lambda connection: connection.execute(moved))
+
+    async def give_up(self, uuid: str, reason: str) -> None:
+        """Put a failed instance in error, if it is still wanted."""
+        ended = (
+            sa.update(instances)
+            .where(instances.c.uuid == uuid, instances.c.state == FAILED)
+            .values(state=ERROR, alternates="[]", reason=reason, changed_at=self._clock())
+        )
+        await self._write(lambda connection: connection.execute(ended))
+
+    async def delete(self, uuids: Sequence[str]) -> None:
+        """Mark instances for deletion. One that has no host counts as destroyed already."""
+
+        def write(connection: Connection) -> None:
+            unmarked = instances.c.state.not_in((DELETING, DESTROYED))
+            for some in _in_batches(uuids):
+                connection.execute(
+                    sa.update(instances)
+                    .where(instances.c.uuid.in_(some), unmarked)
+                    .values(
+                        state=sa.case((instances.c.host.is_(None), DESTROYED), else_=DELETING),
+                        changed_at=self._clock(),
+                    )
+                )
+
+        await self._write(write)
+
+    async def destroyed(self, uuids: Sequence[str]) -> None:
+        """Agents have destroyed these instances."""
+
+        def write(connection: Connection) -> None:
+            for some in _in_batches(uuids):
+                connection.execute(
+                    sa.update(instances)
+                    .where(instances.c.uuid.in_(some), instances.c.state == DELETING)
+                    .values(state=DESTROYED, changed_at=self._clock())
+                )
+
+        await self._write(write)
+
+    async def forget(self, uuids: Sequence[str]) -> None:
+        """Remove destroyed instances, their claims having been freed."""
+
+        def write(connection: Connection) -> None:
+            for some in _in_batches(uuids):
+                connection.execute(sa.delete(faults).where(faults.c.instance_uuid.in_(some)))
+                connection.execute(
+                    sa.delete(instances).where(instances.c.uuid.in_(some), instances.c.state == DESTROYED)
+                )
+
+        await self._write(write)
+
+    # Hosts
+
+    async def heartbeat(self, reports: Sequence[HostReport]) -> None:
+        """Keep what agents report of their hosts."""
+
+        def write(connection: Connection) -> None:
+            names = [report.host for report in reports]
+            known: set[str] = set()
+            for some in _in_batches(names):
+                known.update(
+                    connection.execute(sa.select(hosts.c.host).where(hosts.c.host.in_(some))).scalars()
+                )
+            rows = [_host_row(report) for report in reports]
+            new = [row for row in rows if row["host"] not in known]
+            old = [{**row, "key": row["host"]} for row in rows if row["host"] in known]
+            if new:
+                connection.execute(sa.insert(hosts), new)
+            if old:
+                connection.execute(_UPDATE_HOST, old)
+
+        await self._write(write)
+
+    async def hosts(self, seen_after: float = 0.0) -> list[HostReport]:
+        """Hosts that were seen after a time (seconds since the epoch), in order of name."""
+        query = sa.select(hosts).where(hosts.c.last_seen > seen_after).order_by(hosts.c.host)
+        return await self.database.read(
+            lambda connection: [self._report(row) for row in connection.execute(query)]
+        )
+
+    async def _write(self, work: Callable[[Connection], object]) -> None:
+        await self.database.write(work)
+        for listener in self._listeners:
+            listener.set()
+
+    def _row(self, instance: Instance) -> dict[str, object]:
+        return {
+            "uuid": instance.uuid,
+            "request_id": instance.request_id,
+            "run": instance.run,
+            "project_id": instance.project_id,
+            "user_id": instance.user_id,
+            "flavor": instance.flavor,
+            "state": instance.state,
+            "host": instance.host,
+            "node": instance.node,
+            "attempt": instance.attempt,
+            "alternates": _JSON.encode(instance.alternates).decode(),
+            "reason": instance.reason,
+            "changed_at": self._clock(),
+        }
+
+    def _report(self, row: "sa.Row[tuple[object, ...]]") -> HostReport:
+        return HostReport(
+            host=row.host,
+            node=row.node,
+            cell=self.name,
+            last_seen=row.last_seen,
+            enabled=row.enabled,
+            failed_builds=row.failed_builds,
+            metrics=_METRICS.decode(row.metrics),
+            aggregates=_AGGREGATES.decode(row.aggregates),
+        )
+
+
+async def changed(event: asyncio.Event, seconds: float) -> None:
+    """Wait until a listener's event is set, at most ``seconds``; then clear it."""
+    with suppress(TimeoutError):
+        await asyncio.wait_for(event.wait(), seconds)
+    event.clear()
+
+
+def _instance(row: "sa.Row[tuple[object, ...]]") -> Instance:
+    return Instance(
+        uuid=row.uuid,
+        request_id=row.request_id,
+        run=row.run,
+        project_id=row.project_id,
+        user_id=row.user_id,
+        flavor=row.flavor,
+        state=row.state,
+        host=row.host,
+        node=row.node,
+        attempt=row.attempt,
+        alternates=_ALTERNATES.decode(row.alternates),
+        reason=row.reason,
+    )
+
+
+def _host_row(report: HostReport) -> dict[str, object]:
+    return {
+        "host": report.host,
+        "node": report.node,
+        "enabled": report.enabled,
+        "last_seen": report.last_seen,
+        "failed_builds": report.failed_builds,
+        "metrics": _JSON.encode(report.metrics).decode(),
+        "aggregates": _JSON.encode(report.aggregates).decode(),
+    }
+
+
+def _keep_faults(connection: Connection, new: Collection[Fault]) -> None:
+    if not new:
+        return
+    # A report that is repeated after a crash finds its fault there already.
+    key = sa.and_(
+        faults.c.instance_uuid == sa.bindparam("of_instance"), faults.c.attempt == sa.bindparam("of_attempt")
+    )
+    rows = [
+        {
+            "instance_uuid": fault.instance,
+            "attempt": fault.attempt,
+            "host": fault.host,
+            "reason": fault.reason,
+            "at": fault.at,
+        }
+        for fault in new
+    ]
+    connection.execute(
+        sa.delete(faults).where(key),
+        [{"of_instance": fault.instance, "of_attempt": fault.attempt} for fault in new],
+    )
+    connection.execute(sa.insert(faults), rows)
+
+
+def _in_batches(uuids: Iterable[str]) -> Iterable[list[str]]:
+    names = list(uuids)
+    return (names[start : start + _AT_ONCE] for start in range(0, len(names), _AT_ONCE))

@@ -1,0 +1,57 @@
+"""The tables of a cell's database."""
+
+from pathlib import Path
+
+import sqlalchemy as sa
+
+from roost.storage import Schema
+
+metadata = sa.MetaData()
+
+UUID = sa.String(36)
+NAME = sa.String(255)
+
+instances = sa.Table(
+    "instances",
+    metadata,
+    sa.Column("uuid", UUID, primary_key=True),
+    sa.Column("request_id", NAME, nullable=False),
+    sa.Column("run", UUID, nullable=False),
+    sa.Column("project_id", NAME, nullable=False),
+    sa.Column("user_id", NAME, nullable=False),
+    sa.Column("flavor", NAME, nullable=False),
+    sa.Column("state", sa.String(20), nullable=False),
+    sa.Column("host", NAME),
+    sa.Column("node", UUID),
+    sa.Column("attempt", sa.Integer, nullable=False),
+    sa.Column("alternates", sa.Text, nullable=False),
+    sa.Column("reason", sa.Text),
+    sa.Column("changed_at", sa.Double, nullable=False),
+    sa.Index("instances_by_state", "state", "host"),
+    sa.Index("instances_by_request", "request_id"),
+)
+
+faults = sa.Table(
+    "faults",
+    metadata,
+    sa.Column("instance_uuid", UUID, primary_key=True),
+    sa.Column("attempt", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("host", NAME),
+    sa.Column("reason", sa.Text, nullable=False),
+    sa.Column("at", sa.Double, nullable=False),
+)
+
+hosts = sa.Table(
+    "hosts",
+    metadata,
+    sa.Column("host", NAME, primary_key=True),
+    sa.Column("node", UUID, nullable=False, unique=True),
+    sa.Column("enabled", sa.Boolean, nullable=False),
+    sa.Column("last_seen", sa.Double, nullable=False),
+    sa.Column("failed_builds", sa.Integer, nullable=False),
+    sa.Column("metrics", sa.Text, nullable=False),
+    sa.Column("aggregates", sa.Text, nullable=False),
+    sa.Index("hosts_by_last_seen", "last_seen"),
+)
+
+SCHEMA = Schema("cell", Path(__file__).parent / "migrations", metadata)

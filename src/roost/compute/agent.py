@@ -1,0 +1,89 @@
+"""One host's agent."""
+
+from collections.abc import Collection
+
+import structlog
+
+from roost.compute.drivers import Driver
+from roost.compute.errors import BuildFailed
+from roost.compute.placement import ReportPlacement
+from roost.compute.provider_tree import ProviderTree
+from roost.compute.reporting import report
+from roost.model.host import HostAggregate, HostReport
+from roost.model.instance import BuildResult, Instance
+from roost.model.vocabulary import DISABLED_TRAIT
+
+_log = structlog.get_logger()
+
+
+class Agent:
+    """Looks after one host through its driver. It keeps nothing that matters: the cell's database says
+    what should be here, the driver what is."""
+
+    def __init__(
+        self, host: str, cell: str, driver: Driver, aggregates: tuple[HostAggregate, ...] = ()
+    ) -> None:
+        self.host = host
+        self.enabled = True
+        self._cell = cell
+        self._driver = driver
+        self._aggregates = aggregates
+        self._tree = ProviderTree(host)
+        self._failed_builds = 0
+
+    @property
+    def node(self) -> str:
+        """The uuid of the host's root provider."""
+        return self._tree.root.uuid
+
+    async def register(self, placement: ReportPlacement) -> None:
+        """Bring placement in line with what the driver says that the host has."""
+        tree = ProviderTree(self.host)
+        self._driver.update_provider_tree(tree)
+        root = tree.root
+        tree.update_aggregates(root.name, root.aggregates | {part.uuid for part in self._aggregates})
+        if not self.enabled:
+            tree.update_traits(root.name, root.traits | {DISABLED_TRAIT})
+        await report(tree, placement)
+        self._tree = tree
+
+    def health(self, now: float) -> HostReport:
+        """What the scheduler should know of the host at ``now`` (seconds since the epoch)."""
+        return HostReport(
+            host=self.host,
+            node=self.node,
+            cell=self._cell,
+            last_seen=now,
+            enabled=self.enabled,
+            failed_builds=self._failed_builds,
+            metrics=self._driver.metrics(),
+            aggregates=self._aggregates,
+        )
+
+    async def recover(self, running: Collection[str]) -> None:
+        """After a start: ``running`` are the instances that the cell says run here."""
+        await self._driver.recover(running)
+
+    def guests(self) -> list[str]:
+        """The instances that are on the host, built or half built."""
+        return list(self._driver.guests())
+
+    async def build(self, instance: Instance) -> BuildResult:
+        """Build an instance; whatever goes wrong is the reason in the result."""
+        try:
+            await self._driver.build(instance)
+        except BuildFailed as error:
+            failure = str(error)
+        except Exception as error:
+            # A driver's own bug must not cost the instance its alternates.
+            _log.exception("the driver failed", host=self.host, instance=instance.uuid)
+            failure = f"{type(error).__name__}: {error}"
+        else:
+            self._failed_builds = 0
+            return BuildResult(instance.uuid, self.host, instance.attempt)
+        self._failed_builds += 1
+        return BuildResult(instance.uuid, self.host, instance.attempt, failure)
+
+    async def destroy(self, instance: str) -> None:
+        """Remove an instance from the host."""
+        await self._driver.destroy(instance)

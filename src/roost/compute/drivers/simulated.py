@@ -1,0 +1,104 @@
+"""A host that only pretends: its inventory, build time and failures follow a script.
+
+Failures are drawn from the script's seed, the host, the instance and the attempt, so that a run with the
+same seed fails in the same places whatever else happens at the same time.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import Collection
+
+import msgspec
+
+from roost.compute.errors import BuildFailed
+from roost.compute.provider_tree import ProviderTree
+from roost.model.instance import Instance
+from roost.model.inventory import Inventory
+
+
+class SimulatedProvider(msgspec.Struct, frozen=True):
+    """A provider under the host's root, named ``<host>-<suffix>``."""
+
+    suffix: str
+    inventory: dict[str, Inventory]
+    traits: tuple[str, ...] = ()
+
+
+class SimulatedHost(msgspec.Struct, frozen=True):
+    """What a simulated host has."""
+
+    name: str
+    inventory: dict[str, Inventory]
+    children: tuple[SimulatedProvider, ...] = ()
+    traits: tuple[str, ...] = ()
+    aggregates: tuple[str, ...] = ()
+    metrics: dict[str, float] = {}
+
+
+class FailureRule(msgspec.Struct, frozen=True):
+    """A share of builds (0..1) that fail, with the reason; on some hosts only if they are named."""
+
+    rate: float
+    reason: str = "No more IP addresses available on network"
+    hosts: frozenset[str] | None = None
+
+
+class Script(msgspec.Struct, frozen=True):
+    """How simulated hosts behave. ``build_seconds`` is what a build takes."""
+
+    build_seconds: float = 0.0
+    failures: tuple[FailureRule, ...] = ()
+    seed: int = 0
+
+    def failure(self, host: str, instance: str, attempt: int) -> str | None:
+        """The reason why this attempt fails, None if it does not."""
+        for number, rule in enumerate(self.failures):
+            if rule.hosts is not None and host not in rule.hosts:
+                continue
+            words = f"{self.seed} {number} {host} {instance} {attempt}"
+            digest = hashlib.blake2b(words.encode(), digest_size=8).digest()
+            if int.from_bytes(digest, "big") < rule.rate * 2**64:
+                return rule.reason
+        return None
+
+
+class SimulatedDriver:
+    """The driver of one simulated host. Its guests live in memory; `recover` brings them back, as a
+    hypervisor outlives its agent."""
+
+    def __init__(self, host: SimulatedHost, script: Script) -> None:
+        self._host = host
+        self._script = script
+        self._guests: set[str] = set()
+
+    def update_provider_tree(self, tree: ProviderTree) -> None:
+        root = tree.root.name
+        tree.update_inventory(root, self._host.inventory)
+        tree.update_traits(root, self._host.traits)
+        tree.update_aggregates(root, self._host.aggregates)
+        for child in self._host.children:
+            name = f"{root}-{child.suffix}"
+            tree.new_child(name, root)
+            tree.update_inventory(name, child.inventory)
+            tree.update_traits(name, child.traits)
+
+    def metrics(self) -> dict[str, float]:
+        return self._host.metrics
+
+    def guests(self) -> Collection[str]:
+        return self._guests
+
+    async def recover(self, instances: Collection[str]) -> None:
+        self._guests.update(instances)
+
+    async def build(self, instance: Instance) -> None:
+        self._guests.add(instance.uuid)
+        if self._script.build_seconds:
+            await asyncio.sleep(self._script.build_seconds)
+        reason = self._script.failure(self._host.name, instance.uuid, instance.attempt)
+        if reason is not None:
+            self._guests.discard(instance.uuid)
+            raise BuildFailed(reason)
+
+    async def destroy(self, instance: str) -> None:
+        self._guests.discard(instance)

@@ -1,0 +1,38 @@
+"""Brings placement in line with a provider tree: only what differs is written."""
+
+from roost.compute.placement import ReportPlacement
+from roost.compute.provider_tree import ProviderData, ProviderTree
+
+
+async def report(tree: ProviderTree, placement: ReportPlacement) -> None:
+    """Create, change and delete providers until placement has the tree as it is here.
+
+    Parents first; what placement has beyond the tree goes last, children first. Not atomic: a report that
+    was cut short is completed by the next one. Raises placement's refusals.
+    """
+    for provider in tree:
+        await placement.ensure_provider(provider.uuid, provider.name, provider.parent)
+        await _report_provider(provider, placement)
+    wanted = {provider.uuid for provider in tree}
+    surplus = {
+        provider.uuid: provider.parent
+        for provider in await placement.tree(tree.root.uuid)
+        if provider.uuid not in wanted
+    }
+    while surplus:
+        leaves = [uuid for uuid in surplus if uuid not in surplus.values()]
+        for uuid in leaves:
+            await placement.delete_provider(uuid)
+            del surplus[uuid]
+
+
+async def _report_provider(provider: ProviderData, placement: ReportPlacement) -> None:
+    if await placement.inventories(provider.uuid) != provider.inventory:
+        for name in provider.inventory:
+            if name.startswith("CUSTOM_"):
+                await placement.ensure_resource_class(name)
+        await placement.set_inventories(provider.uuid, provider.inventory)
+    if await placement.traits(provider.uuid) != provider.traits:
+        await placement.set_traits(provider.uuid, provider.traits)
+    if await placement.aggregates(provider.uuid) != provider.aggregates:
+        await placement.set_aggregates(provider.uuid, provider.aggregates)

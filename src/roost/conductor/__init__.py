@@ -1,0 +1,12 @@
+"""Conductors: they carry out what was asked for, and decide when to try again.
+
+    super_conductor   accepts requests durably, asks the scheduler, hands instances to cells
+    cell_conductor    one for each cell: on failure swaps the claim to the next alternate; frees claims
+    requests          build requests and cell mappings, in the API database
+    tables            their tables
+    host_feed         what the agents of all cells report, brought to the scheduler's host table
+
+Retry policy lives here: ``max_attempts`` hosts are tried for an instance. The scheduler only hears how
+many alternates are wanted. Every step can be repeated; what a crash interrupts is resumed from the
+databases.
+"""

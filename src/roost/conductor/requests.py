@@ -1,0 +1,130 @@
+"""Build requests and mappings: what has been accepted, and which cell has what."""
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from roost.conductor.tables import SCHEMA, build_requests, cell_mappings, instance_mappings
+from roost.model.instance import BuildRequest
+from roost.storage import Database
+
+_AT_ONCE = 500
+_ENCODER = msgspec.json.Encoder()
+_DECODER = msgspec.json.Decoder(BuildRequest)
+
+
+class Requests:
+    """The conductor's tables. Raises `StorageError` if the database cannot be used."""
+
+    def __init__(self, database: Database, clock: Callable[[], float] = time.time) -> None:
+        SCHEMA.prepare(database)
+        self._database = database
+        self._clock = clock
+
+    async def accept(self, request: BuildRequest) -> None:
+        """Keep a request; when this returns it will be carried out, whatever happens.
+
+        One with the same id that is there already is left as it is.
+        """
+        row = {
+            "request_id": request.request_id,
+            "request": _ENCODER.encode(request).decode(),
+            "accepted_at": self._clock(),
+        }
+        there = sa.select(sa.func.count()).where(build_requests.c.request_id == request.request_id)
+
+        def write(connection: Connection) -> None:
+            if not connection.execute(there).scalar_one():
+                connection.execute(sa.insert(build_requests), row)
+
+        await self._database.write(write)
+
+    async def waiting(self) -> list[BuildRequest]:
+        """The requests that are not finished, in order of acceptance."""
+        query = sa.select(build_requests.c.request).order_by(
+            build_requests.c.accepted_at, build_requests.c.request_id
+        )
+        return await self._database.read(
+            lambda connection: [_DECODER.decode(text) for text in connection.execute(query).scalars()]
+        )
+
+    async def finish(self, request: BuildRequest, cells: Mapping[str, str]) -> None:
+        """All instances of a request are in cells: ``cells`` maps instance uuid to cell name."""
+
+        def write(connection: Connection) -> None:
+            for some in _in_batches(cells):
+                known = set(
+                    connection.execute(
+                        sa.select(instance_mappings.c.instance_uuid).where(
+                            instance_mappings.c.instance_uuid.in_(some)
+                        )
+                    ).scalars()
+                )
+                new = [{"instance_uuid": uuid, "cell": cells[uuid]} for uuid in some if uuid not in known]
+                if new:
+                    connection.execute(sa.insert(instance_mappings), new)
+            connection.execute(
+                sa.delete(build_requests).where(build_requests.c.request_id == request.request_id)
+            )
+
+        await self._database.write(write)
+
+    async def cells_of(self, instances: Iterable[str]) -> dict[str, str]:
+        """The cell of each of the instances that is known: uuid -> cell name."""
+
+        def read(connection: Connection) -> dict[str, str]:
+            found: dict[str, str] = {}
+            for some in _in_batches(instances):
+                rows = connection.execute(
+                    sa.select(instance_mappings).where(instance_mappings.c.instance_uuid.in_(some))
+                )
+                found.update({row.instance_uuid: row.cell for row in rows})
+            return found
+
+        return await self._database.read(read)
+
+    async def every_mapping(self) -> dict[str, str]:
+        """The cell of every instance: uuid -> cell name."""
+        return await self._database.read(
+            lambda connection: {
+                row.instance_uuid: row.cell for row in connection.execute(sa.select(instance_mappings))
+            }
+        )
+
+    async def unmap(self, instances: Iterable[str]) -> None:
+        """Forget which cell instances are in."""
+
+        def write(connection: Connection) -> None:
+            for some in _in_batches(instances):
+                connection.execute(
+                    sa.delete(instance_mappings).where(instance_mappings.c.instance_uuid.in_(some))
+                )
+
+        await self._database.write(write)
+
+    async def map_cells(self, cells: Mapping[str, str]) -> None:
+        """Keep where cells are: name -> database URL."""
+
+        def write(connection: Connection) -> None:
+            for name, url in cells.items():
+                row = {"name": name, "database_url": url}
+                found = connection.execute(
+                    sa.update(cell_mappings).where(cell_mappings.c.name == name).values(row)
+                )
+                if not found.rowcount:
+                    connection.execute(sa.insert(cell_mappings), row)
+
+        await self._database.write(write)
+
+
+def mapped_cells(connection: Connection) -> dict[str, str]:
+    """The cells that a database knows: name -> database URL."""
+    return {row.name: row.database_url for row in connection.execute(sa.select(cell_mappings))}
+
+
+def _in_batches(uuids: Iterable[str]) -> Iterable[list[str]]:
+    names = list(uuids)
+    return (names[start : start + _AT_ONCE] for start in range(0, len(names), _AT_ONCE))

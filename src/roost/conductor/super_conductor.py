@@ -1,0 +1,186 @@
+"""The super conductor: accepts, asks the scheduler, hands over to cells. It picks nothing itself."""
+
+import asyncio
+import time
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+
+import structlog
+
+from roost.cells import Cell
+from roost.conductor.requests import Requests
+from roost.model.instance import ASSIGNED, ERROR, BuildRequest, Fault, Instance
+from roost.model.spec import Destination
+from roost.placement.interface import Placement
+from roost.scheduler import NoValidHost, Scheduler
+from roost.scheduler.errors import BadRequestSpec
+from roost.scheduler.gateways import Decided
+
+CELL0 = "cell0"
+"""The cell without hosts that keeps what could not be placed."""
+
+_log = structlog.get_logger()
+
+
+class SuperConductor:
+    """Carries build requests to cells.
+
+    ``cells`` by name, cell0 among them. ``max_attempts``: hosts tried for an instance, the first included.
+    ``on_decided``: told of every decision of the scheduler, for measuring.
+    """
+
+    def __init__(
+        self,
+        requests: Requests,
+        scheduler: Scheduler,
+        placement: Placement,
+        cells: Mapping[str, Cell],
+        *,
+        max_attempts: int = 3,
+        clock: Callable[[], float] = time.time,
+        on_decided: Callable[[Decided], None] | None = None,
+    ) -> None:
+        self._requests = requests
+        self._scheduler = scheduler
+        self._placement = placement
+        self._cells = cells
+        self._max_attempts = max_attempts
+        self._clock = clock
+        self._on_decided = on_decided
+        self._carrying: set[asyncio.Task[None]] = set()
+
+    async def accept(self, request: BuildRequest) -> "asyncio.Task[None]":
+        """Take a request: durable when this returns. The task ends when its instances are in cells."""
+        await self._requests.accept(request)
+        return self._start(request)
+
+    async def delete(self, instances: Sequence[str]) -> list[str]:
+        """Have instances destroyed and their claims freed; returns those that are known.
+
+        Durable when this returns; the work itself is the cell's.
+        """
+        by_cell: defaultdict[str, list[str]] = defaultdict(list)
+        for uuid, cell in (await self._requests.cells_of(instances)).items():
+            by_cell[cell].append(uuid)
+        await asyncio.gather(*(self._cells[cell].delete(uuids) for cell, uuids in by_cell.items()))
+        known = [uuid for uuids in by_cell.values() for uuid in uuids]
+        if known:
+            await self._requests.unmap(known)
+        return known
+
+    async def resume(self) -> None:
+        """After a start: take up every request that was accepted and not finished."""
+        for request in await self._requests.waiting():
+            _log.info("resuming a request", request_id=request.request_id)
+            self._start(request, resumed=True)
+        await self._forget_stale_mappings()
+
+    async def idle(self) -> None:
+        """Wait until no request is on its way to a cell."""
+        while self._carrying:
+            await asyncio.wait(self._carrying)
+
+    def _start(self, request: BuildRequest, resumed: bool = False) -> "asyncio.Task[None]":
+        task = asyncio.create_task(self._carry(request, resumed))
+        self._carrying.add(task)
+        task.add_done_callback(self._carrying.discard)
+        return task
+
+    async def _carry(self, request: BuildRequest, resumed: bool) -> None:
+        cells: dict[str, str] = {}
+        missing = list(request.instances)
+        if resumed:
+            cells, missing = await self._found(request)
+            # A claim whose instance reached no cell is from a run that a crash cut off: the scheduler
+            # decides anew.
+            await self._placement.delete_allocations(missing)
+        if missing:
+            cells.update(await self._place(request, missing, already=len(cells)))
+        await self._requests.finish(request, cells)
+
+    async def _place(self, request: BuildRequest, missing: Sequence[str], already: int) -> dict[str, str]:
+        """Have instances placed and put into their cells; returns the cell of each."""
+        try:
+            destinations = await self._scheduler.select_destinations(
+                request.spec,
+                len(missing),
+                self._max_attempts - 1,
+                instances=missing,
+                min_count=max(request.min_count - already, 1),
+                request_id=request.request_id,
+                on_decided=self._on_decided,
+            )
+        except NoValidHost as error:
+            return await self._bury(request, missing, error.run, f"No valid host was found: {error.reason}")
+        except BadRequestSpec as error:
+            return await self._bury(request, missing, "", str(error))
+        placed = {destination.instance for destination in destinations}
+        by_cell: defaultdict[str, list[Instance]] = defaultdict(list)
+        for destination in destinations:
+            by_cell[destination.selected.cell].append(_assigned(request, destination))
+        await asyncio.gather(*(self._cells[cell].add(new) for cell, new in by_cell.items()))
+        cells = {instance.uuid: cell for cell, new in by_cell.items() for instance in new}
+        rest = [uuid for uuid in missing if uuid not in placed]
+        if rest:
+            reason = f"No valid host was found: {len(placed)} of {len(missing)} instances fit"
+            cells.update(await self._bury(request, rest, destinations[0].run, reason))
+        return cells
+
+    async def _bury(
+        self, request: BuildRequest, instances: Sequence[str], run: str, reason: str
+    ) -> dict[str, str]:
+        """Keep instances that could not be placed in cell0, with the reason."""
+        now = self._clock()
+        await self._cells[CELL0].add(
+            [
+                Instance(
+                    uuid=uuid,
+                    request_id=request.request_id,
+                    run=run,
+                    project_id=request.spec.project_id,
+                    user_id=request.spec.user_id,
+                    flavor=request.spec.flavor.name,
+                    state=ERROR,
+                    reason=reason,
+                )
+                for uuid in instances
+            ],
+            [Fault(uuid, 0, None, reason, now) for uuid in instances],
+        )
+        return dict.fromkeys(instances, CELL0)
+
+    async def _found(self, request: BuildRequest) -> tuple[dict[str, str], list[str]]:
+        """The cells of those instances that reached one, and the instances that did not."""
+        cells: dict[str, str] = {}
+        for name, cell in self._cells.items():
+            cells.update(dict.fromkeys(await cell.find(request.instances), name))
+        return cells, [uuid for uuid in request.instances if uuid not in cells]
+
+    async def _forget_stale_mappings(self) -> None:
+        """Drop mappings of instances that their cell has let go: a crash came before the unmapping."""
+        by_cell: defaultdict[str, list[str]] = defaultdict(list)
+        for uuid, cell in (await self._requests.every_mapping()).items():
+            by_cell[cell].append(uuid)
+        stale = []
+        for name, uuids in by_cell.items():
+            there = await self._cells[name].find(uuids)
+            stale += [uuid for uuid in uuids if uuid not in there]
+        if stale:
+            await self._requests.unmap(stale)
+
+
+def _assigned(request: BuildRequest, destination: Destination) -> Instance:
+    selected = destination.selected
+    return Instance(
+        uuid=destination.instance,
+        request_id=request.request_id,
+        run=destination.run,
+        project_id=request.spec.project_id,
+        user_id=request.spec.user_id,
+        flavor=request.spec.flavor.name,
+        state=ASSIGNED,
+        host=selected.host,
+        node=selected.node,
+        attempt=1,
+        alternates=destination.alternates,
+    )

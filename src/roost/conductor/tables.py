@@ -1,0 +1,36 @@
+"""The conductor's tables in the API database."""
+
+from pathlib import Path
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.mysql import LONGTEXT
+
+from roost.storage import Schema
+
+metadata = sa.MetaData()
+
+NAME = sa.String(255)
+
+build_requests = sa.Table(
+    "build_requests",
+    metadata,
+    sa.Column("request_id", NAME, primary_key=True),
+    sa.Column("request", sa.Text().with_variant(LONGTEXT(), "mysql", "mariadb"), nullable=False),
+    sa.Column("accepted_at", sa.Double, nullable=False),
+)
+
+cell_mappings = sa.Table(
+    "cell_mappings",
+    metadata,
+    sa.Column("name", NAME, primary_key=True),
+    sa.Column("database_url", sa.Text, nullable=False),
+)
+
+instance_mappings = sa.Table(
+    "instance_mappings",
+    metadata,
+    sa.Column("instance_uuid", sa.String(36), primary_key=True),
+    sa.Column("cell", NAME, sa.ForeignKey("cell_mappings.name"), nullable=False),
+)
+
+SCHEMA = Schema("conductor", Path(__file__).parent / "migrations", metadata)

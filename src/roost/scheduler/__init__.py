@@ -1,0 +1,29 @@
+"""The scheduler: from a request spec to a claimed host and alternates in the same cell.
+
+    RequestSpec ─ query + request_filters/ ─▶ CandidateQuery ─ gateway ─▶ Offers (hosts that could)
+                                                                             │
+    HostTable (what hosts report) ──────────── filters/, weighers/ ──────────┤
+                                                                             ▼
+                       Destination (claimed, + alternates) ◀── selection: pick, claim, next on refusal
+
+    scheduler        `select_destinations`, and the record of each run
+    query            from a request spec to a candidate query
+    hosts            the host table: cell, service state, aggregates and metrics of every host
+    offers           the hosts that placement offers, and what a claim takes from them
+    question         what one run decides upon; outcome: what comes of it
+    selection        the one algorithm: filter, weigh, pick, claim, alternates; it does no I/O
+    gateways/        how a claim is made: in the ledger's transaction, or over HTTP
+    filters/         one file for each: which hosts may be used
+    weighers/        one file for each: which of them are better
+    request_filters/ one file for each: what can be asked of placement already
+    plugins          finding filters and weighers by name
+
+To add a filter: a file in filters/ with a class that has `name` and `mask`, its name in `enabled_filters`.
+Other packages register theirs under the entry points ``roost.filters`` and ``roost.weighers``.
+"""
+
+from roost.scheduler.errors import NoValidHost, SchedulerError
+from roost.scheduler.options import SchedulerOptions
+from roost.scheduler.scheduler import Scheduler
+
+__all__ = ["NoValidHost", "Scheduler", "SchedulerError", "SchedulerOptions"]

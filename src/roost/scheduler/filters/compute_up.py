@@ -1,0 +1,21 @@
+"""Hosts whose service is enabled and has sent a heartbeat lately."""
+
+from roost.fleet.columns import Bools
+from roost.scheduler.offers import HostView
+from roost.scheduler.question import Progress, Question
+
+
+class ComputeUp:
+    """Enabled, and seen within ``service_down_time`` seconds."""
+
+    name = "compute_up"
+    depends_on_claims = False
+
+    def mask(self, hosts: HostView, question: Question, progress: Progress) -> Bools:
+        table = hosts.table
+        oldest = question.now - question.options.service_down_time
+        alive: Bools = table.enabled[hosts.index] & (table.last_seen[hosts.index] >= oldest)
+        return alive
+
+
+PLUGIN = ComputeUp

@@ -1,0 +1,25 @@
+"""Hosts that do not have as many members of the server group as allowed already."""
+
+import numpy as np
+
+from roost.fleet.columns import Bools
+from roost.scheduler.offers import HostView
+from roost.scheduler.question import Progress, Question
+
+
+class ServerGroupAntiAffinity:
+    """Fewer than ``max_server_per_host`` members, those placed earlier in this run counted."""
+
+    name = "server_group_anti_affinity"
+    depends_on_claims = True
+
+    def mask(self, hosts: HostView, question: Question, progress: Progress) -> Bools:
+        group = question.spec.group
+        mask = np.ones(len(hosts), dtype=np.bool_)
+        if group is not None and group.policy == "anti-affinity":
+            full = [index for index, n in progress.members.items() if n >= group.max_server_per_host]
+            mask &= ~np.isin(hosts.index, full)
+        return mask
+
+
+PLUGIN = ServerGroupAntiAffinity

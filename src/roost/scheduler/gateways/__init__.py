@@ -1,0 +1,28 @@
+"""How the scheduler reaches placement: one small protocol, two ways with the same answers.
+
+local   the ledger is in this process: the whole decision is one command of its transaction
+http    a placement service (Roost's or OpenStack's own): candidates, then PUT, next on conflict
+"""
+
+from typing import NamedTuple, Protocol
+
+from roost.scheduler.hosts import HostTable
+from roost.scheduler.outcome import Outcome
+from roost.scheduler.question import Question
+from roost.scheduler.selection import Plugins
+
+
+class Decided(NamedTuple):
+    """An outcome, the ledger's version that it was decided at (None if unknown), and the seconds that the
+    decision itself took (filter, weigh, pick, claim prepared; without waiting for the store)."""
+
+    outcome: Outcome
+    version: int | None
+    seconds: float
+
+
+class Gateway(Protocol):
+    """Decides a question and claims what was chosen."""
+
+    async def decide(self, question: Question, table: HostTable, plugins: Plugins) -> Decided:
+        """Choose, claim and find alternates. Claims of a run that was refused do not stay."""

@@ -1,0 +1,61 @@
+"""The scheduler's options, under Nova's names where Nova has them (group ``filter_scheduler``)."""
+
+import msgspec
+from oslo_config import cfg
+
+GROUP = "filter_scheduler"
+
+DEFAULT_FILTERS = (
+    "compute_up",
+    "availability_zone",
+    "aggregate_extra_specs",
+    "server_group_anti_affinity",
+    "server_group_affinity",
+)
+DEFAULT_WEIGHERS = ("ram", "cpu", "disk", "metrics", "build_failure")
+
+
+class SchedulerOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What the scheduler can be told.
+
+    ``host_subset_size``: pick at random among so many of the best hosts. ``service_down_time``: seconds
+    without a heartbeat after which a host is down. ``metrics_weights``: ratio of each metric by name.
+    ``multipliers``: of weighers, by weigher name; a weigher without one has its own default.
+    """
+
+    filters: tuple[str, ...] = DEFAULT_FILTERS
+    weighers: tuple[str, ...] = DEFAULT_WEIGHERS
+    host_subset_size: int = 1
+    service_down_time: float = 60.0
+    default_availability_zone: str = "nova"
+    multipliers: dict[str, float] = {}
+    metrics_weights: dict[str, float] = {}
+    weight_of_unavailable: float = -10000.0
+
+
+OPTIONS = [
+    cfg.ListOpt("enabled_filters", default=list(DEFAULT_FILTERS), help="Filters, in order."),
+    cfg.ListOpt("enabled_weighers", default=list(DEFAULT_WEIGHERS), help="Weighers."),
+    cfg.IntOpt("host_subset_size", default=1, min=1, help="Pick at random among so many best hosts."),
+    cfg.FloatOpt("service_down_time", default=60.0, min=0.0, help="Seconds without heartbeat: down."),
+    cfg.StrOpt("default_availability_zone", default="nova", help="Zone of hosts that name none."),
+    cfg.DictOpt("weight_multipliers", default={}, help="Multiplier of each weigher, by name."),
+    cfg.DictOpt("metrics_weight_setting", default={}, help="Ratio of each metric in the weight."),
+    cfg.FloatOpt("weight_of_unavailable", default=-10000.0, help="Raw weight of a host lacking a metric."),
+]
+
+
+def options_from(conf: cfg.ConfigOpts) -> SchedulerOptions:
+    """The options as a configuration has them."""
+    conf.register_opts(OPTIONS, group=GROUP)
+    group = conf[GROUP]
+    return SchedulerOptions(
+        filters=tuple(group.enabled_filters),
+        weighers=tuple(group.enabled_weighers),
+        host_subset_size=group.host_subset_size,
+        service_down_time=group.service_down_time,
+        default_availability_zone=group.default_availability_zone,
+        multipliers={name: float(value) for name, value in group.weight_multipliers.items()},
+        metrics_weights={name: float(value) for name, value in group.metrics_weight_setting.items()},
+        weight_of_unavailable=group.weight_of_unavailable,
+    )

@@ -1,0 +1,36 @@
+"""A question: everything that one run of the scheduler decides upon."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from roost.model.request import CandidateQuery
+from roost.model.spec import RequestSpec
+from roost.scheduler.options import SchedulerOptions
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Place ``instances`` (consumer uuids), each with ``num_alternates`` alternates.
+
+    ``run`` is the id of the run. At least ``min_count`` of them must be placed, in order; otherwise
+    nothing is. ``now``: seconds since the epoch, for judging heartbeats.
+    """
+
+    run: str
+    spec: RequestSpec
+    query: CandidateQuery
+    instances: tuple[str, ...]
+    num_alternates: int
+    min_count: int
+    now: float
+    options: SchedulerOptions
+
+
+@dataclass(slots=True)
+class Progress:
+    """What a run has done so far that filters and weighers may look at.
+
+    ``members``: host index -> members of the request's server group there, those placed by this run too.
+    """
+
+    members: Counter[int] = field(default_factory=Counter)

@@ -1,0 +1,20 @@
+"""A host that is asked for by name: only its tree."""
+
+from roost.model.request import CandidateQuery
+from roost.model.spec import RequestSpec
+from roost.scheduler.errors import BadRequestSpec
+from roost.scheduler.hosts import HostTable
+from roost.scheduler.options import SchedulerOptions
+from roost.scheduler.request_filters.narrowing import narrowed
+
+
+def ask_for_host(
+    query: CandidateQuery, spec: RequestSpec, table: HostTable, options: SchedulerOptions
+) -> CandidateQuery:
+    """``in_tree`` of the host's root provider."""
+    if spec.requested_host is None:
+        return query
+    index = table.index(spec.requested_host)
+    if index is None:
+        raise BadRequestSpec(f"requested host {spec.requested_host!r} is unknown")
+    return narrowed(query, in_tree=table.nodes[index])

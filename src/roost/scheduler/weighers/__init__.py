@@ -1,0 +1,1 @@
+"""Weighers: which hosts are better. One file, one weigher, named ``PLUGIN``."""

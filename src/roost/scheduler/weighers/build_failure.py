@@ -1,0 +1,20 @@
+"""Hosts whose last builds failed come last."""
+
+from roost.fleet.columns import Float64
+from roost.scheduler.offers import HostView
+from roost.scheduler.question import Question
+
+
+class BuildFailure:
+    """Minus the builds that failed since one last succeeded. The multiplier outweighs all others."""
+
+    name = "build_failure"
+    multiplier_key = "build_failure_weight_multiplier"
+    default_multiplier = 1_000_000.0
+
+    def raw(self, hosts: HostView, question: Question) -> Float64 | None:
+        failed = hosts.table.failed_builds[hosts.index]
+        return -failed if failed.any() else None
+
+
+PLUGIN = BuildFailure

@@ -1,0 +1,19 @@
+"""More free disk is better (a negative multiplier packs hosts instead of spreading over them)."""
+
+from roost.fleet.columns import Float64
+from roost.scheduler.offers import HostView
+from roost.scheduler.question import Question
+
+
+class Disk:
+    """Free DISK_GB over the host's whole tree."""
+
+    name = "disk"
+    multiplier_key = "disk_weight_multiplier"
+    default_multiplier = 1.0
+
+    def raw(self, hosts: HostView, question: Question) -> Float64 | None:
+        return hosts.free("DISK_GB")
+
+
+PLUGIN = Disk

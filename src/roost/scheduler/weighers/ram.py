@@ -1,0 +1,19 @@
+"""More free memory is better (a negative multiplier packs hosts instead of spreading over them)."""
+
+from roost.fleet.columns import Float64
+from roost.scheduler.offers import HostView
+from roost.scheduler.question import Question
+
+
+class Ram:
+    """Free MEMORY_MB over the host's whole tree."""
+
+    name = "ram"
+    multiplier_key = "ram_weight_multiplier"
+    default_multiplier = 1.0
+
+    def raw(self, hosts: HostView, question: Question) -> Float64 | None:
+        return hosts.free("MEMORY_MB")
+
+
+PLUGIN = Ram
