@@ -1,0 +1,50 @@
+"""Opens the records that the configuration names."""
+
+from pathlib import Path
+
+from oslo_config import cfg
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+
+from roost.records.errors import RecordsError, RecordsUnavailable
+from roost.records.jsonl import JsonLinesRecords
+from roost.records.options import register_options
+from roost.records.records import Records, Retention
+from roost.records.sql import SqlRecords, cause
+from roost.storage import Database, StorageError
+
+
+async def open_records(conf: cfg.ConfigOpts) -> Records:
+    """Open the backend that group ``records`` of ``conf`` names; the caller closes it.
+
+    Raises `RecordsUnavailable`.
+    """
+    register_options(conf)
+    try:
+        backend, url, path = conf.records.backend, conf.records.connection, Path(conf.records.path)
+        retention = Retention(conf.records.retention_days, conf.records.retention_runs)
+    except (cfg.ConfigFileValueError, ValueError) as error:
+        raise RecordsUnavailable(f"cannot open records, options [records]: {error}") from error
+    if backend == "jsonl":
+        return JsonLinesRecords(path, retention)
+    return await open_sql_records(url, retention)
+
+
+async def open_sql_records(url: str, retention: Retention) -> SqlRecords:
+    """Open records in the database at this SQLAlchemy URL. Raises `RecordsUnavailable`."""
+    try:
+        database = Database(url)
+    except (StorageError, SQLAlchemyError, ImportError) as error:
+        raise RecordsUnavailable(f"cannot keep records in {_shown(url)}: {cause(error)}") from error
+    try:
+        return SqlRecords(database, retention)
+    except RecordsError:
+        await database.close()
+        raise
+
+
+def _shown(url: str) -> str:
+    try:
+        return make_url(url).render_as_string(hide_password=True)
+    except ArgumentError:
+        return "option [records] connection"

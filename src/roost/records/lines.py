@@ -1,0 +1,192 @@
+"""A file of lines: appended durably, read backwards, mended after a kill, shared between processes.
+
+A line counts once its newline is written. What follows the last newline is the trace of a write that was
+cut short and never acknowledged; whoever opens or appends next, under the lock that every change of the
+file holds, removes it.
+"""
+
+import fcntl
+import logging
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import msgspec
+
+from roost.records.errors import RecordsUnavailable
+
+BLOCK = 1 << 16
+"""Bytes read at a time."""
+
+MODE = 0o640
+
+_log = logging.getLogger(__name__)
+
+
+class LineFile:
+    """A file of lines, made if it is missing. Any thread may read; one at a time may call the rest.
+
+    All methods raise `RecordsUnavailable`.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file = -1
+        with self._reported("open"):
+            self._reopen()
+        try:
+            with self.changing():
+                self._mend()
+        except RecordsUnavailable:
+            self.close()
+            raise
+
+    def append(self, lines: bytes) -> None:
+        """Append whole lines, each with its newline; durable when it returns."""
+        with self._reported("write"), self.changing():
+            end = self._mend()
+            try:
+                rest = memoryview(lines)
+                while rest:
+                    rest = rest[os.write(self._file, rest) :]
+                os.fsync(self._file)
+            except OSError:
+                with suppress(OSError):
+                    os.ftruncate(self._file, end)
+                raise
+
+    def forwards(self) -> Iterator[bytes]:
+        """Lines from the first to the last, without their newlines."""
+        with self._reported("read"), self.path.open("rb") as file:
+            for line in file:
+                if line.endswith(b"\n"):
+                    yield line[:-1]
+
+    def backwards(self) -> Iterator[tuple[int, bytes]]:
+        """Lines from the last to the first, each with the offset at which it starts."""
+        with self._reported("read"), self.path.open("rb") as file:
+            end = at = file.seek(0, os.SEEK_END)
+            pieces: list[bytes] = []  # of the line that is not read to its start yet, last piece first
+            complete = False  # whether a newline was seen after it
+            while end:
+                start = max(0, end - BLOCK)
+                file.seek(start)
+                head, *lines = file.read(end - start).split(b"\n")
+                end = start
+                while lines:
+                    line = b"".join((lines.pop(), *reversed(pieces)))
+                    pieces.clear()
+                    at -= len(line)
+                    if complete:
+                        yield at, line
+                    at -= 1
+                    complete = True
+                pieces.append(head)
+            if complete:
+                yield 0, b"".join(reversed(pieces))
+
+    def line_number(self, offset: int) -> int:
+        """The number, from 1, of the line that starts at ``offset``."""
+        newlines = 0
+        with self._reported("read"), self.path.open("rb") as file:
+            while offset and (block := file.read(min(BLOCK, offset))):
+                newlines += block.count(b"\n")
+                offset -= len(block)
+        return newlines + 1
+
+    def replace(self, lines: Iterable[bytes]) -> None:
+        """Put these lines in place of all, at once and durably. Only inside `changing`."""
+        temporary = self.path.with_name(f"{self.path.name}.new")
+        with self._reported("rewrite"):
+            mode = os.fstat(self._file).st_mode & 0o7777
+            try:
+                with temporary.open("wb") as file:
+                    os.fchmod(file.fileno(), mode)
+                    file.writelines(line + b"\n" for line in lines)
+                    file.flush()
+                    os.fsync(file.fileno())
+                temporary.replace(self.path)
+            except BaseException:
+                temporary.unlink(missing_ok=True)
+                raise
+            self._sync_folder()
+
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """No other process changes the file meanwhile, and the file open here is the one of this name."""
+        with self._reported("lock"):
+            fcntl.flock(self._file, fcntl.LOCK_EX)
+            while not self._is_current():
+                self._reopen()
+                fcntl.flock(self._file, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            fcntl.flock(self._file, fcntl.LOCK_UN)
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    def _is_current(self) -> bool:
+        """Whether the file was not replaced or moved away by another process."""
+        with suppress(FileNotFoundError):
+            return os.path.samestat(os.fstat(self._file), self.path.stat())
+        return False
+
+    def _reopen(self) -> None:
+        self.close()
+        flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC
+        try:
+            self._file = os.open(self.path, flags)
+        except FileNotFoundError:
+            self._file = os.open(self.path, flags | os.O_CREAT, MODE)
+            self._sync_folder()
+
+    def _mend(self) -> int:
+        """Remove what follows the last newline, or end it if only its newline is missing; return the size."""
+        size = os.fstat(self._file).st_size
+        torn = self._after_last_newline(size)
+        if not torn:
+            return size
+        if _is_whole(torn):
+            return size + os.write(self._file, b"\n")
+        _log.warning("records file %s: removed an unfinished line of %d bytes", self.path, len(torn))
+        os.ftruncate(self._file, size - len(torn))
+        return size - len(torn)
+
+    def _after_last_newline(self, end: int) -> bytes:
+        torn, newline = b"", -1
+        while end and newline < 0:
+            start = max(0, end - (BLOCK if torn else 1))
+            block = os.pread(self._file, end - start, start)
+            newline = block.rfind(b"\n")
+            torn = block[newline + 1 :] + torn
+            end = start
+        return torn
+
+    def _sync_folder(self) -> None:
+        folder = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+    @contextmanager
+    def _reported(self, verb: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise RecordsUnavailable(f"cannot {verb} records file {self.path}: {error.strerror}") from error
+
+
+def _is_whole(line: bytes) -> bool:
+    """Whether this is a whole JSON object; no beginning of one is."""
+    try:
+        msgspec.json.decode(line, type=dict)
+    except (msgspec.MsgspecError, RecursionError):
+        return False
+    return True

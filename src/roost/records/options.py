@@ -1,0 +1,43 @@
+"""The configuration of the records: group ``records``."""
+
+from oslo_config import cfg
+
+GROUP = "records"
+
+OPTIONS = [
+    cfg.StrOpt(
+        "backend",
+        default="sql",
+        choices=[
+            ("sql", "a SQL database, which can be searched"),
+            ("jsonl", "a file of JSON lines, which needs nothing but a disk"),
+        ],
+        help="Where scheduling records are kept.",
+    ),
+    cfg.StrOpt(
+        "connection",
+        default="sqlite:///roost-records.sqlite",
+        secret=True,
+        help="SQLAlchemy URL of the database of backend sql. A missing SQLite file is made.",
+    ),
+    cfg.StrOpt(
+        "path",
+        default="roost-records.jsonl",
+        help="File of backend jsonl. It is made if it is missing; its folder is not.",
+    ),
+    cfg.FloatOpt(
+        "retention_days",
+        default=30.0,
+        help="Runs of the scheduler older than this many days are removed. 0 keeps any age.",
+    ),
+    cfg.IntOpt(
+        "retention_runs",
+        default=1_000_000,
+        help="Of the runs of the scheduler, this many of the newest are kept. 0 keeps any number.",
+    ),
+]
+
+
+def register_options(conf: cfg.ConfigOpts) -> None:
+    """Make the options known to ``conf``."""
+    conf.register_opts(OPTIONS, group=GROUP)

@@ -1,0 +1,125 @@
+"""A request spec as plain data without its secrets, and back.
+
+What users write freely is searched: image properties, scheduler hints and extra specs. A value is hidden
+whole if its key looks like a secret's. In any other value are hidden the user part of URLs, all that
+follows ``password=`` and the like, and what such keys hold if the value is JSON itself. In doubt a value
+is hidden: a record that lost a word is a nuisance, one that kept a password is a leak.
+"""
+
+import re
+from functools import lru_cache
+from itertools import pairwise
+
+import msgspec
+
+from roost.model.record import Run
+from roost.model.spec import RequestSpec
+from roost.records.errors import DamagedRecords
+
+HIDDEN = "***"
+
+NAME_WORDS = 3
+"""Words before an assignment in a text that may name what is assigned: ``my api key = …``."""
+
+_WORD = re.compile(r"[^\W_]+")
+_CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+# The end of a word decides, so that `authtoken` and `oauth` are secret, `author` and `tokenizer` are not.
+_SECRET_WORD = re.compile(
+    r"pass|jwt|bearer|creds?|\w*(?:password|passwd|passphrase|credential)\w*"
+    r"|\w*(?:pwd|secret|token|auth|authentication|authorization|userdata"
+    r"|(?:api|private|access|secret|encryption|signing|session|master|shared)key)s?"
+)
+_ASSIGNS = re.compile(r"=|:\s")
+_SPACE = re.compile(r"(\s+)")
+# What placement reads, however a custom class or trait is named: an amount, or a trait's word.
+_PLACEMENT_KEY = re.compile(r"(?:resources|trait)[\w-]*:\w+")
+_PLACEMENT_VALUE = re.compile(r"\d{1,10}|required|forbidden")
+
+_encode = msgspec.json.Encoder(order="deterministic").encode
+_decode = msgspec.json.Decoder(dict[str, object]).decode
+
+
+def redacted(spec: RequestSpec) -> dict[str, object]:
+    """The spec as plain data, as JSON would give it back, equal for equal specs, its secrets hidden."""
+    flavor = msgspec.structs.replace(spec.flavor, extra_specs=_searched(spec.flavor.extra_specs))
+    safe = msgspec.structs.replace(
+        spec,
+        flavor=flavor,
+        image_properties=_searched(spec.image_properties),
+        scheduler_hints=_searched(spec.scheduler_hints),
+    )
+    return _decode(_encode(safe))
+
+
+def spec_of(run: Run) -> RequestSpec:
+    """The request spec that a run was for, as far as it is not hidden. Raises `DamagedRecords`."""
+    try:
+        return msgspec.convert(run.spec, RequestSpec)
+    except msgspec.ValidationError as error:
+        raise DamagedRecords(f"run {run.id} holds no request spec: {error}") from error
+
+
+def is_secret(key: str) -> bool:
+    """Whether what goes by this name looks like a secret: ``adminPass``, ``x-api-key``, ``user_data``."""
+    spelt = _WORD.findall(key)
+    words = [word.lower().strip("0123456789") for word in spelt]
+    parts = [part.lower() for word in spelt for part in _CAMEL.findall(word)]
+    joined = [first + second for names in (words, parts) for first, second in pairwise(names)]
+    return any(_SECRET_WORD.fullmatch(word) for word in (*words, *parts, *joined))
+
+
+_is_secret_key = lru_cache(4096)(is_secret)
+
+
+def _searched(values: dict[str, str]) -> dict[str, str]:
+    return {key: _safe_value(key, value) for key, value in values.items()}
+
+
+def _safe_value(key: str, value: str) -> str:
+    if not _is_secret_key(key):
+        return _safe_text(value)
+    if _PLACEMENT_KEY.fullmatch(key) and _PLACEMENT_VALUE.fullmatch(value):
+        return value
+    return HIDDEN
+
+
+def _safe_text(text: str) -> str:
+    if text.lstrip()[:1] in ("{", "["):
+        try:
+            safe = _encode(_safe_json(msgspec.json.decode(text))).decode()
+        except msgspec.DecodeError:
+            pass
+        except RecursionError:
+            return HIDDEN
+        else:
+            # A key given twice is lost in decoding, so that only the same text is known to be safe.
+            return text if _SPACE.sub("", text) == _SPACE.sub("", safe) else safe
+    if "://" in text:
+        text = "".join(map(_safe_url, _SPACE.split(text)))
+    return _safe_assignments(text)
+
+
+def _safe_json(value: object) -> object:
+    if isinstance(value, str):
+        return _safe_text(value)
+    if isinstance(value, list):
+        return [_safe_json(item) for item in value]
+    if isinstance(value, dict):
+        return {key: HIDDEN if is_secret(key) else _safe_json(item) for key, item in value.items()}
+    return value
+
+
+def _safe_url(word: str) -> str:
+    """Without what is between ``://`` and the last ``@``: a password may hold any character but space."""
+    scheme, separator, rest = word.partition("://")
+    return f"{scheme}://{HIDDEN}@{rest.rpartition('@')[2]}" if separator and "@" in rest else word
+
+
+def _safe_assignments(text: str) -> str:
+    """Up to the first secret that is assigned: where a value ends depends on what will read it."""
+    start = 0
+    for assigns in _ASSIGNS.finditer(text):
+        if is_secret(" ".join(text[start : assigns.start()].split()[-NAME_WORDS:])):
+            return text[: assigns.end()] + HIDDEN
+        start = assigns.end()
+    return text

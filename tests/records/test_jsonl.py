@@ -1,0 +1,158 @@
+"""Records in a file of JSON lines: killed writers, damaged lines, shared syncs."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from roost.records import DamagedRecords, RecordsUnavailable, Retention
+from roost.records.jsonl import JsonLinesRecords
+from roost.records.lines import LineFile
+
+WRITER = """
+import asyncio, sys
+from pathlib import Path
+from roost.model.record import Attempt, Run
+from roost.records import Retention
+from roost.records.jsonl import JsonLinesRecords
+
+async def main():
+    records = JsonLinesRecords(Path(sys.argv[1]), Retention(0, 0))
+    first = len(await records.last(1_000_000))
+    for number in range(first, first + 1_000_000):
+        name = f"run-{number}"
+        run = Run(id=name, request_id="r", project_id="p", user_id="u", instances=("i",),
+                  spec={"padding": "x" * 20_000}, started_at=1.0, finished_at=2.0, version=number)
+        attempt = Attempt(run=name, request_id="r", instance="i", at=1.5, host="h", cell="c",
+                          weight=1.0, result="claimed")
+        await records.write([run], [attempt])
+        print(number, flush=True)
+
+asyncio.run(main())
+"""
+
+
+def test_no_acknowledged_record_is_lost_to_kill_9(using_jsonl, make, write, tmp_path):
+    path = tmp_path / "records.jsonl"
+    for acknowledge in (3, 17, 40):
+        command = [sys.executable, "-c", WRITER, str(path)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
+            for _ in range(acknowledge):
+                written = int(writer.stdout.readline())
+            os.kill(writer.pid, signal.SIGKILL)
+            written = max([written, *map(int, writer.stdout.read().split())])
+        found = using_jsonl(lambda records: records.last(1_000_000))
+        versions = [one.run.version for one in reversed(found)]
+        assert versions == list(range(len(versions)))
+        assert len(versions) > written
+        assert all(len(one.attempts) == 1 for one in found[-written - 1 :])
+
+    using_jsonl(lambda records: write(records, [make(9)]))
+    assert using_jsonl(lambda records: records.last(1)) == [make(9)]
+
+
+def test_a_file_torn_at_any_byte_holds_whole_records_and_takes_more(using_jsonl, make, write, tmp_path):
+    path = tmp_path / "records.jsonl"
+    using_jsonl(lambda records: write(records, [make(1)]))
+    whole = path.read_bytes()
+    ends = [place for place, byte in enumerate(whole) if byte == ord("\n")]
+
+    async def use(records):
+        await write(records, [make(2)])
+        return await records.last(9)
+
+    for size in range(len(whole) + 1):
+        path.write_bytes(whole[:size])
+        left = sum(end <= size for end in ends)
+        newest, *older = using_jsonl(use)
+        assert newest == make(2)
+        if left == 0:
+            assert older == []
+        else:
+            assert older == [type(newest)(make(1).run, make(1).attempts[: left - 1])]
+
+
+@pytest.mark.parametrize(
+    "damage", [b'{"run":{"id":"ru', b"", b"{}", b'{"run":{"id":7}}', b"\xff\xfe", b"\0\0\0\0"]
+)
+def test_a_damaged_line_is_named_by_its_number_and_never_skipped(using_jsonl, make, write, tmp_path, damage):
+    path = tmp_path / "records.jsonl"
+    using_jsonl(lambda records: write(records, [make(1)]))
+    with path.open("ab") as file:
+        file.write(damage + b"\n")
+    using_jsonl(lambda records: write(records, [make(2)]), Retention(0, 1))
+    before = path.read_bytes()
+
+    with pytest.raises(DamagedRecords, match=f"{path}, line 4: not a record"):
+        using_jsonl(lambda records: records.last(2))
+    with pytest.raises(DamagedRecords, match=f"{path}, line 4: not a record"):
+        using_jsonl(lambda records: records.trim(now=9.0), Retention(0, 1))
+    assert path.read_bytes() == before
+    assert using_jsonl(lambda records: records.last(1)) == [make(2)]
+
+
+def test_writes_that_wait_together_share_a_sync(using_jsonl, make, write, monkeypatch):
+    appended = []
+    append = LineFile.append
+    monkeypatch.setattr(LineFile, "append", lambda file, lines: (appended.append(lines), append(file, lines)))
+
+    async def use(records):
+        writes = [asyncio.ensure_future(write(records, [make(number)])) for number in range(100)]
+        await asyncio.gather(*writes)
+
+    using_jsonl(use)
+    assert 1 <= len(appended) < 100
+    assert b"".join(appended).count(b"\n") == 300
+
+
+def test_a_sync_that_fails_fails_every_write_that_shares_it(using_jsonl, make, write, monkeypatch):
+    def fail(file, lines):
+        raise RecordsUnavailable("disk gone")
+
+    async def use(records):
+        with monkeypatch.context() as patch:
+            patch.setattr(LineFile, "append", fail)
+            outcomes = await asyncio.gather(
+                *(write(records, [make(number)]) for number in range(9)), return_exceptions=True
+            )
+        await write(records, [make(10)])
+        return outcomes, await records.last(99)
+
+    outcomes, left = using_jsonl(use)
+    assert [str(outcome) for outcome in outcomes] == ["disk gone"] * 9
+    assert left == [make(10)]
+
+
+def test_lines_are_plain_json_by_kind(using_jsonl, make, write, tmp_path):
+    using_jsonl(lambda records: write(records, [make(1, tries=1)]))
+    run, attempt = map(json.loads, (tmp_path / "records.jsonl").read_text().splitlines())
+    assert run["run"]["request_id"] == "req-1"
+    assert attempt["attempt"]["host"] == "host-0"
+
+
+def test_last_reads_only_the_end_of_the_file(using_jsonl, make, write, tmp_path):
+    path = tmp_path / "records.jsonl"
+    path.write_bytes(b"not a record\n" * 100)
+    using_jsonl(lambda records: write(records, [make(1)]))
+    assert using_jsonl(lambda records: records.last(1)) == [make(1)]
+
+
+def test_two_users_of_one_file_see_and_keep_each_others_records(make, write, tmp_path):
+    async def use():
+        path = tmp_path / "records.jsonl"
+        first, second = (JsonLinesRecords(path, Retention(0, 2)) for _ in range(2))
+        await asyncio.gather(write(first, [make(1)]), write(second, [make(2)]))
+        assert await second.trim(now=9.0) == 0
+        await write(first, [make(3)])
+        assert await second.trim(now=9.0) == 1
+        await write(first, [make(4)])
+        found = await second.last(9)
+        await first.close()
+        await second.close()
+        return found
+
+    assert [one.run.id for one in asyncio.run(use())][:2] == ["run-4", "run-3"]

@@ -1,0 +1,130 @@
+"""What every backend of records does."""
+
+import asyncio
+import math
+
+import msgspec
+import pytest
+
+from roost.model.record import FAILED
+from roost.records import RecordRefused, Retention
+
+DAY = 86_400
+
+
+def test_last_gives_back_what_was_written_newest_first(using, make, write):
+    made = [make(0, tries=0), make(1, tries=3), make(2, instances=500)]
+
+    async def use(records):
+        await write(records, made)
+        return await records.last(10), await records.last(2), await records.last(0)
+
+    everything, two, none = using(use)
+    assert everything == made[::-1]
+    assert two == made[:0:-1]
+    assert none == []
+
+
+def test_records_outlive_the_process_that_wrote_them(using, make, write):
+    using(lambda records: write(records, [make(1)]))
+    using(lambda records: write(records, [make(2)]))
+    assert using(lambda records: records.last(9)) == [make(2), make(1)]
+
+
+def test_an_attempt_may_be_written_after_its_run_and_is_sorted_by_time(using, make):
+    whole = make(1, tries=2)
+    first, second = whole.attempts
+    late = msgspec.structs.replace(second, at=9.0, result=FAILED, reason="no image")
+
+    async def use(records):
+        await records.write([whole.run], [second])
+        await records.write([make(2).run], [])
+        await records.write([], [late, first])
+        return await records.last(9)
+
+    newest, oldest = using(use)
+    assert newest.attempts == ()
+    assert oldest.attempts == (first, second, late)
+
+
+def test_concurrent_writes_are_all_recorded(using, make, write):
+    made = [make(number) for number in range(50)]
+
+    async def use(records):
+        await asyncio.gather(*(write(records, [one]) for one in made))
+        return await records.last(100)
+
+    assert using(use) == made[::-1]
+
+
+def test_writing_nothing_is_no_error(using):
+    assert using(lambda records: records.write([], [])) is None
+
+
+@pytest.mark.parametrize("change", [{"at": math.nan}, {"weight": math.inf}, {"result": "maybe"}])
+def test_an_attempt_that_would_not_come_back_refuses_its_whole_write(using, make, change):
+    one = make(1)
+
+    async def use(records):
+        with pytest.raises(RecordRefused, match="attempt on host-0 of run run-1"):
+            await records.write([one.run], [msgspec.structs.replace(one.attempts[0], **change)])
+        return await records.last(9)
+
+    assert using(use) == []
+
+
+def test_a_run_without_finite_times_is_refused(using, make):
+    run = msgspec.structs.replace(make(1).run, finished_at=math.inf)
+    with pytest.raises(RecordRefused, match=r"run run-1: its times are 1.0 and inf"):
+        using(lambda records: records.write([run], []))
+
+
+@pytest.mark.parametrize(
+    ("retention", "kept"),
+    [
+        (Retention(days=0, runs=0), [5, 4, 3, 2, 1, 0]),
+        (Retention(days=3, runs=0), [5, 4, 3, 2]),
+        (Retention(days=0, runs=3), [5, 4, 3]),
+        (Retention(days=3, runs=5), [5, 4, 3, 2]),
+        (Retention(days=3, runs=1), [5]),
+        (Retention(days=0.5, runs=2), [5]),
+        (Retention(days=0.001, runs=0), []),
+    ],
+)
+def test_trim_keeps_what_is_both_young_enough_and_among_the_newest(using, make, write, retention, kept):
+    made = [make(number, at=float(number * DAY)) for number in range(6)]
+
+    async def use(records):
+        await write(records, made)
+        gone = await records.trim(now=5 * DAY + 60 * 4 if retention.days == 0.001 else 5 * DAY)
+        again = await records.trim(now=5 * DAY)
+        await write(records, [make(6, at=float(6 * DAY))])
+        return gone, again, await records.last(10)
+
+    gone, again, left = using(use, retention)
+    assert (gone, again) == (6 - len(kept), 0)
+    assert [one.run.version for one in left] == [6, *kept]
+    assert left[1:] == [made[number] for number in kept]
+
+
+def test_trim_keeps_the_right_number_of_runs_that_started_together(using, make, write):
+    made = [make(number, at=1.0) for number in range(6)]
+
+    async def use(records):
+        await write(records, made)
+        return await records.trim(now=2.0), await records.last(9)
+
+    assert using(use, Retention(days=0, runs=2)) == (4, made[:3:-1])
+
+
+def test_an_attempt_that_comes_after_its_run_was_trimmed_harms_nothing(using, make, write):
+    old, new = make(1), make(2 * DAY)
+
+    async def use(records):
+        await write(records, [old, new])
+        assert await records.trim(now=2 * DAY) == 1
+        await records.write([], [msgspec.structs.replace(old.attempts[0], at=2.0 * DAY, result=FAILED)])
+        assert await records.trim(now=2 * DAY) == 0
+        return await records.last(9)
+
+    assert using(use, Retention(days=1, runs=0)) == [new]
