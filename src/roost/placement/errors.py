@@ -2,7 +2,17 @@
 
 PlacementError
 ├── BadRequest                 400  malformed, or names something unknown
+│   ├── UnknownProvider             a reshape names a provider that is not there
+│   ├── DuplicateKey                a query parameter is there more than once
+│   ├── BadValue                    a query parameter contradicts itself or another
+│   └── MissingValue                no request group asks for anything
+├── Unauthorised               401  no token, or one that proves nothing
+├── Forbidden                  403  policy does not allow it
 ├── NotFound                   404  the thing addressed is not there
+├── NotAllowed                 405  there is no such method on the thing addressed
+├── NotAcceptable              406  no such microversion, or no such media type
+├── TooLarge                   413  the body is too large
+├── Unsupported                415  the body is of another media type
 └── Conflict                   409  cannot be done in the present state
     ├── ConcurrentUpdate            a generation is not the current one
     ├── InventoryInUse              inventory would go from under allocations
@@ -13,6 +23,7 @@ PlacementError
     └── NameInUse                   a class or trait is in use
 """
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 
@@ -29,10 +40,74 @@ class BadRequest(PlacementError):
     status = 400
 
 
+class UnknownProvider(BadRequest):
+    """A reshape names a provider that is not there."""
+
+    code = "placement.resource_provider.not_found"
+
+
+class DuplicateKey(BadRequest):
+    """A query parameter that may be there once is there more often."""
+
+    code = "placement.query.duplicate_key"
+
+
+class BadValue(BadRequest):
+    """A query parameter contradicts itself or another."""
+
+    code = "placement.query.bad_value"
+
+
+class MissingValue(BadRequest):
+    """No request group asks for any resources."""
+
+    code = "placement.query.missing_value"
+
+
+class Unauthorised(PlacementError):
+    """No token, or one that proves nothing."""
+
+    status = 401
+
+
+class Forbidden(PlacementError):
+    """Policy does not allow it."""
+
+    status = 403
+
+
 class NotFound(PlacementError):
     """The thing addressed is not there."""
 
     status = 404
+
+
+class NotAllowed(PlacementError):
+    """There is no such method on the thing addressed; ``allowed`` are those that there are."""
+
+    status = 405
+
+    def __init__(self, text: str = "", allowed: Sequence[str] = ()) -> None:
+        super().__init__(text)
+        self.allowed = tuple(allowed)
+
+
+class NotAcceptable(PlacementError):
+    """There is no such microversion, or the answer cannot be given in a media type that is accepted."""
+
+    status = 406
+
+
+class TooLarge(PlacementError):
+    """The body is too large."""
+
+    status = 413
+
+
+class Unsupported(PlacementError):
+    """The body is of another media type than JSON."""
+
+    status = 415
 
 
 class Conflict(PlacementError):

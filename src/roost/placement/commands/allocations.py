@@ -103,9 +103,9 @@ def _check_consumer(state: State, write: ConsumerWrite) -> Held | None:
     held = state.held(write.consumer)
     current = held.consumer.generation if held is not None else None
     if write.generation is not msgspec.UNSET and write.generation != current:
+        expected, got = ("null" if number is None else number for number in (current, write.generation))
         raise ConcurrentUpdate(
-            f"consumer generation conflict - consumer {write.consumer}: "
-            f"expected {current} but got {write.generation}"
+            f"consumer generation conflict - expected {expected} but got {got} for consumer {write.consumer}"
         )
     return held
 

@@ -17,6 +17,7 @@ class SetInventories(msgspec.Struct, frozen=True):
     provider: str
     inventories: dict[str, Inventory]
     generation: int | None = None
+    may_reserve_all: bool = True
 
     def consumers(self) -> Iterable[str]:
         return ()
@@ -26,6 +27,8 @@ class SetInventories(msgspec.Struct, frozen=True):
         row = provider_row(state, self.provider)
         check_generation(state, row, self.generation)
         check_classes(state, self.inventories)
+        for name, inventory in self.inventories.items():
+            _check_capacity(self.provider, name, inventory, self.may_reserve_all)
         return replace_inventories(state, row, self.inventories)
 
 
@@ -36,6 +39,7 @@ class AddInventory(msgspec.Struct, frozen=True):
     resource_class: str
     inventory: Inventory
     generation: int | None = None
+    may_reserve_all: bool = True
 
     def consumers(self) -> Iterable[str]:
         return ()
@@ -45,6 +49,7 @@ class AddInventory(msgspec.Struct, frozen=True):
         row = provider_row(state, self.provider)
         check_generation(state, row, self.generation)
         check_classes(state, (self.resource_class,))
+        _check_capacity(self.provider, self.resource_class, self.inventory, self.may_reserve_all)
         before = state.fleet.inventories(row)
         if self.resource_class in before:
             raise ConcurrentUpdate(
@@ -61,6 +66,7 @@ class SetInventory(msgspec.Struct, frozen=True):
     resource_class: str
     inventory: Inventory
     generation: int | None = None
+    may_reserve_all: bool = True
 
     def consumers(self) -> Iterable[str]:
         return ()
@@ -70,6 +76,7 @@ class SetInventory(msgspec.Struct, frozen=True):
         row = provider_row(state, self.provider)
         check_generation(state, row, self.generation)
         check_classes(state, (self.resource_class,))
+        _check_capacity(self.provider, self.resource_class, self.inventory, self.may_reserve_all)
         before = state.fleet.inventories(row)
         if self.resource_class not in before:
             raise BadRequest(f"No inventory of class {self.resource_class} found for {self.provider}")
@@ -91,7 +98,13 @@ class DeleteInventory(msgspec.Struct, frozen=True):
         after = state.fleet.inventories(row)
         if after.pop(self.resource_class, None) is None:
             raise NotFound(f"No inventory of class {self.resource_class} found for {self.provider}")
-        return replace_inventories(state, row, after)
+        try:
+            return replace_inventories(state, row, after)
+        except InventoryInUse as error:
+            # Upstream's code for this one operation.
+            raise ConcurrentUpdate(
+                f"Unable to delete inventory of class {self.resource_class}: {error}"
+            ) from error
 
 
 def check_classes(state: State, names: Iterable[str]) -> None:
@@ -99,6 +112,16 @@ def check_classes(state: State, names: Iterable[str]) -> None:
     unknown = sorted(name for name in names if name not in state.fleet.resource_classes)
     if unknown:
         raise BadRequest(f"Unknown resource class in inventory: no such resource class {', '.join(unknown)}")
+
+
+def _check_capacity(provider: str, name: str, inventory: Inventory, may_reserve_all: bool) -> None:
+    """Raise `BadRequest` if more is reserved than there is; before 1.26, if as much is."""
+    if inventory.capacity < 0 or (inventory.capacity == 0 and not may_reserve_all):
+        raise BadRequest(
+            f"Unable to update inventory for resource provider {provider}: Invalid inventory for '{name}' on "
+            f"resource provider '{provider}'. The reserved value is greater than "
+            f"{'' if may_reserve_all else 'or equal to '}total."
+        )
 
 
 def replace_inventories(state: State, row: int, after: dict[str, Inventory]) -> int:
@@ -110,7 +133,7 @@ def replace_inventories(state: State, row: int, after: dict[str, Inventory]) -> 
     uuid = fleet.uuid(row)
     used = sorted(name for name, amount in fleet.usages(row).items() if amount and name not in after)
     if used:
-        raise InventoryInUse(f"Inventory for {', '.join(used)} on resource provider {uuid} in use.")
+        raise InventoryInUse(f"Inventory for '{', '.join(used)}' on resource provider '{uuid}' in use.")
     before = fleet.inventories(row)
     if before != after:
         state.apply(InventoryChanged(uuid, before, after))

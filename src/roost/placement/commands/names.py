@@ -32,6 +32,28 @@ class AddResourceClass(msgspec.Struct, frozen=True):
         return True
 
 
+class RenameResourceClass(msgspec.Struct, frozen=True):
+    """A custom resource class gets another name, up to microversion 1.6.
+
+    Only while no inventory has it: what is in use keeps its name (upstream renames it all the same).
+    """
+
+    name: str
+    new_name: str
+
+    def consumers(self) -> Iterable[str]:
+        return ()
+
+    def run(self, state: State) -> None:
+        number = custom_class(state, self.name, "update")
+        if self.new_name in state.fleet.resource_classes:
+            raise Conflict(f"Resource class already exists: {self.new_name}")
+        if state.fleet.stock(self.name).n:
+            raise NameInUse(f"Cannot rename resource class {self.name}. Class is in use in inventory.")
+        state.apply(ResourceClassChanged(self.name, number, None))
+        state.apply(ResourceClassChanged(self.new_name, None, number))
+
+
 class DeleteResourceClass(msgspec.Struct, frozen=True):
     """A custom resource class goes."""
 
@@ -41,14 +63,23 @@ class DeleteResourceClass(msgspec.Struct, frozen=True):
         return ()
 
     def run(self, state: State) -> None:
-        number = state.fleet.resource_classes.get(self.name)
-        if number is None:
-            raise NotFound(f"No such resource class: {self.name}")
-        if not is_custom(self.name):
-            raise BadRequest(f"Cannot delete standard resource class {self.name}")
+        number = custom_class(state, self.name, "delete")
         if state.fleet.stock(self.name).n:
-            raise NameInUse(f"Cannot delete resource class {self.name}: it is in use in inventory")
+            raise NameInUse(
+                f"Error in delete resource class: Cannot delete resource class {self.name}. "
+                "Class is in use in inventory."
+            )
         state.apply(ResourceClassChanged(self.name, number, None))
+
+
+def custom_class(state: State, name: str, verb: str) -> int:
+    """The id of the custom resource class addressed. Raises `NotFound`, `BadRequest` for a standard one."""
+    number = state.fleet.resource_classes.get(name)
+    if number is None:
+        raise NotFound(f"No such resource class {name}.")
+    if not is_custom(name):
+        raise BadRequest(f"Error in {verb} resource class: Cannot {verb} standard resource class {name}.")
+    return number
 
 
 class AddTrait(msgspec.Struct, frozen=True):

@@ -29,10 +29,17 @@ class CreateProvider(msgspec.Struct, frozen=True):
     def run(self, state: State) -> None:
         fleet = state.fleet
         if self.uuid in fleet:
-            raise DuplicateName(f"Conflicting resource provider uuid: {self.uuid} already exists")
+            raise DuplicateName(f"Conflicting resource provider uuid: {self.uuid} already exists.")
         _check_name(state, self.name, None)
         if self.parent is not None and self.parent not in fleet:
-            raise BadRequest(f"parent provider UUID does not exist: {self.parent}")
+            raise BadRequest(
+                f'Unable to create resource provider "{self.name}", {self.uuid}: '
+                + (
+                    "parent provider UUID cannot be same as UUID."
+                    if self.parent == self.uuid
+                    else f"parent provider UUID does not exist: {self.parent}"
+                )
+            )
         facts = ProviderFacts(self.name, self.parent, 0)
         state.apply(ProviderChanged(self.uuid, fleet.free_row(), None, facts))
 
@@ -64,19 +71,17 @@ class UpdateProvider(msgspec.Struct, frozen=True):
             state.apply(ProviderChanged(self.uuid, row, before, after))
 
     def _check_parent(self, state: State, row: int, before: str | None, parent: str | None) -> None:
+        fault = None
         if before is not None and not self.may_move:
-            raise BadRequest(
-                f"resource provider {self.uuid}: changing the parent {before} is not allowed before "
-                "microversion 1.37"
-            )
-        if parent is None:
-            return
-        if parent not in state.fleet:
-            raise BadRequest(f"parent provider UUID does not exist: {parent}")
-        if state.fleet.row(parent) in state.fleet.subtree(row):
-            raise BadRequest(
-                f"resource provider {self.uuid} cannot be moved under {parent}: that would create a loop"
-            )
+            # Before microversion 1.37.
+            verb = "un-parenting" if parent is None else "re-parenting"
+            fault = f"{verb} a provider is not currently allowed."
+        elif parent is not None and parent not in state.fleet:
+            fault = f"parent provider UUID does not exist: {parent}"
+        elif parent is not None and state.fleet.row(parent) in state.fleet.subtree(row):
+            fault = f"creating loop in the provider tree is not allowed: {parent} is below or the same."
+        if fault is not None:
+            raise BadRequest(f"Unable to save resource provider {self.uuid}: {fault}")
 
 
 class DeleteProvider(msgspec.Struct, frozen=True):

@@ -1,0 +1,44 @@
+"""What a project or user has in use, summed up from the tables."""
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from roost.ledger.tables import allocations, consumers, resource_classes
+from roost.model.allocation import Resources
+
+
+class Usage(msgspec.Struct, frozen=True):
+    """How many consumers of one type hold how much of each class."""
+
+    consumer_type: str
+    consumers: int
+    resources: Resources
+
+
+def usages_of(connection: Connection, project_id: str, user_id: str | None = None) -> list[Usage]:
+    """The usages of a project's consumers (of one user, if named), by consumer type."""
+    owned = consumers.c.project_id == project_id
+    if user_id is not None:
+        owned &= consumers.c.user_id == user_id
+    count = sa.select(consumers.c.consumer_type, sa.func.count()).where(owned)
+    used = (
+        sa.select(consumers.c.consumer_type, resource_classes.c.name, sa.func.sum(allocations.c.used))
+        .select_from(
+            allocations.join(consumers, consumers.c.uuid == allocations.c.consumer_uuid).join(
+                resource_classes, resource_classes.c.id == allocations.c.resource_class_id
+            )
+        )
+        .where(owned)
+    )
+    resources: dict[str, Resources] = {}
+    for consumer_type, name, amount in connection.execute(
+        used.group_by(consumers.c.consumer_type, resource_classes.c.name)
+    ):
+        resources.setdefault(consumer_type, {})[name] = int(amount)
+    return [
+        Usage(consumer_type, number, resources.get(consumer_type, {}))
+        for consumer_type, number in connection.execute(
+            count.group_by(consumers.c.consumer_type).order_by(consumers.c.consumer_type)
+        )
+    ]

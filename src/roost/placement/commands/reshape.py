@@ -1,0 +1,48 @@
+"""Reshaping: inventories and allocations of several providers moved as one."""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from roost.ledger import State
+from roost.model.inventory import Inventory
+from roost.placement.commands.allocations import ConsumerWrite, write_allocations
+from roost.placement.commands.generations import check_generation
+from roost.placement.commands.inventories import check_classes, replace_inventories
+from roost.placement.errors import UnknownProvider
+
+
+class NewInventories(msgspec.Struct, frozen=True):
+    """All inventories that a provider shall have. ``generation`` None is not checked."""
+
+    provider: str
+    inventories: dict[str, Inventory]
+    generation: int | None = None
+
+
+class Reshape(msgspec.Struct, frozen=True):
+    """New inventories and the allocations that move with them, all or nothing.
+
+    The allocations are judged while every provider has its old inventories and its new ones: what a class
+    leaves and what it comes to are both there until the allocations have moved.
+    """
+
+    inventories: tuple[NewInventories, ...]
+    writes: tuple[ConsumerWrite, ...]
+
+    def consumers(self) -> Iterable[str]:
+        return [write.consumer for write in self.writes]
+
+    def run(self, state: State) -> None:
+        fleet = state.fleet
+        for new in self.inventories:
+            if new.provider not in fleet:
+                raise UnknownProvider(f"Resource provider {new.provider} in inventories not found")
+            check_generation(state, fleet.row(new.provider), new.generation)
+            check_classes(state, new.inventories)
+        for new in self.inventories:
+            row = fleet.row(new.provider)
+            replace_inventories(state, row, {**fleet.inventories(row), **new.inventories})
+        write_allocations(state, self.writes)
+        for new in self.inventories:
+            replace_inventories(state, fleet.row(new.provider), new.inventories)

@@ -1,0 +1,19 @@
+"""The Placement API over HTTP, microversions 1.0 to 1.39.
+
+    app                what is put together: URLs, middleware, error forms
+    operations         every operation: since which version, which body, what it answers
+    microversions      versions on the wire, values by version, and since when each feature is there
+    gate               before each operation: request id, token, version, media types; after it: headers
+    auth, policy       who asks, and what they may do
+    query, bodies      from query strings and JSON to the model's values and to commands
+    complaints         what is wrong with a value, in the words of JSON schema validators
+    errors             from a refusal to an answer
+    answers            from values to answers: JSON, empty, cache headers
+
+and one file for each resource, named as its URL: providers, inventories, traits, aggregates, usages,
+resource_classes, allocations, candidates, reshaper, root. An operation reads top to bottom: authorise,
+parse, act, answer.
+
+To add a microversion: raise `LATEST`; put what is new into the tables of `microversions`, `operations` and
+`query`; read them where the behaviour is.
+"""

@@ -1,0 +1,112 @@
+"""From a refusal to an answer: Placement's error document, or HTML or text for who accepts only those.
+
+The ``detail`` starts with a sentence for the status, which clients know from upstream; ``code`` is there
+from 1.23.
+"""
+
+import html
+import logging
+
+import falcon
+import msgspec
+
+from roost.ledger import LedgerBusy
+from roost.placement.errors import NotAcceptable, NotAllowed, PlacementError, Unauthorised
+from roost.placement.http.microversions import LATEST, Since, version_text
+from roost.placement.http.request import Request, Response
+from roost.storage import StorageError
+
+_LOG = logging.getLogger(__name__)
+
+_SENTENCES = {
+    400: "The server could not comply with the request since it is either malformed or otherwise incorrect.",
+    401: (
+        "This server could not verify that you are authorized to access the document you requested. "
+        "Either you supplied the wrong credentials (e.g., bad password), or your browser does not "
+        "understand how to supply the credentials required."
+    ),
+    403: "Access was denied to this resource.",
+    404: "The resource could not be found.",
+    405: "The method {method} is not allowed for this resource.",
+    406: "The resource could not be generated that was acceptable to your browser (content of type {accept}.",
+    409: "There was a conflict when trying to complete your request.",
+    413: "The body of your request was too large for this server.",
+    415: "The request media type {content_type} is not supported by this server.",
+}
+_FALLBACK = "The server could not complete the request."
+
+
+async def answer_refusal(req: Request, resp: Response, error: PlacementError, _: object) -> None:
+    """Answer with a refusal of the service."""
+    if isinstance(error, NotAllowed) and error.allowed:
+        resp.set_header("allow", ", ".join(error.allowed))
+    _answer(req, resp, error)
+
+
+async def answer_http_error(req: Request, resp: Response, error: falcon.HTTPError, _: object) -> None:
+    """Answer with an error of the HTTP framework, such as an unknown path."""
+    _answer(req, resp, _Refusal(error.status_code, error.description or ""))
+
+
+async def answer_failure(req: Request, resp: Response, error: Exception, _: object) -> None:
+    """Answer when something broke: 503 if trying again may help, else 500. The log says what it was."""
+    if isinstance(error, LedgerBusy | StorageError):
+        _LOG.error("request %s: %s", req.request_id, error)
+        _answer(req, resp, _Refusal(503, "The database cannot be reached or is busy; try again."))
+        return
+    _LOG.error("request %s: %s %s failed", req.request_id, req.method, req.path, exc_info=error)
+    _answer(req, resp, _Refusal(500, f"Internal error; the log has it under {req.request_id}."))
+
+
+class _Refusal(PlacementError):
+    """An error of the HTTP framework, in the form of one of ours."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status = status  # type: ignore[misc]
+
+
+def _answer(req: Request, resp: Response, error: PlacementError) -> None:
+    resp.status = error.status
+    title = falcon.code_to_http_status(error.status).partition(" ")[2]
+    sentence = _SENTENCES.get(error.status, _FALLBACK).format(
+        method=req.method, accept=_accept(req), content_type=req.content_type or "None"
+    )
+    any_type = _accept(req) == falcon.MEDIA_JSON
+    best = falcon.MEDIA_JSON if any_type else req.client_prefers((falcon.MEDIA_HTML, falcon.MEDIA_JSON))
+    if best == falcon.MEDIA_JSON:
+        resp.content_type = falcon.MEDIA_JSON
+        resp.data = msgspec.json.encode(_document(req, error, title, sentence))
+    elif best == falcon.MEDIA_HTML:
+        resp.content_type = falcon.MEDIA_HTML
+        heading = html.escape(f"{error.status} {title}")
+        resp.text = (
+            f"<html><head><title>{heading}</title></head><body><h1>{heading}</h1>"
+            f"{html.escape(sentence)}<br><br>{html.escape(str(error))}</body></html>"
+        )
+    else:
+        resp.content_type = falcon.MEDIA_TEXT
+        resp.text = f"{error.status} {title}\n\n{sentence}\n\n{error}\n"
+
+
+def _document(req: Request, error: PlacementError, title: str, sentence: str) -> dict[str, object]:
+    if isinstance(error, Unauthorised):
+        # Upstream's middleware answers before it knows of Placement's own form.
+        return {"message": sentence, "code": f"{error.status} {title}", "title": title}
+    document: dict[str, object] = {
+        "status": error.status,
+        "title": title,
+        "detail": f"{sentence}\n\n {error}  ",
+        "request_id": req.request_id,
+    }
+    if req.version >= Since.ERROR_CODES:
+        document["code"] = error.code
+    if isinstance(error, NotAcceptable) and req.version_asked is None:
+        document["min_version"] = version_text(0)
+        document["max_version"] = version_text(LATEST)
+    return {"errors": [document]}
+
+
+def _accept(req: Request) -> str:
+    accept = req.get_header("accept") or "*/*"
+    return falcon.MEDIA_JSON if accept == "*/*" else accept

@@ -1,0 +1,78 @@
+"""What every request passes before its operation and after it."""
+
+import uuid
+
+import falcon
+
+from roost.placement.errors import (
+    BadRequest,
+    NotAcceptable,
+    NotAllowed,
+    NotFound,
+    TooLarge,
+    Unauthorised,
+    Unsupported,
+)
+from roost.placement.http.auth import Authenticator
+from roost.placement.http.microversions import HEADER, SERVICE, parse_version, version_text
+from roost.placement.http.operations import OPERATIONS
+from roost.placement.http.request import Request, Response
+
+LARGEST_BODY = 64 * 2**20
+"""Bytes; a reshape of hundreds of thousands of allocations is smaller."""
+
+
+class Gate:
+    """Middleware: who asks, at which version, and whether the operation is there at that version."""
+
+    def __init__(self, authenticator: Authenticator) -> None:
+        self._authenticator = authenticator
+
+    async def process_request(self, req: Request, resp: Response) -> None:
+        """Before the URL is looked up."""
+        req.request_id = f"req-{uuid.uuid4()}"
+        if req.path not in ("/", ""):
+            identity = await self._authenticator.identify(req.headers)
+            if identity is None:
+                raise Unauthorised
+            req.identity = identity
+        req.version_asked = parse_version(req.get_header(HEADER))
+        _check_length(req)
+
+    async def process_resource(
+        self, req: Request, resp: Response, resource: object, params: dict[str, str]
+    ) -> None:
+        """After the URL was looked up: the operation by the table."""
+        operations = OPERATIONS[req.uri_template or "/"]
+        operation = operations.get(req.method)
+        if operation is None:
+            raise NotAllowed("The method specified is not allowed for this resource.", tuple(operations))
+        if req.version < operation.since:
+            raise NotFound if operation.hidden_as == 404 else NotAllowed
+        if operation.body.at(req.version) is not None:
+            media_type = (req.content_type or "None").partition(";")[0].strip()
+            if media_type != falcon.MEDIA_JSON:
+                raise Unsupported(f"The media type {media_type} is not supported, use {falcon.MEDIA_JSON}")
+        if operation.answers_json and not req.client_accepts(falcon.MEDIA_JSON):
+            raise NotAcceptable(f"Only {falcon.MEDIA_JSON} is provided")
+
+    async def process_response(
+        self, req: Request, resp: Response, resource: object, req_succeeded: bool
+    ) -> None:
+        """After the answer is made, or the refusal."""
+        resp.set_header("x-openstack-request-id", req.request_id)
+        if req.version_asked is not None:
+            resp.set_header(HEADER, f"{SERVICE} {version_text(req.version_asked)}")
+            resp.append_header("vary", HEADER)
+
+
+def _check_length(req: Request) -> None:
+    """Refuse a body that is not announced properly."""
+    try:
+        length = int(req.get_header("content-length") or 0)
+    except ValueError:
+        raise BadRequest("content-length header must be an integer") from None
+    if length > 0 and not req.content_type:
+        raise BadRequest("content-type header required when content-length > 0")
+    if length > LARGEST_BODY:
+        raise TooLarge(f"at most {LARGEST_BODY} bytes")

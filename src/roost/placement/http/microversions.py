@@ -1,0 +1,84 @@
+"""Microversions: what is on the wire, and what each version has.
+
+A version is written here as its minor number, 27 for 1.27: the major number is always 1.
+"""
+
+from collections.abc import Mapping
+from typing import Final, Generic, TypeVar
+
+from roost.placement.errors import BadRequest, NotAcceptable
+
+T = TypeVar("T")
+
+LATEST: Final = 39
+HEADER: Final = "openstack-api-version"
+SERVICE: Final = "placement"
+
+
+class Since:
+    """The first version with a feature, where no table of URLs, bodies or parameters says it."""
+
+    PROVIDER_TREE = 14
+    CACHE_HEADERS = 15
+    SUMMARY_TRAITS = 17
+    AGGREGATE_GENERATIONS = 19
+    PROVIDER_IN_ANSWER_TO_POST = 20
+    FORBIDDEN_TRAITS = 22
+    ERROR_CODES = 23
+    MEMBER_OF_REPEATED = 24
+    RESERVED_MAY_EQUAL_TOTAL = 26
+    SUMMARY_OF_ALL_CLASSES = 27
+    CONSUMER_GENERATIONS = 28
+    CANDIDATES_IN_TREES = 29
+    FORBIDDEN_AGGREGATES = 32
+    ANY_SUFFIX = 33
+    MAPPINGS = 34
+    SAME_SUBTREE = 36
+    PROVIDERS_MOVE = 37
+    CONSUMER_TYPES = 38
+    ANY_TRAITS = 39
+
+
+class ByVersion(Generic[T]):
+    """A value for each range of versions: ``ByVersion({0: a, 12: b})`` is a up to 1.11 and b from 1.12."""
+
+    def __init__(self, starts: Mapping[int, T]) -> None:
+        self._values: list[T] = []
+        for version in range(LATEST + 1):
+            self._values.append(starts[version] if version in starts else self._values[-1])
+
+    def at(self, version: int) -> T:
+        """The value at a version."""
+        return self._values[version]
+
+
+def parse_version(header: str | None) -> int:
+    """The version asked for in a header ``placement X.Y[, service X.Y...]``; without one, the oldest.
+
+    Raises `BadRequest` if it is no version, `NotAcceptable` if there is no such version.
+    """
+    text = _of_this_service(header or "")
+    if text is None:
+        return 0
+    if text == "latest":
+        return LATEST
+    try:
+        major, minor = (int(part) for part in text.split(".", 1))
+    except ValueError:
+        raise BadRequest(f"Invalid microversion: invalid version string: {text}") from None
+    if major != 1 or not 0 <= minor <= LATEST:
+        raise NotAcceptable(f"Invalid microversion: Unacceptable version header: {text}")
+    return minor
+
+
+def _of_this_service(header: str) -> str | None:
+    for part in reversed(header.split(",")):
+        service, _, version = part.strip().partition(" ")
+        if service.lower() == SERVICE and version:
+            return version.strip()
+    return None
+
+
+def version_text(version: int) -> str:
+    """A version as it is written on the wire."""
+    return f"1.{version}"

@@ -1,0 +1,123 @@
+"""``/resource_providers``: the providers themselves."""
+
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from msgspec import UNSET
+
+from roost.fleet import Fleet
+from roost.fleet.match import match
+from roost.model.request import RequestGroup
+from roost.placement.commands.providers import CreateProvider, DeleteProvider, UpdateProvider
+from roost.placement.http.answers import answer, answer_empty, href, locate
+from roost.placement.http.known import check_classes, check_traits
+from roost.placement.http.microversions import Since
+from roost.placement.http.query import (
+    Parameters,
+    last,
+    parse_member_of,
+    parse_parameters,
+    parse_required,
+    parse_resources,
+)
+from roost.placement.http.request import Request, Response
+from roost.placement.http.resource import Resource, provider_row, read_body
+
+LINKS = {"inventories": 0, "usages": 0, "aggregates": 1, "traits": 6, "allocations": 11}
+"""What a provider links to, and since which version."""
+
+
+class Providers(Resource):
+    """/resource_providers"""
+
+    async def on_get(self, req: Request, resp: Response) -> None:
+        self.policy.authorise(req.identity, "resource_providers:list")
+        parameters = parse_parameters(req)
+        group = _parse_group(parameters, req.version)
+        fleet = await self.ledger.current()
+        rows = list(_find(fleet, parameters, group))
+        modified = float(fleet.changed_at[rows].max()) if rows else None
+        found = [describe(req, fleet, row) for row in rows]
+        answer(req, resp, {"resource_providers": found}, modified=modified)
+
+    async def on_post(self, req: Request, resp: Response) -> None:
+        self.policy.authorise(req.identity, "resource_providers:create")
+        body = await read_body(req)
+        name = str(uuid.uuid4() if body.uuid is UNSET else uuid.UUID(body.uuid))
+        await self.ledger.execute(CreateProvider(name, body.name, body.parent))
+        locate(req, resp, f"/resource_providers/{name}")
+        if req.version < Since.PROVIDER_IN_ANSWER_TO_POST:
+            answer_empty(resp, 201)
+            return
+        await _answer_provider(self, req, resp, name)
+
+
+class Provider(Resource):
+    """/resource_providers/{uuid}"""
+
+    async def on_get(self, req: Request, resp: Response, uuid: str) -> None:
+        self.policy.authorise(req.identity, "resource_providers:show")
+        await _answer_provider(self, req, resp, uuid)
+
+    async def on_put(self, req: Request, resp: Response, uuid: str) -> None:
+        self.policy.authorise(req.identity, "resource_providers:update")
+        body = await read_body(req)
+        may_move = req.version >= Since.PROVIDERS_MOVE
+        await self.ledger.execute(UpdateProvider(uuid, body.name, body.parent, may_move))
+        await _answer_provider(self, req, resp, uuid)
+
+    async def on_delete(self, req: Request, resp: Response, uuid: str) -> None:
+        self.policy.authorise(req.identity, "resource_providers:delete")
+        await self.ledger.execute(DeleteProvider(uuid))
+        answer_empty(resp)
+
+
+def describe(req: Request, fleet: Fleet, row: int) -> dict[str, Any]:
+    """A provider as the request's version shows it."""
+    facts = fleet.facts(row)
+    url = href(req, f"/resource_providers/{fleet.uuid(row)}")
+    links = [{"rel": "self", "href": url}]
+    links += [{"rel": rel, "href": f"{url}/{rel}"} for rel, since in LINKS.items() if since <= req.version]
+    document = {"uuid": fleet.uuid(row), "name": facts.name, "generation": facts.generation, "links": links}
+    if req.version >= Since.PROVIDER_TREE:
+        document["parent_provider_uuid"] = facts.parent
+        document["root_provider_uuid"] = fleet.uuid(fleet.root.item(row))
+    return document
+
+
+async def _answer_provider(resource: Resource, req: Request, resp: Response, uuid: str) -> None:
+    fleet = await resource.ledger.current()
+    row = provider_row(fleet, uuid)
+    answer(req, resp, describe(req, fleet, row), modified=fleet.changed_at.item(row))
+
+
+def _parse_group(parameters: Parameters, version: int) -> RequestGroup:
+    """The filters that are a request group's, for a provider that must meet them by itself."""
+    resources = last(parameters, "resources")
+    required, forbidden = parse_required(parameters.get("required", []), version)
+    member_of, forbidden_aggregates = parse_member_of(parameters.get("member_of", []), version)
+    return RequestGroup(
+        resources=parse_resources(resources) if resources is not None else {},
+        required=required,
+        forbidden=forbidden,
+        member_of=member_of,
+        forbidden_aggregates=forbidden_aggregates,
+        in_tree=last(parameters, "in_tree"),
+    )
+
+
+def _find(fleet: Fleet, parameters: Parameters, group: RequestGroup) -> Iterator[int]:
+    check_classes(fleet, group.resources)
+    check_traits(fleet, (*group.required, group.forbidden), 'Invalid trait(s) in "required" parameter: ')
+    rows = match(fleet, group)
+    if name := last(parameters, "name"):
+        rows = rows[rows == np.int32(_or_none(fleet.row_named(name)))]
+    if uuid := last(parameters, "uuid"):
+        rows = rows[rows == np.int32(fleet.row(uuid) if uuid in fleet else -1)]
+    yield from rows.tolist()
+
+
+def _or_none(row: int | None) -> int:
+    return -1 if row is None else row

@@ -1,0 +1,233 @@
+"""Query strings: which parameters there are at which version, and from their text to the model's values."""
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import cache
+from urllib.parse import parse_qsl
+
+from roost.model.allocation import Resources
+from roost.placement.errors import BadRequest
+from roost.placement.http.complaints import Schema, complaint, is_uuid_like
+from roost.placement.http.microversions import Since
+from roost.placement.http.request import Request
+
+Parameters = dict[str, list[str]]
+"""All values of each parameter, in their order."""
+
+TraitTerms = tuple[tuple[frozenset[str], ...], frozenset[str]]
+"""What is required (all of: any of) and what is forbidden; the same form serves aggregates."""
+
+_TEXT: Schema = {"type": "string"}
+_UUID: Schema = {"type": "string", "format": "uuid"}
+_OWNER: Schema = {"type": "string", "minLength": 1, "maxLength": 255}
+
+PARAMETERS: dict[str, dict[str, tuple[int, Schema]]] = {
+    "/resource_providers": {
+        "name": (0, _TEXT),
+        "uuid": (0, _UUID),
+        "member_of": (3, _TEXT),
+        "resources": (4, _TEXT),
+        "in_tree": (14, _UUID),
+        "required": (18, _TEXT),
+    },
+    "/traits": {"name": (6, _TEXT), "associated": (6, _TEXT)},
+    "/usages": {
+        "project_id": (9, _OWNER),
+        "user_id": (9, _OWNER),
+        "consumer_type": (38, {**_OWNER, "pattern": "^[A-Z0-9_]+$|^all$|^unknown$"}),
+    },
+    "/allocation_candidates": {
+        "limit": (16, {"type": "string", "pattern": "^[1-9][0-9]*$"}),
+        "group_policy": (25, {"type": "string", "enum": ["none", "isolate"]}),
+        "root_required": (35, _TEXT),
+        "same_subtree": (36, _TEXT),
+    },
+}
+"""URL -> parameter -> the version that it is there since, and its form."""
+
+GROUP_PARAMETERS = {"resources": 10, "required": 17, "member_of": 21, "in_tree": 31}
+"""Parameters of a request group of candidates -> the version that they are there since."""
+
+SUFFIXES = {0: "", 25: "([1-9][0-9]*)?", 33: "([a-zA-Z0-9_-]{1,64})?"}
+"""What may follow them, from each version on."""
+
+_REQUIRED = {"/usages": ["project_id"]}
+_AMOUNT = re.compile(r"\s*[+-]?\d+(_\d+)*\s*")
+_LONGEST_AMOUNT = 20
+"""Characters of an amount; one of more than these fits nowhere anyway, and is costly to read."""
+
+
+def parse_parameters(req: Request) -> Parameters:
+    """The parameters of a request, checked against `PARAMETERS`. Raises `BadRequest`."""
+    found: Parameters = {}
+    try:
+        for name, value in parse_qsl(req.query_string, keep_blank_values=True, errors="strict"):
+            if "\x00" in value:
+                raise BadRequest(f"Invalid query string parameters: {name} contains a NUL")
+            found.setdefault(name, []).append(value)
+    except UnicodeDecodeError as error:
+        raise BadRequest(f"Invalid query string parameters: {error}") from error
+    schema = _schema(req.uri_template or "", req.version)
+    # All values are checked; which of several counts is for the parameter to say.
+    for place in range(max(map(len, found.values()), default=1)):
+        values = {name: several[min(place, len(several) - 1)] for name, several in found.items()}
+        fault = complaint(schema, values)
+        if fault:
+            raise BadRequest(f"Invalid query string parameters: {fault}")
+    return found
+
+
+def last(parameters: Mapping[str, list[str]], name: str) -> str | None:
+    """The value that counts of a parameter that should be there once, None if it is not there."""
+    return parameters[name][-1] if name in parameters else None
+
+
+def parse_resources(text: str) -> Resources:
+    """``CLASS:amount,...``. Raises `BadRequest`."""
+    expected = (
+        "Badly formed resources parameter. Expected resources query string parameter in form: "
+        "?resources=VCPU:2,MEMORY_MB:1024."
+    )
+    if not text.strip():
+        raise BadRequest(f"{expected} Got: empty string.")
+    resources: Resources = {}
+    for part in text.split(","):
+        name, colon, amount = part.partition(":")
+        if not colon or ":" in amount:
+            raise BadRequest(f"{expected} Got: {part}.")
+        if not _AMOUNT.fullmatch(amount) or len(amount) > _LONGEST_AMOUNT:
+            raise BadRequest(f"Requested resource {name} expected positive integer amount. Got: {amount}.")
+        if int(amount) < 1:
+            raise BadRequest(f"Requested resource {name} requires amount >= 1. Got: {int(amount)}.")
+        resources[name] = int(amount)
+    return resources
+
+
+def parse_required(values: list[str], version: int) -> TraitTerms:
+    """``required``: ``A,B``, from 1.22 ``!C``, from 1.39 ``in:A,B`` and repeated. Raises `BadRequest`."""
+    if version < Since.ANY_TRAITS:
+        values = values[-1:]
+    required: list[frozenset[str]] = []
+    forbidden: set[str] = set()
+    for value in values:
+        if value.startswith("in:"):
+            required.append(_any_of(value, version))
+        else:
+            wanted, unwanted = _all_of(value, version >= Since.FORBIDDEN_TRAITS)
+            required.extend(frozenset((trait,)) for trait in wanted)
+            forbidden.update(unwanted)
+    return tuple(required), frozenset(forbidden)
+
+
+def parse_root_required(value: str) -> tuple[frozenset[str], frozenset[str]]:
+    """``root_required``: traits required and forbidden. Raises `BadRequest`."""
+    if value.startswith("in:"):
+        _any_of(value, 0)
+    required, forbidden = _all_of(value, True)
+    return frozenset(required), frozenset(forbidden)
+
+
+def parse_member_of(values: list[str], version: int, suffix: str = "") -> TraitTerms:
+    """``member_of``: ``U``, ``in:U,V``; from 1.24 repeated, from 1.32 ``!U``, ``!in:U,V``. Raises
+    `BadRequest`."""
+    if len(values) > 1 and version < Since.MEMBER_OF_REPEATED:
+        raise BadRequest(f"Multiple member_of{suffix} parameters are not supported")
+    required: list[frozenset[str]] = []
+    forbidden: set[str] = set()
+    for value in values:
+        refused = value.startswith("!")
+        aggregates = _aggregates(value.removeprefix("!"), value)
+        if not refused:
+            required.append(aggregates)
+            continue
+        if version < Since.FORBIDDEN_AGGREGATES:
+            raise BadRequest(
+                f"Forbidden member_of{suffix} parameters are not supported in the specified microversion"
+            )
+        forbidden.update(aggregates)
+    return tuple(required), frozenset(forbidden)
+
+
+def parse_in_tree(value: str) -> str:
+    """``in_tree``: the uuid of a provider. Raises `BadRequest`."""
+    if not is_uuid_like(value.strip()):
+        raise BadRequest(
+            "Invalid query string parameters: Expected 'in_tree' parameter to be a format of uuid. "
+            f"Got: {value}"
+        )
+    return value.strip()
+
+
+def _any_of(value: str, version: int) -> frozenset[str]:
+    form = "The format 'in:HW_CPU_X86_VMX,CUSTOM_MAGIC'"
+    if version < Since.ANY_TRAITS:
+        raise BadRequest(
+            f"Invalid query string parameters: {form} only supported since microversion 1.39. Got: {value}"
+        )
+    traits = frozenset(part.strip() for part in value.removeprefix("in:").split(","))
+    if "" in traits:
+        raise _bad_required("in:HW_CPU_X86_VMX,CUSTOM_MAGIC", f"Got an empty trait in: {value}")
+    if any(trait.startswith("!") for trait in traits):
+        raise BadRequest(
+            f"Invalid query string parameters: {form} does not support forbidden traits. Got: {value}"
+        )
+    return traits
+
+
+def _all_of(value: str, forbidding: bool) -> tuple[list[str], list[str]]:
+    """The traits required and the traits forbidden by ``A,!B``; several ``!`` are as one, as upstream."""
+    parts = [part.strip() for part in value.split(",")]
+    required = [part for part in parts if not part.startswith("!")]
+    forbidden = [part.lstrip("!") for part in parts if part.startswith("!")]
+    form = "HW_CPU_X86_VMX,!CUSTOM_MAGIC" if forbidding else "HW_CPU_X86_VMX,CUSTOM_MAGIC"
+    if "" in required or "" in forbidden:
+        raise _bad_required(form, f"Got an empty trait in: {value}")
+    if forbidden and not forbidding:
+        raise _bad_required(form, f"Got: {value}")
+    return required, forbidden
+
+
+def _bad_required(form: str, got: str) -> BadRequest:
+    return BadRequest(
+        f"Invalid query string parameters: Expected 'required' parameter value of the form: {form}. {got}"
+    )
+
+
+def _aggregates(value: str, whole: str) -> frozenset[str]:
+    if "," in value and not value.startswith("in:"):
+        raise BadRequest(
+            "Multiple values for 'member_of' must be prefixed with the 'in:' or '!in:' keyword using the "
+            f"valid microversion. Got: {whole}"
+        )
+    aggregates = frozenset(value.removeprefix("in:").split(","))
+    wrong = sorted(aggregate for aggregate in aggregates if not is_uuid_like(aggregate))
+    if wrong:
+        raise BadRequest(
+            "Invalid query string parameters: Expected 'member_of' parameter to contain valid UUID(s). "
+            f"Got: {wrong[0]}"
+        )
+    return aggregates
+
+
+@cache
+def _schema(url: str, version: int) -> Schema:
+    schema: Schema = {
+        "type": "object",
+        "properties": {name: form for name, (since, form) in PARAMETERS[url].items() if since <= version},
+        "required": _REQUIRED.get(url, []),
+        "additionalProperties": False,
+    }
+    if url == "/allocation_candidates":
+        groups = _present(GROUP_PARAMETERS.items(), version)
+        suffix = SUFFIXES[max(since for since in SUFFIXES if since <= version)]
+        if suffix:
+            schema["patternProperties"] = {f"^{name}{suffix}$": _TEXT for name in groups}
+        else:
+            # Before granular groups there was one group, which had to have resources.
+            schema["properties"] |= dict.fromkeys(groups, _TEXT)
+            schema["required"] = ["resources"]
+    return schema
+
+
+def _present(since: Iterable[tuple[str, int]], version: int) -> list[str]:
+    return [name for name, first in since if first <= version]

@@ -1,0 +1,50 @@
+"""What the resources of the API have in common."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from roost.fleet import Fleet, UnknownProvider
+from roost.ledger import Ledger
+from roost.placement.errors import NotFound
+from roost.placement.http.bodies import decode
+from roost.placement.http.operations import OPERATIONS
+from roost.placement.http.policy import Policy
+from roost.placement.http.request import Request
+from roost.placement.options import PlacementOptions
+
+
+@dataclass(frozen=True)
+class Service:
+    """What the operations work with."""
+
+    ledger: Ledger
+    policy: Policy
+    options: PlacementOptions
+
+
+class Resource:
+    """One URL of the API, with a method ``on_…`` for each of its operations."""
+
+    def __init__(self, service: Service) -> None:
+        self.ledger = service.ledger
+        self.policy = service.policy
+        self.options = service.options
+
+
+async def read_body(req: Request) -> Any:
+    """The request's body, as the type that it has at the request's version; None if it has none then.
+
+    Raises `BadRequest`.
+    """
+    form = OPERATIONS[req.uri_template or "/"][req.method].body.at(req.version)
+    if form is None:
+        return None
+    return decode(await req.stream.read(), form)
+
+
+def provider_row(fleet: Fleet, uuid: str) -> int:
+    """The row of the provider addressed. Raises `NotFound`."""
+    try:
+        return fleet.row(uuid)
+    except UnknownProvider:
+        raise NotFound(f"No resource provider with uuid {uuid} found") from None

@@ -1,0 +1,63 @@
+"""``/resource_classes``."""
+
+from typing import Any
+
+from roost.model.vocabulary import is_custom
+from roost.placement.commands.names import AddResourceClass, DeleteResourceClass, RenameResourceClass
+from roost.placement.errors import BadRequest, NotFound
+from roost.placement.http.answers import answer, answer_empty, href, locate
+from roost.placement.http.request import Request, Response
+from roost.placement.http.resource import Resource, read_body
+
+
+class ResourceClasses(Resource):
+    """/resource_classes"""
+
+    async def on_get(self, req: Request, resp: Response) -> None:
+        self.policy.authorise(req.identity, "resource_classes:list")
+        fleet = await self.ledger.current()
+        answer(req, resp, {"resource_classes": [_describe(req, name) for name in fleet.resource_classes]})
+
+    async def on_post(self, req: Request, resp: Response) -> None:
+        self.policy.authorise(req.identity, "resource_classes:create")
+        body = await read_body(req)
+        await self.ledger.execute(AddResourceClass(body.name, must_be_new=True))
+        answer_empty(resp, 201)
+        locate(req, resp, f"/resource_classes/{body.name}")
+
+
+class ResourceClass(Resource):
+    """/resource_classes/{name}"""
+
+    async def on_get(self, req: Request, resp: Response, name: str) -> None:
+        self.policy.authorise(req.identity, "resource_classes:show")
+        fleet = await self.ledger.current()
+        if name not in fleet.resource_classes:
+            raise NotFound(f"No such resource class {name}.")
+        answer(req, resp, _describe(req, name))
+
+    async def on_put(self, req: Request, resp: Response, name: str) -> None:
+        """Up to 1.6 this renames; from 1.7, without a body, it makes sure that the class is there."""
+        self.policy.authorise(req.identity, "resource_classes:update")
+        body = await read_body(req)
+        if body is not None:
+            await self.ledger.execute(RenameResourceClass(name, body.name))
+            answer(req, resp, _describe(req, body.name))
+            return
+        if not is_custom(name):
+            raise BadRequest(
+                f"JSON does not validate: {name!r} does not match '^CUSTOM_[A-Z0-9_]+$', or is too long\n\n"
+                f"Failed validating '{'maxLength' if len(name) > 255 else 'pattern'}'"
+            )
+        is_new = await self.ledger.execute(AddResourceClass(name))
+        answer_empty(resp, 201 if is_new else 204)
+        locate(req, resp, f"/resource_classes/{name}")
+
+    async def on_delete(self, req: Request, resp: Response, name: str) -> None:
+        self.policy.authorise(req.identity, "resource_classes:delete")
+        await self.ledger.execute(DeleteResourceClass(name))
+        answer_empty(resp)
+
+
+def _describe(req: Request, name: str) -> dict[str, Any]:
+    return {"name": name, "links": [{"rel": "self", "href": href(req, f"/resource_classes/{name}")}]}

@@ -1,0 +1,74 @@
+"""Serving the API with Granian: the checks before any process starts, and the processes."""
+
+import asyncio
+import os
+import socket
+from contextlib import closing
+from functools import partial
+from typing import Any
+
+from granian import Granian
+from granian.constants import Interfaces
+from granian.log import LogLevels
+
+from roost.ledger import SCHEMA
+from roost.model.errors import OperatorError
+from roost.placement.http.worker import Worker
+from roost.placement.options import PlacementOptions
+from roost.storage import Database
+
+_LOGGING: dict[str, Any] = {
+    "handlers": {
+        "console": {"formatter": "generic", "class": "logging.StreamHandler", "stream": "ext://sys.stderr"},
+        "access": {"formatter": "access", "class": "logging.StreamHandler", "stream": "ext://sys.stderr"},
+    },
+    "root": {"handlers": ["console"], "level": "WARNING"},
+}
+
+
+def check_options(options: PlacementOptions) -> None:
+    """Raise `OperatorError` if something is configured that is not there yet."""
+    if options.auth_strategy != "noauth2":
+        raise OperatorError(
+            f"{options.auth_strategy} tokens are not supported yet: set auth_strategy = noauth2 in [api] of "
+            "the configuration file, or OS_API__AUTH_STRATEGY=noauth2 (which believes every token)"
+        )
+
+
+def check_address(host: str, port: int) -> None:
+    """Raise `OperatorError` if nobody can listen there.
+
+    Workers listen with SO_REUSEPORT, so they would share the port with another Roost and not notice.
+    """
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with closing(socket.socket(family, kind, protocol)) as trial:
+            trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            trial.bind(address)
+    except OSError as error:
+        raise OperatorError(f"cannot listen on {host} port {port}: {error.strerror}") from error
+
+
+def prepare_database(url: str) -> None:
+    """Set up an empty SQLite file, check any other database. Raises `StorageError`."""
+    database = Database(url)
+    try:
+        SCHEMA.prepare(database)
+    finally:
+        asyncio.run(database.close())
+
+
+def serve(host: str, port: int, workers: int, database: str, options: PlacementOptions) -> None:
+    """Serve until SIGTERM or SIGINT, one process for each worker."""
+    server = Granian(
+        "placement",
+        address=host,
+        port=port,
+        interface=Interfaces.ASGI,
+        workers=workers,
+        websockets=False,
+        workers_kill_timeout=10,
+        log_level=LogLevels.warning,
+        log_dictconfig=_LOGGING,
+    )
+    server.serve(target_loader=partial(Worker, database, options, os.getpid()), wrap_loader=False)

@@ -1,0 +1,100 @@
+"""``/traits`` and ``/resource_providers/{uuid}/traits``."""
+
+from collections.abc import Iterator
+
+from roost.fleet import Fleet
+from roost.model.vocabulary import is_custom
+from roost.placement.commands.belongings import SetTraits
+from roost.placement.commands.names import AddTrait, DeleteTrait
+from roost.placement.errors import BadRequest, NotFound
+from roost.placement.http.answers import answer, answer_empty, locate, set_freshness
+from roost.placement.http.query import Parameters, last, parse_parameters
+from roost.placement.http.request import Request, Response
+from roost.placement.http.resource import Resource, provider_row, read_body
+
+
+class Traits(Resource):
+    """/traits"""
+
+    async def on_get(self, req: Request, resp: Response) -> None:
+        self.policy.authorise(req.identity, "traits:list")
+        parameters = parse_parameters(req)
+        fleet = await self.ledger.current()
+        answer(req, resp, {"traits": list(_find(fleet, parameters))})
+
+
+class Trait(Resource):
+    """/traits/{name}"""
+
+    async def on_get(self, req: Request, resp: Response, name: str) -> None:
+        self.policy.authorise(req.identity, "traits:show")
+        fleet = await self.ledger.current()
+        if name not in fleet.traits:
+            raise NotFound(f"No such trait(s): {name}.")
+        answer_empty(resp)
+        set_freshness(req, resp)
+
+    async def on_put(self, req: Request, resp: Response, name: str) -> None:
+        self.policy.authorise(req.identity, "traits:update")
+        if not is_custom(name):
+            raise BadRequest(
+                "The trait is invalid. A valid trait must be no longer than 255 characters, start with the "
+                'prefix "CUSTOM_" and use following characters: "A"-"Z", "0"-"9" and "_"'
+            )
+        is_new = await self.ledger.execute(AddTrait(name))
+        answer_empty(resp, 201 if is_new else 204)
+        locate(req, resp, f"/traits/{name}")
+        set_freshness(req, resp)
+
+    async def on_delete(self, req: Request, resp: Response, name: str) -> None:
+        self.policy.authorise(req.identity, "traits:delete")
+        await self.ledger.execute(DeleteTrait(name))
+        answer_empty(resp)
+
+
+class ProviderTraits(Resource):
+    """/resource_providers/{uuid}/traits"""
+
+    async def on_get(self, req: Request, resp: Response, uuid: str) -> None:
+        self.policy.authorise(req.identity, "resource_providers:traits:list")
+        fleet = await self.ledger.current()
+        row = provider_row(fleet, uuid)
+        document = {
+            "traits": fleet.traits_of(row),
+            "resource_provider_generation": fleet.generation.item(row),
+        }
+        answer(req, resp, document, modified=fleet.changed_at.item(row))
+
+    async def on_put(self, req: Request, resp: Response, uuid: str) -> None:
+        self.policy.authorise(req.identity, "resource_providers:traits:update")
+        body = await read_body(req)
+        traits = frozenset(body.traits)
+        generation = await self.ledger.execute(SetTraits(uuid, traits, body.resource_provider_generation))
+        answer(req, resp, {"traits": sorted(traits), "resource_provider_generation": generation})
+
+    async def on_delete(self, req: Request, resp: Response, uuid: str) -> None:
+        self.policy.authorise(req.identity, "resource_providers:traits:delete")
+        await self.ledger.execute(SetTraits(uuid, frozenset()))
+        answer_empty(resp)
+
+
+def _find(fleet: Fleet, parameters: Parameters) -> Iterator[str]:
+    named = last(parameters, "name")
+    kind, colon, value = (named or "").partition(":")
+    if named is not None and not colon:
+        raise BadRequest(
+            "Badly formatted name parameter. Expected name query string parameter in form: "
+            f'?name=[in|startswith]:[name1,name2|prefix]. Got: "{named}"'
+        )
+    associated = (last(parameters, "associated") or "").lower()
+    if "associated" in parameters and associated not in ("true", "false"):
+        raise BadRequest('The query parameter "associated" only accepts "true" or "false"')
+    wanted = frozenset(value.split(","))
+    for name in fleet.traits:
+        if kind == "in" and name not in wanted:
+            continue
+        if kind == "startswith" and not name.startswith(value):
+            continue
+        if associated and bool(len(fleet.with_trait(name))) != (associated == "true"):
+            continue
+        yield name

@@ -1,0 +1,60 @@
+"""``/usages`` and ``/resource_providers/{uuid}/usages``: how much is in use."""
+
+from typing import Any
+
+from roost.ledger.usages import Usage, usages_of
+from roost.placement.http.answers import answer
+from roost.placement.http.microversions import Since
+from roost.placement.http.query import last, parse_parameters
+from roost.placement.http.request import Request, Response
+from roost.placement.http.resource import Resource, provider_row
+
+
+class Usages(Resource):
+    """/usages"""
+
+    async def on_get(self, req: Request, resp: Response) -> None:
+        named = req.get_param("project_id")
+        self.policy.authorise(req.identity, "usages", named)
+        parameters = parse_parameters(req)
+        project, user = last(parameters, "project_id") or "", last(parameters, "user_id")
+        found = await self.ledger.database.read(lambda connection: usages_of(connection, project, user))
+        if req.version >= Since.CONSUMER_TYPES:
+            usages = _by_type(found, last(parameters, "consumer_type"))
+        else:
+            usages = _totals(found)
+        answer(req, resp, {"usages": usages})
+
+
+class ProviderUsages(Resource):
+    """/resource_providers/{uuid}/usages"""
+
+    async def on_get(self, req: Request, resp: Response, uuid: str) -> None:
+        self.policy.authorise(req.identity, "resource_providers:usages")
+        fleet = await self.ledger.current()
+        row = provider_row(fleet, uuid)
+        document = {
+            "usages": fleet.usages(row),
+            "resource_provider_generation": fleet.generation.item(row),
+        }
+        answer(req, resp, document)
+
+
+def _by_type(found: list[Usage], wanted: str | None) -> dict[str, Any]:
+    """The usages of each consumer type, or of the one wanted; of all together under ``all``."""
+    if wanted == "all":
+        together = {**_totals(found), "consumer_count": sum(usage.consumers for usage in found)}
+        return {"all": together} if found else {}
+    return {
+        usage.consumer_type: {**usage.resources, "consumer_count": usage.consumers}
+        for usage in found
+        if wanted in (None, usage.consumer_type)
+    }
+
+
+def _totals(found: list[Usage]) -> dict[str, int]:
+    totals: dict[str, int] = {}
+    for usage in found:
+        for name, used in usage.resources.items():
+            totals[name] = totals.get(name, 0) + used
+    return totals

@@ -1,0 +1,67 @@
+"""One worker process: a database, a ledger on it and the application, opened in the server's event loop."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from typing import Any
+
+import falcon.asgi
+
+from roost.ledger import Ledger
+from roost.placement.http.app import create_app
+from roost.placement.options import PlacementOptions
+from roost.storage import Database
+
+Message = dict[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+_PARENT_SECONDS = 1.0
+"""How often a worker looks whether its parent is still there."""
+
+
+class Worker:
+    """An ASGI application that opens its replica at lifespan startup and closes it at shutdown.
+
+    ``parent`` is the process that supervises it: without it (kill -9) the worker stops, or else it would
+    keep the port.
+    """
+
+    def __init__(self, database: str, options: PlacementOptions, parent: int | None = None) -> None:
+        self._url = database
+        self._options = options
+        self._parent = parent
+        self._app: falcon.asgi.App | None = None  # type: ignore[type-arg]
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+        elif self._app is not None:
+            await self._app(scope, receive, send)
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        await receive()
+        async with AsyncExitStack() as stack:
+            try:
+                database = Database(self._url)
+                stack.push_async_callback(database.close)
+                ledger = await Ledger.open(database)
+                stack.push_async_callback(ledger.close)
+            except Exception as error:
+                await send({"type": "lifespan.startup.failed", "message": f"cannot start: {error}"})
+                return
+            self._app = create_app(ledger, self._options)
+            self._watch_parent()
+            await send({"type": "lifespan.startup.complete"})
+            await receive()
+        await send({"type": "lifespan.shutdown.complete"})
+
+    def _watch_parent(self) -> None:
+        if self._parent is None:
+            return
+        if os.getppid() != self._parent:
+            os.kill(os.getpid(), signal.SIGTERM)
+            return
+        asyncio.get_running_loop().call_later(_PARENT_SECONDS, self._watch_parent)
