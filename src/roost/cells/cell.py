@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
+from typing import NamedTuple
 
 import msgspec
 import sqlalchemy as sa
@@ -41,6 +42,15 @@ _UPDATE_HOST = (
 )
 
 
+class Outcome(NamedTuple):
+    """What has become of an instance."""
+
+    instance: str
+    state: str
+    attempt: int
+    reason: str | None
+
+
 class Cell:
     """One cell by name, on its database. For use from one event loop.
 
@@ -60,6 +70,23 @@ class Cell:
         event.set()
         self._listeners.append(event)
         return event
+
+    def unlisten(self, event: asyncio.Event) -> None:
+        """Give back an event of `listen`."""
+        self._listeners.remove(event)
+
+    async def outcomes(self, uuids: Iterable[str]) -> list[Outcome]:
+        """State, attempt and reason of those of the named instances that are here."""
+        columns = (instances.c.uuid, instances.c.state, instances.c.attempt, instances.c.reason)
+
+        def read(connection: Connection) -> list[Outcome]:
+            return [
+                Outcome(*row)
+                for some in _in_batches(uuids)
+                for row in connection.execute(sa.select(*columns).where(instances.c.uuid.in_(some)))
+            ]
+
+        return await self.database.read(read)
 
     # Instances
 

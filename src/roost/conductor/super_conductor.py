@@ -9,12 +9,14 @@ import structlog
 
 from roost.cells import Cell
 from roost.conductor.requests import Requests
+from roost.ledger import LedgerError
 from roost.model.instance import ASSIGNED, ERROR, BuildRequest, Fault, Instance
 from roost.model.spec import Destination
+from roost.placement.errors import ConcurrentUpdate
 from roost.placement.interface import Placement
 from roost.scheduler import NoValidHost, Scheduler
 from roost.scheduler.errors import BadRequestSpec
-from roost.scheduler.gateways import Decided
+from roost.storage import StorageError
 
 CELL0 = "cell0"
 """The cell without hosts that keeps what could not be placed."""
@@ -26,7 +28,7 @@ class SuperConductor:
     """Carries build requests to cells.
 
     ``cells`` by name, cell0 among them. ``max_attempts``: hosts tried for an instance, the first included.
-    ``on_decided``: told of every decision of the scheduler, for measuring.
+    ``retry_seconds``: pause after an outage of a database. ``failure`` is set if a request met a defect.
     """
 
     def __init__(
@@ -37,17 +39,18 @@ class SuperConductor:
         cells: Mapping[str, Cell],
         *,
         max_attempts: int = 3,
+        retry_seconds: float = 1.0,
         clock: Callable[[], float] = time.time,
-        on_decided: Callable[[Decided], None] | None = None,
     ) -> None:
         self._requests = requests
         self._scheduler = scheduler
         self._placement = placement
         self._cells = cells
         self._max_attempts = max_attempts
+        self._retry_seconds = retry_seconds
         self._clock = clock
-        self._on_decided = on_decided
         self._carrying: set[asyncio.Task[None]] = set()
+        self.failure: BaseException | None = None
 
     async def accept(self, request: BuildRequest) -> "asyncio.Task[None]":
         """Take a request: durable when this returns. The task ends when its instances are in cells."""
@@ -81,10 +84,30 @@ class SuperConductor:
             await asyncio.wait(self._carrying)
 
     def _start(self, request: BuildRequest, resumed: bool = False) -> "asyncio.Task[None]":
-        task = asyncio.create_task(self._carry(request, resumed))
+        task = asyncio.create_task(self._carry_through(request, resumed))
         self._carrying.add(task)
-        task.add_done_callback(self._carrying.discard)
+        task.add_done_callback(self._ended)
         return task
+
+    def _ended(self, task: "asyncio.Task[None]") -> None:
+        self._carrying.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            # A defect: the request stays in the database and is resumed at the next start.
+            self.failure = task.exception()
+            _log.error("a request could not be carried out", exc_info=self.failure)
+
+    async def _carry_through(self, request: BuildRequest, resumed: bool) -> None:
+        """Carry a request to its cells, again after every outage of a database.
+
+        Also again if an instance holds a claim already: one of a run that was cut off is freed first.
+        """
+        while True:
+            try:
+                return await self._carry(request, resumed)
+            except (StorageError, LedgerError, ConcurrentUpdate) as error:
+                _log.warning("will try again", request_id=request.request_id, error=str(error))
+            await asyncio.sleep(self._retry_seconds)
+            resumed = True
 
     async def _carry(self, request: BuildRequest, resumed: bool) -> None:
         cells: dict[str, str] = {}
@@ -108,7 +131,6 @@ class SuperConductor:
                 instances=missing,
                 min_count=max(request.min_count - already, 1),
                 request_id=request.request_id,
-                on_decided=self._on_decided,
             )
         except NoValidHost as error:
             return await self._bury(request, missing, error.run, f"No valid host was found: {error.reason}")

@@ -125,6 +125,10 @@ class Workload(msgspec.Struct, frozen=True):
         """Number of instances asked for."""
         return sum(request.count for bin_ in self.bins for request in bin_.requests)
 
+    def first(self, bins: int | None, hosts: int | None) -> "Workload":
+        """The first ``bins`` bins on the first ``hosts`` hosts; None for all of them."""
+        return msgspec.structs.replace(self, bins=self.bins[:bins], hosts=self.hosts[:hosts])
+
 
 def project_id(tenant: str) -> str:
     """The project id that always stands for ``tenant``, in Keystone's form: 32 hexadecimal digits."""

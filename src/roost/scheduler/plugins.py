@@ -62,4 +62,4 @@ def _plugin(kind: str, name: str) -> Any:
         if error.name != path:
             raise
         raise UnknownPlugin(f"there is no {kind} named {name!r}") from None
-    return module.PLUGIN
+    return module.PLUGIN()

@@ -65,7 +65,6 @@ class Scheduler:
         instances: Sequence[str] | None = None,
         min_count: int | None = None,
         request_id: str | None = None,
-        on_decided: Callable[[Decided], None] | None = None,
     ) -> tuple[Destination, ...]:
         """Choose and claim hosts for ``count`` equal instances.
 
@@ -73,7 +72,6 @@ class Scheduler:
             instances: consumer uuids, ``count`` of them; made up if not given.
             min_count: at least so many must be placed, else none is; ``count`` if not given.
             request_id: of the user's request, for the records.
-            on_decided: told of the outcome before it is recorded, for measuring.
 
         Returns a destination for each instance that was placed, in order; its selected host is claimed,
         its alternates (in the same cell) are not. Raises `NoValidHost` if too few can be placed, and
@@ -95,8 +93,6 @@ class Scheduler:
             options=self._options,
         )
         decided = await self._gateway.decide(question, self.table, self._plugins)
-        if on_decided is not None:
-            on_decided(decided)
         await self._record(question, decided, request_id or f"req-{uuid.uuid4()}", started)
         outcome = decided.outcome
         if not outcome.destinations:

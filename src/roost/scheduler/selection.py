@@ -224,7 +224,10 @@ class _Run:
             return f"no host left after {empty.name}"
         if placed:
             return f"only {placed} of {wanted} instances fit"
-        return "every host left was claimed by others or is full"
+        refused = next((tried for tried in reversed(self.tries) if tried.refusal is not None), None)
+        if refused is None:
+            return "every host left is full"
+        return f"every claim was refused, the last one on {refused.host}: {refused.refusal}"
 
 
 class _Pool:

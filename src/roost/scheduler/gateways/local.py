@@ -11,7 +11,7 @@ from typing import NamedTuple
 from roost.ledger import Ledger, State
 from roost.model.record import Step
 from roost.placement.commands.allocations import ConsumerWrite, write_allocations
-from roost.placement.errors import PlacementError
+from roost.placement.errors import ConcurrentUpdate, PlacementError
 from roost.scheduler.gateways import Decided
 from roost.scheduler.hosts import HostTable
 from roost.scheduler.offers import FleetOffers
@@ -74,6 +74,9 @@ class Decide(NamedTuple):
     def _claim(self, state: State, claim: Claim) -> str | None:
         try:
             write_allocations(state, [claim_write(self.question, claim)])
+        except ConcurrentUpdate:
+            # The consumer holds something already: no other host would change that.
+            raise
         except PlacementError as error:
             return str(error)
         return None

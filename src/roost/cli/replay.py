@@ -1,0 +1,161 @@
+"""``roost replay``: a workload through the whole system, with figures and a plot."""
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+
+import click
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from roost.cli.options import as_json, log_to_stderr
+from roost.compute.drivers.simulated import FailureRule, Script
+from roost.records.backend import open_sql_records
+from roost.records.records import Retention
+from roost.replay import azure, openb, synthetic
+from roost.replay.plot import draw
+from roost.replay.runner import Replay, layout_of
+from roost.replay.state import keep, take_up
+from roost.replay.summary import Summary, render
+from roost.replay.workload import HostShape, Workload
+from roost.scheduler import SchedulerOptions
+from roost.system import System, SystemOptions
+
+AZURE_HOSTS = 820
+"""Hosts of 64 vCPU that keep the peak of the Azure trace near 85 % of CPU."""
+
+DEMO_FAILURE_RATE = 0.03
+
+
+@click.command(
+    epilog="Example: roost replay azure-v1 ./azure-v1 --bins 100 --failure-rate 0.02 --data-dir ./replay"
+)
+@click.argument("kind", type=click.Choice(["demo", "azure-v1", "openb"]))
+@click.argument("directory", type=click.Path(path_type=Path), required=False, metavar="[DIR]")
+@click.option("--bins", type=click.IntRange(min=1), help="Only the first N bins.")
+@click.option("--hosts", type=click.IntRange(min=1), help=f"Hosts (azure-v1; default {AZURE_HOSTS}).")
+@click.option("--host-vcpus", type=click.IntRange(min=1), default=64, help="vCPUs of a host (azure-v1).")
+@click.option("--host-memory-gib", type=click.IntRange(min=1), default=448, help="Memory (azure-v1).")
+@click.option("--nodes", type=click.Choice(["all", "gpu"]), default="all", help="Which nodes (openb).")
+@click.option("--cells", type=click.IntRange(min=1), default=3, show_default=True, help="Number of cells.")
+@click.option("--failure-rate", type=click.FloatRange(0, 1), help="Share of builds that fail.")
+@click.option("--max-attempts", type=click.IntRange(min=1), default=3, help="Hosts tried for an instance.")
+@click.option("--seed", type=int, default=42, show_default=True, help="Of everything that is drawn.")
+@click.option("--speed", type=click.FloatRange(min=0, min_open=True), help="Virtual seconds a second.")
+@click.option("--data-dir", type=click.Path(path_type=Path), help="Databases. [default: roost-data/KIND]")
+@click.option("--fresh", is_flag=True, help="Replace an unfinished replay in the data directory.")
+@click.option("--plot", type=click.Path(path_type=Path), help="PNG of use over time. [default: in data-dir]")
+@as_json
+def replay(
+    kind: str,
+    directory: Path | None,
+    bins: int | None,
+    hosts: int | None,
+    host_vcpus: int,
+    host_memory_gib: int,
+    nodes: str,
+    cells: int,
+    failure_rate: float | None,
+    max_attempts: int,
+    seed: int,
+    speed: float | None,
+    data_dir: Path | None,
+    fresh: bool,
+    plot: Path | None,
+    as_json: bool,
+) -> None:
+    """Replay a workload through placement, scheduler, conductors and cells of simulated hosts.
+
+    KIND is demo (a built-in synthetic workload), azure-v1 or openb (a trace in DIR). A run that was cut
+    off goes on where it was when it is started again with the same options.
+    """
+    log_to_stderr()
+    if kind != "demo" and directory is None:
+        raise click.UsageError(f"a replay of {kind} needs the DIR of the trace")
+    workload = _workload(
+        kind, directory, bins, hosts, HostShape(_shape(host_vcpus, host_memory_gib)), nodes, seed
+    )
+    rate = failure_rate if failure_rate is not None else DEMO_FAILURE_RATE if kind == "demo" else 0.0
+    into = data_dir or Path("roost-data") / kind
+    parameters = {
+        "workload": workload.name,
+        "bins": str(len(workload.bins)),
+        "hosts": str(len(workload.hosts)),
+        "cells": str(cells),
+        "failure rate": str(rate),
+        "seed": str(seed),
+    }
+    state = take_up(into, parameters, fresh)
+    keep(into, state)
+    options = SystemOptions(
+        script=Script(failures=(FailureRule(rate),) if rate else (), seed=seed),
+        scheduler=SchedulerOptions(),
+        max_attempts=max_attempts,
+        seed=seed,
+    )
+    console = Console(stderr=True)
+
+    async def run() -> Summary:
+        records = await open_sql_records(f"sqlite:///{into.resolve() / 'records.db'}", Retention())
+        system = await System.open(into, layout_of(workload, cells), records, options)
+        try:
+            with _progress(console) as progress:
+                task = progress.add_task(
+                    workload.name, total=len(workload.bins), completed=state.next_bin, detail=""
+                )
+                running = Replay(workload, system, state, seed, speed)
+
+                def on_bin(done: int) -> None:
+                    counts = state.counts
+                    detail = f"{counts.placed:,} placed, {counts.refused:,} refused, {counts.failed:,} failed"
+                    progress.update(task, completed=done, detail=detail)
+
+                return await running.run(on_bin)
+        finally:
+            await system.close()
+
+    summary = asyncio.run(run())
+    picture = plot or into / "replay.png"
+    draw(state.samples, picture, f"{workload.name}: {len(workload.hosts)} hosts, {cells} cells")
+    if as_json:
+        click.echo(json.dumps(summary.to_dict(), indent=2))
+    else:
+        Console().print(render(summary))
+        click.echo(f"plot: {picture}\ndata: {into}")
+    if summary.unaccounted:
+        sys.exit(1)
+
+
+def _workload(
+    kind: str,
+    directory: Path | None,
+    bins: int | None,
+    hosts: int | None,
+    shape: HostShape,
+    nodes: str,
+    seed: int,
+) -> Workload:
+    if directory is None:
+        workload = synthetic.generate(np.random.default_rng(seed))
+    elif kind == "azure-v1":
+        return azure.read(directory, bins, hosts or AZURE_HOSTS, shape)
+    else:
+        workload = openb.read(directory, "gpu" if nodes == "gpu" else "all")
+    return workload.first(bins, hosts)
+
+
+def _shape(vcpus: int, memory_gib: int) -> dict[str, int]:
+    return {"VCPU": vcpus, "MEMORY_MB": memory_gib * 1024}
+
+
+def _progress(console: Console) -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[detail]}"),
+        console=console,
+    )

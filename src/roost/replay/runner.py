@@ -1,0 +1,236 @@
+"""Runs a workload through the whole system, bin by bin."""
+
+import asyncio
+import heapq
+import random
+import resource
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+
+from roost.compute.drivers.simulated import SimulatedHost, SimulatedProvider
+from roost.compute.provider_tree import provider_uuid
+from roost.conductor.super_conductor import CELL0
+from roost.fleet import Fleet
+from roost.model.host import HostAggregate
+from roost.model.instance import ACTIVE, BuildRequest
+from roost.model.inventory import Inventory
+from roost.model.spec import RequestSpec, ServerGroup
+from roost.replay.state import ReplayState, keep
+from roost.replay.summary import Latency, Summary
+from roost.replay.workload import Bin, Host, Request, Workload
+from roost.system import Layout, LayoutHost, System
+from roost.system.layout import cell_names
+
+USER = "replay"
+
+
+def layout_of(workload: Workload, cells: int) -> Layout:
+    """The hosts of a workload in cells: where the workload says, else dealt out in turn."""
+    names = cell_names(cells)
+    dealt: dict[str, list[LayoutHost]] = {name: [] for name in names}
+    for number, host in enumerate(workload.hosts):
+        index = number if host.cell is None else host.cell
+        dealt[names[index % cells]].append(_simulated(host))
+    return Layout({name: tuple(there) for name, there in dealt.items()})
+
+
+class Replay:
+    """One run of a workload on a system, from where ``state`` says on.
+
+    The same seed gives the same instance uuids. ``speed``: virtual seconds for each second of wall time,
+    None for as fast as possible.
+    """
+
+    def __init__(
+        self,
+        workload: Workload,
+        system: System,
+        state: ReplayState,
+        seed: int,
+        speed: float | None = None,
+    ) -> None:
+        self.state = state
+        self._workload = workload
+        self._system = system
+        self._seed = seed
+        self._speed = speed
+        self._departures: list[tuple[int, str]] = []
+        self._seconds = 0.0
+
+    async def run(self, on_bin: Callable[[int], None] = lambda _: None) -> Summary:
+        """Go through all bins; ``on_bin`` is told the number of bins done."""
+        await self._system.settle()
+        started = time.perf_counter()
+        requests = self._requests()
+        first = self.state.next_bin
+        for number, bin_ in enumerate(self._workload.bins):
+            arriving = [next(requests) for _ in bin_.requests]
+            if number < first:
+                self._will_depart(arriving, bin_)
+                continue
+            if number == first > 0:
+                self._forget_departed(self._workload.bins[first - 1].start)
+            await self._pace(bin_.start, started)
+            await self._depart(bin_.start)
+            asking = await self._not_known(arriving) if number == first else arriving
+            await self._arrive(asking, bin_, arriving)
+            self._will_depart(arriving, bin_)
+            self.state.next_bin = number + 1
+            keep(self._system.directory, self.state)
+            on_bin(number + 1)
+        self._seconds = time.perf_counter() - started
+        self.state.finished = True
+        keep(self._system.directory, self.state)
+        return self._summary()
+
+    async def _pace(self, second: int, started: float) -> None:
+        if self._speed is not None:
+            due = started + (second - self._workload.bins[0].start) / self._speed
+            await asyncio.sleep(max(due - time.perf_counter(), 0.0))
+
+    async def _depart(self, second: int) -> None:
+        leaving = []
+        while self._departures and self._departures[0][0] <= second:
+            leaving.append(heapq.heappop(self._departures)[1])
+        if leaving:
+            await self._system.super_conductor.delete(leaving)
+            await self._system.settle()
+            self.state.counts.departed += len(leaving)
+
+    async def _arrive(
+        self, asking: Sequence[BuildRequest], bin_: Bin, arriving: Sequence[BuildRequest]
+    ) -> None:
+        """Submit what asks, wait until everything is settled, and count what came of all that arrived."""
+        accept = self._system.super_conductor.accept
+        await asyncio.gather(*(accept(request) for request in asking))
+        await self._system.settle()
+        counts = self.state.counts
+        before = counts.placed, counts.refused, counts.failed
+        uuids = [instance for request in arriving for instance in request.instances]
+        for name, cell in self._system.cells.items():
+            for outcome in await cell.outcomes(uuids):
+                if name == CELL0:
+                    cause = _cause(outcome.reason or "")
+                    counts.refusals[cause] = counts.refusals.get(cause, 0) + 1
+                elif outcome.state == ACTIVE:
+                    counts.placed += 1
+                    counts.on_alternate += outcome.attempt > 1
+                else:
+                    counts.failed += 1
+        self.state.samples.add(
+            bin_.start,
+            _shares(await self._system.ledger.current()),
+            placed=counts.placed - before[0],
+            refused=counts.refused - before[1],
+            failed=counts.failed - before[2],
+        )
+
+    async def _not_known(self, arriving: Sequence[BuildRequest]) -> list[BuildRequest]:
+        """Those that were not accepted before the run was cut off. All that were have been settled."""
+        known = await self._system.requests.cells_of(request.instances[0] for request in arriving)
+        return [request for request in arriving if request.instances[0] not in known]
+
+    def _will_depart(self, arriving: Sequence[BuildRequest], bin_: Bin) -> None:
+        for request, wanted in zip(arriving, bin_.requests, strict=True):
+            for instance, at in zip(request.instances, wanted.departures, strict=True):
+                if at is not None:
+                    heapq.heappush(self._departures, (at, instance))
+
+    def _forget_departed(self, second: int) -> None:
+        """Leave out what departed by a bin that was finished before the run was cut off."""
+        self._departures = [(at, instance) for at, instance in self._departures if at > second]
+        heapq.heapify(self._departures)
+
+    def _requests(self) -> Iterator[BuildRequest]:
+        """Every request in order, its names drawn from the seed."""
+        draw = random.Random(self._seed)
+        for bin_ in self._workload.bins:
+            for request in bin_.requests:
+                yield BuildRequest(
+                    request_id=f"req-{_uuid(draw)}",
+                    spec=_spec(request, draw),
+                    instances=tuple(_uuid(draw) for _ in range(request.count)),
+                    min_count=1,
+                )
+
+    def _summary(self) -> Summary:
+        timings = self._system.gateway
+        return Summary(
+            workload=self._workload.name,
+            hosts=self._system.layout.hosts,
+            cells=len(self._system.layout.cells),
+            requests=self._workload.requests,
+            asked=self._workload.instances,
+            placed=self.state.counts.placed,
+            placed_on_alternate=self.state.counts.on_alternate,
+            failed=self.state.counts.failed,
+            refusals=self.state.counts.refusals,
+            departures=self.state.counts.departed,
+            decisions=len(timings.decisions),
+            wall_seconds=self._seconds,
+            peak_rss_mib=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+            peak_use={name: max(shares) for name, shares in self.state.samples.shares.items()},
+            decision=Latency.of(timings.decisions),
+            claim=Latency.of(timings.claims),
+            seed=self._seed,
+        )
+
+
+def _simulated(host: Host) -> LayoutHost:
+    shape = host.shape
+    return LayoutHost(
+        SimulatedHost(
+            name=host.name,
+            inventory={name: Inventory(total) for name, total in shape.resources.items()},
+            children=tuple(
+                SimulatedProvider(
+                    child.suffix,
+                    {name: Inventory(total) for name, total in child.resources.items()},
+                    child.traits,
+                )
+                for child in shape.children
+            ),
+            traits=shape.traits,
+        ),
+        tuple(
+            HostAggregate(provider_uuid(f"aggregate {part.name}"), part.name, part.metadata)
+            for part in host.aggregates
+        ),
+    )
+
+
+def _spec(request: Request, draw: random.Random) -> RequestSpec:
+    group = None
+    if request.group_policy is not None:
+        group = ServerGroup(_uuid(draw), request.group_policy)
+    return RequestSpec(
+        project_id=request.project_id,
+        user_id=USER,
+        flavor=request.flavor,
+        availability_zone=request.availability_zone,
+        group=group,
+        requested_resources=request.requested_resources,
+        required_traits=request.required_traits,
+    )
+
+
+def _uuid(draw: random.Random) -> str:
+    return str(uuid.UUID(int=draw.getrandbits(128), version=4))
+
+
+def _shares(fleet: Fleet) -> dict[str, float]:
+    """The share in use of each resource class, over the whole fleet."""
+    shares = {}
+    for name in sorted(fleet.stocked_classes()):
+        stock = fleet.stock(name)
+        capacity = int(stock.capacity[: stock.n].sum())
+        shares[name] = int(stock.used[: stock.n].sum()) / capacity if capacity else 0.0
+    return shares
+
+
+def _cause(reason: str) -> str:
+    """A reason without the numbers that make each one different."""
+    if " instances fit" in reason:
+        return "fewer hosts than instances"
+    return reason.removeprefix("No valid host was found: ")

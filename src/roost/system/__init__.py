@@ -1,0 +1,11 @@
+"""The whole system in one process: placement, scheduler, conductors, cells and simulated hosts.
+
+layout    what the system is made of: cells and their hosts
+system    opens everything in a data directory, runs it, and stops it
+timings   how long decisions and claims take
+"""
+
+from roost.system.layout import Layout, LayoutHost, uniform_layout
+from roost.system.system import System, SystemOptions
+
+__all__ = ["Layout", "LayoutHost", "System", "SystemOptions", "uniform_layout"]

@@ -1,0 +1,204 @@
+"""Opens everything in a data directory, runs it, and stops it."""
+
+import asyncio
+import random
+import time
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import structlog
+
+from roost.cells import Cell
+from roost.cells.cell import changed
+from roost.compute.agent import Agent
+from roost.compute.drivers.simulated import Script, SimulatedDriver
+from roost.compute.service import ComputeService
+from roost.conductor.cell_conductor import CellConductor
+from roost.conductor.host_feed import HostFeed
+from roost.conductor.requests import Requests
+from roost.conductor.super_conductor import CELL0, SuperConductor
+from roost.ledger import Ledger
+from roost.placement.service import PlacementService
+from roost.records import Records
+from roost.scheduler import Scheduler, SchedulerOptions
+from roost.scheduler.gateways.local import LocalGateway
+from roost.scheduler.hosts import HostTable
+from roost.storage import Database, DatabaseUnavailable
+from roost.system.layout import Layout
+from roost.system.timings import TimedGateway
+
+API_DB = "api.db"
+
+_log = structlog.get_logger()
+
+
+class SystemOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How a system behaves.
+
+    ``max_attempts``: hosts tried for an instance. ``keep_commits`` and ``keep_days``: what the ledger does
+    not forget; ``trim_seconds``: how often it, and the records, forget the rest.
+    """
+
+    script: Script = Script()
+    scheduler: SchedulerOptions = SchedulerOptions()
+    max_attempts: int = 3
+    seed: int = 0
+    heartbeat_seconds: float = 10.0
+    keep_commits: int = 100_000
+    keep_days: float = 30.0
+    trim_seconds: float = 60.0
+
+
+class System:
+    """Placement, scheduler, conductors, cells and simulated hosts, on SQLite files in one directory.
+
+    Open with `System.open`, which resumes whatever an earlier process left unfinished.
+    """
+
+    ledger: Ledger
+    placement: PlacementService
+    requests: Requests
+    super_conductor: SuperConductor
+    gateway: TimedGateway
+    records: Records
+    cells: dict[str, Cell]
+    table: HostTable
+
+    def __init__(self, directory: Path, layout: Layout, options: SystemOptions) -> None:
+        self.directory = directory
+        self.layout = layout
+        self.options = options
+        self._databases: list[Database] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._broken: BaseException | None = None
+        self._clock: Callable[[], float] = time.time
+
+    @classmethod
+    async def open(
+        cls, directory: Path, layout: Layout, records: Records, options: SystemOptions | None = None
+    ) -> "System":
+        """Set up or take up the system in ``directory`` and start it. ``records`` is closed with it.
+
+        Raises `StorageError` naming the file that cannot be used.
+        """
+        system = cls(directory, layout, options or SystemOptions())
+        system.records = records
+        try:
+            await system._open()
+        except BaseException:
+            await system.close()
+            raise
+        return system
+
+    async def close(self) -> None:
+        """Stop everything. What is unfinished is taken up at the next start."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if hasattr(self, "ledger"):
+            await self.ledger.close()
+        await self.records.close()
+        for database in self._databases:
+            await database.close()
+
+    async def settle(self) -> None:
+        """Wait until nobody has work to do. Raises if a part of the system has died."""
+        changes = {name: cell.listen() for name, cell in self.cells.items()}
+        try:
+            while True:
+                await self.super_conductor.idle()
+                failure = self._broken or self.super_conductor.failure
+                if failure is not None:
+                    raise failure
+                busy = [name for name, cell in self.cells.items() if await cell.unsettled()]
+                if not busy:
+                    return
+                await changed(changes[busy[0]], 0.2)
+        finally:
+            for name, cell in self.cells.items():
+                cell.unlisten(changes[name])
+
+    async def broken(self) -> BaseException:
+        """Wait until a part of the system dies, which none ever should; returns the error."""
+        while self._broken is None:
+            await asyncio.sleep(0.2)
+        return self._broken
+
+    async def _open(self) -> None:
+        options = self.options
+        api = self._database(API_DB)
+        self.ledger = await Ledger.open(api, self._clock)
+        self.placement = PlacementService(self.ledger)
+        self.requests = Requests(api, self._clock)
+        self.cells = {
+            name: Cell(name, self._database(f"{name}.db"), self._clock)
+            for name in (CELL0, *self.layout.cells)
+        }
+        await self.requests.map_cells({name: str(cell.database.url) for name, cell in self.cells.items()})
+        self.table = HostTable()
+        feed = HostFeed(self.cells.values(), self.table)
+        services = [self._service(name) for name in self.layout.cells]
+        for service in services:
+            await service.start()
+        await feed.refresh()
+        self.gateway = TimedGateway(LocalGateway(self.ledger, random.Random(options.seed).randrange))
+        scheduler = Scheduler(self.gateway, self.table, self.records, options.scheduler, self._clock)
+        self.super_conductor = SuperConductor(
+            self.requests,
+            scheduler,
+            self.placement,
+            self.cells,
+            max_attempts=options.max_attempts,
+            clock=self._clock,
+        )
+        self._start(feed.run())
+        for cell in self.cells.values():
+            self._start(CellConductor(cell, self.placement, self.records, clock=self._clock).run())
+        for service in services:
+            self._start(service.run())
+        self._start(self._trim())
+        await self.super_conductor.resume()
+
+    def _database(self, name: str) -> Database:
+        try:
+            self.directory.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise DatabaseUnavailable(
+                f"data directory {self.directory} cannot be used: {error.strerror}"
+            ) from error
+        database = Database(f"sqlite:///{self.directory.resolve() / name}")
+        self._databases.append(database)
+        return database
+
+    def _service(self, cell: str) -> ComputeService:
+        agents = [
+            Agent(there.host.name, cell, SimulatedDriver(there.host, self.options.script), there.aggregates)
+            for there in self.layout.cells[cell]
+        ]
+        return ComputeService(
+            self.cells[cell],
+            self.placement,
+            agents,
+            heartbeat_seconds=self.options.heartbeat_seconds,
+            clock=self._clock,
+        )
+
+    async def _trim(self) -> None:
+        while True:
+            await asyncio.sleep(self.options.trim_seconds)
+            now = self._clock()
+            await self.ledger.trim(self.options.keep_commits, now - self.options.keep_days * 86400)
+            await self.records.trim(now)
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: "asyncio.Task[None]") -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            _log.error("a part of the system has died", exc_info=task.exception())
+            self._broken = task.exception()
