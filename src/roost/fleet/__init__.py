@@ -6,6 +6,7 @@
     fits           the one judge of whether an amount fits an inventory
     match          the providers that can serve one request group
     candidates     whole allocation candidates: one provider, trees, sharing, granular groups
+    walk           the search for combinations within one tree
     totals         what whole trees have and use, for weighing hosts
 
 Pure: numpy in, numpy out; no I/O, no clock, no randomness.

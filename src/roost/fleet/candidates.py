@@ -11,7 +11,6 @@ as far as somebody reads, and a branch ends where capacity, isolation or the com
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,34 +18,16 @@ from roost.fleet.columns import Int32
 from roost.fleet.fleet import Fleet
 from roost.fleet.match import (
     Observer,
-    unobserved,
+    in_any,
     match,
     match_places,
     match_resources,
     match_traits,
+    unobserved,
 )
+from roost.fleet.walk import Term, Walk
 from roost.model.allocation import Allocations, Candidate, Resources
 from roost.model.request import CandidateQuery, RequestGroup
-
-
-@dataclass(frozen=True, slots=True)
-class Term:
-    """What one provider must serve, and the providers that could.
-
-    ``anchors`` and ``rows`` are parallel and sorted by anchor: option i is provider ``rows[i]`` for the
-    tree with root ``anchors[i]``. A sharing provider is an option of many anchors.
-    """
-
-    group: RequestGroup
-    resources: Resources
-    anchors: Int32
-    rows: Int32
-
-    def options(self, anchor: int) -> list[int]:
-        """The rows that could serve this term in the tree of ``anchor``."""
-        start, end = np.searchsorted(self.anchors, [anchor, anchor + 1])
-        found: list[int] = self.rows[start:end].tolist()
-        return found
 
 
 class CandidateSearch:
@@ -66,7 +47,7 @@ class CandidateSearch:
             self.anchors = self._alone([rows for _, _, rows in rows_by_term], observe)
         else:
             self._terms = [_term(fleet, *parts) for parts in rows_by_term]
-            self.anchors = _common([np.unique(term.anchors) for term in self._terms])
+            self.anchors = _common([_distinct(term.anchors) for term in self._terms])
         self.anchors = match_traits(
             fleet,
             self.anchors,
@@ -81,11 +62,12 @@ class CandidateSearch:
             for anchor in self.anchors.tolist():
                 yield self._of_one(anchor)
             return
-        seen: set[tuple[object, ...]] = set()
+        sharing = self._fleet.sharing()
+        seen: set[tuple[int, ...]] = set()
         for anchor in self.anchors.tolist():
             for rows in self._combinations(anchor):
-                # Trees that reach the same sharing providers can give the same candidate.
-                if len(self.anchors) > 1 and any(self._fleet.root[row] != anchor for row in rows):
+                # Made of sharing providers only, it is a candidate of every tree that they all serve.
+                if len(self.anchors) > 1 and all(row in sharing for row in rows):
                     if rows in seen:
                         continue
                     seen.add(rows)
@@ -129,10 +111,10 @@ class CandidateSearch:
             return
         # Fewest options first: a branch that cannot end well is left early.
         order = sorted(range(len(options)), key=lambda i: len(options[i]))
-        walk = _Walk(self._fleet, self._query, [self._terms[i] for i in order], [options[i] for i in order])
+        walk = Walk(self._fleet, self._query, [self._terms[i] for i in order], [options[i] for i in order])
         where = {index: place for place, index in enumerate(order)}
         places = [where[i] for i in range(len(order))]
-        for chosen in walk.step(0):
+        for chosen in walk.choices():
             yield tuple(chosen[place] for place in places)
 
     def _candidate(self, anchor: int, rows: tuple[int, ...]) -> Candidate:
@@ -151,103 +133,6 @@ class CandidateSearch:
         return Candidate(fleet.uuid(anchor), allocations, mappings)
 
 
-class _Walk:
-    """A depth-first walk over one tree's options, with what is taken so far."""
-
-    def __init__(
-        self, fleet: Fleet, query: CandidateQuery, terms: list[Term], options: list[list[int]]
-    ) -> None:
-        self._fleet = fleet
-        self._isolate = query.isolate
-        self._subtrees = query.same_subtree
-        self._unsuffixed = next((group for group in query.groups if not group.granular), None)
-        self._terms = terms
-        self._options = options
-        self._chosen: list[int] = []
-        self._taken: dict[tuple[int, str], int] = {}
-        self._ancestors: dict[int, frozenset[int]] = {}
-
-    def step(self, depth: int) -> Iterator[list[int]]:
-        """Complete the choice from term ``depth`` on; yields the (reused) list of rows chosen."""
-        if depth == len(self._terms):
-            if self._traits_met():
-                yield self._chosen
-            return
-        term = self._terms[depth]
-        for row in self._options[depth]:
-            if self._isolate and term.group.granular and self._held_by_granular(row):
-                continue
-            if not self._fits_on_top(row, term.resources):
-                continue
-            self._take(row, term.resources, +1)
-            self._chosen.append(row)
-            if self._subtrees_possible(term.group.suffix):
-                yield from self.step(depth + 1)
-            self._chosen.pop()
-            self._take(row, term.resources, -1)
-
-    def _held_by_granular(self, row: int) -> bool:
-        return any(
-            chosen == row and term.group.granular
-            for chosen, term in zip(self._chosen, self._terms, strict=False)
-        )
-
-    def _fits_on_top(self, row: int, resources: Resources) -> bool:
-        """Whether the term fits beside what earlier terms take from the same provider."""
-        for name, amount in resources.items():
-            taken = self._taken.get((row, name), 0)
-            if taken:
-                stock = self._fleet.stock(name)
-                if not stock.fits_at(stock.slot(row), taken + amount):
-                    return False
-        return True
-
-    def _take(self, row: int, resources: Resources, sign: int) -> None:
-        for name, amount in resources.items():
-            key = (row, name)
-            self._taken[key] = self._taken.get(key, 0) + sign * amount
-
-    def _traits_met(self) -> bool:
-        """Whether the unsuffixed group's providers together have what it requires."""
-        if self._unsuffixed is None or not self._unsuffixed.required:
-            return True
-        together: set[str] = set()
-        for row, term in zip(self._chosen, self._terms, strict=True):
-            if not term.group.granular:
-                together.update(self._fleet.traits_of(row))
-        return not any(together.isdisjoint(any_of) for any_of in self._unsuffixed.required)
-
-    def _subtrees_possible(self, suffix: str) -> bool:
-        """Whether each same_subtree with the term just chosen can still get its common ancestor."""
-        for subtree in self._subtrees:
-            if suffix not in subtree:
-                continue
-            served = [
-                row
-                for row, term in zip(self._chosen, self._terms, strict=False)
-                if term.group.suffix in subtree
-            ]
-            above = frozenset.intersection(*(self._lineage(row) for row in served))
-            if above.isdisjoint(served) and not any(
-                not above.isdisjoint(self._options[later])
-                for later in range(len(self._chosen), len(self._terms))
-                if self._terms[later].group.suffix in subtree
-            ):
-                return False
-        return True
-
-    def _lineage(self, row: int) -> frozenset[int]:
-        """A row and all rows above it."""
-        if row not in self._ancestors:
-            rows = []
-            while row >= 0:
-                rows.append(row)
-                row = self._fleet.parent.item(row)
-            self._ancestors[rows[0]] = frozenset(rows)
-            row = rows[0]
-        return self._ancestors[row]
-
-
 def _matches(
     fleet: Fleet, query: CandidateQuery, observe: Observer
 ) -> Iterator[tuple[RequestGroup, Resources, Int32]]:
@@ -261,7 +146,7 @@ def _matches(
         for name, amount in group.resources.items():
             rows = match_resources(fleet, {name: amount}, observe)
             rows = match_traits(fleet, rows, (), group.forbidden, observe)
-            yield group, {name: amount}, match_places(fleet, rows, group, observe)
+            yield group, {name: amount}, match_places(fleet, rows, group, observe, roots_span_trees=True)
 
 
 def _named(group: RequestGroup, observe: Observer) -> Observer:
@@ -279,14 +164,25 @@ def _all_alone(fleet: Fleet, matched: list[Int32]) -> bool:
 
 
 def _term(fleet: Fleet, group: RequestGroup, resources: Resources, rows: Int32) -> Term:
-    """A term with its options by anchor."""
+    """A term with its options by anchor.
+
+    How a sharing provider serves other trees is upstream's rule: for a granular group always; for the
+    unsuffixed group only without ``in_tree``, if it is in the aggregates asked for by itself, and not for
+    a tree whose root is in a forbidden one.
+    """
     anchors = fleet.root[rows]
     sharing = fleet.sharing()
-    if len(sharing) and group.in_tree is None:
+    if len(sharing) and (group.granular or group.in_tree is None):
         shared = rows[sharing.among(rows)]
+        if not group.granular:
+            for any_of in group.member_of:
+                shared = shared[in_any(fleet.in_aggregate, any_of, shared)]
         served = [(row, _served(fleet, row)) for row in shared.tolist()]
         anchors = np.concatenate([anchors, *(roots for _, roots in served)])
         rows = np.concatenate([rows, *(np.full(len(roots), row, np.int32) for row, roots in served)])
+        if not group.granular and group.forbidden_aggregates:
+            allowed = ~in_any(fleet.in_aggregate, group.forbidden_aggregates, anchors)
+            anchors, rows = anchors[allowed], rows[allowed]
     order = np.lexsort((rows, anchors))
     return Term(group, resources, anchors[order], rows[order])
 
@@ -296,8 +192,16 @@ def _served(fleet: Fleet, row: int) -> Int32:
     reached = [fleet.in_aggregate(name).rows() for name in fleet.aggregates_of(row)]
     if not reached:
         return np.zeros(0, dtype=np.int32)
-    roots = np.unique(fleet.root[np.concatenate(reached)])
-    return roots[roots != fleet.root[row]]
+    roots: Int32 = np.unique(fleet.root[np.concatenate(reached)])
+    others: Int32 = roots[roots != fleet.root.item(row)]
+    return others
+
+
+def _distinct(ascending: Int32) -> Int32:
+    """Each row of an ascending column once; `np.unique` would hash what is sorted already."""
+    first = np.ones(len(ascending), dtype=np.bool_)
+    first[1:] = ascending[1:] != ascending[:-1]
+    return ascending[first]
 
 
 def _common(sets: list[Int32]) -> Int32:

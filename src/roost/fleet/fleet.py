@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from roost.fleet.columns import Bools, Float64, Int32, Int64, grown
-from roost.fleet.errors import Inconsistent, UnknownProvider
+from roost.fleet.errors import FleetError, Inconsistent, UnknownProvider
 from roost.fleet.rowset import RowSet
 from roost.fleet.stock import Stock
 from roost.model.allocation import Allocations
@@ -36,12 +36,14 @@ _EMPTY_ROWS = RowSet()
 class Fleet:
     """The whole inventory as columns, at ``version``.
 
+    ``roster`` rises whenever a provider comes or goes: whoever keeps rows compares it.
     Columns by row: ``alive`` bool, ``parent`` and ``root`` int32 rows (-1: none), ``generation`` int64,
     ``changed_at`` float64 seconds since the epoch. By class: `stock`. By trait and aggregate: `RowSet`.
     """
 
     def __init__(self) -> None:
         self.version = 0
+        self.roster = 0
         self.n_rows = 0
         self.alive: Bools = np.zeros(0, dtype=np.bool_)
         self.parent: Int32 = np.zeros(0, dtype=np.int32)
@@ -190,11 +192,21 @@ class Fleet:
     # How it changes
 
     def advance(self, version: int, changes: Iterable[Change], at: float) -> None:
-        """Apply one commit: its changes, made at ``at`` (seconds since the epoch)."""
+        """Apply one commit, or none of it: its changes, made at ``at`` (seconds since the epoch).
+
+        Raises `Inconsistent` or `UnknownProvider` if it does not follow from the fleet as it is.
+        """
         if version != self.version + 1:
             raise Inconsistent(f"commit {version} does not follow version {self.version}")
-        for change in changes:
-            self.apply(change)
+        applied: list[Change] = []
+        try:
+            for change in changes:
+                self.apply(change)
+                applied.append(change)
+        except FleetError:
+            self.undo(applied)
+            raise
+        for change in applied:
             uuid = getattr(change, "provider", None)
             if uuid is not None and uuid in self._row_of:
                 self.changed_at[self._row_of[uuid]] = at
@@ -206,22 +218,23 @@ class Fleet:
             self.apply(inverse(change))
 
     def apply(self, change: Change) -> None:
-        """Apply one change. Raises `Inconsistent` if the fleet is not as the change says it was."""
+        """Apply one change, all of it or nothing.
+
+        Raises `Inconsistent` if the fleet is not as the change says it was, `UnknownProvider` if the
+        change names a provider that is not there.
+        """
         match change:
             case AllocationsChanged():
-                self._use(change.held, -1)
-                self._use(change.holds, +1)
+                self._use(change.held, change.holds)
             case GenerationChanged():
                 row = self.row(change.provider)
-                if self.generation[row] != change.before:
-                    raise Inconsistent(
-                        f"generation of {change.provider} is {self.generation[row]}, not {change.before}"
-                    )
+                _expect(f"generation of {change.provider}", self.generation.item(row), change.before)
                 self.generation[row] = change.after
             case ProviderChanged():
                 self._apply_provider(change)
             case InventoryChanged():
                 row = self.row(change.provider)
+                _expect(f"inventory of {change.provider}", self.inventories(row), change.before)
                 for name in change.before:
                     if name not in change.after:
                         self._stocks[name].remove(row)
@@ -230,45 +243,69 @@ class Fleet:
                         self._stocks.setdefault(name, Stock()).put(row, inventory)
             case TraitsChanged():
                 row = self.row(change.provider)
+                _expect(f"traits of {change.provider}", self._traits_of[row], change.before)
                 self._traits_of[row] = self._intern(change.after)
                 self._move(self._with_trait, row, change.before, change.after)
             case AggregatesChanged():
                 row = self.row(change.provider)
+                _expect(f"aggregates of {change.provider}", self._aggregates_of[row], change.before)
                 self._aggregates_of[row] = self._intern(change.after)
                 self._move(self._in_aggregate, row, change.before, change.after)
             case ResourceClassChanged():
-                _rename(self.resource_classes, change.name, change.after)
+                _renumber(self.resource_classes, change)
             case TraitChanged():
-                _rename(self.traits, change.name, change.after)
+                _renumber(self.traits, change)
 
-    def _use(self, allocations: Allocations, sign: int) -> None:
-        for uuid, resources in allocations.items():
+    def _use(self, held: Allocations, holds: Allocations) -> None:
+        """Give back what was held and take what is held now; what stays the same is not touched."""
+        difference: dict[tuple[int, str], int] = {}
+        for uuid, resources in held.items():
             row = self.row(uuid)
             for name, amount in resources.items():
-                stock = self._stocks.get(name)
-                if stock is None:
-                    stock = self._stocks[name] = Stock()
-                stock.use(row, sign * amount)
+                used = self.stock(name).used_by(row)
+                if used < amount:
+                    raise Inconsistent(f"{uuid} has {used} {name} in use, of which {amount} shall be freed")
+                difference[row, name] = -amount
+        for uuid, resources in holds.items():
+            row = self.row(uuid)
+            for name, amount in resources.items():
+                difference[row, name] = difference.get((row, name), 0) + amount
+        for (row, name), amount in difference.items():
+            if amount:
+                if name not in self._stocks:
+                    self._stocks[name] = Stock()
+                self._stocks[name].use(row, amount)
 
     def _apply_provider(self, change: ProviderChanged) -> None:
-        if change.before is None and change.after is not None:
-            self._create(change.row, change.provider, change.after)
-        elif change.after is None:
-            self._delete(change.provider)
+        uuid, before, after = change.provider, change.before, change.after
+        if before is None:
+            if after is None:
+                raise Inconsistent(f"resource provider {uuid} neither comes nor goes")
+            self._create(change.row, uuid, after)
+            return
+        row = self.row(uuid)
+        _expect(f"row of {uuid}", row, change.row)
+        _expect(f"resource provider {uuid}", self.facts(row), before)
+        if after is None:
+            self._delete(row)
         else:
-            self._update(self.row(change.provider), change.after)
+            self._update(row, after)
 
     def _create(self, row: int, uuid: str, facts: ProviderFacts) -> None:
         if uuid in self._row_of or facts.name in self._row_named:
             raise Inconsistent(f"resource provider {uuid} ({facts.name}) is there already")
+        if row < self.n_rows and row not in self._free_rows:
+            raise Inconsistent(f"row {row} of the new resource provider {uuid} is not free")
+        parent = self._parent_row(facts)
         if row >= self.n_rows:
             # Rows between the end and the new one are free: a load meets the gaps of deleted providers.
             self._free_rows[:0] = range(row - 1, self.n_rows - 1, -1)
             self._grow(row + 1)
-        elif self._free_rows and self._free_rows[-1] == row:
+        elif self._free_rows[-1] == row:
             self._free_rows.pop()
         else:
             self._free_rows.remove(row)
+        self.roster += 1
         self.alive[row] = True
         self._uuid[row] = uuid
         self._row_of[uuid] = row
@@ -276,21 +313,28 @@ class Fleet:
         self._name[row] = facts.name
         self._row_named[facts.name] = row
         self.generation[row] = facts.generation
-        self.parent[row] = -1
-        self.root[row] = row
-        self._hang(row, facts.parent)
+        self._hang(row, parent)
 
     def _update(self, row: int, facts: ProviderFacts) -> None:
-        if facts.name != self._name[row]:
+        renamed = facts.name != self._name[row]
+        if renamed and facts.name in self._row_named:
+            raise Inconsistent(f"another resource provider is named {facts.name}")
+        parent = above = self._parent_row(facts)
+        while above >= 0:
+            if above == row:
+                raise Inconsistent(f"resource provider {self._uuid[row]} would be below itself")
+            above = self.parent.item(above)
+        if renamed:
             del self._row_named[self._name[row]]
             self._name[row] = facts.name
             self._row_named[facts.name] = row
         self.generation[row] = facts.generation
-        self._unhang(row)
-        self._hang(row, facts.parent)
+        if parent != self.parent[row]:
+            self._unhang(row)
+            self._hang(row, parent)
 
-    def _delete(self, uuid: str) -> None:
-        row = self.row(uuid)
+    def _delete(self, row: int) -> None:
+        uuid = self._uuid[row]
         # What a provider has is taken from it first, by changes of their own: so that undoing gives it back.
         if (
             self._children.get(row)
@@ -300,6 +344,7 @@ class Fleet:
         ):
             raise Inconsistent(f"resource provider {uuid} still has children, inventory or use")
         self._unhang(row)
+        self.roster += 1
         self.alive[row] = False
         del self._row_of[uuid]
         del self._row_named[self._name[row]]
@@ -307,8 +352,10 @@ class Fleet:
         self._free_rows.append(row)
         self._free_rows.sort(reverse=True)
 
-    def _hang(self, row: int, parent_uuid: str | None) -> None:
-        parent = self.row(parent_uuid) if parent_uuid is not None else -1
+    def _parent_row(self, facts: ProviderFacts) -> int:
+        return self.row(facts.parent) if facts.parent is not None else -1
+
+    def _hang(self, row: int, parent: int) -> None:
         self.parent[row] = parent
         if parent >= 0:
             self._children.setdefault(parent, []).append(row)
@@ -355,8 +402,14 @@ class Fleet:
         self.n_rows = size
 
 
-def _rename(ids: dict[str, int], name: str, number: int | None) -> None:
-    if number is None:
-        del ids[name]
-    else:
-        ids[name] = number
+def _renumber(ids: dict[str, int], change: ResourceClassChanged | TraitChanged) -> None:
+    _expect(f"id of {change.name}", ids.get(change.name), change.before)
+    if change.after is not None:
+        ids[change.name] = change.after
+    elif change.before is not None:
+        del ids[change.name]
+
+
+def _expect(what: str, is_now: object, was_said: object) -> None:
+    if is_now != was_said:
+        raise Inconsistent(f"{what} is {is_now}, not {was_said}")

@@ -22,7 +22,11 @@ def unobserved(step: str, left: int) -> None:
 
 
 def match(fleet: Fleet, group: RequestGroup, observe: Observer = unobserved) -> Int32:
-    """The rows, ascending, of the providers that can serve the whole of ``group`` by themselves."""
+    """The rows, ascending, of the providers that can serve the whole of ``group`` by themselves.
+
+    Its traits and aggregates too must be their own: an aggregate of the root spans the tree only for the
+    unsuffixed group.
+    """
     rows = match_resources(fleet, group.resources, observe) if group.resources else fleet.rows()
     rows = match_traits(fleet, rows, group.required, group.forbidden, observe)
     return match_places(fleet, rows, group, observe)
@@ -60,36 +64,44 @@ def match_traits(
     return rows
 
 
-def match_places(fleet: Fleet, rows: Int32, group: RequestGroup, observe: Observer = unobserved) -> Int32:
+def match_places(
+    fleet: Fleet,
+    rows: Int32,
+    group: RequestGroup,
+    observe: Observer = unobserved,
+    *,
+    roots_span_trees: bool = False,
+) -> Int32:
     """Those of ``rows`` that are where the group wants to be: aggregates and tree.
 
-    A provider is in an aggregate if it or the root of its tree is (so placement has it since 1.21).
+    With ``roots_span_trees`` a provider is also where the root of its tree is: either of the two must be
+    in all the aggregates asked for, and neither may be in a forbidden one.
     """
-    for any_of in sorted(group.member_of, key=sorted):
-        rows = rows[in_aggregates(fleet, any_of, rows)]
-        observe("member_of " + " or ".join(sorted(any_of)), len(rows))
+    spanned = roots_span_trees and fleet.has_trees
+    if group.member_of:
+        itself: Bools = np.ones(len(rows), dtype=np.bool_)
+        root: Bools = np.full(len(rows), spanned, dtype=np.bool_)
+        for any_of in sorted(group.member_of, key=sorted):
+            itself &= in_any(fleet.in_aggregate, any_of, rows)
+            if spanned:
+                root &= in_any(fleet.in_aggregate, any_of, fleet.root[rows])
+            observe("member_of " + " or ".join(sorted(any_of)), int((itself | root).sum()))
+        rows = rows[itself | root]
     if group.forbidden_aggregates:
-        rows = rows[~in_aggregates(fleet, group.forbidden_aggregates, rows)]
+        rows = rows[~in_any(fleet.in_aggregate, group.forbidden_aggregates, rows)]
+        if spanned:
+            rows = rows[~in_any(fleet.in_aggregate, group.forbidden_aggregates, fleet.root[rows])]
         observe("not member_of " + " or ".join(sorted(group.forbidden_aggregates)), len(rows))
     if group.in_tree is not None:
-        root = fleet.root[fleet.row(group.in_tree)] if group.in_tree in fleet else -1
-        rows = rows[fleet.root[rows] == root]
+        tree = fleet.root.item(fleet.row(group.in_tree)) if group.in_tree in fleet else -1
+        rows = rows[fleet.root[rows] == tree]
         observe(f"in_tree {group.in_tree}", len(rows))
     return rows
 
 
-def in_aggregates(fleet: Fleet, any_of: Iterable[str], rows: Int32) -> Bools:
-    """For each of ``rows`` whether it or its root is in one of the aggregates: bool[len(rows)]."""
-    names = list(any_of)
-    inside = in_any(fleet.in_aggregate, names, rows)
-    if fleet.has_trees:
-        inside |= in_any(fleet.in_aggregate, names, fleet.root[rows])
-    return inside
-
-
 def in_any(index: Callable[[str], RowSet], names: Iterable[str], rows: Int32) -> Bools:
     """For each of ``rows`` whether it is in the set of one of ``names``: bool[len(rows)]."""
-    inside = np.zeros(len(rows), dtype=np.bool_)
+    inside: Bools = np.zeros(len(rows), dtype=np.bool_)
     for name in names:
         inside |= index(name).among(rows)
     return inside

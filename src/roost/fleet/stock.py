@@ -7,6 +7,7 @@ cost, not what the fleet costs. ``slot_of`` leads from a provider's row to its s
 import numpy as np
 
 from roost.fleet.columns import Bools, Int32, Int64, grown
+from roost.fleet.errors import Inconsistent
 from roost.fleet.fits import fits
 from roost.model.inventory import Inventory
 from roost.model.vocabulary import MAX_INT
@@ -100,13 +101,20 @@ class Stock:
         self._drop(slot)
 
     def use(self, row: int, amount: int) -> None:
-        """Add ``amount`` (negative to free) to a provider's use."""
+        """Add ``amount`` (negative to free) to a provider's use. Raises `Inconsistent` below zero."""
         slot = self.slot(row)
+        if self.used_by(row) + amount < 0:
+            raise Inconsistent(f"row {row} has {self.used_by(row)} in use, of which {-amount} shall be freed")
         if slot < 0:
             slot = self._append(row)
         self.used[slot] += amount
         if not self.used[slot] and not self.total[slot]:
             self._drop(slot)
+
+    def used_by(self, row: int) -> int:
+        """How much of the class is allocated from a provider."""
+        slot = self.slot(row)
+        return self.used.item(slot) if slot >= 0 else 0
 
     def inventory(self, row: int) -> Inventory | None:
         """A provider's inventory, None if it has none."""
@@ -134,6 +142,11 @@ class Stock:
                 self.step_size.item(slot),
             )
         )
+
+    def most_at(self, slot: int) -> int:
+        """The most that one more allocation can take at one slot, as far as capacity and max_unit say."""
+        free = self.capacity.item(slot) - self.used.item(slot)
+        return max(0, min(free, self.max_unit.item(slot)))
 
     def fitting(self, amount: int) -> Int32:
         """The slots where ``amount`` more fits."""
@@ -172,12 +185,13 @@ class Stock:
         slot = self.n
         self.n += 1
         for name in _INT32:
-            setattr(self, name, grown(getattr(self, name), self.n, 0))
+            # Not 0: `fits_in` divides by the step of the last place, in use or not, for slots of -1.
+            setattr(self, name, grown(getattr(self, name), self.n, 1))
         self.capacity = grown(self.capacity, self.n, 0)
         self.used = grown(self.used, self.n, 0)
         self.ratio = grown(self.ratio, self.n, 1.0)
         self.slot_of = grown(self.slot_of, row + 1, -1)
-        self.ascending = self.ascending and (slot == 0 or int(self.row[slot - 1]) < row)
+        self.ascending = slot == 0 or (self.ascending and int(self.row[slot - 1]) < row)
         self.row[slot] = row
         self.slot_of[row] = slot
         self.total[slot] = self.reserved[slot] = self.max_unit[slot] = 0

@@ -1,0 +1,229 @@
+"""The walk over one tree's options: which provider serves which term of a query."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from roost.fleet.columns import Int32
+from roost.fleet.fleet import Fleet
+from roost.model.allocation import Resources
+from roost.model.request import CandidateQuery, RequestGroup
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """What one provider must serve, and the providers that could.
+
+    ``anchors`` and ``rows`` are parallel and sorted by anchor: option i is provider ``rows[i]`` for the
+    tree with root ``anchors[i]``. A sharing provider is an option of many anchors.
+    """
+
+    group: RequestGroup
+    resources: Resources
+    anchors: Int32
+    rows: Int32
+
+    def options(self, anchor: int) -> list[int]:
+        """The rows that could serve this term in the tree of ``anchor``."""
+        # Sought as int32: for any other type searchsorted would first convert the whole column.
+        start, end = self.anchors.searchsorted(np.array((anchor, anchor + 1), dtype=np.int32))
+        found: list[int] = self.rows[start:end].tolist()
+        return found
+
+
+class Walk:
+    """A depth-first walk over one tree's options, with what is taken so far.
+
+    Why not recursive generators: a query may have more terms than Python has stack.
+
+    Why look ahead: a request for one device more than there is fails only at the last term, and a plain
+    walk would first try every way of choosing the others (33 groups on 32 devices: 32! ways). So the walk
+    checks `_promising` before it begins, sees after each isolated choice that the later groups can still
+    have a provider each, and does not explore the same dead end twice.
+    """
+
+    def __init__(
+        self, fleet: Fleet, query: CandidateQuery, terms: list[Term], options: list[list[int]]
+    ) -> None:
+        self._fleet = fleet
+        self._subtrees = query.same_subtree
+        self._unsuffixed = next((group for group in query.groups if not group.granular), None)
+        self._terms = terms
+        self._options = options
+        self._chosen: list[int] = []
+        self._taken: dict[tuple[int, str], int] = {}
+        self._ancestors: dict[int, frozenset[int]] = {}
+        self._isolated = [i for i, term in enumerate(terms) if query.isolate and term.group.granular]
+        self._held: set[int] = set()
+        # Options ascend in number, so with more of them than groups before it no group can be left without.
+        self._scarce = any(len(options[i]) <= before for before, i in enumerate(self._isolated))
+
+    def choices(self) -> Iterator[list[int]]:
+        """Every allowed choice of one row for each term; yields the (reused) list of rows chosen."""
+        if not self._promising():
+            return
+        found = 0
+        dead: set[tuple[object, ...]] = set()
+        # Of each term under way: the options not yet tried, and how many choices had been found before it.
+        under_way = [(iter(self._options[0]), 0)]
+        while under_way:
+            untried, before = under_way[-1]
+            depth = len(under_way)
+            if not any(self._choose(row) for row in untried):
+                if found == before:
+                    dead.add(self._situation())
+                under_way.pop()
+                if self._chosen:
+                    self._take_back()
+            elif depth < len(self._terms):
+                if dead and self._situation() in dead:
+                    self._take_back()
+                else:
+                    under_way.append((iter(self._options[depth]), found))
+            else:
+                if self._traits_met():
+                    found += 1
+                    yield self._chosen
+                self._take_back()
+
+    def _choose(self, row: int) -> bool:
+        """Choose ``row`` for the next term, if nothing forbids it."""
+        depth = len(self._chosen)
+        term = self._terms[depth]
+        isolated = depth in self._isolated
+        if (isolated and row in self._held) or not self._fits_on_top(row, term.resources):
+            return False
+        self._chosen.append(row)
+        for name, amount in term.resources.items():
+            self._taken[row, name] = self._taken.get((row, name), 0) + amount
+        if isolated:
+            self._held.add(row)
+        if self._subtrees_possible(term.group.suffix) and not (isolated and self._starved()):
+            return True
+        self._take_back()
+        return False
+
+    def _take_back(self) -> None:
+        row = self._chosen.pop()
+        depth = len(self._chosen)
+        for name, amount in self._terms[depth].resources.items():
+            self._taken[row, name] -= amount
+        if depth in self._isolated:
+            self._held.remove(row)
+
+    def _fits_on_top(self, row: int, resources: Resources) -> bool:
+        """Whether the term fits beside what earlier terms take from the same provider."""
+        for name, amount in resources.items():
+            taken = self._taken.get((row, name), 0)
+            if taken:
+                stock = self._fleet.stock(name)
+                if not stock.fits_at(stock.slot(row), taken + amount):
+                    return False
+        return True
+
+    def _traits_met(self) -> bool:
+        """Whether the unsuffixed group's providers together have what it requires."""
+        if self._unsuffixed is None or not self._unsuffixed.required:
+            return True
+        together = self._traits_together()
+        return not any(together.isdisjoint(any_of) for any_of in self._unsuffixed.required)
+
+    def _traits_together(self) -> frozenset[str]:
+        return frozenset(
+            trait
+            for row, term in zip(self._chosen, self._terms, strict=False)
+            if not term.group.granular
+            for trait in self._fleet.traits_of(row)
+        )
+
+    def _serving(self, subtree: frozenset[str]) -> list[int]:
+        """The rows chosen so far for the groups of a same_subtree."""
+        return [
+            row for row, term in zip(self._chosen, self._terms, strict=False) if term.group.suffix in subtree
+        ]
+
+    def _subtrees_possible(self, suffix: str) -> bool:
+        """Whether each same_subtree with the term just chosen can still get its common ancestor."""
+        for subtree in self._subtrees:
+            if suffix not in subtree:
+                continue
+            served = self._serving(subtree)
+            above = frozenset.intersection(*(self._lineage(row) for row in served))
+            if above.isdisjoint(served) and not any(
+                not above.isdisjoint(self._options[later])
+                for later in range(len(self._chosen), len(self._terms))
+                if self._terms[later].group.suffix in subtree
+            ):
+                return False
+        return True
+
+    def _lineage(self, row: int) -> frozenset[int]:
+        """A row and all rows above it."""
+        if row not in self._ancestors:
+            rows = [row]
+            while (above := self._fleet.parent.item(rows[-1])) >= 0:
+                rows.append(above)
+            self._ancestors[row] = frozenset(rows)
+        return self._ancestors[row]
+
+    def _promising(self) -> bool:
+        """Whether there is room for all terms, as far as counting tells.
+
+        A provider with room for ``most`` units serves at most ``most // n`` of the terms that want ``n``
+        or more; all such terms must find a place somewhere among their options.
+        """
+        if self._starved():
+            return False
+        wanted = {(name, n) for term in self._terms for name, n in term.resources.items()}
+        for name, n in wanted:
+            asking = [i for i, term in enumerate(self._terms) if term.resources.get(name, 0) >= n]
+            if len(asking) > 1:
+                stock = self._fleet.stock(name)
+                slots = {stock.slot(row) for i in asking for row in self._options[i]}
+                if sum(stock.most_at(slot) // n for slot in slots) < len(asking):
+                    return False
+        return True
+
+    def _starved(self) -> bool:
+        """Whether the isolated groups still to be served cannot have a provider each: a bipartite matching
+        of groups and rows, grown by augmenting paths."""
+        if not self._scarce:
+            return False
+        promised: dict[int, int] = {}
+        for group in self._isolated:
+            if group < len(self._chosen):
+                continue
+            # Breadth first from the group: over a promised row on to the group that holds the promise.
+            came_from: dict[int, int] = {}
+            asking = [group]
+            free = None
+            for asker in asking:
+                for row in self._options[asker]:
+                    if row in self._held or row in came_from:
+                        continue
+                    came_from[row] = asker
+                    if row not in promised:
+                        free = row
+                        break
+                    asking.append(promised[row])
+                if free is not None:
+                    break
+            if free is None:
+                return True
+            holds = {asker: row for row, asker in promised.items()}
+            while free is not None:
+                asker = came_from[free]
+                promised[free] = asker
+                free = holds.get(asker)
+        return False
+
+    def _situation(self) -> tuple[object, ...]:
+        """All that decides how the walk can go on from here."""
+        return (
+            len(self._chosen),
+            frozenset(item for item in self._taken.items() if item[1]),
+            frozenset(self._held),
+            self._traits_together() if self._unsuffixed is not None and self._unsuffixed.required else None,
+            tuple(frozenset(self._serving(subtree)) for subtree in self._subtrees),
+        )

@@ -1,0 +1,45 @@
+"""The providers that can serve one group alone, against the plain oracle."""
+
+from hypothesis import HealthCheck, given, settings
+
+from roost.fleet.match import match, match_resources
+from roost.model.inventory import Inventory
+from roost.model.request import RequestGroup, all_of
+from support import oracle
+from support.fleets import fleet_of, groups, worlds
+from support.oracle import Provider, World
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(worlds(), groups("_1", 0) | groups("", 1))
+def test_match_is_that_of_the_oracle(world: World, group: RequestGroup) -> None:
+    fleet = fleet_of(world)
+    steps: list[tuple[str, int]] = []
+    rows = match(fleet, group, lambda step, left: steps.append((step, left)))
+    assert [fleet.uuid(row) for row in rows.tolist()] == [
+        uuid for uuid in world if oracle.serves_alone(world, uuid, group)
+    ]
+    left = [left for _, left in steps]
+    assert left == sorted(left, reverse=True), "a step added providers"
+    if left:
+        assert left[-1] == len(rows)
+
+
+def test_each_step_is_told() -> None:
+    world = {
+        f"p{i}": Provider(None, {"VCPU": Inventory(i + 1)}, traits=frozenset({"CUSTOM_RED"} if i else ()))
+        for i in range(4)
+    }
+    group = RequestGroup({"VCPU": 1}, required=all_of("CUSTOM_RED"), in_tree="p3")
+    steps: list[tuple[str, int]] = []
+    match(fleet_of(world), group, lambda step, left: steps.append((step, left)))
+    assert steps == [("VCPU", 4), ("required CUSTOM_RED", 3), ("in_tree p3", 1)]
+
+
+def test_rows_ascend_though_inventories_came_in_any_order() -> None:
+    fleet = fleet_of({f"p{i}": Provider(None, {"VCPU": Inventory(1)}) for i in range(5)})
+    stock = fleet.stock("VCPU")
+    stock.remove(0)
+    stock.put(0, Inventory(1))
+    assert not stock.ascending
+    assert match_resources(fleet, {"VCPU": 1}).tolist() == [0, 1, 2, 3, 4]

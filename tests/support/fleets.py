@@ -1,0 +1,172 @@
+"""Fleets for tests: built from a plain `World`, drawn at random, and read back as one value."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from hypothesis import strategies as st
+
+from roost.fleet import Fleet
+from roost.model.change import (
+    AggregatesChanged,
+    AllocationsChanged,
+    InventoryChanged,
+    ProviderChanged,
+    ProviderFacts,
+    TraitsChanged,
+)
+from roost.model.inventory import Inventory
+from roost.model.request import CandidateQuery, RequestGroup
+from support.oracle import SHARING, Provider, World
+
+CLASSES = ("VCPU", "DISK_GB", "CUSTOM_GPU")
+TRAITS = ("CUSTOM_FAST", "CUSTOM_RED")
+AGGREGATES = ("agg-a", "agg-b")
+SUFFIXES = ("_1", "_2", "_3")
+
+
+def fleet_of(world: World, first_row: int = 0) -> Fleet:
+    """A fleet with the providers of ``world`` in its order, from ``first_row`` on."""
+    fleet = Fleet()
+    for row, (uuid, provider) in enumerate(world.items(), first_row):
+        facts = ProviderFacts(f"name of {uuid}", provider.parent, 0)
+        fleet.apply(ProviderChanged(uuid, row, None, facts))
+        if provider.inventories:
+            fleet.apply(InventoryChanged(uuid, {}, dict(provider.inventories)))
+        if provider.traits:
+            fleet.apply(TraitsChanged(uuid, (), tuple(sorted(provider.traits))))
+        if provider.aggregates:
+            fleet.apply(AggregatesChanged(uuid, (), tuple(sorted(provider.aggregates))))
+        if provider.used:
+            fleet.apply(AllocationsChanged("consumer", None, None, {}, {uuid: dict(provider.used)}))
+    return fleet
+
+
+def snapshot(fleet: Fleet) -> dict[str, Any]:
+    """All that the public interface tells of a fleet, but for version and time."""
+    names: dict[int, str] = {fleet.row(uuid): uuid for uuid in fleet.uuids()}
+    classes = sorted(fleet.stocked_classes())
+
+    def named(rows: Sequence[int]) -> list[str]:
+        return sorted(names[row] for row in rows)
+
+    def stock(resource_class: str) -> dict[str, Any]:
+        columns = fleet.stock(resource_class)
+        slots = range(columns.n)
+        assert [columns.slot(columns.row.item(slot)) for slot in slots] == list(slots)
+        return {
+            names[columns.row.item(slot)]: (
+                columns.inventory(columns.row.item(slot)),
+                columns.used.item(slot),
+                columns.capacity.item(slot),
+            )
+            for slot in slots
+        }
+
+    assert fleet.rows().tolist() == sorted(names)
+    assert all(fleet.row_named(fleet.name(row)) == row for row in names)
+    assert all(fleet.uuid(row) == uuid for row, uuid in names.items())
+    return {
+        "free row": fleet.free_row(),
+        "has trees": fleet.has_trees,
+        "length": len(fleet),
+        "resource classes": dict(fleet.resource_classes),
+        "traits": dict(fleet.traits),
+        "providers": {
+            uuid: {
+                "row": row,
+                "facts": fleet.facts(row),
+                "root": names[fleet.root.item(row)],
+                "children": named(fleet.children(row)),
+                "subtree": named(fleet.subtree(row)),
+                "traits": fleet.traits_of(row),
+                "aggregates": fleet.aggregates_of(row),
+                "inventories": fleet.inventories(row),
+                "usages": fleet.usages(row),
+            }
+            for row, uuid in names.items()
+        },
+        "stock": {name: stock(name) for name in classes},
+        "with trait": {name: named(fleet.with_trait(name).rows().tolist()) for name in (*TRAITS, SHARING)},
+        "in aggregate": {name: named(fleet.in_aggregate(name).rows().tolist()) for name in AGGREGATES},
+    }
+
+
+def inventories() -> st.SearchStrategy[Inventory]:
+    """Small inventories, mostly plain, some with odd limits."""
+    plain = st.builds(Inventory, total=st.integers(1, 8))
+    odd = st.builds(
+        Inventory,
+        total=st.integers(1, 8),
+        reserved=st.integers(0, 3),
+        min_unit=st.integers(1, 3),
+        max_unit=st.integers(1, 8),
+        step_size=st.integers(1, 3),
+        allocation_ratio=st.sampled_from([0.3, 0.5, 1.0, 1.5, 16.0]),
+    )
+    return plain | odd
+
+
+def some(
+    names: Sequence[str], min_size: int = 0, max_size: int | None = None
+) -> st.SearchStrategy[frozenset[str]]:
+    """A few of ``names``."""
+    most = len(names) if max_size is None else max_size
+    return st.sets(st.sampled_from(names), min_size=min_size, max_size=most).map(frozenset)
+
+
+@st.composite
+def worlds(draw: st.DrawFn, max_providers: int = 6) -> World:
+    """Small fleets: several roots, trees of up to three levels, sharing providers, use and overuse."""
+    world: World = {}
+    depth: dict[str, int] = {}
+    for number in range(draw(st.integers(1, max_providers))):
+        above = [uuid for uuid in world if depth[uuid] < 2]
+        parent = draw(st.sampled_from([None, *above]))
+        uuid = f"p{number}"
+        depth[uuid] = 0 if parent is None else depth[parent] + 1
+        has = draw(st.dictionaries(st.sampled_from(CLASSES), inventories()))
+        world[uuid] = Provider(
+            parent=parent,
+            inventories=has,
+            used={name: n for name in has if (n := draw(st.integers(0, 4)))},
+            traits=draw(some((*TRAITS, SHARING))),
+            aggregates=draw(some(AGGREGATES)),
+        )
+    return world
+
+
+def resources(min_size: int, max_size: int = 2) -> st.SearchStrategy[dict[str, int]]:
+    return st.dictionaries(st.sampled_from(CLASSES), st.integers(1, 4), min_size=min_size, max_size=max_size)
+
+
+@st.composite
+def groups(draw: st.DrawFn, suffix: str, min_resources: int = 1) -> RequestGroup:
+    """A request group with at most a few wishes."""
+    required = draw(st.lists(some(TRAITS, 1), max_size=2))
+    return RequestGroup(
+        resources=draw(resources(min_resources)),
+        suffix=suffix,
+        required=tuple(required),
+        forbidden=draw(some((*TRAITS, SHARING), max_size=1)) if draw(st.booleans()) else frozenset(),
+        member_of=tuple(draw(st.lists(some(AGGREGATES, 1), max_size=2))) if draw(st.booleans()) else (),
+        forbidden_aggregates=draw(some(AGGREGATES, max_size=1)) if draw(st.booleans()) else frozenset(),
+        in_tree=draw(st.sampled_from([None, None, None, "p0", "p1", "p2", "nowhere"])),
+    )
+
+
+@st.composite
+def queries(draw: st.DrawFn) -> CandidateQuery:
+    """Candidate queries as the API lets them through."""
+    suffixes = draw(st.sampled_from([(), (), SUFFIXES[:1], SUFFIXES[:2], SUFFIXES]))
+    subtrees = draw(st.lists(some(suffixes, 1), max_size=2)) if suffixes else []
+    together = frozenset[str]().union(*subtrees)
+    asked = [draw(groups(suffix, 0 if suffix in together else 1)) for suffix in suffixes]
+    if not any(group.resources for group in asked) or draw(st.booleans()):
+        asked.insert(draw(st.integers(0, len(asked))), draw(groups("")))
+    return CandidateQuery(
+        groups=tuple(asked),
+        isolate=draw(st.booleans()),
+        same_subtree=tuple(subtrees),
+        root_required=draw(some(TRAITS, max_size=1)) if draw(st.booleans()) else frozenset(),
+        root_forbidden=draw(some(TRAITS, max_size=1)) if draw(st.booleans()) else frozenset(),
+    )

@@ -1,0 +1,203 @@
+"""Placement's candidate semantics at microversion 1.39, as slow and plain as can be.
+
+Shares nothing with the code under test but the model's types: dicts, loops and `itertools.product`.
+"""
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from itertools import product
+
+from roost.model.allocation import Candidate
+from roost.model.inventory import Inventory
+from roost.model.request import CandidateQuery, RequestGroup
+
+SHARING = "MISC_SHARES_VIA_AGGREGATE"
+
+Answer = tuple[frozenset[tuple[str, str, int]], frozenset[tuple[str, frozenset[str]]]]
+"""A candidate that can be compared: (provider, class, amount)s, and which providers serve which group."""
+
+
+@dataclass
+class Provider:
+    """One provider of a `World`; ``parent`` is a name, None for a root."""
+
+    parent: str | None = None
+    inventories: dict[str, Inventory] = field(default_factory=dict)
+    used: dict[str, int] = field(default_factory=dict)
+    traits: frozenset[str] = frozenset()
+    aggregates: frozenset[str] = frozenset()
+
+
+World = dict[str, Provider]
+"""Every provider by uuid, parents before children."""
+
+
+def answer(candidate: Candidate) -> Answer:
+    """The comparable form of what the code under test found."""
+    for providers in candidate.mappings.values():
+        assert len(set(providers)) == len(providers), "a provider is named twice for one group"
+    return (
+        frozenset((p, c, n) for p, held in candidate.allocations.items() for c, n in held.items()),
+        frozenset((suffix, frozenset(providers)) for suffix, providers in candidate.mappings.items()),
+    )
+
+
+def lineage(world: World, uuid: str) -> list[str]:
+    """A provider and all above it, the root last."""
+    found = [uuid]
+    while (parent := world[found[-1]].parent) is not None:
+        found.append(parent)
+    return found
+
+
+def root_of(world: World, uuid: str) -> str:
+    return lineage(world, uuid)[-1]
+
+
+def fits(provider: Provider, resource_class: str, amount: int) -> bool:
+    """Whether ``amount`` more of a class may be allocated from a provider."""
+    inventory = provider.inventories.get(resource_class)
+    if inventory is None:
+        return False
+    capacity = int((inventory.total - inventory.reserved) * inventory.allocation_ratio)
+    return (
+        provider.used.get(resource_class, 0) + amount <= capacity
+        and inventory.min_unit <= amount <= inventory.max_unit
+        and amount % inventory.step_size == 0
+    )
+
+
+def has_traits(traits: frozenset[str], group: RequestGroup) -> bool:
+    return all(traits & any_of for any_of in group.required)
+
+
+def in_aggregates(aggregates: frozenset[str], group: RequestGroup) -> bool:
+    return all(aggregates & any_of for any_of in group.member_of)
+
+
+def in_tree(world: World, uuid: str, group: RequestGroup) -> bool:
+    if group.in_tree is None:
+        return True
+    return group.in_tree in world and root_of(world, uuid) == root_of(world, group.in_tree)
+
+
+def serves_alone(world: World, uuid: str, group: RequestGroup) -> bool:
+    """Whether a provider can serve a whole group, with its own traits and its own aggregates."""
+    provider = world[uuid]
+    return (
+        all(fits(provider, name, amount) for name, amount in group.resources.items())
+        and has_traits(provider.traits, group)
+        and not provider.traits & group.forbidden
+        and in_aggregates(provider.aggregates, group)
+        and not provider.aggregates & group.forbidden_aggregates
+        and in_tree(world, uuid, group)
+    )
+
+
+def shares_with(world: World, uuid: str, anchor: str) -> bool:
+    """Whether a sharing provider shares an aggregate with any provider of the tree of ``anchor``."""
+    return SHARING in world[uuid].traits and any(
+        other.aggregates & world[uuid].aggregates
+        for name, other in world.items()
+        if root_of(world, name) == anchor
+    )
+
+
+def reaches(world: World, uuid: str, anchor: str) -> bool:
+    return root_of(world, uuid) == anchor or shares_with(world, uuid, anchor)
+
+
+def serves_class(world: World, uuid: str, anchor: str, group: RequestGroup, resource_class: str) -> bool:
+    """Whether a provider can serve one class of the unsuffixed group in the tree of ``anchor``.
+
+    Required traits are not asked for here: the providers meet them together.
+    """
+    provider = world[uuid]
+    at_home = root_of(world, uuid) == anchor
+    return (
+        fits(provider, resource_class, group.resources[resource_class])
+        and not provider.traits & group.forbidden
+        and (
+            in_aggregates(provider.aggregates, group)
+            or (at_home and in_aggregates(world[anchor].aggregates, group))
+        )
+        and not provider.aggregates & group.forbidden_aggregates
+        and not world[root_of(world, uuid)].aggregates & group.forbidden_aggregates
+        and not world[anchor].aggregates & group.forbidden_aggregates
+        and in_tree(world, uuid, group)
+        and (at_home or (group.in_tree is None and shares_with(world, uuid, anchor)))
+    )
+
+
+def candidates_at(world: World, query: CandidateQuery, anchor: str) -> set[Answer]:
+    """All candidates of one tree."""
+    traits = world[anchor].traits
+    if query.root_required - traits or query.root_forbidden & traits:
+        return set()
+    slots: list[tuple[RequestGroup, dict[str, int], list[str]]] = []
+    for group in query.groups:
+        if group.granular:
+            able = [p for p in world if serves_alone(world, p, group) and reaches(world, p, anchor)]
+            slots.append((group, group.resources, able))
+        else:
+            for name, amount in group.resources.items():
+                able = [
+                    p
+                    for p in world
+                    if reaches(world, p, anchor) and serves_class(world, p, anchor, group, name)
+                ]
+                slots.append((group, {name: amount}, able))
+    found = set()
+    for chosen in product(*(able for _, _, able in slots)):
+        served: dict[str, set[str]] = defaultdict(set)
+        amounts: dict[tuple[str, str], int] = defaultdict(int)
+        for (group, resources, _), uuid in zip(slots, chosen, strict=True):
+            served[group.suffix].add(uuid)
+            for name, amount in resources.items():
+                amounts[uuid, name] += amount
+        if allowed(world, query, served, amounts):
+            found.add(
+                (
+                    frozenset((uuid, name, n) for (uuid, name), n in amounts.items()),
+                    frozenset((suffix, frozenset(providers)) for suffix, providers in served.items()),
+                )
+            )
+    return found
+
+
+def allowed(
+    world: World, query: CandidateQuery, served: dict[str, set[str]], amounts: dict[tuple[str, str], int]
+) -> bool:
+    """Whether a combination keeps the rules that concern more than one provider or group."""
+    for group in query.groups:
+        if not group.granular:
+            together = frozenset[str]().union(*(world[uuid].traits for uuid in served[group.suffix]))
+            if not has_traits(together, group):
+                return False
+    granular = [uuid for suffix, providers in served.items() if suffix for uuid in providers]
+    if query.isolate and len(set(granular)) < len(granular):
+        return False
+    for subtree in query.same_subtree:
+        providers = set[str]().union(*(served[suffix] for suffix in subtree))
+        if not any(all(top in lineage(world, uuid) for uuid in providers) for top in providers):
+            return False
+    return all(fits(world[uuid], name, amount) for (uuid, name), amount in amounts.items())
+
+
+def candidates(world: World, query: CandidateQuery) -> dict[str, set[Answer]]:
+    """All candidates by the root of their tree; only roots that have any."""
+    roots = [uuid for uuid, provider in world.items() if provider.parent is None]
+    found = {root: candidates_at(world, query, root) for root in roots}
+    return {root: answers for root, answers in found.items() if answers}
+
+
+def tree_totals(world: World, resource_class: str, root: str) -> tuple[int, int]:
+    """Capacity and use of a class over one tree."""
+    capacity = used = 0
+    for uuid, provider in world.items():
+        if root_of(world, uuid) == root:
+            inventory = provider.inventories.get(resource_class)
+            if inventory is not None:
+                capacity += int((inventory.total - inventory.reserved) * inventory.allocation_ratio)
+            used += provider.used.get(resource_class, 0)
+    return capacity, used
