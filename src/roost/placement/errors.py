@@ -152,3 +152,23 @@ class CannotAllocate(Conflict):
 
 class NameInUse(Conflict):
     """A resource class has inventory, or a trait is on a provider."""
+
+
+def error_for(status: int, code: str | None, text: str) -> PlacementError:
+    """The error that a service over HTTP meant by its status and code.
+
+    The code is looked at first; of a status without a class of its own a plain `PlacementError` is made.
+    """
+    kinds = _below(PlacementError)
+    if code not in (None, PlacementError.code):
+        kinds = [kind for kind in kinds if kind.code == code] or kinds
+    kind = next((kind for kind in kinds if kind.status == status), PlacementError)
+    return kind(text)
+
+
+def _below(kind: type[PlacementError]) -> list[type[PlacementError]]:
+    """All classes below one, those nearest to it first."""
+    found = kind.__subclasses__()
+    for each in found:
+        found.extend(each.__subclasses__())
+    return found

@@ -10,6 +10,7 @@ from typing import Protocol
 import msgspec
 
 from roost.ledger import Held
+from roost.model.allocation import Allocations
 from roost.model.inventory import Inventory
 from roost.placement.commands.allocations import ConsumerWrite
 
@@ -22,6 +23,29 @@ class Provider(msgspec.Struct, frozen=True):
     generation: int
     parent: str | None
     root: str
+
+
+class AllocationRequest(msgspec.Struct, frozen=True):
+    """One way to satisfy a query: what to allocate, and which providers serve which group."""
+
+    allocations: Allocations
+    mappings: dict[str, list[str]]
+
+
+class Level(msgspec.Struct, frozen=True):
+    """How much of a class a provider can give in all, and how much of that is in use."""
+
+    capacity: int
+    used: int
+
+
+class ProviderSummary(msgspec.Struct, frozen=True):
+    """A provider of a tree that candidates are in."""
+
+    resources: dict[str, Level]
+    traits: frozenset[str]
+    parent_provider_uuid: str | None
+    root_provider_uuid: str
 
 
 class Placement(Protocol):

@@ -111,44 +111,52 @@ def _check_consumer(state: State, write: ConsumerWrite) -> Held | None:
 
 
 def _judge(state: State, write: ConsumerWrite, freed: Use, wanted: Use) -> None:
+    """Raise unless everything that the write asks for is there and fits, and add it to ``wanted``."""
     fleet = state.fleet
     for provider, resources in write.allocations.items():
         if provider not in fleet:
             raise BadRequest(f"Allocation for resource provider '{provider}' that does not exist.")
-        row = fleet.row(provider)
         for name, amount in resources.items():
             if name not in fleet.resource_classes:
-                raise BadRequest(f"No such resource class {name}.")
+                raise BadRequest(
+                    f"Unable to allocate inventory for consumer {write.consumer}: "
+                    f"No such resource class {name}."
+                )
             if not 0 < amount <= MAX_INT:
                 raise BadRequest(f"amount of {name} must be from 1 to {MAX_INT}, not {amount}")
-            inventory = fleet.stock(name)
-            slot = inventory.slot(row)
-            if slot < 0:
-                raise CannotAllocate(
-                    f"Unable to allocate inventory: there is no inventory of {name} on resource provider "
-                    f"{provider}"
-                )
-            key = (provider, name)
-            used = inventory.used.item(slot) - freed[key] + wanted[key]
-            wanted[key] += amount
-            capacity = inventory.capacity.item(slot)
-            units = (
-                inventory.min_unit.item(slot),
-                inventory.max_unit.item(slot),
-                inventory.step_size.item(slot),
-            )
-            if fits(amount, used, capacity, *units):
-                continue
-            if not fits(amount, 0, MAX_INT, *units):
-                raise CannotAllocate(
-                    f"Unable to allocate {amount} of {name} on resource provider {provider}: it violates "
-                    "min_unit {}, max_unit {} or step_size {}".format(*units)
-                )
-            if wanted[key] > freed[key]:
-                raise CannotAllocate(
-                    f"Unable to allocate {amount} of {name} on resource provider {provider}: the requested "
-                    f"amount would exceed the capacity ({used} of {capacity} in use)"
-                )
+            _judge_amount(state, provider, name, amount, freed, wanted)
+
+
+def _judge_amount(state: State, provider: str, name: str, amount: int, freed: Use, wanted: Use) -> None:
+    stock = state.fleet.stock(name)
+    slot = stock.slot(state.fleet.row(provider))
+    if slot < 0:
+        raise CannotAllocate(
+            f"Unable to allocate inventory: Inventory for '{name}' on resource provider '{provider}' "
+            "invalid: there is none"
+        )
+    key = (provider, name)
+    used = stock.used.item(slot) - freed[key] + wanted[key]
+    wanted[key] += amount
+    capacity = stock.capacity.item(slot)
+    units = (stock.min_unit.item(slot), stock.max_unit.item(slot), stock.step_size.item(slot))
+    if fits(amount, used, capacity, *units):
+        return
+    refusal = (
+        f"Unable to allocate inventory: Unable to create allocation for '{name}' on resource provider "
+        f"'{provider}'."
+    )
+    if not fits(amount, 0, MAX_INT, *units):
+        raise CannotAllocate(
+            f"{refusal} The requested amount would violate inventory constraints: {amount} with "
+            "min_unit {}, max_unit {}, step_size {}".format(*units)
+        )
+    # Overuse may be lowered, if what is asked for is not more than what was held.
+    if wanted[key] > freed[key]:
+        raise CannotAllocate(
+            f"{refusal} The requested amount would exceed the capacity: {amount} more, where {used} of "
+            f"{capacity} are in use"
+        )
 
 
 def _apply(state: State, write: ConsumerWrite, before: Held | None) -> None:

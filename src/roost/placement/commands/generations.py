@@ -19,8 +19,9 @@ def check_generation(state: State, row: int, expected: int | None) -> None:
     current = state.fleet.generation.item(row)
     if expected is not None and expected != current:
         raise ConcurrentUpdate(
-            f"resource provider generation conflict: resource provider {state.fleet.uuid(row)} "
-            f"is at generation {current}, not {expected}"
+            f"resource provider generation conflict for provider {state.fleet.uuid(row)}: actual: {current}, "
+            f"given: {expected}. Resource provider's generation already changed. Please update the "
+            "generation and try again."
         )
 
 

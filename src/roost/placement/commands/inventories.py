@@ -49,7 +49,9 @@ class AddInventory(msgspec.Struct, frozen=True):
         row = provider_row(state, self.provider)
         check_generation(state, row, self.generation)
         check_classes(state, (self.resource_class,))
-        _check_capacity(self.provider, self.resource_class, self.inventory, self.may_reserve_all)
+        _check_capacity(
+            self.provider, self.resource_class, self.inventory, self.may_reserve_all, "Unable to create"
+        )
         before = state.fleet.inventories(row)
         if self.resource_class in before:
             raise ConcurrentUpdate(
@@ -79,7 +81,10 @@ class SetInventory(msgspec.Struct, frozen=True):
         _check_capacity(self.provider, self.resource_class, self.inventory, self.may_reserve_all)
         before = state.fleet.inventories(row)
         if self.resource_class not in before:
-            raise BadRequest(f"No inventory of class {self.resource_class} found for {self.provider}")
+            raise BadRequest(
+                "No inventory record with resource class for resource provider "
+                f"{self.provider}: No inventory of class {self.resource_class} found."
+            )
         return replace_inventories(state, row, {**before, self.resource_class: self.inventory})
 
 
@@ -97,7 +102,10 @@ class DeleteInventory(msgspec.Struct, frozen=True):
         row = provider_row(state, self.provider)
         after = state.fleet.inventories(row)
         if after.pop(self.resource_class, None) is None:
-            raise NotFound(f"No inventory of class {self.resource_class} found for {self.provider}")
+            raise NotFound(
+                f"No inventory of class {self.resource_class} found for delete: "
+                f"resource provider {self.provider} has none"
+            )
         try:
             return replace_inventories(state, row, after)
         except InventoryInUse as error:
@@ -111,14 +119,16 @@ def check_classes(state: State, names: Iterable[str]) -> None:
     """Raise `BadRequest` unless every resource class is known."""
     unknown = sorted(name for name in names if name not in state.fleet.resource_classes)
     if unknown:
-        raise BadRequest(f"Unknown resource class in inventory: no such resource class {', '.join(unknown)}")
+        raise BadRequest(f"Unknown resource class in inventory: No such resource class {', '.join(unknown)}.")
 
 
-def _check_capacity(provider: str, name: str, inventory: Inventory, may_reserve_all: bool) -> None:
+def _check_capacity(
+    provider: str, name: str, inventory: Inventory, may_reserve_all: bool, verb: str = "Unable to update"
+) -> None:
     """Raise `BadRequest` if more is reserved than there is; before 1.26, if as much is."""
     if inventory.capacity < 0 or (inventory.capacity == 0 and not may_reserve_all):
         raise BadRequest(
-            f"Unable to update inventory for resource provider {provider}: Invalid inventory for '{name}' on "
+            f"{verb} inventory for resource provider {provider}: Invalid inventory for '{name}' on "
             f"resource provider '{provider}'. The reserved value is greater than "
             f"{'' if may_reserve_all else 'or equal to '}total."
         )
@@ -131,7 +141,8 @@ def replace_inventories(state: State, row: int, after: dict[str, Inventory]) -> 
     """
     fleet = state.fleet
     uuid = fleet.uuid(row)
-    used = sorted(name for name, amount in fleet.usages(row).items() if amount and name not in after)
+    used = [name for name in fleet.inventories(row) if name not in after and fleet.stock(name).used_by(row)]
+    used.sort(key=fleet.resource_classes.__getitem__)
     if used:
         raise InventoryInUse(f"Inventory for '{', '.join(used)}' on resource provider '{uuid}' in use.")
     before = fleet.inventories(row)

@@ -13,7 +13,7 @@ from roost.model.change import (
     TraitsChanged,
 )
 from roost.placement.commands.generations import provider_row
-from roost.placement.errors import BadRequest, DuplicateName, HasChildren, ProviderInUse
+from roost.placement.errors import BadRequest, DuplicateName, HasChildren, NotFound, ProviderInUse
 
 
 class CreateProvider(msgspec.Struct, frozen=True):
@@ -79,7 +79,7 @@ class UpdateProvider(msgspec.Struct, frozen=True):
         elif parent is not None and parent not in state.fleet:
             fault = f"parent provider UUID does not exist: {parent}"
         elif parent is not None and state.fleet.row(parent) in state.fleet.subtree(row):
-            fault = f"creating loop in the provider tree is not allowed: {parent} is below or the same."
+            fault = f"creating loop in the provider tree is not allowed. Below it is {parent}"
         if fault is not None:
             raise BadRequest(f"Unable to save resource provider {self.uuid}: {fault}")
 
@@ -94,10 +94,12 @@ class DeleteProvider(msgspec.Struct, frozen=True):
 
     def run(self, state: State) -> None:
         fleet = state.fleet
-        row = provider_row(state, self.uuid)
+        if self.uuid not in fleet:
+            raise NotFound(f"No resource provider with uuid {self.uuid} found for delete")
+        row = fleet.row(self.uuid)
         if fleet.children(row):
             raise HasChildren(
-                f"Unable to delete parent resource provider {self.uuid}: it has child resource providers."
+                f"Unable to delete parent resource provider {self.uuid}: It has child resource providers."
             )
         if any(fleet.usages(row).values()):
             raise ProviderInUse(

@@ -41,8 +41,9 @@ class Reshape(msgspec.Struct, frozen=True):
             check_generation(state, fleet.row(new.provider), new.generation)
             check_classes(state, new.inventories)
         for new in self.inventories:
-            row = fleet.row(new.provider)
-            replace_inventories(state, row, {**fleet.inventories(row), **new.inventories})
+            if new.inventories:
+                row = fleet.row(new.provider)
+                replace_inventories(state, row, {**fleet.inventories(row), **new.inventories})
         write_allocations(state, self.writes)
         for new in self.inventories:
             replace_inventories(state, fleet.row(new.provider), new.inventories)

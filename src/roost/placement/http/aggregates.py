@@ -1,5 +1,6 @@
 """``/resource_providers/{uuid}/aggregates``."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from roost.placement.commands.belongings import SetAggregates
@@ -20,16 +21,19 @@ class Aggregates(Resource):
 
     async def on_put(self, req: Request, resp: Response, uuid: str) -> None:
         self.policy.authorise(req.identity, "resource_providers:aggregates:update")
+        provider_row(await self.ledger.current(), uuid)
         body = await read_body(req)
         if req.version >= Since.AGGREGATE_GENERATIONS:
-            command = SetAggregates(uuid, frozenset(body.aggregates), body.resource_provider_generation)
+            aggregates = body.aggregates
+            command = SetAggregates(uuid, frozenset(aggregates), body.resource_provider_generation)
         else:
-            command = SetAggregates(uuid, frozenset(body), raises=False)
+            aggregates = body
+            command = SetAggregates(uuid, frozenset(aggregates), raises=False)
         generation = await self.ledger.execute(command)
-        answer(req, resp, _describe(req, sorted(command.aggregates), generation))
+        answer(req, resp, _describe(req, aggregates, generation))
 
 
-def _describe(req: Request, aggregates: list[str] | tuple[str, ...], generation: int) -> dict[str, Any]:
+def _describe(req: Request, aggregates: Sequence[str], generation: int) -> dict[str, Any]:
     document: dict[str, Any] = {"aggregates": aggregates}
     if req.version >= Since.AGGREGATE_GENERATIONS:
         document["resource_provider_generation"] = generation

@@ -51,6 +51,7 @@ def create_app(ledger: Ledger, options: PlacementOptions) -> falcon.asgi.App:  #
     """The API on a ledger. The ledger stays its owner's to close."""
     service = Service(ledger, Policy(options.enforce_new_defaults), options)
     app = falcon.asgi.App(request_type=Request, middleware=[Gate(NoAuth())])
+    app.resp_options.default_media_type = None  # type: ignore[assignment]  # an empty answer has no type
     for url in OPERATIONS:
         app.add_route(url, RESOURCES[url](service))
     app.add_error_handler(Exception, answer_failure)

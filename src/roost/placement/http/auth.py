@@ -30,7 +30,8 @@ class Authenticator(Protocol):
 class NoAuth:
     """``noauth2``, for development: the token is ``user[:project]`` and believed.
 
-    Roles are those of X-Roles; without it the user ``admin`` has the role admin, others none.
+    X-Project-Id names another project. Roles are those of X-Roles; without it the user ``admin`` has the
+    role admin, others none.
     """
 
     async def identify(self, headers: Mapping[str, str]) -> Identity | None:
@@ -41,4 +42,5 @@ class NoAuth:
         named = headers.get("x-roles")
         roles = named.split(",") if named is not None else ["admin"] if user == "admin" else []
         system = headers.get("openstack-system-scope")
-        return Identity(user, None if system else project or user, frozenset(roles))
+        named_project = headers.get("x-project-id") or project or user
+        return Identity(user, None if system else named_project, frozenset(roles))

@@ -281,7 +281,7 @@ def decode(raw: bytes, form: Any) -> Any:
     try:
         value = _decoder(form).decode(raw)
     except msgspec.ValidationError as error:
-        found = complaint(_schema(form), msgspec.json.decode(raw, strict=False))
+        found = complaint(_schema(form), _plain(raw))
         raise BadRequest(f"JSON does not validate: {found or error}") from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BadRequest(f"Malformed JSON: {error}") from error
@@ -291,6 +291,14 @@ def decode(raw: bytes, form: Any) -> Any:
         if found:
             raise BadRequest(f"JSON does not validate: {found}")
     return value
+
+
+def _plain(raw: bytes) -> Any:
+    """The body whatever its form: a fault of form may stand before one of syntax."""
+    try:
+        return msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise BadRequest(f"Malformed JSON: {error}") from error
 
 
 @cache

@@ -29,11 +29,14 @@ class CandidateRequest(msgspec.Struct, frozen=True):
 
 
 def parse_candidate_request(parameters: Parameters, version: int) -> CandidateRequest:
-    """The request in checked parameters. Raises `BadRequest`."""
+    """The request in checked parameters. Raises `BadRequest`.
+
+    Of several limits or group policies the first counts, of other parameters the last.
+    """
     root_required, root_forbidden = _root_traits(parameters)
     query = CandidateQuery(
         groups=_groups(parameters, version),
-        isolate=last(parameters, "group_policy") == "isolate",
+        isolate=parameters.get("group_policy", [""])[0] == "isolate",
         same_subtree=tuple(_subtree(value) for value in parameters.get("same_subtree", ())),
         root_required=root_required,
         root_forbidden=root_forbidden,
@@ -48,7 +51,7 @@ def parse_candidate_request(parameters: Parameters, version: int) -> CandidateRe
         raise BadRequest(
             'The "group_policy" parameter is required when specifying more than one "resources{N}" parameter.'
         )
-    limit = last(parameters, "limit")
+    limit = parameters["limit"][0] if "limit" in parameters else None
     return CandidateRequest(query, int(limit) if limit else None)
 
 

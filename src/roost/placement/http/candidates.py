@@ -131,7 +131,7 @@ def _summary(fleet: Fleet, row: int, classes: list[str], version: int) -> dict[s
             resources[name] = {"capacity": stock.capacity.item(slot), "used": stock.used.item(slot)}
     summary: dict[str, Any] = {"resources": resources}
     if version >= Since.SUMMARY_TRAITS:
-        summary["traits"] = fleet.traits_of(row)
+        summary["traits"] = sorted(fleet.traits_of(row), key=fleet.traits.__getitem__)
     if version >= Since.CANDIDATES_IN_TREES:
         summary["parent_provider_uuid"] = fleet.facts(row).parent
         summary["root_provider_uuid"] = fleet.uuid(fleet.root.item(row))

@@ -1,0 +1,240 @@
+"""A placement service over HTTP: Roost's own or OpenStack's, at microversion 1.39."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+import httpx
+import msgspec
+from msgspec import UNSET
+
+from roost.ledger import Held
+from roost.model.allocation import Consumer
+from roost.model.inventory import Inventory
+from roost.model.request import CandidateQuery
+from roost.model.vocabulary import is_custom
+from roost.placement.client_query import query_parameters
+from roost.placement.commands.allocations import ConsumerWrite
+from roost.placement.errors import ConcurrentUpdate, NotFound, PlacementError, error_for
+from roost.placement.interface import AllocationRequest, Provider, ProviderSummary
+
+T = TypeVar("T")
+
+TRIES = 10
+"""How often a write "whatever the generation is now" is tried when others are faster."""
+
+_HEADERS = {"openstack-api-version": "placement 1.39", "accept": "application/json"}
+
+
+class HttpPlacement:
+    """`roost.placement.interface.Placement` over HTTP. Close it, or use it as an async context manager.
+
+    Args:
+        url: where the API's root is, such as ``http://127.0.0.1:8778``.
+        token: sent as X-Auth-Token with every request.
+        client: an httpx client to use instead of one of its own.
+    """
+
+    def __init__(self, url: str, token: str, *, client: httpx.AsyncClient | None = None) -> None:
+        self._url = url.rstrip("/")
+        self._headers = {**_HEADERS, "x-auth-token": token}
+        self._client = client or httpx.AsyncClient(timeout=60)
+
+    async def __aenter__(self) -> "HttpPlacement":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._client.aclose()
+
+    async def candidates(
+        self, query: CandidateQuery, limit: int | None = None
+    ) -> tuple[list[AllocationRequest], dict[str, ProviderSummary]]:
+        """The ways in which a query can be satisfied, ``limit`` at most, and their trees by provider.
+
+        Raises `BadRequest` for an unknown class or trait.
+        """
+        parameters = query_parameters(query)
+        if limit is not None:
+            parameters.append(("limit", str(limit)))
+        found = await self._call("GET", "/allocation_candidates", params=parameters)
+        requests = [
+            AllocationRequest(
+                {provider: each["resources"] for provider, each in request["allocations"].items()},
+                request["mappings"],
+            )
+            for request in found["allocation_requests"]
+        ]
+        return requests, msgspec.convert(found["provider_summaries"], dict[str, ProviderSummary])
+
+    async def ensure_provider(self, uuid: str, name: str, parent: str | None = None) -> Provider:
+        found = await self.provider(uuid)
+        if found is not None:
+            return found
+        body = {"uuid": uuid, "name": name, "parent_provider_uuid": parent}
+        try:
+            return _provider(await self._call("POST", "/resource_providers", body))
+        except PlacementError:
+            # Another may have created it since; if not, the refusal stands.
+            found = await self.provider(uuid)
+            if found is None:
+                raise
+            return found
+
+    async def delete_provider(self, uuid: str) -> None:
+        await self._call("DELETE", f"/resource_providers/{quote(uuid)}")
+
+    async def provider(self, uuid: str) -> Provider | None:
+        try:
+            return _provider(await self._call("GET", f"/resource_providers/{quote(uuid)}"))
+        except NotFound:
+            return None
+
+    async def tree(self, uuid: str) -> list[Provider]:
+        found = await self._call("GET", "/resource_providers", params=[("in_tree", uuid)])
+        return [_provider(each) for each in found["resource_providers"]]
+
+    async def inventories(self, provider: str) -> dict[str, Inventory]:
+        found = await self._of(provider, "inventories")
+        return msgspec.convert(found["inventories"], dict[str, Inventory])
+
+    async def traits(self, provider: str) -> frozenset[str]:
+        return frozenset((await self._of(provider, "traits"))["traits"])
+
+    async def aggregates(self, provider: str) -> frozenset[str]:
+        return frozenset((await self._of(provider, "aggregates"))["aggregates"])
+
+    async def set_inventories(
+        self, provider: str, inventories: Mapping[str, Inventory], generation: int | None = None
+    ) -> int:
+        records = {name: msgspec.structs.asdict(each) for name, each in inventories.items()}
+        return await self._set(provider, "inventories", {"inventories": records}, generation)
+
+    async def set_traits(self, provider: str, traits: Iterable[str], generation: int | None = None) -> int:
+        names = sorted(traits)
+        await asyncio.gather(
+            *(self._call("PUT", f"/traits/{quote(name)}") for name in names if is_custom(name))
+        )
+        return await self._set(provider, "traits", {"traits": names}, generation)
+
+    async def set_aggregates(
+        self, provider: str, aggregates: Iterable[str], generation: int | None = None
+    ) -> int:
+        return await self._set(provider, "aggregates", {"aggregates": sorted(aggregates)}, generation)
+
+    async def ensure_resource_class(self, name: str) -> None:
+        await self._call("PUT", f"/resource_classes/{quote(name)}")
+
+    async def write_allocations(self, writes: Sequence[ConsumerWrite]) -> None:
+        if not writes:
+            return
+
+        async def write() -> None:
+            body = {each.consumer: await self._allocation_body(each) for each in writes}
+            await self._call("POST", "/allocations", body)
+
+        if any(each.generation is UNSET or each.consumer_type is None for each in writes):
+            await _until_nobody_was_faster(write)
+        else:
+            await write()
+
+    async def delete_allocations(self, consumers: Sequence[str]) -> None:
+        await asyncio.gather(*map(self._free, consumers))
+
+    async def allocations_of(self, consumer: str) -> Held | None:
+        found = await self._call("GET", f"/allocations/{quote(consumer)}")
+        if not found["allocations"]:
+            return None
+        owner = Consumer(
+            uuid=consumer,
+            project_id=found["project_id"],
+            user_id=found["user_id"],
+            generation=found["consumer_generation"],
+            consumer_type=found["consumer_type"],
+        )
+        return Held(owner, {provider: each["resources"] for provider, each in found["allocations"].items()})
+
+    async def _free(self, consumer: str) -> None:
+        try:
+            await self._call("DELETE", f"/allocations/{quote(consumer)}")
+        except NotFound:
+            return
+
+    async def _allocation_body(self, write: ConsumerWrite) -> dict[str, Any]:
+        generation, consumer_type = write.generation, write.consumer_type
+        if generation is UNSET or consumer_type is None:
+            held = await self.allocations_of(write.consumer)
+            if generation is UNSET:
+                generation = held.consumer.generation if held else None
+            if consumer_type is None and held is not None:
+                consumer_type = held.consumer.consumer_type
+        return {
+            "allocations": {name: {"resources": each} for name, each in write.allocations.items()},
+            "project_id": write.project_id,
+            "user_id": write.user_id,
+            "consumer_generation": generation,
+            "consumer_type": (consumer_type or "unknown").upper(),
+        }
+
+    async def _of(self, provider: str, what: str) -> dict[str, Any]:
+        found: dict[str, Any] = await self._call("GET", f"/resource_providers/{quote(provider)}/{what}")
+        return found
+
+    async def _set(self, provider: str, what: str, body: dict[str, Any], generation: int | None) -> int:
+        """Set something of a provider at a generation, or at the present one; returns the new one."""
+
+        async def put(at: int) -> int:
+            path = f"/resource_providers/{quote(provider)}/{what}"
+            answer = await self._call("PUT", path, {**body, "resource_provider_generation": at})
+            new: int = answer["resource_provider_generation"]
+            return new
+
+        async def put_at_present() -> int:
+            return await put((await self._of(provider, "aggregates"))["resource_provider_generation"])
+
+        return await _until_nobody_was_faster(put_at_present) if generation is None else await put(generation)
+
+    async def _call(
+        self, method: str, path: str, body: object = None, params: list[tuple[str, str]] | None = None
+    ) -> Any:
+        """Ask, and return the answer's JSON, None if it has none. Raises what the service refused with."""
+        headers, content = self._headers, None
+        if body is not None:
+            headers, content = {**headers, "content-type": "application/json"}, msgspec.json.encode(body)
+        answer = await self._client.request(
+            method, self._url + path, params=params or None, content=content, headers=headers
+        )
+        if answer.is_error:
+            raise _refusal(answer)
+        return msgspec.json.decode(answer.content) if answer.content else None
+
+
+async def _until_nobody_was_faster(write: Callable[[], Awaitable[T]]) -> T:
+    for _ in range(TRIES - 1):
+        try:
+            return await write()
+        except ConcurrentUpdate:
+            continue
+    return await write()
+
+
+def _provider(found: dict[str, Any]) -> Provider:
+    return Provider(
+        uuid=found["uuid"],
+        name=found["name"],
+        generation=found["generation"],
+        parent=found["parent_provider_uuid"],
+        root=found["root_provider_uuid"],
+    )
+
+
+def _refusal(answer: httpx.Response) -> PlacementError:
+    try:
+        error = msgspec.json.decode(answer.content)["errors"][0]
+        return error_for(answer.status_code, error.get("code"), error["detail"])
+    except (msgspec.DecodeError, KeyError, IndexError, TypeError):
+        return error_for(answer.status_code, None, answer.text)

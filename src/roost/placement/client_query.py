@@ -1,0 +1,44 @@
+"""From a `CandidateQuery` to the query string of GET /allocation_candidates."""
+
+from collections.abc import Iterable, Iterator
+
+from roost.model.request import CandidateQuery, RequestGroup
+
+Parameter = tuple[str, str]
+
+
+def query_parameters(query: CandidateQuery) -> list[Parameter]:
+    """The parameters that ask for ``query`` at microversion 1.39."""
+    parameters = [each for group in query.groups for each in _group(group)]
+    if sum(group.granular for group in query.groups) > 1 or query.isolate:
+        parameters.append(("group_policy", "isolate" if query.isolate else "none"))
+    parameters += [("same_subtree", ",".join(sorted(suffixes))) for suffixes in query.same_subtree]
+    root = [*sorted(query.root_required), *(f"!{trait}" for trait in sorted(query.root_forbidden))]
+    if root:
+        parameters.append(("root_required", ",".join(root)))
+    return parameters
+
+
+def _group(group: RequestGroup) -> Iterator[Parameter]:
+    suffix = group.suffix
+    if group.resources:
+        amounts = ",".join(f"{name}:{amount}" for name, amount in group.resources.items())
+        yield f"resources{suffix}", amounts
+    plain, choices = _split(group.required)
+    plain += [f"!{trait}" for trait in sorted(group.forbidden)]
+    if plain:
+        yield f"required{suffix}", ",".join(plain)
+    for any_of in choices:
+        yield f"required{suffix}", f"in:{any_of}"
+    for any_of in group.member_of:
+        yield f"member_of{suffix}", f"in:{','.join(sorted(any_of))}"
+    if group.forbidden_aggregates:
+        yield f"member_of{suffix}", f"!in:{','.join(sorted(group.forbidden_aggregates))}"
+    if group.in_tree is not None:
+        yield f"in_tree{suffix}", group.in_tree
+
+
+def _split(terms: Iterable[frozenset[str]]) -> tuple[list[str], list[str]]:
+    """The terms with one name, and the others as comma lists."""
+    single = [name for any_of in terms if len(any_of) == 1 for name in any_of]
+    return sorted(single), [",".join(sorted(any_of)) for any_of in terms if len(any_of) > 1]
