@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import httpx
 import msgspec
@@ -24,7 +24,9 @@ T = TypeVar("T")
 TRIES = 10
 """How often a write "whatever the generation is now" is tried when others are faster."""
 
-_HEADERS = {"openstack-api-version": "placement 1.39", "accept": "application/json"}
+_LATEST = "1.39"
+_UNTYPED = "1.37"
+"""The last version that writes allocations without a consumer type."""
 
 
 class HttpPlacement:
@@ -38,7 +40,7 @@ class HttpPlacement:
 
     def __init__(self, url: str, token: str, *, client: httpx.AsyncClient | None = None) -> None:
         self._url = url.rstrip("/")
-        self._headers = {**_HEADERS, "x-auth-token": token}
+        self._headers = {"accept": "application/json", "x-auth-token": token}
         self._client = client or httpx.AsyncClient(timeout=60)
 
     async def __aenter__(self) -> "HttpPlacement":
@@ -130,17 +132,19 @@ class HttpPlacement:
         await self._call("PUT", f"/resource_classes/{quote(name)}")
 
     async def write_allocations(self, writes: Sequence[ConsumerWrite]) -> None:
+        """Consumer types are written if every write names one; else consumers keep the type they have."""
         if not writes:
             return
+        typed = all(write.consumer_type is not None for write in writes)
 
-        async def write() -> None:
-            body = {each.consumer: await self._allocation_body(each) for each in writes}
-            await self._call("POST", "/allocations", body)
+        async def write_all() -> None:
+            body = {each.consumer: await self._allocation_body(each, typed) for each in writes}
+            await self._call("POST", "/allocations", body, version=_LATEST if typed else _UNTYPED)
 
-        if any(each.generation is UNSET or each.consumer_type is None for each in writes):
-            await _until_nobody_was_faster(write)
+        if any(each.generation is UNSET for each in writes):
+            await _until_nobody_was_faster(write_all)
         else:
-            await write()
+            await write_all()
 
     async def delete_allocations(self, consumers: Sequence[str]) -> None:
         await asyncio.gather(*map(self._free, consumers))
@@ -164,21 +168,18 @@ class HttpPlacement:
         except NotFound:
             return
 
-    async def _allocation_body(self, write: ConsumerWrite) -> dict[str, Any]:
-        generation, consumer_type = write.generation, write.consumer_type
-        if generation is UNSET or consumer_type is None:
+    async def _allocation_body(self, write: ConsumerWrite, typed: bool) -> dict[str, Any]:
+        generation = write.generation
+        if generation is UNSET:
             held = await self.allocations_of(write.consumer)
-            if generation is UNSET:
-                generation = held.consumer.generation if held else None
-            if consumer_type is None and held is not None:
-                consumer_type = held.consumer.consumer_type
-        return {
+            generation = held.consumer.generation if held else None
+        body = {
             "allocations": {name: {"resources": each} for name, each in write.allocations.items()},
             "project_id": write.project_id,
             "user_id": write.user_id,
             "consumer_generation": generation,
-            "consumer_type": (consumer_type or "unknown").upper(),
         }
+        return {**body, "consumer_type": write.consumer_type} if typed else body
 
     async def _of(self, provider: str, what: str) -> dict[str, Any]:
         found: dict[str, Any] = await self._call("GET", f"/resource_providers/{quote(provider)}/{what}")
@@ -199,15 +200,22 @@ class HttpPlacement:
         return await _until_nobody_was_faster(put_at_present) if generation is None else await put(generation)
 
     async def _call(
-        self, method: str, path: str, body: object = None, params: list[tuple[str, str]] | None = None
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        params: Sequence[tuple[str, str]] = (),
+        version: str = _LATEST,
     ) -> Any:
         """Ask, and return the answer's JSON, None if it has none. Raises what the service refused with."""
-        headers, content = self._headers, None
+        headers = {**self._headers, "openstack-api-version": f"placement {version}"}
+        content = None
         if body is not None:
-            headers, content = {**headers, "content-type": "application/json"}, msgspec.json.encode(body)
-        answer = await self._client.request(
-            method, self._url + path, params=params or None, content=content, headers=headers
-        )
+            headers["content-type"] = "application/json"
+            content = msgspec.json.encode(body)
+        url = f"{self._url}{path}?{urlencode(params)}" if params else f"{self._url}{path}"
+        answer = await self._client.request(method, url, content=content, headers=headers)
         if answer.is_error:
             raise _refusal(answer)
         return msgspec.json.decode(answer.content) if answer.content else None

@@ -28,8 +28,8 @@ def _group(group: RequestGroup) -> Iterator[Parameter]:
     plain += [f"!{trait}" for trait in sorted(group.forbidden)]
     if plain:
         yield f"required{suffix}", ",".join(plain)
-    for any_of in choices:
-        yield f"required{suffix}", f"in:{any_of}"
+    for choice in choices:
+        yield f"required{suffix}", f"in:{choice}"
     for any_of in group.member_of:
         yield f"member_of{suffix}", f"in:{','.join(sorted(any_of))}"
     if group.forbidden_aggregates:

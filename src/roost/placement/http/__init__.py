@@ -5,10 +5,14 @@
     microversions      versions on the wire, values by version, and since when each feature is there
     gate               before each operation: request id, token, version, media types; after it: headers
     auth, policy       who asks, and what they may do
-    query, bodies      from query strings and JSON to the model's values and to commands
+    query              query strings: which parameters there are, and from text to the model's values
+    candidate_query    the same for the request groups of candidates
+    bodies, decoding   the forms of JSON bodies, and from JSON to them
     complaints         what is wrong with a value, in the words of JSON schema validators
     errors             from a refusal to an answer
     answers            from values to answers: JSON, empty, cache headers
+    request, resource  what the operations have in common
+    worker, server     one server process, and starting all of them
 
 and one file for each resource, named as its URL: providers, inventories, traits, aggregates, usages,
 resource_classes, allocations, candidates, reshaper, root. An operation reads top to bottom: authorise,

@@ -1,20 +1,16 @@
-"""JSON bodies: one type for each form that a body had over the versions, and decoding into them.
+"""JSON bodies: one type for each form that a body had over the versions.
 
 A form checks everything that can be checked without the fleet, and turns into the value that a command
 takes, so that the operations need not know which form came.
 """
 
-from functools import cache
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, TypeVar
 
-import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from roost.model.inventory import Inventory
 from roost.model.vocabulary import MAX_INT
 from roost.placement.commands.allocations import ConsumerWrite
-from roost.placement.errors import BadRequest
-from roost.placement.http.complaints import Schema, complaint
 
 T = TypeVar("T")
 
@@ -274,38 +270,3 @@ class TypedReshape(MappedReshape):
     """The same from 1.38."""
 
     allocations: dict[UuidKey, TypedAllocations]  # type: ignore[assignment]
-
-
-def decode(raw: bytes, form: Any) -> Any:
-    """A body as a value of type ``form``. Raises `BadRequest` that says what is wrong with it."""
-    try:
-        value = _decoder(form).decode(raw)
-    except msgspec.ValidationError as error:
-        found = complaint(_schema(form), _plain(raw))
-        raise BadRequest(f"JSON does not validate: {found or error}") from error
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise BadRequest(f"Malformed JSON: {error}") from error
-    if isinstance(value, Aggregates | list):
-        # The one rule that a type does not express.
-        found = complaint(_schema(form), msgspec.to_builtins(value))
-        if found:
-            raise BadRequest(f"JSON does not validate: {found}")
-    return value
-
-
-def _plain(raw: bytes) -> Any:
-    """The body whatever its form: a fault of form may stand before one of syntax."""
-    try:
-        return msgspec.json.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise BadRequest(f"Malformed JSON: {error}") from error
-
-
-@cache
-def _decoder(form: Any) -> msgspec.json.Decoder[Any]:
-    return msgspec.json.Decoder(form)
-
-
-@cache
-def _schema(form: Any) -> Schema:
-    return msgspec.json.schema(form)

@@ -6,7 +6,7 @@ from typing import Any
 from roost.fleet import Fleet, UnknownProvider
 from roost.ledger import Ledger
 from roost.placement.errors import NotFound
-from roost.placement.http.bodies import decode
+from roost.placement.http.decoding import decode
 from roost.placement.http.operations import OPERATIONS
 from roost.placement.http.policy import Policy
 from roost.placement.http.request import Request

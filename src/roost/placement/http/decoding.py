@@ -1,0 +1,45 @@
+"""From a JSON body to a value of one of the forms in `bodies`."""
+
+from functools import cache
+from typing import Any
+
+import msgspec
+
+from roost.placement.errors import BadRequest
+from roost.placement.http.bodies import Aggregates
+from roost.placement.http.complaints import Schema, complaint
+
+
+def decode(raw: bytes, form: Any) -> Any:
+    """A body as a value of type ``form``. Raises `BadRequest` that says what is wrong with it."""
+    try:
+        value = _decoder(form).decode(raw)
+    except msgspec.ValidationError as error:
+        found = complaint(_schema(form), _plain(raw))
+        raise BadRequest(f"JSON does not validate: {found or error}") from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise BadRequest(f"Malformed JSON: {error}") from error
+    if isinstance(value, Aggregates | list):
+        # The one rule that a type does not express.
+        found = complaint(_schema(form), msgspec.to_builtins(value))
+        if found:
+            raise BadRequest(f"JSON does not validate: {found}")
+    return value
+
+
+def _plain(raw: bytes) -> Any:
+    """The body whatever its form: a fault of form may stand before one of syntax."""
+    try:
+        return msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise BadRequest(f"Malformed JSON: {error}") from error
+
+
+@cache
+def _decoder(form: Any) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(form)
+
+
+@cache
+def _schema(form: Any) -> Schema:
+    return msgspec.json.schema(form)
