@@ -8,12 +8,13 @@ one. Under load a sync is shared by hundreds of writes; alone, a write waits for
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.engine.url import URL, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError
+from sqlalchemy.exc import ArgumentError, DatabaseError, DBAPIError, InterfaceError, OperationalError
 
 from roost.storage.errors import DatabaseUnavailable
 
@@ -31,14 +32,17 @@ class Database:
 
     Args:
         url: SQLAlchemy URL. For SQLite the file is created if its folder exists.
+        read_only: nothing can be written; a SQLite file must be there already.
 
     Raises `DatabaseUnavailable` if it cannot be opened.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, read_only: bool = False) -> None:
         self.url = _parse(url)
-        self._engine = _engine(self.url, "BEGIN")
-        self._write_engine = _engine(self.url, "BEGIN IMMEDIATE") if self.is_sqlite else self._engine
+        if self.is_sqlite:
+            self._check_file(must_exist=read_only)
+        self._engine = _engine(self, "BEGIN", read_only)
+        self._write_engine = _engine(self, "BEGIN IMMEDIATE", read_only) if self.is_sqlite else self._engine
         self._reader = ThreadPoolExecutor(1, thread_name_prefix="reader")
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="writer")
         self._waiting: list[tuple[Work[Any], asyncio.Future[Any]]] = []
@@ -47,7 +51,7 @@ class Database:
             with self._engine.connect():
                 pass
         except DBAPIError as error:
-            raise DatabaseUnavailable(f"cannot open database {self}: {error.orig}") from error
+            raise DatabaseUnavailable(f"cannot open database {self}: {_in_one_line(error)}") from error
 
     def __str__(self) -> str:
         return self.url.render_as_string(hide_password=True)
@@ -97,6 +101,14 @@ class Database:
         self._engine.dispose()
         self._write_engine.dispose()
 
+    def _check_file(self, must_exist: bool) -> None:
+        name = self.url.database
+        if not name or name == ":memory:":
+            # Reader and writer would each have a database of its own.
+            raise DatabaseUnavailable(f"cannot open database {self}: name a file, as in sqlite:///roost.db")
+        if must_exist and not Path(name).exists():
+            raise DatabaseUnavailable(f"cannot open database {self}: there is no file {name}")
+
     async def _drain(self) -> None:
         loop = asyncio.get_running_loop()
         while self._waiting:
@@ -136,7 +148,7 @@ class _Failed:
 
 
 class _reported:  # noqa: N801 - used as a statement, like contextlib's own
-    """Turns a driver's "cannot reach it" into `DatabaseUnavailable`; other errors pass."""
+    """Turns a driver's "cannot reach it" or "cannot read it" into `DatabaseUnavailable`; others pass."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -145,8 +157,9 @@ class _reported:  # noqa: N801 - used as a statement, like contextlib's own
         return None
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, OperationalError):
-            raise DatabaseUnavailable(f"database {self._database}: {error.orig}") from error
+        # SQLite has no class of its own for "malformed" and "not a database".
+        if isinstance(error, (OperationalError, InterfaceError)) or type(error) is DatabaseError:
+            raise DatabaseUnavailable(f"database {self._database}: {_in_one_line(error)}") from error
 
 
 def _parse(url: str) -> URL:
@@ -156,21 +169,31 @@ def _parse(url: str) -> URL:
         raise DatabaseUnavailable(f"not a database URL: {url!r}") from error
 
 
-def _engine(url: URL, begin: str) -> Engine:
-    if url.get_backend_name() != "sqlite":
-        return sa.create_engine(url, pool_size=2, pool_pre_ping=True)
-    engine = sa.create_engine(
-        url,
-        poolclass=sa.pool.QueuePool,
-        pool_size=2,
-        connect_args={"check_same_thread": False, "timeout": SQLITE_BUSY_SECONDS},
-    )
+def _in_one_line(error: DBAPIError) -> str:
+    return " ".join(str(error.orig).split())
+
+
+def _engine(database: Database, begin: str, read_only: bool) -> Engine:
+    url = database.url
+    try:
+        if not database.is_sqlite:
+            engine = sa.create_engine(url, pool_size=2, pool_pre_ping=True)
+            return engine.execution_options(postgresql_readonly=True) if read_only else engine
+        engine = sa.create_engine(
+            url,
+            poolclass=sa.pool.QueuePool,
+            pool_size=2,
+            connect_args={"check_same_thread": False, "timeout": SQLITE_BUSY_SECONDS},
+        )
+    except (ArgumentError, ImportError) as error:
+        raise DatabaseUnavailable(f"cannot open database {database}: {error}") from error
+    settings = ("query_only=ON",) if read_only else ("journal_mode=WAL", "synchronous=FULL")
 
     @sa.event.listens_for(engine, "connect")
     def prepare(connection: Any, _: object) -> None:
         # The driver's own transaction handling is off, so that BEGIN is ours to choose.
         connection.isolation_level = None
-        for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+        for pragma in (*settings, "foreign_keys=ON"):
             connection.execute(f"PRAGMA {pragma}")
 
     @sa.event.listens_for(engine, "begin")
