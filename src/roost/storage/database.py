@@ -41,8 +41,8 @@ class Database:
         self.url = _parse(url)
         if self.is_sqlite:
             self._check_file(must_exist=read_only)
-        self._engine = _engine(self, "BEGIN", read_only)
-        self._write_engine = _engine(self, "BEGIN IMMEDIATE", read_only) if self.is_sqlite else self._engine
+        self._engine = _engine(self, "BEGIN", read_only, isolation="REPEATABLE READ")
+        self._write_engine = _engine(self, "BEGIN IMMEDIATE", read_only)
         self._reader = ThreadPoolExecutor(1, thread_name_prefix="reader")
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="writer")
         self._waiting: list[tuple[Work[Any], asyncio.Future[Any]]] = []
@@ -67,11 +67,11 @@ class Database:
         return self._write_engine
 
     async def read(self, work: Work[T]) -> T:
-        """Run ``work`` in a transaction in the reader thread."""
+        """Run ``work`` in the reader thread, in a transaction that sees one snapshot."""
         return await asyncio.get_running_loop().run_in_executor(self._reader, self.read_now, work)
 
     def read_now(self, work: Work[T]) -> T:
-        """Run ``work`` in a transaction in this thread."""
+        """Run ``work`` in this thread, in a transaction that sees one snapshot."""
         with _reported(self), self._engine.begin() as connection:
             return work(connection)
 
@@ -173,14 +173,15 @@ def _in_one_line(error: DBAPIError) -> str:
     return " ".join(str(error.orig).split())
 
 
-def _engine(database: Database, begin: str, read_only: bool) -> Engine:
-    url = database.url
+def _engine(database: Database, begin: str, read_only: bool, isolation: str = "READ COMMITTED") -> Engine:
     try:
         if not database.is_sqlite:
-            engine = sa.create_engine(url, pool_size=2, pool_pre_ping=True)
+            engine = sa.create_engine(
+                database.url, pool_size=2, pool_pre_ping=True, isolation_level=isolation
+            )
             return engine.execution_options(postgresql_readonly=True) if read_only else engine
         engine = sa.create_engine(
-            url,
+            database.url,
             poolclass=sa.pool.QueuePool,
             pool_size=2,
             connect_args={"check_same_thread": False, "timeout": SQLITE_BUSY_SECONDS},
