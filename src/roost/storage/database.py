@@ -26,6 +26,9 @@ have no effect beside the connection's."""
 SQLITE_BUSY_SECONDS = 30
 """How long a writer waits for another process's transaction."""
 
+CONFLICT_TRIES = 20
+"""How often a transaction is run that the server undoes for another's sake."""
+
 
 class Database:
     """One database, for use from one event loop.
@@ -47,6 +50,7 @@ class Database:
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="writer")
         self._waiting: list[tuple[Work[Any], asyncio.Future[Any]]] = []
         self._draining: asyncio.Task[None] | None = None
+        self._closed = False
         try:
             with self._engine.connect():
                 pass
@@ -81,6 +85,8 @@ class Database:
         Works that wait at the same time share a transaction. If one of them raises, the transaction is
         rolled back and each is run in a transaction of its own, so that the error is only its own.
         """
+        if self._closed:
+            raise DatabaseUnavailable(f"database {self} is closed")
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._waiting.append((work, future))
         if self._draining is None:
@@ -88,12 +94,18 @@ class Database:
         return await future
 
     def write_now(self, work: Work[T]) -> T:
-        """Run ``work`` in a transaction of its own in this thread."""
-        with _reported(self), self._write_engine.begin() as connection:
-            return work(connection)
+        """Run ``work`` in a transaction of its own in this thread, again if others' transactions undid it."""
+        for _ in range(CONFLICT_TRIES):
+            try:
+                with _reported(self), self._write_engine.begin() as connection:
+                    return work(connection)
+            except _Conflict as error:
+                conflict = error
+        raise conflict
 
     async def close(self) -> None:
         """Finish what is waiting and close all connections."""
+        self._closed = True
         if self._draining is not None:
             await self._draining
         self._reader.shutdown()
@@ -126,11 +138,20 @@ class Database:
         self._draining = None
 
     def _write_together(self, works: list[Work[Any]]) -> list[Any]:
+        begun = False
+
+        def together(connection: Connection) -> list[Any]:
+            nonlocal begun
+            begun = True
+            return [work(connection) for work in works]
+
         try:
-            return self.write_now(lambda connection: [work(connection) for work in works])
+            return self.write_now(together)
         except Exception as error:
-            if len(works) == 1:
-                return [_Failed(error)]
+            # What is true of the database is true of each work; each would only wait for it in its turn.
+            # After a lost connection, besides, nobody knows whether the transaction was committed.
+            if len(works) == 1 or not begun or isinstance(error, _ConnectionLost):
+                return [_Failed(error)] * len(works)
         outcomes: list[Any] = []
         for work in works:
             try:
@@ -138,6 +159,14 @@ class Database:
             except Exception as error:
                 outcomes.append(_Failed(error))
         return outcomes
+
+
+class _Conflict(DatabaseUnavailable):
+    """The server undid a transaction for another's sake: a deadlock, a failed certification in Galera."""
+
+
+class _ConnectionLost(DatabaseUnavailable):
+    """The connection went away during a transaction."""
 
 
 class _Failed:
@@ -159,7 +188,11 @@ class _reported:  # noqa: N801 - used as a statement, like contextlib's own
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         # SQLite has no class of its own for "malformed" and "not a database".
         if isinstance(error, (OperationalError, InterfaceError)) or type(error) is DatabaseError:
-            raise DatabaseUnavailable(f"database {self._database}: {_in_one_line(error)}") from error
+            if _is_conflict(error):
+                kind: type[DatabaseUnavailable] = _Conflict
+            else:
+                kind = _ConnectionLost if error.connection_invalidated else DatabaseUnavailable
+            raise kind(f"database {self._database}: {_in_one_line(error)}") from error
 
 
 def _parse(url: str) -> URL:
@@ -167,6 +200,11 @@ def _parse(url: str) -> URL:
         return make_url(url)
     except ArgumentError as error:
         raise DatabaseUnavailable(f"not a database URL: {url!r}") from error
+
+
+def _is_conflict(error: DBAPIError) -> bool:
+    orig = error.orig
+    return getattr(orig, "sqlstate", None) in ("40001", "40P01") or getattr(orig, "args", ())[:1] == (1213,)
 
 
 def _in_one_line(error: DBAPIError) -> str:
