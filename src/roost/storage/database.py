@@ -188,11 +188,12 @@ class _reported:  # noqa: N801 - used as a statement, like contextlib's own
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         # SQLite has no class of its own for "malformed" and "not a database".
         if isinstance(error, (OperationalError, InterfaceError)) or type(error) is DatabaseError:
+            what = DatabaseUnavailable
             if _is_conflict(error):
-                kind: type[DatabaseUnavailable] = _Conflict
-            else:
-                kind = _ConnectionLost if error.connection_invalidated else DatabaseUnavailable
-            raise kind(f"database {self._database}: {_in_one_line(error)}") from error
+                what = _Conflict
+            elif error.connection_invalidated:
+                what = _ConnectionLost
+            raise what(f"database {self._database}: {_in_one_line(error)}") from error
 
 
 def _parse(url: str) -> URL:
