@@ -40,11 +40,10 @@ class _Net:
         self.insert: sa.Executable = sa.insert(table)
         self.update: sa.Executable = (
             sa.update(table).where(named).values({name: sa.bindparam(name) for name in values})
-            if values
-            else sa.select(1)
         )
         self.delete: sa.Executable = sa.delete(table).where(named)
         self.keys = keys
+        self.values = values
 
     def statements(
         self, effects: dict[Key, tuple[bool, Row | None]]
@@ -59,7 +58,7 @@ class _Net:
                     deletes.append({f"key_{name}": part for name, part in zip(self.keys, key, strict=True)})
             elif not was:
                 inserts.append(row)
-            else:
+            elif self.values:  # a row that is all key is there already
                 named = {f"key_{name}": part for name, part in zip(self.keys, key, strict=True)}
                 updates.append({**row, **named})
         return (self.delete, deletes), (self.update, updates), (self.insert, inserts)
