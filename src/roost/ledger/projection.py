@@ -126,16 +126,11 @@ class _Projection:
             case AllocationsChanged():
                 self._note_allocations(change)
             case GenerationChanged():
-                row = self._row(change.provider)
-                was_there = self._effects["resource_providers"].get((row,))
-                if was_there is not None and was_there[1] is not None:
-                    was_there[1]["generation"] = change.after
-                else:
-                    self._generations[row] = change.after
+                self._touch(self._row(change.provider), change.after)
             case ProviderChanged():
                 self._note_provider(change)
             case InventoryChanged():
-                row = self._row(change.provider)
+                row = self._touched(change.provider)
                 for name in change.before.keys() | change.after.keys():
                     class_id = self._class_id(name)
                     inventory = change.after.get(name)
@@ -152,13 +147,13 @@ class _Projection:
                         },
                     )
             case TraitsChanged():
-                row = self._row(change.provider)
+                row = self._touched(change.provider)
                 for name in set(change.before) ^ set(change.after):
                     trait = self._trait_id(name)
                     having = {"provider_id": row, "trait_id": trait} if name in change.after else None
                     self._set("provider_traits", (row, trait), name in change.before, having)
             case AggregatesChanged():
-                row = self._row(change.provider)
+                row = self._touched(change.provider)
                 for name in set(change.before) ^ set(change.after):
                     inside: Row | None = (
                         {"provider_id": row, "aggregate_uuid": name} if name in change.after else None
@@ -210,6 +205,20 @@ class _Projection:
                             "used": used,
                         },
                     )
+
+    def _touched(self, provider: str) -> int:
+        """The row of a provider that something of was written, whether or not its generation rises."""
+        row = self._row(provider)
+        if row not in self._generations and (row,) not in self._effects["resource_providers"]:
+            self._touch(row, self._fleet.generation.item(row))
+        return row
+
+    def _touch(self, row: int, generation: int) -> None:
+        written = self._effects["resource_providers"].get((row,))
+        if written is not None and written[1] is not None:
+            written[1]["generation"] = generation
+        else:
+            self._generations[row] = generation
 
     def _note_provider(self, change: ProviderChanged) -> None:
         facts = change.after
