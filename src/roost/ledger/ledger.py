@@ -18,6 +18,7 @@ from roost.ledger.load import head, load
 from roost.ledger.projection import Statement, project
 from roost.ledger.state import Command, Held, State
 from roost.ledger.tables import SCHEMA, commits
+from roost.ledger.trim import trim
 from roost.ledger.vocabulary import RegisterStandardNames
 from roost.model.change import Change
 from roost.storage import Database
@@ -107,13 +108,10 @@ class Ledger:
     async def trim(self, keep: int, older_than: float) -> int:
         """Forget commits that are older than ``older_than`` (seconds since the epoch) or not among the
         newest ``keep``; the newest always stays. Returns how many went."""
-
-        def delete(connection: Connection) -> int:
-            newest = head(connection)
-            old = sa.or_(commits.c.seq <= newest - max(keep, 1), commits.c.committed_at < older_than)
-            return connection.execute(sa.delete(commits).where(old, commits.c.seq < newest)).rowcount
-
-        return await self.database.write(delete)
+        gone = 0
+        while removed := await self.database.write(lambda connection: trim(connection, keep, older_than)):
+            gone += removed
+        return gone
 
     async def _check(self) -> None:
         try:
