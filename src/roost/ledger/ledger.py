@@ -75,9 +75,9 @@ class Ledger:
 
     async def close(self) -> None:
         """Finish what is under way. The database stays open: it is its owner's."""
-        for task in (self._draining, self._checking, self._next_check):
-            if task is not None:
-                await task
+        under_way = (self._draining, self._checking, self._next_check)
+        # Their errors are for those who wait for them.
+        await asyncio.gather(*(task for task in under_way if task is not None), return_exceptions=True)
 
     async def execute(self, command: Command[T]) -> T:
         """Run a command and return its result once its changes are durable.
