@@ -125,17 +125,25 @@ class Ledger:
         await asyncio.wait([running])
         await self._check()
 
-    async def _catch_up(self) -> None:
-        """Apply the commits that the fleet has not seen. The turn must be held."""
+    async def _catch_up(self, consumers: Sequence[str] = ()) -> dict[str, Held]:
+        """Apply the commits that the fleet has not seen, and return those of the named consumers that there
+        are, at that same state. The turn must be held."""
         since = self._fleet.version
         newer = sa.select(commits).where(commits.c.seq > since).order_by(commits.c.seq)
-        rows = await self.database.read(lambda connection: connection.execute(newer).all())
-        if rows and rows[0].seq != since + 1:
+
+        def read(connection: Connection) -> tuple[Sequence[Any], Fleet | None, dict[str, Held]]:
+            rows = connection.execute(newer).all()
             # Trimmed away under this replica: the tables still have everything.
-            self._fleet = await self.database.read(load)
-            return
+            fleet = load(connection) if rows and rows[0].seq != since + 1 else None
+            return rows, fleet, held_by(connection, consumers)
+
+        rows, fleet, held = await self.database.read(read)
+        if fleet is not None:
+            self._fleet = fleet
+            return held
         for row in rows:
             self._fleet.advance(row.seq, decode_changes(row.changes), row.committed_at)
+        return held
 
     async def _drain(self) -> None:
         while self._waiting:
@@ -155,7 +163,10 @@ class Ledger:
         alone = False
         for _ in range(TRIES):
             some = batch[:1] if alone else batch
-            held = await self._read_consumers(some)
+            # At the head even if nobody will append: a refusal is an answer too, and must not come from a
+            # state before what the client knows to be done.
+            named = [consumer for waiting in some for consumer in waiting.command.consumers()]
+            held = await self._catch_up(named)
             now = self._clock()
             state = State(self._fleet, held, now)
             outcomes = _run(some, state)
@@ -165,7 +176,6 @@ class Ledger:
                 try:
                     await self._append(changes, now)
                 except Outrun:
-                    await self._catch_up()
                     continue
                 except IntegrityError:
                     # The net effect of several commands may break a rule that none of them breaks in its
@@ -190,12 +200,6 @@ class Ledger:
         statements = project(self._fleet, changes, at)
         await self.database.write(lambda connection: _write(connection, row, statements))
         self._fleet.advance(seq, changes, at)
-
-    async def _read_consumers(self, batch: "list[_Waiting[Any]]") -> dict[str, Held]:
-        names = [consumer for waiting in batch for consumer in waiting.command.consumers()]
-        if not names:
-            return {}
-        return await self.database.read(lambda connection: held_by(connection, names))
 
 
 class _Waiting(Generic[T]):
