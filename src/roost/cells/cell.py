@@ -27,6 +27,9 @@ from roost.model.instance import (
 from roost.model.spec import Selection
 from roost.storage import Database
 
+GONE = "gone"
+"""Not a state: what listeners of removals name."""
+
 _AT_ONCE = 500
 _JSON = msgspec.json.Encoder()
 _ALTERNATES = msgspec.json.Decoder(tuple[Selection, ...])
@@ -62,18 +65,19 @@ class Cell:
         self.name = name
         self.database = database
         self._clock = clock
-        self._listeners: list[asyncio.Event] = []
+        self._listeners: dict[asyncio.Event, frozenset[str]] = {}
 
-    def listen(self) -> asyncio.Event:
-        """An event that is set after every change that this process makes here. The listener clears it."""
+    def listen(self, *states: str) -> asyncio.Event:
+        """An event, set now and whenever this process may have put an instance into one of the states
+        (`GONE`: removed one). The listener clears it."""
         event = asyncio.Event()
         event.set()
-        self._listeners.append(event)
+        self._listeners[event] = frozenset(states)
         return event
 
     def unlisten(self, event: asyncio.Event) -> None:
         """Give back an event of `listen`."""
-        self._listeners.remove(event)
+        del self._listeners[event]
 
     async def outcomes(self, uuids: Iterable[str]) -> list[Outcome]:
         """State, attempt and reason of those of the named instances that are here."""
@@ -103,7 +107,7 @@ class Cell:
                 connection.execute(sa.insert(instances), rows)
             _keep_faults(connection, [fault for fault in why if fault.instance not in there])
 
-        await self._write(write)
+        await self._write(write, *{instance.state for instance in new})
 
     async def find(self, uuids: Iterable[str]) -> dict[str, Instance]:
         """Those of the named instances that are here."""
@@ -126,10 +130,11 @@ class Cell:
             lambda connection: [_instance(row) for row in connection.execute(query)]
         )
 
-    async def every(self) -> list[Instance]:
-        """All instances."""
+    async def every(self, request_id: str | None = None) -> list[Instance]:
+        """All instances, or those of one request."""
+        query = _INSTANCE if request_id is None else _INSTANCE.where(instances.c.request_id == request_id)
         return await self.database.read(
-            lambda connection: [_instance(row) for row in connection.execute(_INSTANCE)]
+            lambda connection: [_instance(row) for row in connection.execute(query)]
         )
 
     async def unsettled(self) -> int:
@@ -178,7 +183,7 @@ class Cell:
                 ],
             )
 
-        await self._write(write)
+        await self._write(write, *{ACTIVE if result.failure is None else FAILED for result in results})
 
     async def reassign(self, uuid: str, selection: Selection, alternates: Sequence[Selection]) -> None:
         """Give a failed instance to another host, if it is still wanted."""
@@ -195,7 +200,7 @@ class Cell:
                 changed_at=self._clock(),
             )
         )
-        await self._write(lambda connection: connection.execute(moved))
+        await self._write(lambda connection: connection.execute(moved), ASSIGNED)
 
     async def give_up(self, uuid: str, reason: str) -> None:
         """Put a failed instance in error, if it is still wanted."""
@@ -204,7 +209,7 @@ class Cell:
             .where(instances.c.uuid == uuid, instances.c.state == FAILED)
             .values(state=ERROR, alternates="[]", reason=reason, changed_at=self._clock())
         )
-        await self._write(lambda connection: connection.execute(ended))
+        await self._write(lambda connection: connection.execute(ended), ERROR)
 
     async def delete(self, uuids: Sequence[str]) -> None:
         """Mark instances for deletion. One that has no host counts as destroyed already."""
@@ -221,7 +226,7 @@ class Cell:
                     )
                 )
 
-        await self._write(write)
+        await self._write(write, DELETING, DESTROYED)
 
     async def destroyed(self, uuids: Sequence[str]) -> None:
         """Agents have destroyed these instances."""
@@ -234,7 +239,7 @@ class Cell:
                     .values(state=DESTROYED, changed_at=self._clock())
                 )
 
-        await self._write(write)
+        await self._write(write, DESTROYED)
 
     async def forget(self, uuids: Sequence[str]) -> None:
         """Remove destroyed instances, their claims having been freed."""
@@ -246,7 +251,7 @@ class Cell:
                     sa.delete(instances).where(instances.c.uuid.in_(some), instances.c.state == DESTROYED)
                 )
 
-        await self._write(write)
+        await self._write(write, GONE)
 
     # Hosts
 
@@ -277,10 +282,11 @@ class Cell:
             lambda connection: [self._report(row) for row in connection.execute(query)]
         )
 
-    async def _write(self, work: Callable[[Connection], object]) -> None:
+    async def _write(self, work: Callable[[Connection], object], *entered: str) -> None:
         await self.database.write(work)
-        for listener in self._listeners:
-            listener.set()
+        for event, states in self._listeners.items():
+            if not states.isdisjoint(entered):
+                event.set()
 
     def _row(self, instance: Instance) -> dict[str, object]:
         return {

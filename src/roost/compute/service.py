@@ -47,7 +47,7 @@ class ComputeService:
         self._poll_seconds = poll_seconds
         self._heartbeat_seconds = heartbeat_seconds
         self._clock = clock
-        self._wake = cell.listen()
+        self._wake = cell.listen(ASSIGNED, DELETING)
         # Work under way or done and not yet reported, by instance, attempt and state.
         self._busy: dict[_Key, asyncio.Task[None]] = {}
         self._done: list[tuple[_Key, BuildResult | None]] = []

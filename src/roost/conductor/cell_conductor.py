@@ -51,7 +51,7 @@ class CellConductor:
         self._records = records
         self._poll_seconds = poll_seconds
         self._clock = clock
-        self._wake = cell.listen()
+        self._wake = cell.listen(FAILED, DESTROYED)
 
     async def run(self) -> None:
         """Work until cancelled."""

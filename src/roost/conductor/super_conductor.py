@@ -45,7 +45,7 @@ class SuperConductor:
         self._requests = requests
         self._scheduler = scheduler
         self._placement = placement
-        self._cells = cells
+        self.cells = cells
         self._max_attempts = max_attempts
         self._retry_seconds = retry_seconds
         self._clock = clock
@@ -65,7 +65,7 @@ class SuperConductor:
         by_cell: defaultdict[str, list[str]] = defaultdict(list)
         for uuid, cell in (await self._requests.cells_of(instances)).items():
             by_cell[cell].append(uuid)
-        await asyncio.gather(*(self._cells[cell].delete(uuids) for cell, uuids in by_cell.items()))
+        await asyncio.gather(*(self.cells[cell].delete(uuids) for cell, uuids in by_cell.items()))
         known = [uuid for uuids in by_cell.values() for uuid in uuids]
         if known:
             await self._requests.unmap(known)
@@ -140,7 +140,7 @@ class SuperConductor:
         by_cell: defaultdict[str, list[Instance]] = defaultdict(list)
         for destination in destinations:
             by_cell[destination.selected.cell].append(_assigned(request, destination))
-        await asyncio.gather(*(self._cells[cell].add(new) for cell, new in by_cell.items()))
+        await asyncio.gather(*(self.cells[cell].add(new) for cell, new in by_cell.items()))
         cells = {instance.uuid: cell for cell, new in by_cell.items() for instance in new}
         rest = [uuid for uuid in missing if uuid not in placed]
         if rest:
@@ -153,7 +153,7 @@ class SuperConductor:
     ) -> dict[str, str]:
         """Keep instances that could not be placed in cell0, with the reason."""
         now = self._clock()
-        await self._cells[CELL0].add(
+        await self.cells[CELL0].add(
             [
                 Instance(
                     uuid=uuid,
@@ -174,7 +174,7 @@ class SuperConductor:
     async def _found(self, request: BuildRequest) -> tuple[dict[str, str], list[str]]:
         """The cells of those instances that reached one, and the instances that did not."""
         cells: dict[str, str] = {}
-        for name, cell in self._cells.items():
+        for name, cell in self.cells.items():
             cells.update(dict.fromkeys(await cell.find(request.instances), name))
         return cells, [uuid for uuid in request.instances if uuid not in cells]
 
@@ -185,7 +185,7 @@ class SuperConductor:
             by_cell[cell].append(uuid)
         stale = []
         for name, uuids in by_cell.items():
-            there = await self._cells[name].find(uuids)
+            there = await self.cells[name].find(uuids)
             stale += [uuid for uuid in uuids if uuid not in there]
         if stale:
             await self._requests.unmap(stale)

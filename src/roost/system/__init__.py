@@ -5,7 +5,7 @@ system    opens everything in a data directory, runs it, and stops it
 timings   how long decisions and claims take
 """
 
-from roost.system.layout import Layout, LayoutHost, uniform_layout
+from roost.system.layout import Layout, LayoutHost, kept_layout, uniform_layout
 from roost.system.system import System, SystemOptions
 
-__all__ = ["Layout", "LayoutHost", "System", "SystemOptions", "uniform_layout"]
+__all__ = ["Layout", "LayoutHost", "System", "SystemOptions", "kept_layout", "uniform_layout"]

@@ -1,10 +1,15 @@
 """What a system is made of: cells and their simulated hosts."""
 
+from pathlib import Path
+
 import msgspec
 
 from roost.compute.drivers.simulated import SimulatedHost
+from roost.model.errors import OperatorError
 from roost.model.host import HostAggregate
 from roost.model.inventory import Inventory
+
+FILE = "layout.json"
 
 
 class LayoutHost(msgspec.Struct, frozen=True):
@@ -38,3 +43,26 @@ def uniform_layout(hosts: int, cells: int, inventory: dict[str, Inventory]) -> L
         host = SimulatedHost(f"host-{number + 1:04}", inventory)
         dealt[names[number % cells]].append(LayoutHost(host))
     return Layout({name: tuple(there) for name, there in dealt.items()})
+
+
+def kept_layout(directory: Path) -> Layout | None:
+    """The layout that a data directory was set up with, None if it is new. Raises `OperatorError`."""
+    path = directory / FILE
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Layout)
+    except FileNotFoundError:
+        return None
+    except (OSError, msgspec.DecodeError) as error:
+        raise OperatorError(f"cannot read {path}: {error}") from error
+
+
+def keep_layout(directory: Path, layout: Layout) -> None:
+    """Keep the layout beside the databases, whole or not at all. Raises `OperatorError`."""
+    path = directory / FILE
+    temporary = path.with_suffix(".new")
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        temporary.write_bytes(msgspec.json.encode(layout))
+        temporary.replace(path)
+    except OSError as error:
+        raise OperatorError(f"data directory {directory} cannot be used: {error.strerror}") from error

@@ -11,7 +11,7 @@ import msgspec
 import structlog
 
 from roost.cells import Cell
-from roost.cells.cell import changed
+from roost.cells.cell import GONE, changed
 from roost.compute.agent import Agent
 from roost.compute.drivers.simulated import Script, SimulatedDriver
 from roost.compute.service import ComputeService
@@ -20,13 +20,14 @@ from roost.conductor.host_feed import HostFeed
 from roost.conductor.requests import Requests
 from roost.conductor.super_conductor import CELL0, SuperConductor
 from roost.ledger import Ledger
+from roost.model.instance import ACTIVE, ERROR
 from roost.placement.service import PlacementService
 from roost.records import Records
 from roost.scheduler import Scheduler, SchedulerOptions
 from roost.scheduler.gateways.local import LocalGateway
 from roost.scheduler.hosts import HostTable
-from roost.storage import Database, DatabaseUnavailable
-from roost.system.layout import Layout
+from roost.storage import Database
+from roost.system.layout import Layout, keep_layout
 from roost.system.timings import TimedGateway
 
 API_DB = "api.db"
@@ -81,7 +82,7 @@ class System:
     ) -> "System":
         """Set up or take up the system in ``directory`` and start it. ``records`` is closed with it.
 
-        Raises `StorageError` naming the file that cannot be used.
+        Raises `OperatorError` naming the directory or file that cannot be used.
         """
         system = cls(directory, layout, options or SystemOptions())
         system.records = records
@@ -105,7 +106,7 @@ class System:
 
     async def settle(self) -> None:
         """Wait until nobody has work to do. Raises if a part of the system has died."""
-        changes = {name: cell.listen() for name, cell in self.cells.items()}
+        changes = {name: cell.listen(ACTIVE, ERROR, GONE) for name, cell in self.cells.items()}
         try:
             while True:
                 await self.super_conductor.idle()
@@ -128,6 +129,7 @@ class System:
 
     async def _open(self) -> None:
         options = self.options
+        keep_layout(self.directory, self.layout)
         api = self._database(API_DB)
         self.ledger = await Ledger.open(api, self._clock)
         self.placement = PlacementService(self.ledger)
@@ -162,12 +164,6 @@ class System:
         await self.super_conductor.resume()
 
     def _database(self, name: str) -> Database:
-        try:
-            self.directory.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise DatabaseUnavailable(
-                f"data directory {self.directory} cannot be used: {error.strerror}"
-            ) from error
         database = Database(f"sqlite:///{self.directory.resolve() / name}")
         self._databases.append(database)
         return database

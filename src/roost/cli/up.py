@@ -1,0 +1,105 @@
+"""``roost up``: the whole system as one long-running server."""
+
+import asyncio
+from pathlib import Path
+
+import click
+
+from roost.cli.options import log_to_stderr
+from roost.compute.drivers.simulated import FailureRule, Script
+from roost.model.errors import OperatorError
+from roost.model.inventory import Inventory
+from roost.placement.http.server import check_address
+from roost.records.backend import open_sql_records
+from roost.records.records import Retention
+from roost.system import Layout, System, SystemOptions, kept_layout, uniform_layout
+
+DEFAULT_HOSTS = 100
+DEFAULT_CELLS = 3
+
+
+@click.command(epilog="Example: roost up --port 8778 --data-dir ./roost-data --hosts 100 --cells 3")
+@click.option("--port", type=click.IntRange(1, 65535), default=8778, show_default=True, help="Port.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option(
+    "--data-dir",
+    type=click.Path(path_type=Path),
+    default=Path("roost-data/up"),
+    show_default=True,
+    help="Where the databases are.",
+)
+@click.option("--hosts", type=click.IntRange(min=1), help=f"Simulated hosts. [default: {DEFAULT_HOSTS}]")
+@click.option("--cells", type=click.IntRange(min=1), help=f"Cells. [default: {DEFAULT_CELLS}]")
+@click.option("--host-vcpus", type=click.IntRange(min=1), default=64, show_default=True, help="Of a host.")
+@click.option("--host-memory-gib", type=click.IntRange(min=1), default=448, show_default=True, help="Same.")
+@click.option("--host-disk-gib", type=click.IntRange(min=1), default=4000, show_default=True, help="Same.")
+@click.option("--failure-rate", type=click.FloatRange(0, 1), default=0.0, help="Share of builds that fail.")
+@click.option("--build-seconds", type=click.FloatRange(min=0), default=0.0, help="What a build takes.")
+@click.option("--max-attempts", type=click.IntRange(min=1), default=3, show_default=True, help="Hosts tried.")
+@click.option("--seed", type=int, default=42, show_default=True, help="Of everything that is drawn.")
+def up(
+    port: int,
+    host: str,
+    data_dir: Path,
+    hosts: int | None,
+    cells: int | None,
+    host_vcpus: int,
+    host_memory_gib: int,
+    host_disk_gib: int,
+    failure_rate: float,
+    build_seconds: float,
+    max_attempts: int,
+    seed: int,
+) -> None:
+    """Run placement, scheduler, conductors and cells of simulated hosts in one process.
+
+    The Placement API is at /, instances are asked for at /v1/instances. For development: every token is
+    believed, as with upstream's noauth2. A data directory that was set up before, also by a replay, is
+    taken up where it was, whatever stopped it.
+    """
+    log_to_stderr()
+    inventory = {
+        "VCPU": Inventory(host_vcpus),
+        "MEMORY_MB": Inventory(host_memory_gib * 1024),
+        "DISK_GB": Inventory(host_disk_gib),
+    }
+    layout = _layout(data_dir, hosts, cells, inventory)
+    check_address(host, port)
+    options = SystemOptions(
+        script=Script(build_seconds, (FailureRule(failure_rate),) if failure_rate else (), seed),
+        max_attempts=max_attempts,
+        seed=seed,
+    )
+    asyncio.run(_run(data_dir, layout, options, host, port))
+
+
+async def _run(data_dir: Path, layout: Layout, options: SystemOptions, host: str, port: int) -> None:
+    from roost.system.server import serve
+
+    data_dir.mkdir(parents=True, exist_ok=True)
+    records = await open_sql_records(f"sqlite:///{data_dir.resolve() / 'records.db'}", Retention())
+    system = await System.open(data_dir, layout, records, options)
+
+    def say() -> None:
+        click.echo(
+            f"roost: up on http://{host}:{port} with {layout.hosts} hosts in {len(layout.cells)} cells, "
+            f"data in {data_dir}",
+            err=True,
+        )
+
+    try:
+        await serve(system, host, port, say)
+    finally:
+        await system.close()
+
+
+def _layout(data_dir: Path, hosts: int | None, cells: int | None, inventory: dict[str, Inventory]) -> Layout:
+    kept = kept_layout(data_dir)
+    if kept is None:
+        return uniform_layout(hosts or DEFAULT_HOSTS, cells or DEFAULT_CELLS, inventory)
+    if hosts not in (None, kept.hosts) or cells not in (None, len(kept.cells)):
+        raise OperatorError(
+            f"data directory {data_dir} was set up with {kept.hosts} hosts in {len(kept.cells)} cells, "
+            f"not {hosts or kept.hosts} in {cells or len(kept.cells)}"
+        )
+    return kept

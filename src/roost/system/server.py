@@ -1,0 +1,65 @@
+"""The HTTP API of the whole system, served from its own process and event loop."""
+
+import asyncio
+import signal
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from granian.constants import Interfaces
+from granian.log import LogLevels
+from granian.server.embed import Server
+
+from roost.conductor import http as conductor_http
+from roost.placement.http.app import create_app
+from roost.placement.http.auth import NoAuth
+from roost.placement.options import PlacementOptions
+from roost.system.system import System
+
+Message = dict[str, Any]
+Application = Callable[[Message, Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]], Any]
+
+
+async def serve(system: System, host: str, port: int, on_ready: Callable[[], None]) -> None:
+    """Serve until SIGTERM or SIGINT. Raises whatever kills a part of the system."""
+    server = Server(
+        _application(system),
+        address=host,
+        port=port,
+        interface=Interfaces.ASGI,
+        websockets=False,
+        log_enabled=False,
+        log_level=LogLevels.warning,
+    )
+    stop = asyncio.Event()
+    for name in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(name, stop.set)
+    serving = asyncio.create_task(server.serve())
+    stopping = asyncio.create_task(stop.wait())
+    breaking = asyncio.create_task(system.broken())
+    on_ready()
+    try:
+        await asyncio.wait((serving, stopping, breaking), return_when=asyncio.FIRST_COMPLETED)
+        if breaking.done():
+            raise breaking.result()
+    finally:
+        server.stop()  # type: ignore[no-untyped-call]
+        stopping.cancel()
+        breaking.cancel()
+        await asyncio.gather(serving, stopping, breaking, return_exceptions=True)
+
+
+def _application(system: System) -> Application:
+    """``/v1`` is the conductor's, everything else the Placement API's."""
+    placement = create_app(system.ledger, PlacementOptions(auth_strategy="noauth2"))
+    conductor = conductor_http.create_app(system.super_conductor, system.requests, NoAuth())
+
+    async def application(
+        scope: Message,
+        receive: Callable[[], Awaitable[Message]],
+        send: Callable[[Message], Awaitable[None]],
+    ) -> None:
+        path = scope.get("path", "")
+        app = conductor if path == "/v1" or path.startswith("/v1/") else placement
+        await app(scope, receive, send)
+
+    return application
