@@ -134,7 +134,7 @@ class Ledger:
         def read(connection: Connection) -> tuple[Sequence[Any], Fleet | None, dict[str, Held]]:
             rows = connection.execute(newer).all()
             # Trimmed away under this replica: the tables still have everything.
-            fleet = load(connection) if rows and rows[0].seq != since + 1 else None
+            fleet = load(connection) if rows and rows[-1].seq != since + len(rows) else None
             return rows, fleet, held_by(connection, consumers)
 
         rows, fleet, held = await self.database.read(read)
