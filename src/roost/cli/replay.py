@@ -12,16 +12,14 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from roost.cli.options import as_json, log_to_stderr
 from roost.compute.drivers.simulated import FailureRule, Script
-from roost.records.backend import open_sql_records
-from roost.records.records import Retention
 from roost.replay import azure, openb, synthetic
 from roost.replay.plot import draw
 from roost.replay.runner import Replay, layout_of
 from roost.replay.state import keep, take_up
 from roost.replay.summary import Summary, render
 from roost.replay.workload import HostShape, Workload
-from roost.scheduler import SchedulerOptions
-from roost.system import System, SystemOptions
+from roost.system import System
+from roost.system.config import open_system_records, read_config, system_options
 
 AZURE_HOSTS = 820
 """Hosts of 64 vCPU that keep the peak of the Azure trace near 85 % of CPU."""
@@ -41,7 +39,9 @@ DEMO_FAILURE_RATE = 0.03
 @click.option("--nodes", type=click.Choice(["all", "gpu"]), default="all", help="Which nodes (openb).")
 @click.option("--cells", type=click.IntRange(min=1), default=3, show_default=True, help="Number of cells.")
 @click.option("--failure-rate", type=click.FloatRange(0, 1), help="Share of builds that fail.")
-@click.option("--max-attempts", type=click.IntRange(min=1), default=3, help="Hosts tried for an instance.")
+@click.option(
+    "--config-file", type=click.Path(path_type=Path), help="Options of scheduler, records, conductor."
+)
 @click.option("--seed", type=int, default=42, show_default=True, help="Of everything that is drawn.")
 @click.option("--speed", type=click.FloatRange(min=0, min_open=True), help="Virtual seconds a second.")
 @click.option("--data-dir", type=click.Path(path_type=Path), help="Databases. [default: roost-data/KIND]")
@@ -58,7 +58,7 @@ def replay(
     nodes: str,
     cells: int,
     failure_rate: float | None,
-    max_attempts: int,
+    config_file: Path | None,
     seed: int,
     speed: float | None,
     data_dir: Path | None,
@@ -89,16 +89,14 @@ def replay(
     }
     state = take_up(into, parameters, fresh)
     keep(into, state)
-    options = SystemOptions(
-        script=Script(failures=(FailureRule(rate),) if rate else (), seed=seed),
-        scheduler=SchedulerOptions(),
-        max_attempts=max_attempts,
-        seed=seed,
+    conf = read_config(config_file, into)
+    options = system_options(
+        conf, script=Script(failures=(FailureRule(rate),) if rate else (), seed=seed), seed=seed
     )
     console = Console(stderr=True)
 
     async def run() -> Summary:
-        records = await open_sql_records(f"sqlite:///{into.resolve() / 'records.db'}", Retention())
+        records = await open_system_records(conf, into)
         system = await System.open(into, layout_of(workload, cells), records, options)
         try:
             with _progress(console) as progress:

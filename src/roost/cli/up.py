@@ -10,9 +10,9 @@ from roost.compute.drivers.simulated import FailureRule, Script
 from roost.model.errors import OperatorError
 from roost.model.inventory import Inventory
 from roost.placement.http.server import check_address
-from roost.records.backend import open_sql_records
-from roost.records.records import Retention
-from roost.system import Layout, System, SystemOptions, kept_layout, uniform_layout
+from roost.system import Layout, System, kept_layout, uniform_layout
+from roost.system.config import open_system_records, read_config, system_options
+from roost.system.server import serve
 
 DEFAULT_HOSTS = 100
 DEFAULT_CELLS = 3
@@ -35,7 +35,9 @@ DEFAULT_CELLS = 3
 @click.option("--host-disk-gib", type=click.IntRange(min=1), default=4000, show_default=True, help="Same.")
 @click.option("--failure-rate", type=click.FloatRange(0, 1), default=0.0, help="Share of builds that fail.")
 @click.option("--build-seconds", type=click.FloatRange(min=0), default=0.0, help="What a build takes.")
-@click.option("--max-attempts", type=click.IntRange(min=1), default=3, show_default=True, help="Hosts tried.")
+@click.option(
+    "--config-file", type=click.Path(path_type=Path), help="Options of scheduler, records, conductor."
+)
 @click.option("--seed", type=int, default=42, show_default=True, help="Of everything that is drawn.")
 def up(
     port: int,
@@ -48,7 +50,7 @@ def up(
     host_disk_gib: int,
     failure_rate: float,
     build_seconds: float,
-    max_attempts: int,
+    config_file: Path | None,
     seed: int,
 ) -> None:
     """Run placement, scheduler, conductors and cells of simulated hosts in one process.
@@ -65,32 +67,30 @@ def up(
     }
     layout = _layout(data_dir, hosts, cells, inventory)
     check_address(host, port)
-    options = SystemOptions(
+    conf = read_config(config_file, data_dir)
+    options = system_options(
+        conf,
         script=Script(build_seconds, (FailureRule(failure_rate),) if failure_rate else (), seed),
-        max_attempts=max_attempts,
         seed=seed,
     )
-    asyncio.run(_run(data_dir, layout, options, host, port))
+
+    async def run() -> None:
+        records = await open_system_records(conf, data_dir)
+        system = await System.open(data_dir, layout, records, options)
+        try:
+            await serve(system, host, port, lambda: _say(data_dir, layout, host, port))
+        finally:
+            await system.close()
+
+    asyncio.run(run())
 
 
-async def _run(data_dir: Path, layout: Layout, options: SystemOptions, host: str, port: int) -> None:
-    from roost.system.server import serve
-
-    data_dir.mkdir(parents=True, exist_ok=True)
-    records = await open_sql_records(f"sqlite:///{data_dir.resolve() / 'records.db'}", Retention())
-    system = await System.open(data_dir, layout, records, options)
-
-    def say() -> None:
-        click.echo(
-            f"roost: up on http://{host}:{port} with {layout.hosts} hosts in {len(layout.cells)} cells, "
-            f"data in {data_dir}",
-            err=True,
-        )
-
-    try:
-        await serve(system, host, port, say)
-    finally:
-        await system.close()
+def _say(data_dir: Path, layout: Layout, host: str, port: int) -> None:
+    click.echo(
+        f"roost: up on http://{host}:{port} with {layout.hosts} hosts in {len(layout.cells)} cells, "
+        f"data in {data_dir}",
+        err=True,
+    )
 
 
 def _layout(data_dir: Path, hosts: int | None, cells: int | None, inventory: dict[str, Inventory]) -> Layout:

@@ -1,0 +1,137 @@
+"""``roost records``: what the scheduler decided, and why."""
+
+import asyncio
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+import msgspec
+from rich.console import Console, Group
+from rich.table import Table
+from rich.text import Text
+
+from roost.cli.options import as_json
+from roost.model.errors import OperatorError
+from roost.model.record import CLAIMED
+from roost.records import Records, Retention, RunWithAttempts
+from roost.records.backend import open_sql_records
+from roost.records.jsonl import JsonLinesRecords
+
+
+@click.command(epilog="Example: roost records --data-dir ./roost-data/up --last 5")
+@click.argument("name", required=False, metavar="[REQUEST_OR_INSTANCE]")
+@click.option("--data-dir", type=click.Path(path_type=Path), required=True, help="Of up or replay.")
+@click.option("--last", type=click.IntRange(min=1), default=20, show_default=True, help="How many runs.")
+@click.option("--refused", is_flag=True, help="Of these only the runs that placed too few.")
+@as_json
+def records(name: str | None, data_dir: Path, last: int, refused: bool, as_json: bool) -> None:
+    """List the scheduler's last runs, or show those of a request or an instance in full.
+
+    A run in full says how many hosts each step removed, which hosts were tried and why that failed.
+    """
+    found = asyncio.run(_read(data_dir, name, last))
+    if name is not None and not found:
+        raise OperatorError(f"no record of a request or instance {name} in {data_dir}")
+    if refused:
+        found = [each for each in found if each.run.refusal is not None]
+    if as_json:
+        click.echo(json.dumps([msgspec.to_builtins(each) for each in found], indent=2))
+        return
+    console = Console()
+    if name is None:
+        console.print(_list(found))
+    for each in found if name is not None else ():
+        console.print(_whole(each))
+
+
+async def _read(data_dir: Path, name: str | None, last: int) -> list[RunWithAttempts]:
+    kept = await _open(data_dir)
+    try:
+        if name is None:
+            return await kept.last(last)
+        by_request = await kept.find(request_id=name, limit=last)
+        return by_request or await kept.find(instance=name, limit=last)
+    finally:
+        await kept.close()
+
+
+async def _open(data_dir: Path) -> Records:
+    # Reading must keep everything: no retention.
+    forever = Retention(0, 0)
+    if (data_dir / "records.db").exists():
+        return await open_sql_records(f"sqlite:///{data_dir.resolve() / 'records.db'}", forever)
+    if (data_dir / "records.jsonl").exists():
+        return JsonLinesRecords(data_dir / "records.jsonl", forever)
+    raise OperatorError(f"data directory {data_dir} holds neither records.db nor records.jsonl")
+
+
+def _list(found: list[RunWithAttempts]) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for column in ("started (UTC)", "request"):
+        table.add_column(column, no_wrap=True)
+    table.add_column("asked", justify="right")
+    table.add_column("outcome", overflow="fold")
+    for each in found:
+        run = each.run
+        table.add_row(
+            datetime.fromtimestamp(run.started_at, UTC).strftime("%m-%d %H:%M:%S"),
+            Text(run.request_id),
+            str(len(run.instances)),
+            Text(_outcome(each), style="red" if run.refusal is not None else ""),
+        )
+    return table
+
+
+def _whole(each: RunWithAttempts) -> Group:
+    run = each.run
+    facts = Table(box=None, show_header=False, pad_edge=False)
+    for name, value in (
+        ("run", run.id),
+        ("request", run.request_id),
+        ("project, user", f"{run.project_id}, {run.user_id}"),
+        ("instances", ", ".join(run.instances)),
+        ("asked for", json.dumps(run.spec)),
+        ("started", f"{_time(run.started_at)}, took {(run.finished_at - run.started_at) * 1000:.1f} ms"),
+        ("decided at", "unknown" if run.version is None else f"version {run.version} of the ledger"),
+        ("outcome", _outcome(each)),
+    ):
+        facts.add_row(name, Text(value, overflow="fold"))
+    steps = Table(box=None, pad_edge=False)
+    for column in ("step", "left", "removed"):
+        steps.add_column(column, justify="left" if column == "step" else "right")
+    before = None
+    for step in run.steps:
+        removed = "" if before is None or before <= step.left else f"{before - step.left:,}"
+        steps.add_row(Text(step.name), f"{step.left:,}", removed)
+        before = step.left
+    attempts = Table(box=None, pad_edge=False)
+    for column in ("at", "instance", "host", "cell", "weight", "result", "reason"):
+        attempts.add_column(column, overflow="fold")
+    for attempt in each.attempts:
+        attempts.add_row(
+            _time(attempt.at),
+            attempt.instance,
+            Text(attempt.host),
+            Text(attempt.cell),
+            f"{attempt.weight:.3f}",
+            attempt.result,
+            Text(attempt.reason or ""),
+        )
+    return Group(facts, "", steps, "", attempts, "")
+
+
+def _outcome(each: RunWithAttempts) -> str:
+    run = each.run
+    claimed = {attempt.instance for attempt in each.attempts if attempt.result == CLAIMED}
+    if run.refusal is not None and not claimed:
+        return f"refused: {run.refusal}"
+    hosts = {attempt.instance: attempt.host for attempt in each.attempts if attempt.result == CLAIMED}
+    names = sorted(set(hosts.values()))
+    shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    rest = "" if run.refusal is None else f"; {run.refusal}"
+    return f"{len(claimed)} on {shown}{rest}"
+
+
+def _time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")

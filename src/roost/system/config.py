@@ -1,0 +1,56 @@
+"""The configuration of a whole system: a file, and over it the environment as ``OS_<GROUP>__<OPTION>``.
+
+Groups: ``conductor`` (here), ``filter_scheduler`` and ``records`` (in their rooms).
+"""
+
+from pathlib import Path
+
+from oslo_config import cfg
+
+from roost.model.errors import OperatorError
+from roost.records import Records, open_records, register_options
+from roost.scheduler.options import options_from
+from roost.system.system import SystemOptions
+
+CONDUCTOR = "conductor"
+OPTIONS = [
+    cfg.IntOpt("max_attempts", default=3, min=1, help="Hosts tried for an instance, the first included."),
+]
+
+
+def read_config(config_file: Path | None, data_dir: Path) -> cfg.ConfigOpts:
+    """The configuration, with what it does not say about files put into ``data_dir``.
+
+    Raises `OperatorError` for a file or value that cannot be used.
+    """
+    conf = cfg.ConfigOpts()
+    conf.register_opts(OPTIONS, group=CONDUCTOR)
+    register_options(conf)
+    conf.set_default("connection", f"sqlite:///{data_dir.resolve() / 'records.db'}", group="records")
+    conf.set_default("path", str(data_dir.resolve() / "records.jsonl"), group="records")
+    try:
+        conf([], project="roost", default_config_files=[] if config_file is None else [str(config_file)])
+    except cfg.Error as error:
+        raise OperatorError(f"configuration file {config_file}: {' '.join(str(error).split())}") from error
+    return conf
+
+
+def system_options(conf: cfg.ConfigOpts, **others: object) -> SystemOptions:
+    """The options of a system as a configuration has them; ``others`` are further ones."""
+    try:
+        return SystemOptions(
+            scheduler=options_from(conf),
+            max_attempts=conf[CONDUCTOR].max_attempts,
+            **others,  # type: ignore[arg-type]
+        )
+    except (cfg.Error, ValueError) as error:
+        raise OperatorError(f"configuration: {' '.join(str(error).split())}") from error
+
+
+async def open_system_records(conf: cfg.ConfigOpts, data_dir: Path) -> Records:
+    """The records that the configuration names. Raises `OperatorError`."""
+    try:
+        data_dir.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OperatorError(f"data directory {data_dir} cannot be used: {error.strerror}") from error
+    return await open_records(conf)
