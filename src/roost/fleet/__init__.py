@@ -7,6 +7,7 @@
     match          the providers that can serve one request group
     candidates     whole allocation candidates: one provider, trees, sharing, granular groups
     walk           the search for combinations within one tree
+    explain        how many trees each constraint of a query leaves
     totals         what whole trees have and use, for weighing hosts
 
 Pure: numpy in, numpy out; no I/O, no clock, no randomness.
