@@ -7,7 +7,8 @@
     load         from tables to a fleet
     trim         forgetting old commits
     holdings     consumers and what they hold, read from the tables
-    verify       whether commits, tables and a fleet tell the same story
+    verify       whether commits, tables and a fleet tell the same story, by way of
+                 books, breaches, history and findings
 
 Words: the *head* is the newest commit; a *command* is a request to change something, validated against
 the exact state that its commit goes on top of; a *commit* is the changes of all commands that went

@@ -1,0 +1,278 @@
+"""The state of the ledger as plain facts, row by row: no columns, no counting, no trust.
+
+The fleet refuses what contradicts itself, which is right for a service and useless for finding out what
+is wrong. Books take whatever the tables hold and say what they could not make sense of.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from roost.fleet import Fleet
+from roost.ledger import tables
+from roost.ledger.findings import BROKEN_REFERENCE, EMPTY_CONSUMER, PARENT_LOOP, Finding
+from roost.model.allocation import Allocations, Consumer
+from roost.model.change import (
+    AggregatesChanged,
+    AllocationsChanged,
+    Change,
+    GenerationChanged,
+    InventoryChanged,
+    ProviderChanged,
+    ProviderFacts,
+    ResourceClassChanged,
+    TraitChanged,
+    TraitsChanged,
+)
+from roost.model.inventory import Inventory
+
+PROVIDER = "resource provider"
+GENERATION = "generation of resource provider"
+INVENTORIES = "inventories of resource provider"
+TRAITS = "traits of resource provider"
+AGGREGATES = "aggregates of resource provider"
+CLASS = "resource class"
+TRAIT = "trait"
+CONSUMER = "consumer"
+FLEET_KINDS = (PROVIDER, GENERATION, INVENTORIES, TRAITS, AGGREGATES, CLASS, TRAIT)
+KINDS = (*FLEET_KINDS, CONSUMER)
+
+Facts = dict[str, dict[str, Any]]
+"""By kind and name; a thing that is not there, and an empty one, has no entry."""
+
+
+class Identity(NamedTuple):
+    """The fact of a resource provider."""
+
+    row: int
+    name: str
+    parent: str | None
+
+
+class Holding(NamedTuple):
+    """The fact of a consumer."""
+
+    consumer: Consumer | None
+    allocations: Allocations
+
+
+class Side(NamedTuple):
+    """One fact as a change says that it was and is; None: not there."""
+
+    kind: str
+    name: str
+    before: Any
+    after: Any
+
+
+class Books:
+    """What the tables hold. ``used`` is counted from the allocations, by provider and class."""
+
+    def __init__(self) -> None:
+        self.facts: Facts = {kind: {} for kind in KINDS}
+        self.used: Counter[tuple[str, str]] = Counter()
+
+    def put(self, kind: str, name: str, fact: Any) -> None:
+        """Set a fact, or take it away: None."""
+        put(self.facts, kind, name, fact)
+
+
+def put(facts: Facts, kind: str, name: str, fact: Any) -> None:
+    """Set a fact, or take it away: None."""
+    if fact is None:
+        facts[kind].pop(name, None)
+    else:
+        facts[kind][name] = fact
+
+
+def sides(change: Change) -> Iterator[Side]:
+    """The facts that a change is about."""
+    match change:
+        case ProviderChanged():
+            name, before, after = change.provider, change.before, change.after
+            yield Side(PROVIDER, name, _identity(change.row, before), _identity(change.row, after))
+            yield Side(
+                GENERATION,
+                name,
+                None if before is None else before.generation,
+                None if after is None else after.generation,
+            )
+        case GenerationChanged():
+            yield Side(GENERATION, change.provider, change.before, change.after)
+        case InventoryChanged():
+            yield Side(INVENTORIES, change.provider, change.before or None, change.after or None)
+        case TraitsChanged():
+            yield Side(TRAITS, change.provider, change.before or None, change.after or None)
+        case AggregatesChanged():
+            yield Side(AGGREGATES, change.provider, change.before or None, change.after or None)
+        case AllocationsChanged():
+            yield Side(
+                CONSUMER,
+                change.consumer,
+                _holding(change.before, change.held),
+                _holding(change.after, change.holds),
+            )
+        case ResourceClassChanged():
+            yield Side(CLASS, change.name, change.before, change.after)
+        case TraitChanged():
+            yield Side(TRAIT, change.name, change.before, change.after)
+
+
+def facts_of(fleet: Fleet) -> Facts:
+    """The facts that a fleet knows: all but the consumers."""
+    facts: Facts = {kind: {} for kind in KINDS}
+    facts[CLASS].update(fleet.resource_classes)
+    facts[TRAIT].update(fleet.traits)
+    for row in fleet.rows().tolist():
+        uuid, about = fleet.uuid(row), fleet.facts(row)
+        put(facts, PROVIDER, uuid, _identity(row, about))
+        put(facts, GENERATION, uuid, about.generation)
+        put(facts, INVENTORIES, uuid, fleet.inventories(row) or None)
+        put(facts, TRAITS, uuid, fleet.traits_of(row) or None)
+        put(facts, AGGREGATES, uuid, fleet.aggregates_of(row) or None)
+    return facts
+
+
+def used_in(fleet: Fleet) -> dict[tuple[str, str], int]:
+    """What is in use according to a fleet, by provider and class."""
+    return {
+        (fleet.uuid(row), name): amount
+        for row in fleet.rows().tolist()
+        for name, amount in fleet.usages(row).items()
+        if amount
+    }
+
+
+def differences(ours: Facts, theirs: Facts, kinds: Iterable[str]) -> Iterator[Side]:
+    """The facts of some kinds that are not the same: ``before`` is ours, ``after`` theirs."""
+    for kind in kinds:
+        for name in sorted(ours[kind].keys() | theirs[kind].keys()):
+            one, other = ours[kind].get(name), theirs[kind].get(name)
+            if one != other:
+                yield Side(kind, name, one, other)
+
+
+def read_books(connection: Connection) -> tuple[Books, list[Finding]]:
+    """Everything in the tables, and the rows that make no sense.
+
+    The connection's transaction must see one snapshot.
+    """
+    reading = _Reading(connection)
+    reading.names()
+    reading.providers()
+    reading.belongings()
+    reading.consumers()
+    return reading.books, reading.findings
+
+
+class _Reading:
+    """Row ids made names. A row that names nothing is a finding and is left out."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._classes: dict[int, str] = {}
+        self._traits: dict[int, str] = {}
+        self._uuids: dict[int, str] = {}
+        self.books = Books()
+        self.findings: list[Finding] = []
+
+    def names(self) -> None:
+        for row in self._rows(tables.resource_classes):
+            self._classes[row.id] = row.name
+            self.books.put(CLASS, row.name, row.id)
+        for row in self._rows(tables.traits):
+            self._traits[row.id] = row.name
+            self.books.put(TRAIT, row.name, row.id)
+
+    def providers(self) -> None:
+        rows = self._rows(tables.resource_providers)
+        self._uuids.update({row.id: row.uuid for row in rows})
+        for row in rows:
+            parent = None
+            if row.parent_id is not None:
+                parent = self._named(f"{PROVIDER} {row.uuid}", "parent", row.parent_id, self._uuids)
+            self.books.put(PROVIDER, row.uuid, Identity(row.id, row.name, parent))
+            self.books.put(GENERATION, row.uuid, row.generation)
+        self._find_loops()
+
+    def belongings(self) -> None:
+        stock: defaultdict[str, dict[str, Inventory]] = defaultdict(dict)
+        for row_id, class_id, *record in self._rows(tables.inventories):
+            found = self._provider_and(f"inventory of class {class_id}", row_id, class_id, self._classes)
+            if found is not None:
+                stock[found[0]][found[1]] = Inventory(*record)
+        having: defaultdict[str, list[str]] = defaultdict(list)
+        for row_id, trait_id in self._rows(tables.provider_traits):
+            found = self._provider_and(f"trait {trait_id}", row_id, trait_id, self._traits)
+            if found is not None:
+                having[found[0]].append(found[1])
+        inside: defaultdict[str, list[str]] = defaultdict(list)
+        for row_id, aggregate in self._rows(tables.provider_aggregates):
+            uuid = self._named(f"aggregate {aggregate} of provider {row_id}", PROVIDER, row_id, self._uuids)
+            if uuid is not None:
+                inside[uuid].append(aggregate)
+        self.books.facts[INVENTORIES].update(stock)
+        for kind, lists in ((TRAITS, having), (AGGREGATES, inside)):
+            self.books.facts[kind].update({uuid: tuple(sorted(names)) for uuid, names in lists.items()})
+
+    def consumers(self) -> None:
+        held: defaultdict[str, Allocations] = defaultdict(dict)
+        for consumer, row_id, class_id, amount in self._rows(tables.allocations):
+            what = f"allocation of consumer {consumer}, class {class_id}"
+            found = self._provider_and(what, row_id, class_id, self._classes)
+            if found is not None:
+                held[consumer].setdefault(found[0], {})[found[1]] = amount
+                self.books.used[found] += amount
+        for row in self._rows(tables.consumers):
+            owner = Consumer(row.uuid, row.project_id, row.user_id, row.generation, row.consumer_type)
+            self.books.put(CONSUMER, row.uuid, Holding(owner, held.pop(row.uuid, {})))
+            if not self.books.facts[CONSUMER][row.uuid].allocations:
+                self._find(EMPTY_CONSUMER, f"{CONSUMER} {row.uuid}", "holds nothing, and should not be there")
+        for consumer, allocations in sorted(held.items()):
+            self.books.put(CONSUMER, consumer, Holding(None, allocations))
+            self._find(BROKEN_REFERENCE, f"{CONSUMER} {consumer}", f"is not there, but holds {allocations}")
+
+    def _find_loops(self) -> None:
+        providers = self.books.facts[PROVIDER]
+        ends: set[str] = set()
+        for start in sorted(providers):
+            path: dict[str, None] = {}
+            at: str | None = start
+            while at is not None and at not in ends and at not in path:
+                path[at] = None
+                at = providers[at].parent
+            if at in path:
+                loop = list(path)[list(path).index(at) :]
+                self._find(PARENT_LOOP, f"{PROVIDER} {at}", f"is below itself: {' under '.join([*loop, at])}")
+            ends.update(path)
+
+    def _provider_and(
+        self, what: str, row_id: int, other: int, names: dict[int, str]
+    ) -> tuple[str, str] | None:
+        kind = TRAIT if names is self._traits else CLASS
+        uuid = self._named(f"{what} on provider {row_id}", PROVIDER, row_id, self._uuids)
+        name = self._named(f"{what} on provider {row_id}", kind, other, names)
+        return None if uuid is None or name is None else (uuid, name)
+
+    def _named(self, what: str, kind: str, number: int, names: dict[int, str]) -> str | None:
+        name = names.get(number)
+        if name is None:
+            self._find(BROKEN_REFERENCE, what, f"names {kind} {number}, which is not there")
+        return name
+
+    def _find(self, kind: str, subject: str, detail: str) -> None:
+        self.findings.append(Finding(kind, subject, detail))
+
+    def _rows(self, table: sa.Table) -> list[sa.Row[*tuple[Any, ...]]]:
+        return list(self._connection.execute(sa.select(table)))
+
+
+def _identity(row: int, facts: ProviderFacts | None) -> Identity | None:
+    return None if facts is None else Identity(row, facts.name, facts.parent)
+
+
+def _holding(consumer: Consumer | None, allocations: Allocations) -> Holding | None:
+    return None if consumer is None and not allocations else Holding(consumer, allocations)

@@ -1,0 +1,126 @@
+"""Breaches: allocations that do not fit the inventories they are from, and since when."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from roost.fleet.fits import fits
+from roost.ledger.books import CONSUMER, INVENTORIES, Books
+from roost.ledger.findings import NO_INVENTORY, OVER_CAPACITY, UNIT_VIOLATED, Finding
+from roost.model.change import AllocationsChanged, Change, InventoryChanged
+from roost.model.inventory import Inventory
+from roost.model.vocabulary import MAX_INT
+
+
+@dataclass
+class Breach:
+    """One amount that its inventory does not allow: one consumer's allocation, or all together.
+
+    ``amount`` and ``inventory`` go back in time as commits are undone; ``cause`` is the commit that they
+    met at.
+    """
+
+    kind: str
+    provider: str
+    resource_class: str
+    consumer: str | None
+    amount: int
+    inventory: Inventory | None
+    detail: str
+    cause: str = "it has been so since before the oldest commit that is kept"
+    known: bool = False
+
+    def broken(self) -> bool:
+        """Whether the amount breaks the inventory's rule."""
+        if self.inventory is None:
+            return self.amount > 0
+        if self.consumer is None:
+            return over_capacity(self.inventory, self.amount)
+        return self.amount > 0 and violates_units(self.inventory, self.amount)
+
+    def look_back(self, seq: int, change: Change) -> None:
+        """Go back over one change of commit ``seq``."""
+        if self.known:
+            return
+        if isinstance(change, InventoryChanged):
+            self.inventory = change.before.get(self.resource_class)
+            cause = f"commit {seq} changed the inventory while this was allocated"
+        elif isinstance(change, AllocationsChanged) and self.consumer in (None, change.consumer):
+            was = change.held.get(self.provider, {}).get(self.resource_class, 0)
+            now = change.holds.get(self.provider, {}).get(self.resource_class, 0)
+            self.amount -= now - was
+            cause = f"commit {seq} allocated it all the same"
+        else:
+            return
+        if not self.broken():
+            self.cause, self.known = cause, True
+
+    def finding(self) -> Finding:
+        """The breach, with its cause."""
+        what = f"{self.resource_class} of resource provider {self.provider}"
+        if self.consumer is not None:
+            what = f"allocation of {what} by consumer {self.consumer}"
+        return Finding(self.kind, what, f"{self.detail}; {self.cause}")
+
+
+class Breaches:
+    """All breaches there are in the books, told of every commit that is undone."""
+
+    def __init__(self, books: Books) -> None:
+        self._all = [*_in_sum(books), *_in_units(books)]
+        self._on: defaultdict[str, list[Breach]] = defaultdict(list)
+        for breach in self._all:
+            self._on[breach.provider].append(breach)
+
+    def look_back(self, seq: int, change: Change) -> None:
+        """Go back over one change of commit ``seq``."""
+        if not self._all:
+            return
+        providers: Iterable[str] = ()
+        if isinstance(change, InventoryChanged):
+            providers = (change.provider,)
+        elif isinstance(change, AllocationsChanged):
+            providers = change.held.keys() | change.holds.keys()
+        for provider in providers:
+            for breach in self._on.get(provider, ()):
+                breach.look_back(seq, change)
+
+    def findings(self) -> list[Finding]:
+        """What was found."""
+        return [breach.finding() for breach in self._all]
+
+
+def over_capacity(inventory: Inventory, used: int) -> bool:
+    """Whether more is in use than there is room for."""
+    return not fits(used, 0, inventory.capacity, 0, used, 1)
+
+
+def violates_units(inventory: Inventory, amount: int) -> bool:
+    """Whether one allocation breaks min_unit, max_unit or step_size."""
+    units = (inventory.min_unit, inventory.max_unit, inventory.step_size)
+    return not fits(amount, 0, max(amount, MAX_INT), *units)
+
+
+def _in_sum(books: Books) -> Iterator[Breach]:
+    for (provider, name), used in sorted(books.used.items()):
+        inventory = books.facts[INVENTORIES].get(provider, {}).get(name)
+        if inventory is None:
+            detail = f"{used} allocated, but the provider has no inventory of it"
+            yield Breach(NO_INVENTORY, provider, name, None, used, None, detail)
+        elif over_capacity(inventory, used):
+            detail = f"{used} allocated of a capacity of {inventory.capacity}"
+            yield Breach(OVER_CAPACITY, provider, name, None, used, inventory, detail)
+
+
+def _in_units(books: Books) -> Iterator[Breach]:
+    for consumer, holding in books.facts[CONSUMER].items():
+        for provider, resources in holding.allocations.items():
+            stock = books.facts[INVENTORIES].get(provider, {})
+            for name, amount in resources.items():
+                inventory = stock.get(name)
+                if inventory is not None and violates_units(inventory, amount):
+                    detail = (
+                        f"{amount} breaks min_unit {inventory.min_unit}, max_unit {inventory.max_unit} "
+                        f"or step_size {inventory.step_size}"
+                    )
+                    yield Breach(UNIT_VIOLATED, provider, name, consumer, amount, inventory, detail)

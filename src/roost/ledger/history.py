@@ -1,0 +1,164 @@
+"""History: the kept commits undone one by one to the oldest, and done again.
+
+Each commit says of every fact what it was and what it became. Going back, the state must be at each step
+what the commit says that it left; if the very first commit is kept, nothing may be left at the end.
+A fact that contradicts is set as the commit says, so that one mistake is one finding.
+"""
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from roost.fleet import Fleet
+from roost.fleet.errors import FleetError
+from roost.ledger.books import FLEET_KINDS, KINDS, Books, Facts, differences, facts_of, put, sides, used_in
+from roost.ledger.breaches import Breaches
+from roost.ledger.findings import (
+    COMMIT_GAP,
+    COMMIT_UNREADABLE,
+    FLEET_DIFFERS,
+    STATE_DIFFERS,
+    UNEXPLAINED,
+    Finding,
+)
+from roost.ledger.ledger import decode_changes
+from roost.ledger.tables import commits
+from roost.model.change import Change
+
+COMMITS_AT_ONCE = 100
+"""Rows fetched together."""
+
+
+def replay(connection: Connection, books: Books, fleet: Fleet | None, breaches: Breaches) -> list[Finding]:
+    """Undo and redo the commits over ``books`` and, if there is one, ``fleet``; tell ``breaches``.
+
+    Both are as the tables are, and are so again at the end if nothing was found.
+    """
+    seqs = list(connection.execute(sa.select(commits.c.seq).order_by(commits.c.seq)).scalars())
+    findings = [
+        Finding(COMMIT_GAP, _range(one + 1, next_ - 1), f"missing between {one} and {next_}")
+        for one, next_ in pairwise(seqs)
+        if next_ != one + 1
+    ]
+    # Over a gap there is no way: what the missing commits did is not known.
+    gap = max(
+        (number for number, (one, next_) in enumerate(pairwise(seqs), 1) if next_ != one + 1), default=0
+    )
+    history = _History(connection, books, fleet, breaches)
+    if not seqs:
+        if any(books.facts.values()):
+            return [Finding(UNEXPLAINED, "all tables", "they are not empty, but no commit is kept")]
+        return []
+    history.undo(seqs[gap])
+    if history.at == 0:
+        history.expect_nothing()
+    history.redo(seqs[-1])
+    return findings + history.findings
+
+
+class _History:
+    def __init__(self, connection: Connection, books: Books, fleet: Fleet | None, breaches: Breaches) -> None:
+        self._connection = connection
+        self._books = books
+        self._loaded: Facts = {kind: dict(facts) for kind, facts in books.facts.items()}
+        self._fleet = fleet
+        self._breaches = breaches
+        self._told: set[tuple[str, str]] = set()
+        self._said_by: dict[tuple[str, str], int] = {}
+        self.at = -1
+        """The newest commit that is not undone."""
+        self.findings: list[Finding] = []
+
+    def undo(self, oldest: int) -> None:
+        """Go back to before commit ``oldest``, or as far as commits can be read."""
+        for seq, text in self._commits(commits.c.seq >= oldest, commits.c.seq.desc()):
+            try:
+                changes = decode_changes(text)
+            except msgspec.MsgspecError as error:
+                self.findings.append(Finding(COMMIT_UNREADABLE, f"commit {seq}", str(error)))
+                self.at = seq
+                return
+            for change in reversed(changes):
+                self._undo(seq, change)
+            if self._fleet is not None:
+                self._move_fleet(seq, changes, back=True)
+            self.at = seq - 1
+
+    def expect_nothing(self) -> None:
+        """All commits are undone: nothing may be left."""
+        for kind, facts in self._books.facts.items():
+            for name, fact in sorted(facts.items()):
+                self._tell(UNEXPLAINED, kind, name, f"the tables have {fact}, which no commit put there")
+            facts.clear()
+        if self._fleet is not None and (any(facts_of(self._fleet).values()) or used_in(self._fleet)):
+            self.findings.append(
+                Finding(FLEET_DIFFERS, "fleet", "not empty though every commit has been undone")
+            )
+
+    def redo(self, newest: int) -> None:
+        """Go forward again to ``newest``, and compare with where we came from."""
+        for seq, text in self._commits(commits.c.seq > self.at, commits.c.seq.asc()):
+            changes = decode_changes(text)
+            for change in changes:
+                for kind, name, _, after in sides(change):
+                    put(self._books.facts, kind, name, after)
+            if self._fleet is not None:
+                self._move_fleet(seq, changes, back=False)
+        for kind, name, redone, loaded in differences(self._books.facts, self._loaded, KINDS):
+            self._tell(
+                STATE_DIFFERS,
+                kind,
+                name,
+                f"the commits up to {newest} lead to {redone}, the tables have {loaded}",
+            )
+        if self._fleet is not None and not self.findings:
+            for kind, name, ours, theirs in differences(self._loaded, facts_of(self._fleet), FLEET_KINDS):
+                self._tell(FLEET_DIFFERS, kind, name, f"a replayed fleet has {theirs}, the tables {ours}")
+            if +self._books.used != used_in(self._fleet):
+                self.findings.append(Finding(FLEET_DIFFERS, "fleet", "a replayed fleet has other use"))
+
+    def _undo(self, seq: int, change: Change) -> None:
+        for kind, name, before, after in sides(change):
+            current = self._books.facts[kind].get(name)
+            if current != after:
+                later = self._said_by.get((kind, name))
+                says = "the tables have" if later is None else f"commit {later} says it was"
+                self._tell(STATE_DIFFERS, kind, name, f"commit {seq} left {after}, {says} {current}")
+            self._said_by[kind, name] = seq
+            put(self._books.facts, kind, name, before)
+        self._breaches.look_back(seq, change)
+
+    def _move_fleet(self, seq: int, changes: list[Change], back: bool) -> None:
+        assert self._fleet is not None
+        try:
+            if back:
+                self._fleet.undo(changes)
+                self._fleet.version = seq - 1
+            else:
+                self._fleet.advance(seq, changes, 0.0)
+        except FleetError as error:
+            doing = "undoing" if back else "doing"
+            # Said already, if it comes from what the tables hold.
+            if not self.findings:
+                self.findings.append(Finding(FLEET_DIFFERS, f"commit {seq}", f"{doing} it: {error}"))
+            self._fleet = None
+
+    def _tell(self, finding: str, kind: str, name: str, detail: str) -> None:
+        if (kind, name) not in self._told:
+            self._told.add((kind, name))
+            self.findings.append(Finding(finding, f"{kind} {name}", detail))
+
+    def _commits(
+        self, where: sa.ColumnElement[bool], order: sa.UnaryExpression[int]
+    ) -> Iterator[tuple[int, str]]:
+        query = sa.select(commits.c.seq, commits.c.changes).where(where).order_by(order)
+        rows = self._connection.execute(query, execution_options={"yield_per": COMMITS_AT_ONCE})
+        with rows:
+            yield from rows
+
+
+def _range(first: int, last: int) -> str:
+    return f"commit {first}" if first == last else f"commits {first} to {last}"

@@ -1,0 +1,96 @@
+"""Whether commits, tables and a fleet tell the same story.
+
+    books     the tables as plain facts; rows that make no sense
+    breaches  allocations that their inventories do not allow
+    history   the commits, undone to the oldest one and done again
+
+Nothing here is shared with the code that keeps the tables and the fleet, but `roost.ledger.load`, which is
+under test too.
+"""
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from roost.fleet import Fleet
+from roost.fleet.errors import FleetError
+from roost.ledger.books import FLEET_KINDS, Books, differences, facts_of, read_books, used_in
+from roost.ledger.breaches import Breaches
+from roost.ledger.findings import (
+    BROKEN_REFERENCE,
+    FLEET_DIFFERS,
+    PARENT_LOOP,
+    USE_DIFFERS,
+    Finding,
+)
+from roost.ledger.history import replay
+from roost.ledger.load import load
+from roost.ledger.tables import allocations, resource_classes, resource_providers
+
+
+def verify(connection: Connection) -> list[Finding]:
+    """Every difference that there is in the ledger's tables; nothing is written.
+
+    The connection's transaction must see one snapshot, as those of `Database.read` do.
+    """
+    books, findings = read_books(connection)
+    breaches = Breaches(books)
+    fleet = None
+    # With a reference broken there is no fleet: loading would only stumble over it again.
+    if not any(finding.kind in (BROKEN_REFERENCE, PARENT_LOOP) for finding in findings):
+        fleet, differing = _load(connection, books)
+        findings += differing
+    findings += _check_use(connection, books)
+    findings += replay(connection, books, fleet, breaches)
+    return findings + breaches.findings()
+
+
+def _load(connection: Connection, books: Books) -> tuple[Fleet | None, list[Finding]]:
+    """A fleet, if it can be loaded and is what the tables say."""
+    try:
+        fleet = load(connection)
+    except FleetError as error:
+        return None, [Finding(FLEET_DIFFERS, "fleet", f"cannot be loaded: {error}")]
+    findings = _differences(fleet, books)
+    return (None if findings else fleet), findings
+
+
+def _differences(fleet: Fleet, books: Books) -> list[Finding]:
+    """Where a loaded fleet is not as the tables are."""
+    findings = [
+        Finding(FLEET_DIFFERS, f"{kind} {thing}", f"a loaded fleet has {theirs}, the tables {ours}")
+        for kind, thing, ours, theirs in differences(books.facts, facts_of(fleet), FLEET_KINDS)
+    ]
+    used = used_in(fleet)
+    for key in sorted(books.used.keys() | used.keys()):
+        if books.used[key] != used.get(key, 0):
+            findings.append(
+                Finding(
+                    USE_DIFFERS,
+                    f"{key[1]} of resource provider {key[0]}",
+                    f"{books.used[key]} allocated, a loaded fleet has {used.get(key, 0)} in use",
+                )
+            )
+    return findings
+
+
+def _check_use(connection: Connection, books: Books) -> list[Finding]:
+    """Compare our counting with the database's."""
+    total = (
+        sa.select(resource_providers.c.uuid, resource_classes.c.name, sa.func.sum(allocations.c.used))
+        .select_from(
+            allocations.join(resource_providers, resource_providers.c.id == allocations.c.provider_id).join(
+                resource_classes, resource_classes.c.id == allocations.c.resource_class_id
+            )
+        )
+        .group_by(resource_providers.c.uuid, resource_classes.c.name)
+    )
+    summed = {(uuid, name): int(amount) for uuid, name, amount in connection.execute(total)}
+    return [
+        Finding(
+            USE_DIFFERS,
+            f"{name} of resource provider {uuid}",
+            f"{books.used[uuid, name]} counted, the database's sum is {summed.get((uuid, name), 0)}",
+        )
+        for uuid, name in sorted(books.used.keys() | summed.keys())
+        if books.used[uuid, name] != summed.get((uuid, name), 0)
+    ]
