@@ -43,19 +43,13 @@ class Schema:
 
     def check(self, database: Database) -> None:
         """Raise `SchemaTooOld` or `SchemaTooNew` unless the tables are at the newest revision."""
-        revision = self.revision(database)
-        scripts = self._directory()
-        head = scripts.get_current_head()
+        revision = self.known_revision(database)
+        head = self.newest
         if revision == head:
             return
         if revision is None:
             raise SchemaTooOld(
                 f"database {database} has no {self.name} tables: run 'roost db upgrade --database {database}'"
-            )
-        if not _knows(scripts, revision):
-            raise SchemaTooNew(
-                f"database {database} is at {self.name} revision {revision}, newer than this program, "
-                f"which knows up to {head}: run a newer Roost"
             )
         raise SchemaTooOld(
             f"database {database} is at {self.name} revision {revision}, this program needs {head}: "
@@ -64,10 +58,8 @@ class Schema:
 
     def upgrade(self, database: Database) -> None:
         """Bring the tables to the newest revision. Raises `SchemaTooNew`."""
-        revision = self.revision(database)
+        self.known_revision(database)
         scripts = self._directory()
-        if revision is not None and not _knows(scripts, revision):
-            self.check(database)
 
         def run(connection: Connection) -> None:
             context = MigrationContext.configure(
@@ -89,6 +81,21 @@ class Schema:
                 connection, opts={"version_table": self._version_table}
             ).get_current_revision()
         )
+
+    def known_revision(self, database: Database) -> str | None:
+        """Like `revision`, but raise `SchemaTooNew` for one that this program does not know."""
+        revision = self.revision(database)
+        if revision is not None and not _knows(self._directory(), revision):
+            raise SchemaTooNew(
+                f"database {database} is at {self.name} revision {revision}, newer than this program, "
+                f"which knows up to {self.newest}: run a newer Roost"
+            )
+        return revision
+
+    @property
+    def newest(self) -> str | None:
+        """The newest revision that this program knows."""
+        return self._directory().get_current_head()
 
     @property
     def _version_table(self) -> str:
