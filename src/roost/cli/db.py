@@ -1,0 +1,180 @@
+"""``roost db``: schemas and the health of databases."""
+
+import asyncio
+import sys
+import time
+from collections.abc import Sequence
+
+import click
+import msgspec
+from rich.console import Console
+from rich.table import Table
+
+from roost.cells.tables import SCHEMA as CELL
+from roost.cli.main import COULD_NOT_RUN, FOUND_WRONG
+from roost.cli.options import as_json
+from roost.conductor.tables import SCHEMA as CONDUCTOR
+from roost.conductor.verify import Unread, verify_instances
+from roost.ledger import SCHEMA as LEDGER
+from roost.ledger.findings import Finding
+from roost.ledger.trim import trim as trim_commits
+from roost.ledger.verify import verify as verify_ledger
+from roost.records.tables import SCHEMA as RECORDS
+from roost.storage import Database, Schema
+
+ROLES = {"api": (LEDGER, CONDUCTOR), "cell": (CELL,), "records": (RECORDS,)}
+"""The schemas that belong in each kind of database."""
+
+the_database = click.option(
+    "--database", "url", metavar="URL", required=True, help="SQLAlchemy URL, as in sqlite:///roost.db"
+)
+
+
+@click.group()
+def db() -> None:
+    """Make, upgrade, check and trim databases."""
+
+
+@db.command(epilog="Example: roost db verify --database sqlite:///roost-data/api.db")
+@the_database
+@as_json
+def verify(url: str, as_json: bool) -> None:
+    """Check that the database tells one story; it may be in use.
+
+    The tables are compared with a fleet loaded from them and with all commits that are kept, allocations
+    with inventories, and claims with the instances in the cells' databases. Nothing is written.
+
+    Exit status: 0 nothing found, 1 differences found (all are listed), 2 could not check everything.
+    """
+    findings, unread = asyncio.run(_verify(url))
+    if as_json:
+        document = {"findings": findings, "not_checked": unread}
+        click.echo(msgspec.json.format(msgspec.json.encode(document)))
+    else:
+        if findings:
+            _print_table(
+                ("kind", "subject", "detail"), [(each.kind, each.subject, each.detail) for each in findings]
+            )
+        click.echo(f"{len(findings)} difference(s) found" if findings else "no differences found")
+    for cell in unread:
+        click.echo(f"roost: cell {cell.cell} could not be checked: {cell.reason}", err=True)
+    if findings:
+        sys.exit(FOUND_WRONG)
+    if unread:
+        sys.exit(COULD_NOT_RUN)
+
+
+@db.command(epilog="Example: roost db upgrade --database postgresql+psycopg://roost@db.example/roost")
+@the_database
+@click.option(
+    "--role",
+    type=click.Choice(list(ROLES)),
+    help="What the database is for. Not given: whatever it is for already; an empty one becomes api.",
+)
+@as_json
+def upgrade(url: str, role: str | None, as_json: bool) -> None:
+    """Create the tables, or bring them to this program's revision.
+
+    Stop every process that uses the database first. A database that a newer Roost has written is left
+    as it is.
+    """
+    database = Database(url)
+    try:
+        schemas = ROLES[role] if role is not None else _schemas_in(database)
+        before = [schema.known_revision(database) for schema in schemas]
+        for schema in schemas:
+            schema.upgrade(database)
+        steps = [
+            {"schema": schema.name, "from": was, "to": schema.revision(database)}
+            for schema, was in zip(schemas, before, strict=True)
+        ]
+    finally:
+        asyncio.run(database.close())
+    _print_rows(steps, as_json)
+
+
+@db.command(epilog="Example: roost db version --database sqlite:///roost-data/api.db")
+@the_database
+@as_json
+def version(url: str, as_json: bool) -> None:
+    """Show the revision of the tables, and the one that this program needs.
+
+    Exit status: 0 they are the same, 1 they are not, 2 the database cannot be read.
+    """
+    database = Database(url, read_only=True)
+    try:
+        rows = [
+            {"schema": schema.name, "database": schema.revision(database), "program": schema.newest}
+            for schema in _schemas_in(database)
+        ]
+    finally:
+        asyncio.run(database.close())
+    _print_rows(rows, as_json)
+    if any(row["database"] != row["program"] for row in rows):
+        sys.exit(FOUND_WRONG)
+
+
+@db.command(epilog="Example: roost db trim --database sqlite:///roost-data/api.db --keep 10000 --days 7")
+@the_database
+@click.option(
+    "--keep", type=click.IntRange(1), default=100_000, show_default=True, help="Newest commits that may stay."
+)
+@click.option(
+    "--days", type=click.FloatRange(0), default=30.0, show_default=True, help="Age up to which they stay."
+)
+@as_json
+def trim(url: str, keep: int, days: float, as_json: bool) -> None:
+    """Forget the ledger's old commits: those beyond the newest --keep, and those older than --days.
+
+    The newest commit always stays. The state itself is in the tables and is not touched.
+    """
+    database = Database(url)
+    try:
+        LEDGER.check(database)
+        gone, older_than = 0, time.time() - days * 86_400
+        while removed := database.write_now(lambda connection: trim_commits(connection, keep, older_than)):
+            gone += removed
+    finally:
+        asyncio.run(database.close())
+    if as_json:
+        click.echo(msgspec.json.encode({"removed": gone}))
+    else:
+        click.echo(f"{gone} commit(s) removed")
+
+
+async def _verify(url: str) -> tuple[list[Finding], list[Unread]]:
+    database = Database(url, read_only=True)
+    try:
+        LEDGER.check(database)
+        findings = await database.read(verify_ledger)
+        more, unread = await verify_instances(database)
+        return findings + more, unread
+    finally:
+        await database.close()
+
+
+def _schemas_in(database: Database) -> list[Schema]:
+    """The schemas of all roles that a database has tables of; of an API database, if it has none."""
+    present = [
+        schema
+        for schemas in ROLES.values()
+        if any(schema.revision(database) is not None for schema in schemas)
+        for schema in schemas
+    ]
+    return present or list(ROLES["api"])
+
+
+def _print_rows(rows: Sequence[dict[str, str | None]], as_json: bool) -> None:
+    if as_json:
+        click.echo(msgspec.json.format(msgspec.json.encode(rows)))
+    else:
+        _print_table(tuple(rows[0]), [tuple(value or "none" for value in row.values()) for row in rows])
+
+
+def _print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    table = Table()
+    for name in header:
+        table.add_column(name, overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    Console(markup=False, highlight=False).print(table)

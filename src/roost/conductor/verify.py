@@ -1,0 +1,218 @@
+"""Whether the claims in placement are those of the instances in the cells.
+
+What is an error follows from the order of the conductors' steps, each durable before the next, since a
+process may be killed between any two:
+
+    request accepted -> claimed -> instance assigned in its cell -> mapped, request finished
+    build failed -> claim moved to an alternate -> assigned there
+    build failed -> claim freed -> instance in error
+    deletion marked -> unmapped; destroyed on the host -> claim freed -> instance forgotten
+
+So an instance that is assigned or active has its claim, on the tree of the node that it is assigned to,
+at every moment; one in error has none; a claim without an instance belongs to a request that is still
+waiting, or it has leaked. While an instance is failed, deleting or destroyed its claim may be anywhere or
+gone. An instance without a mapping is on its way in (its request waits) or out. A mapping without an
+instance is forgotten at the next start.
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from roost.cells import Cell
+from roost.cells.tables import SCHEMA as CELL_SCHEMA
+from roost.conductor.requests import mapped_cells
+from roost.conductor.tables import SCHEMA, build_requests, instance_mappings
+from roost.ledger import Held
+from roost.ledger.findings import Finding
+from roost.ledger.holdings import held_by_all
+from roost.ledger.tables import provider_traits, resource_providers, traits
+from roost.model.instance import ACTIVE, ASSIGNED, ERROR, FAILED, BuildRequest, Instance
+from roost.model.vocabulary import SHARING_TRAIT
+from roost.scheduler.gateways.local import INSTANCE
+from roost.storage import Database, StorageError
+
+LEAKED_CLAIM = "leaked-claim"
+"""Something is claimed for an instance that does not run and will not."""
+MISSING_CLAIM = "missing-claim"
+"""An instance is on a host without a claim."""
+WRONG_HOST = "wrong-host"
+"""An instance's claim is on another host than the instance."""
+WRONG_CELL = "wrong-cell"
+"""An instance is in another cell than its mapping says."""
+UNMAPPED_INSTANCE = "unmapped-instance"
+"""Nobody can find the cell of an instance."""
+TWO_CELLS = "two-cells"
+"""An instance is in two cells."""
+
+SETTLE_SECONDS = 1.0
+"""What is not found again after so long was only under way: the databases are not read at one moment."""
+
+
+class Unread(msgspec.Struct, frozen=True):
+    """A cell that could not be checked, and why."""
+
+    cell: str
+    reason: str
+
+
+class CellState(msgspec.Struct, frozen=True):
+    """What a cell's database holds: its instances, and the root provider of each host."""
+
+    instances: list[Instance]
+    nodes: dict[str, str]
+
+
+class ApiState(msgspec.Struct, frozen=True):
+    """What the API database holds of instances, in one snapshot.
+
+    ``claims`` by consumer, of all types; ``roots``: the root of each provider's tree; ``waiting``:
+    instances of requests that are not finished; ``mappings``: the cell of each instance; ``cells``: the
+    URL of each cell's database.
+    """
+
+    claims: dict[str, Held]
+    roots: dict[str, str]
+    sharing: frozenset[str]
+    waiting: frozenset[str]
+    mappings: dict[str, str]
+    cells: dict[str, str]
+
+
+async def verify_instances(
+    database: Database, settle_seconds: float = SETTLE_SECONDS
+) -> tuple[list[Finding], list[Unread]]:
+    """Compare placement with all cells that the API database knows; nothing is written.
+
+    Nothing is found in a database without the conductor's tables or without cells.
+    """
+    if SCHEMA.known_revision(database) is None:
+        return [], []
+    findings, unread = await _look(database)
+    if findings:
+        await asyncio.sleep(settle_seconds)
+        again, unread = await _look(database)
+        before = {(finding.kind, finding.subject) for finding in findings}
+        findings = [finding for finding in again if (finding.kind, finding.subject) in before]
+    return findings, unread
+
+
+async def _look(database: Database) -> tuple[list[Finding], list[Unread]]:
+    api = await database.read(_read_api)
+    cells: dict[str, CellState] = {}
+    unread: list[Unread] = []
+    for name, url in sorted(api.cells.items()):
+        try:
+            cells[name] = await _read_cell(name, url)
+        except StorageError as error:
+            unread.append(Unread(name, str(error)))
+    return list(judge(api, cells)), unread
+
+
+def judge(api: ApiState, cells: Mapping[str, CellState]) -> Iterator[Finding]:
+    """What is wrong. A cell of ``api`` that is not among ``cells`` could not be read."""
+    if not api.cells:
+        return
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for name, cell in cells.items():
+        for instance in cell.instances:
+            found[instance.uuid].append(name)
+            yield from _judge_claim(api, cell, instance)
+            yield from _judge_mapping(api, name, instance)
+    for uuid, names in found.items():
+        if len(names) > 1:
+            yield Finding(TWO_CELLS, f"instance {uuid}", f"is in cells {', '.join(names)}")
+    unread = api.cells.keys() - cells.keys()
+    for uuid, held in api.claims.items():
+        if held.consumer.consumer_type != INSTANCE or uuid in found or uuid in api.waiting:
+            continue
+        mapped = api.mappings.get(uuid)
+        if mapped in unread or (mapped is None and unread):
+            continue
+        where = "no cell" if mapped is None else f"neither cell {mapped}, where it is mapped, nor another"
+        detail = f"{where} has it and no request for it waits, but it holds {held.allocations}"
+        yield Finding(LEAKED_CLAIM, f"instance {uuid}", detail)
+
+
+def _judge_claim(api: ApiState, cell: CellState, instance: Instance) -> Iterator[Finding]:
+    held = api.claims.get(instance.uuid)
+    subject = f"instance {instance.uuid}"
+    if instance.state == ERROR and held is not None:
+        yield Finding(LEAKED_CLAIM, subject, f"is in error, but holds {held.allocations}")
+    if instance.state not in (ASSIGNED, ACTIVE):
+        return
+    place = f"is {instance.state} on host {instance.host} (node {instance.node})"
+    node = cell.nodes.get(instance.host or "", instance.node)
+    if node != instance.node:
+        yield Finding(WRONG_HOST, subject, f"{place}, but that host's node is {node}")
+    if held is None:
+        yield Finding(MISSING_CLAIM, subject, f"{place}, but holds nothing")
+        return
+    elsewhere = sorted(
+        provider
+        for provider in held.allocations
+        if api.roots.get(provider) != instance.node and provider not in api.sharing
+    )
+    if elsewhere:
+        yield Finding(WRONG_HOST, subject, f"{place}, but holds from {', '.join(elsewhere)} of another tree")
+
+
+def _judge_mapping(api: ApiState, cell: str, instance: Instance) -> Iterator[Finding]:
+    subject = f"instance {instance.uuid}"
+    mapped = api.mappings.get(instance.uuid)
+    if mapped is None:
+        if instance.state in (ASSIGNED, ACTIVE, FAILED, ERROR) and instance.uuid not in api.waiting:
+            detail = f"is {instance.state} in cell {cell}, but has no mapping and no request for it waits"
+            yield Finding(UNMAPPED_INSTANCE, subject, detail)
+    elif mapped != cell:
+        yield Finding(WRONG_CELL, subject, f"is {instance.state} in cell {cell}, but mapped to {mapped}")
+
+
+def _read_api(connection: Connection) -> ApiState:
+    requests = connection.execute(sa.select(build_requests.c.request)).scalars()
+    waiting = [msgspec.json.decode(text, type=BuildRequest).instances for text in requests]
+    providers = connection.execute(
+        sa.select(resource_providers.c.id, resource_providers.c.uuid, resource_providers.c.parent_id)
+    ).all()
+    sharing = (
+        sa.select(resource_providers.c.uuid)
+        .join(provider_traits, provider_traits.c.provider_id == resource_providers.c.id)
+        .join(traits, traits.c.id == provider_traits.c.trait_id)
+        .where(traits.c.name == SHARING_TRAIT)
+    )
+    return ApiState(
+        claims=held_by_all(connection),
+        roots=_roots((row.id, row.uuid, row.parent_id) for row in providers),
+        sharing=frozenset(connection.execute(sharing).scalars()),
+        waiting=frozenset(uuid for instances in waiting for uuid in instances),
+        mappings={row.instance_uuid: row.cell for row in connection.execute(sa.select(instance_mappings))},
+        cells=mapped_cells(connection),
+    )
+
+
+def _roots(providers: Iterable[tuple[int, str, int | None]]) -> dict[str, str]:
+    """The root of each provider's tree; of one in a loop or under nothing, whatever is reached."""
+    above: dict[int, tuple[str, int | None]] = {row: (uuid, parent) for row, uuid, parent in providers}
+    roots: dict[str, str] = {}
+    for row, (uuid, _) in above.items():
+        seen = {row}
+        at = row
+        while (parent := above[at][1]) is not None and parent in above and parent not in seen:
+            seen.add(parent)
+            at = parent
+        roots[uuid] = above[at][0]
+    return roots
+
+
+async def _read_cell(name: str, url: str) -> CellState:
+    database = Database(url, read_only=True)
+    try:
+        CELL_SCHEMA.check(database)
+        cell = Cell(name, database)
+        return CellState(await cell.every(), {report.host: report.node for report in await cell.hosts()})
+    finally:
+        await database.close()
