@@ -16,7 +16,14 @@ from roost.model.request import CandidateQuery
 from roost.model.vocabulary import is_custom
 from roost.placement.client_query import query_parameters
 from roost.placement.commands.allocations import ConsumerWrite
-from roost.placement.errors import ConcurrentUpdate, NotFound, PlacementError, error_for
+from roost.placement.errors import (
+    CannotAllocate,
+    ConcurrentUpdate,
+    Conflict,
+    NotFound,
+    PlacementError,
+    error_for,
+)
 from roost.placement.interface import AllocationRequest, Provider, ProviderSummary
 
 T = TypeVar("T")
@@ -139,7 +146,13 @@ class HttpPlacement:
 
         async def write_all() -> None:
             body = {each.consumer: await self._allocation_body(each, typed) for each in writes}
-            await self._call("POST", "/allocations", body, version=_LATEST if typed else _UNTYPED)
+            try:
+                await self._call("POST", "/allocations", body, version=_LATEST if typed else _UNTYPED)
+            except Conflict as error:
+                if type(error) is not Conflict:
+                    raise
+                # The one conflict of this operation that has no code of its own.
+                raise CannotAllocate(str(error)) from error
 
         if any(each.generation is UNSET for each in writes):
             await _until_nobody_was_faster(write_all)

@@ -9,7 +9,6 @@ from roost.placement.errors import (
     NotAcceptable,
     NotAllowed,
     NotFound,
-    TooLarge,
     Unauthorised,
     Unsupported,
 )
@@ -17,9 +16,6 @@ from roost.placement.http.auth import Authenticator
 from roost.placement.http.microversions import HEADER, SERVICE, parse_version, version_text
 from roost.placement.http.operations import OPERATIONS
 from roost.placement.http.request import Request, Response
-
-LARGEST_BODY = 64 * 2**20
-"""Bytes; a reshape of hundreds of thousands of allocations is smaller."""
 
 
 class Gate:
@@ -74,5 +70,3 @@ def _check_length(req: Request) -> None:
         raise BadRequest("content-length header must be an integer") from None
     if length > 0 and not req.content_type:
         raise BadRequest("content-type header required when content-length > 0")
-    if length > LARGEST_BODY:
-        raise TooLarge(f"at most {LARGEST_BODY} bytes")

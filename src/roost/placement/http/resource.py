@@ -5,12 +5,15 @@ from typing import Any
 
 from roost.fleet import Fleet, UnknownProvider
 from roost.ledger import Ledger
-from roost.placement.errors import NotFound
+from roost.placement.errors import NotFound, TooLarge
 from roost.placement.http.decoding import decode
 from roost.placement.http.operations import OPERATIONS
 from roost.placement.http.policy import Policy
 from roost.placement.http.request import Request
 from roost.placement.options import PlacementOptions
+
+LARGEST_BODY = 64 * 2**20
+"""Bytes; a reshape of hundreds of thousands of allocations is smaller."""
 
 
 @dataclass(frozen=True)
@@ -34,12 +37,15 @@ class Resource:
 async def read_body(req: Request) -> Any:
     """The request's body, as the type that it has at the request's version; None if it has none then.
 
-    Raises `BadRequest`.
+    Raises `BadRequest`, `TooLarge`.
     """
     form = OPERATIONS[req.uri_template or "/"][req.method].body.at(req.version)
     if form is None:
         return None
-    return decode(await req.stream.read(), form)
+    raw = await req.stream.read(LARGEST_BODY + 1)
+    if len(raw) > LARGEST_BODY:
+        raise TooLarge(f"A body may have at most {LARGEST_BODY} bytes.")
+    return decode(raw, form)
 
 
 def provider_row(fleet: Fleet, uuid: str) -> int:

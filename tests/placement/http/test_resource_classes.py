@@ -1,0 +1,56 @@
+"""``/resource_classes``."""
+
+import pytest
+
+from placement.api import Api, uuid_of
+
+
+def test_a_custom_class_comes_and_goes(api: Api) -> None:
+    assert api.put("/resource_classes/CUSTOM_GPU").status_code == 201
+    assert api.put("/resource_classes/CUSTOM_GPU").status_code == 204
+    shown = api.get("/resource_classes/CUSTOM_GPU")
+    assert shown == {
+        "name": "CUSTOM_GPU",
+        "links": [{"rel": "self", "href": "/resource_classes/CUSTOM_GPU"}],
+    }
+    assert shown in api.get("/resource_classes")["resource_classes"]
+    assert api.delete("/resource_classes/CUSTOM_GPU").status_code == 204
+    assert api.ask("GET", "/resource_classes/CUSTOM_GPU").status_code == 404
+    assert api.ask("DELETE", "/resource_classes/CUSTOM_GPU").status_code == 404
+
+
+def test_post_is_for_new_classes(api: Api) -> None:
+    body = {"name": "CUSTOM_GPU"}
+    created = api.post("/resource_classes", body)
+    assert (created.status_code, created.text) == (201, "")
+    assert created.headers["location"].endswith("/resource_classes/CUSTOM_GPU")
+    assert api.ask("POST", "/resource_classes", body).status_code == 409
+    assert api.ask("POST", "/resource_classes", {"name": "GPU"}).status_code == 400
+
+
+@pytest.mark.parametrize("name", ["VCPU", "CUSTOM_gpu", "CUSTOM_" + "X" * 249])
+def test_only_a_custom_name_can_be_put(api: Api, name: str) -> None:
+    assert api.ask("PUT", f"/resource_classes/{name}").status_code == 400
+
+
+def test_a_standard_class_stays(api: Api) -> None:
+    assert api.ask("DELETE", "/resource_classes/VCPU").status_code == 400
+
+
+def test_up_to_1_6_put_renames(api: Api) -> None:
+    api.put("/resource_classes/CUSTOM_OLD")
+    api.put("/resource_classes/CUSTOM_GPU")
+    path, new = "/resource_classes/CUSTOM_OLD", {"name": "CUSTOM_NEW"}
+    assert api.ask("PUT", path, {"name": "CUSTOM_GPU"}, version="1.6").status_code == 409
+    assert api.put(path, new, version="1.6").json["name"] == "CUSTOM_NEW"
+    assert api.ask("PUT", path, new, version="1.6").status_code == 404
+    assert api.ask("PUT", "/resource_classes/VCPU", new, version="1.6").status_code == 400
+
+
+def test_a_class_in_use_neither_goes_nor_is_renamed(api: Api) -> None:
+    api.put("/resource_classes/CUSTOM_GPU")
+    api.provider("a", CUSTOM_GPU=1)
+    assert api.ask("DELETE", "/resource_classes/CUSTOM_GPU").status_code == 409
+    answer = api.ask("PUT", "/resource_classes/CUSTOM_GPU", {"name": "CUSTOM_NEW"}, version="1.6")
+    assert answer.status_code == 409
+    assert api.get(f"/resource_providers/{uuid_of('a')}/inventories/CUSTOM_GPU")["total"] == 1
