@@ -1,0 +1,51 @@
+"""Custom names, and traits that come with them."""
+
+import pytest
+
+from placement.api import Api, uuid_of
+from roost.ledger import Ledger
+from roost.placement.commands.belongings import SetTraits
+from roost.placement.commands.names import AddResourceClass, DeleteTrait, RenameResourceClass
+from roost.placement.commands.providers import CreateProvider
+from roost.placement.errors import BadRequest, Conflict
+from roost.storage import Database
+
+A = uuid_of("a")
+
+
+def test_a_renamed_class_keeps_its_number(api: Api) -> None:
+    api.execute(AddResourceClass("CUSTOM_OLD"))
+    number = api.run(api.ledger.current()).resource_classes["CUSTOM_OLD"]
+    api.execute(RenameResourceClass("CUSTOM_OLD", "CUSTOM_NEW"))
+    classes = api.run(api.ledger.current()).resource_classes
+    assert classes["CUSTOM_NEW"] == number
+    assert "CUSTOM_OLD" not in classes
+    with pytest.raises(Conflict):
+        api.execute(RenameResourceClass("CUSTOM_NEW", "VCPU"))
+
+
+def test_a_renamed_class_is_the_same_for_another_worker(api: Api) -> None:
+    api.execute(AddResourceClass("CUSTOM_OLD"))
+    api.execute(RenameResourceClass("CUSTOM_OLD", "CUSTOM_NEW"))
+
+    async def loaded() -> dict[str, int]:
+        database = Database(f"sqlite:///{api.path}")
+        ledger = await Ledger.open(database)
+        classes = (await ledger.current()).resource_classes
+        await ledger.close()
+        await database.close()
+        return classes
+
+    assert api.run(loaded()) == api.run(api.ledger.current()).resource_classes
+
+
+def test_custom_traits_are_added_on_request_only(api: Api) -> None:
+    api.execute(CreateProvider(A, "a"))
+    with pytest.raises(BadRequest, match="CUSTOM_X"):
+        api.execute(SetTraits(A, frozenset({"CUSTOM_X"})))
+    assert api.execute(SetTraits(A, frozenset({"CUSTOM_X"}), add_custom=True)) == 1
+    with pytest.raises(BadRequest):
+        api.execute(SetTraits(A, frozenset({"CUSTOM_Y", "OTHER"}), add_custom=True))
+    assert "CUSTOM_Y" not in api.run(api.ledger.current()).traits
+    with pytest.raises(Conflict):
+        api.execute(DeleteTrait("CUSTOM_X"))
