@@ -1,0 +1,274 @@
+"""The ledger: group commit, refusals, other writers, reads at the head."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from roost.ledger import Ledger, LedgerBusy
+from roost.ledger import ledger as module
+from roost.placement.commands.belongings import SetAggregates, SetTraits
+from roost.placement.commands.inventories import SetInventories
+from roost.placement.commands.names import AddResourceClass
+from roost.placement.commands.providers import CreateProvider, DeleteProvider, UpdateProvider
+from roost.placement.errors import CannotAllocate, DuplicateName, NotFound
+from roost.storage import DatabaseUnavailable
+from support.ledgers import claim, commits_of, findings_in, holdings_of, host, loaded, opened, run, whole
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "ledger.db"
+
+
+def before_each_append(ledger: Ledger, act: Callable[[], Any], times: int) -> None:
+    """Have ``act`` awaited before each of the next appends: another writer who is first."""
+    append, left = ledger._append, [times]
+
+    async def outrun(changes: Any, at: float) -> None:
+        if left[0]:
+            left[0] -= 1
+            await act()
+        await append(changes, at)
+
+    ledger._append = outrun  # type: ignore[method-assign]
+
+
+def test_commands_that_wait_together_share_a_commit(path):
+    async def use() -> None:
+        async with opened(path) as [ledger]:
+            await run(ledger, *host("p", VCPU=1000))
+            before = len(commits_of(ledger.database))
+            claims = [claim(f"c{number}", "p", VCPU=1) for number in range(400)]
+            await asyncio.gather(*map(ledger.execute, claims))
+            assert len(holdings_of(ledger.database)) == 400
+            assert len(commits_of(ledger.database)) - before <= 5
+
+    asyncio.run(use())
+    assert findings_in(path) == []
+
+
+def test_a_refused_command_changes_nothing_and_leaves_the_others_alone(path):
+    async def use() -> None:
+        async with opened(path) as [ledger]:
+            await run(ledger, *host("p", VCPU=10))
+            commands = [
+                claim("a", "p", VCPU=6),
+                claim("b", "p", VCPU=6),
+                SetTraits("p", frozenset({"CUSTOM_NEW", "no custom trait"}), add_custom=True),
+                claim("c", "p", VCPU=4),
+                CreateProvider("other", "name of p"),
+                claim("d", "p", VCPU=1),
+            ]
+            answers = await asyncio.gather(*map(ledger.execute, commands), return_exceptions=True)
+            assert isinstance(answers[1], CannotAllocate)
+            assert [answer is None for answer in answers] == [True, False, False, True, False, False]
+            assert holdings_of(ledger.database) == {"a": {"p": {"VCPU": 6}}, "c": {"p": {"VCPU": 4}}}
+            fleet = await ledger.current()
+            assert "CUSTOM_NEW" not in fleet.traits
+            assert "other" not in fleet
+            assert whole(fleet) == loaded(ledger.database)
+
+    asyncio.run(use())
+    assert findings_in(path) == []
+
+
+def test_a_batch_of_refusals_makes_no_commit(path):
+    async def use() -> None:
+        async with opened(path) as [ledger]:
+            before = commits_of(ledger.database)
+            commands = [claim(f"c{number}", "nowhere", VCPU=1) for number in range(3)]
+            answers = await asyncio.gather(*map(ledger.execute, commands), return_exceptions=True)
+            assert all(isinstance(answer, Exception) for answer in answers)
+            assert commits_of(ledger.database) == before
+
+    asyncio.run(use())
+
+
+def test_two_writers_at_once_oversubscribe_nothing_and_lose_nothing(path):
+    async def use() -> None:
+        async with opened(path, 2) as ledgers:
+            await run(ledgers[0], *host("p", VCPU=100))
+            commands = [
+                ledgers[number % 2].execute(claim(f"c{number}", "p", VCPU=1)) for number in range(200)
+            ]
+            answers = await asyncio.gather(*commands, return_exceptions=True)
+            assert answers.count(None) == 100
+            assert {type(answer) for answer in answers if answer is not None} == {CannotAllocate}
+            placed = {f"c{number}" for number, answer in enumerate(answers) if answer is None}
+            assert holdings_of(ledgers[0].database).keys() == placed
+            fleets = [whole(await ledger.current()) for ledger in ledgers]
+            assert fleets[0] == fleets[1] == loaded(ledgers[0].database)
+
+    asyncio.run(use())
+    assert findings_in(path) == []
+
+
+def test_who_is_outrun_is_judged_again_on_the_new_state(path):
+    async def use() -> None:
+        async with opened(path, 2) as [slow, fast]:
+            await run(slow, *host("p", VCPU=10))
+            before_each_append(slow, lambda: fast.execute(claim("fast", "p", VCPU=5)), 1)
+            answers = await asyncio.gather(
+                slow.execute(claim("small", "p", VCPU=5)),
+                slow.execute(claim("late", "p", VCPU=5)),
+                return_exceptions=True,
+            )
+            assert [type(answer) for answer in answers] == [type(None), CannotAllocate]
+            assert holdings_of(slow.database).keys() == {"fast", "small"}
+            assert whole(await slow.current()) == whole(await fast.current())
+
+    asyncio.run(use())
+
+
+def test_who_is_always_outrun_gives_up_with_nothing_written(path, monkeypatch):
+    monkeypatch.setattr(module, "TRIES", 5)
+
+    async def use() -> None:
+        async with opened(path, 2) as [slow, fast]:
+            numbers = iter(range(100))
+            act = lambda: fast.execute(AddResourceClass(f"CUSTOM_{next(numbers)}"))  # noqa: E731
+            before_each_append(slow, act, 5)
+            with pytest.raises(LedgerBusy, match="5 times in a row"):
+                await slow.execute(CreateProvider("p", "n"))
+            assert "p" not in await slow.current()
+            await slow.execute(CreateProvider("p", "n"))
+            assert whole(await slow.current()) == whole(await fast.current())
+
+    asyncio.run(use())
+
+
+def test_a_read_sees_what_another_writer_was_told_is_done(path):
+    async def use() -> None:
+        async with opened(path, 2) as [writer, reader]:
+            for number in range(20):
+                await writer.execute(CreateProvider(f"p{number}", f"n{number}"))
+                fleets = await asyncio.gather(*(reader.current() for _ in range(3)))
+                assert all(f"p{number}" in fleet for fleet in fleets)
+
+    asyncio.run(use())
+
+
+def test_a_command_is_judged_on_what_another_writer_was_told_is_done(path):
+    async def use() -> None:
+        async with opened(path, 2) as [one, other]:
+            await run(one, *host("p", VCPU=1))
+            await other.execute(SetTraits("p", frozenset({"HW_CPU_X86_AVX"})))
+            await one.execute(claim("c", "p", VCPU=1))
+            with pytest.raises(CannotAllocate):
+                await other.execute(claim("d", "p", VCPU=1))
+            await one.execute(UpdateProvider("p", "renamed"))
+            await other.execute(CreateProvider("q", "name of p"))
+            with pytest.raises(DuplicateName):
+                await one.execute(CreateProvider("r", "name of p"))
+
+    asyncio.run(use())
+
+
+def test_a_replica_whose_commits_were_trimmed_away_reloads(path):
+    async def use() -> None:
+        async with opened(path, 2) as [writer, idle]:
+            await run(writer, *host("p", VCPU=9), *host("q", "p", DISK_GB=5), claim("c", "q", DISK_GB=5))
+            assert await writer.trim(1, 0.0) > 0
+            assert len(commits_of(writer.database)) == 1
+            assert whole(await idle.current()) == whole(await writer.current())
+            await idle.execute(claim("d", "p", VCPU=9))
+            assert whole(await writer.current()) == loaded(writer.database)
+
+    asyncio.run(use())
+    assert findings_in(path) == []
+
+
+def test_names_swapped_in_a_circle_commit_though_together_they_break_a_unique_rule(path):
+    async def use() -> None:
+        async with opened(path) as [ledger]:
+            await run(ledger, CreateProvider("p", "a"), CreateProvider("q", "b"))
+            swap = [UpdateProvider("p", "c"), UpdateProvider("q", "a"), UpdateProvider("p", "b")]
+            await asyncio.gather(*map(ledger.execute, swap))
+            fleet = await ledger.current()
+            assert (fleet.row_named("a"), fleet.row_named("b")) == (fleet.row("q"), fleet.row("p"))
+            assert whole(fleet) == loaded(ledger.database)
+
+    asyncio.run(use())
+    assert findings_in(path) == []
+
+
+def test_what_is_taken_and_given_back_in_one_batch_stays(path):
+    async def use() -> None:
+        async with opened(path) as [ledger]:
+            both, groups = frozenset({"HW_CPU_X86_AVX", "HW_CPU_X86_AVX2"}), frozenset({"agg-1", "agg-2"})
+            await run(ledger, CreateProvider("p", "n"), SetTraits("p", both), SetAggregates("p", groups))
+            commands = [
+                SetTraits("p", frozenset()),
+                SetAggregates("p", frozenset()),
+                SetTraits("p", both),
+                SetAggregates("p", groups),
+            ]
+            before = len(commits_of(ledger.database))
+            await asyncio.gather(*map(ledger.execute, commands))
+            assert len(commits_of(ledger.database)) == before + 1
+            assert whole(await ledger.current()) == loaded(ledger.database)
+
+    asyncio.run(use())
+    assert findings_in(path) == []
+
+
+def test_a_row_freed_and_taken_in_one_batch_is_the_new_providers(path):
+    async def use() -> None:
+        async with opened(path) as [ledger]:
+            await run(
+                ledger, *host("old", VCPU=4, DISK_GB=5), SetTraits("old", frozenset({"HW_CPU_X86_AVX"}))
+            )
+            row = (await ledger.current()).row("old")
+            commands = [DeleteProvider("old"), *host("new", VCPU=8), claim("c", "new", VCPU=8)]
+            await asyncio.gather(*map(ledger.execute, commands))
+            assert (await ledger.current()).row("new") == row
+            assert whole(await ledger.current()) == loaded(ledger.database)
+
+    asyncio.run(use())
+    assert findings_in(path) == []
+
+
+def test_a_write_without_a_generation_still_moves_the_time_of_change(path):
+    async def use() -> None:
+        async with opened(path, 2) as [ledger, tail]:
+            await ledger.execute(CreateProvider("p", "n"))
+            await asyncio.sleep(0.01)
+            await ledger.execute(SetAggregates("p", frozenset({"agg"}), raises=False))
+            assert whole(await ledger.current()) == whole(await tail.current()) == loaded(ledger.database)
+
+    asyncio.run(use())
+
+
+def test_trim_removes_only_a_beginning_though_clocks_differ(path):
+    async def use() -> None:
+        async with opened(path) as [ledger]:
+            times = iter([10.0, 20.0, 5.0, 30.0, 40.0])
+            ledger._clock = lambda: next(times)
+            for number in range(5):
+                await ledger.execute(AddResourceClass(f"CUSTOM_{number}"))
+            first = commits_of(ledger.database)[-5]
+            await ledger.trim(5, 0.0)
+            assert await ledger.trim(100, 15.0) == 1
+            assert commits_of(ledger.database) == [first + 1, first + 2, first + 3, first + 4]
+            assert await ledger.trim(100, 1e12) == 3
+            assert await ledger.trim(100, 1e12) == 0
+            assert commits_of(ledger.database) == [first + 4]
+
+    asyncio.run(use())
+    assert findings_in(path) == []
+
+
+def test_an_unknown_thing_is_refused_with_its_own_error_and_an_outage_with_the_database(path):
+    async def use() -> None:
+        async with opened(path) as [ledger]:
+            with pytest.raises(NotFound):
+                await ledger.execute(SetInventories("nowhere", {}))
+            await ledger.database.close()
+            for question in (ledger.current(), ledger.execute(CreateProvider("p", "n"))):
+                with pytest.raises(DatabaseUnavailable):
+                    await question
+
+    asyncio.run(use())

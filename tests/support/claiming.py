@@ -1,0 +1,34 @@
+"""A process that claims and frees without end and says on standard output what it was told is done.
+
+``python -m support.claiming PATH PREFIX`` prints ``+ CONSUMER`` for a claim, ``- CONSUMER`` for a claim
+freed.
+"""
+
+import asyncio
+import sys
+from pathlib import Path
+
+from roost.ledger import Ledger
+from roost.placement.commands.allocations import DeleteAllocations
+from support.ledgers import claim, opened
+
+
+async def claim_and_free(ledger: Ledger, name: str) -> None:
+    number = 0
+    while True:
+        consumer = f"{name}-{number}"
+        await ledger.execute(claim(consumer, "p", VCPU=1))
+        print("+", consumer, flush=True)
+        if number % 3 == 0:
+            await ledger.execute(DeleteAllocations(consumer))
+            print("-", consumer, flush=True)
+        number += 1
+
+
+async def main(path: Path, prefix: str) -> None:
+    async with opened(path) as [ledger]:
+        await asyncio.gather(*(claim_and_free(ledger, f"{prefix}-{number}") for number in range(20)))
+
+
+if __name__ == "__main__":
+    asyncio.run(main(Path(sys.argv[1]), sys.argv[2]))

@@ -1,0 +1,95 @@
+"""Ledgers for tests: opened together on one file, filled, and read back."""
+
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+
+from roost.fleet import Fleet
+from roost.ledger import Command, Ledger
+from roost.ledger.findings import Finding
+from roost.ledger.holdings import held_by_all
+from roost.ledger.load import load
+from roost.ledger.tables import commits
+from roost.ledger.verify import verify
+from roost.model.inventory import Inventory
+from roost.placement.commands.allocations import ConsumerWrite, WriteAllocations
+from roost.placement.commands.inventories import SetInventories
+from roost.placement.commands.providers import CreateProvider
+from roost.storage import Database
+from support.fleets import snapshot
+
+
+@asynccontextmanager
+async def opened(path: Path, count: int = 1) -> AsyncIterator[list[Ledger]]:
+    """So many ledgers, each with a database of its own, on one SQLite file."""
+    databases = [Database(f"sqlite:///{path}") for _ in range(count)]
+    ledgers = [await Ledger.open(database) for database in databases]
+    try:
+        yield ledgers
+    finally:
+        for ledger in ledgers:
+            await ledger.close()
+        for database in databases:
+            await database.close()
+
+
+async def run(ledger: Ledger, *commands: Command[Any]) -> None:
+    """Commands one after the other."""
+    for command in commands:
+        await ledger.execute(command)
+
+
+def host(uuid: str, parent: str | None = None, **totals: int) -> list[Command[Any]]:
+    """The commands that make a provider with inventories."""
+    inventories = {name: Inventory(total) for name, total in totals.items()}
+    return [CreateProvider(uuid, f"name of {uuid}", parent), SetInventories(uuid, inventories)]
+
+
+def claim(consumer: str, provider: str, **resources: int) -> WriteAllocations:
+    """A new consumer's claim on one provider."""
+    write = ConsumerWrite(
+        consumer=consumer,
+        allocations={provider: resources} if resources else {},
+        project_id="project",
+        user_id="user",
+        consumer_type="INSTANCE",
+        generation=None,
+    )
+    return WriteAllocations((write,))
+
+
+def commits_of(database: Database) -> list[int]:
+    """The sequence numbers of the commits that are kept."""
+    query = sa.select(commits.c.seq).order_by(commits.c.seq)
+    return database.read_now(lambda connection: list(connection.execute(query).scalars()))
+
+
+def holdings_of(database: Database) -> dict[str, dict[str, dict[str, int]]]:
+    """What each consumer holds."""
+    held = database.read_now(held_by_all)
+    return {uuid: one.allocations for uuid, one in held.items()}
+
+
+def whole(fleet: Fleet) -> dict[str, Any]:
+    """All that a fleet tells, with version and times."""
+    rows: Iterable[int] = fleet.rows().tolist()
+    times = {fleet.uuid(row): fleet.changed_at.item(row) for row in rows}
+    return {**snapshot(fleet), "version": fleet.version, "changed at": times}
+
+
+def findings_in(path: Path) -> list[Finding]:
+    """What verifying a SQLite file finds."""
+    engine = sa.create_engine(f"sqlite:///{path}")
+    try:
+        with engine.connect() as connection:
+            return verify(connection)
+    finally:
+        engine.dispose()
+
+
+def loaded(database: Database) -> dict[str, Any]:
+    """All that a fleet tells that is loaded from the tables now."""
+    return whole(database.read_now(load))
