@@ -72,6 +72,7 @@ class Database:
 
     async def read(self, work: Work[T]) -> T:
         """Run ``work`` in the reader thread, in a transaction that sees one snapshot."""
+        self._check_open()
         return await asyncio.get_running_loop().run_in_executor(self._reader, self.read_now, work)
 
     def read_now(self, work: Work[T]) -> T:
@@ -85,8 +86,7 @@ class Database:
         Works that wait at the same time share a transaction. If one of them raises, the transaction is
         rolled back and each is run in a transaction of its own, so that the error is only its own.
         """
-        if self._closed:
-            raise DatabaseUnavailable(f"database {self} is closed")
+        self._check_open()
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._waiting.append((work, future))
         if self._draining is None:
@@ -112,6 +112,10 @@ class Database:
         self._writer.shutdown()
         self._engine.dispose()
         self._write_engine.dispose()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise DatabaseUnavailable(f"database {self} is closed")
 
     def _check_file(self, must_exist: bool) -> None:
         name = self.url.database
