@@ -10,6 +10,7 @@ from roost.model.inventory import Inventory
 from roost.model.request import CandidateQuery, RequestGroup, all_of
 from roost.placement.client import HttpPlacement
 from roost.placement.commands.allocations import ConsumerWrite
+from roost.placement.commands.reshape import NewInventories
 from roost.placement.errors import (
     BadRequest,
     CannotAllocate,
@@ -20,6 +21,7 @@ from roost.placement.errors import (
     InventoryInUse,
     NotFound,
     ProviderInUse,
+    UnknownProvider,
     error_for,
 )
 from roost.placement.interface import AllocationRequest, Level, Placement, Provider, ProviderSummary
@@ -140,6 +142,31 @@ def test_writing_allocations_is_refused(api: Api, placement: Placement, host: st
         api.run(placement.write_allocations([write(C, {B: {"VCPU": 1}})]))
     assert api.run(placement.allocations_of(C)) is None
     api.run(placement.write_allocations([]))
+
+
+@pytest.mark.parametrize("generation", [None, 3])
+def test_a_reshape_moves_inventories_and_allocations(
+    api: Api, placement: Placement, generation: int | None
+) -> None:
+    api.put("/resource_classes/CUSTOM_GPU")
+    api.provider("a", VCPU=8, CUSTOM_GPU=2)
+    api.provider("b", parent="a")
+    api.claim(C, A, CUSTOM_GPU=1)
+    inventories = [
+        NewInventories(A, {"VCPU": Inventory(8)}, generation),
+        NewInventories(B, {"CUSTOM_GPU": Inventory(2)}),
+    ]
+    with pytest.raises(InventoryInUse):
+        api.run(placement.reshape(inventories, []))
+    with pytest.raises(CannotAllocate):
+        api.run(placement.reshape(inventories, [write(C, {B: {"CUSTOM_GPU": 3}})]))
+    api.run(placement.reshape(inventories, [write(C, {B: {"CUSTOM_GPU": 1}})]))
+    held = api.run(placement.allocations_of(C))
+    assert held is not None
+    assert held.allocations == {B: {"CUSTOM_GPU": 1}}
+    assert list(api.run(placement.inventories(A))) == ["VCPU"]
+    with pytest.raises(UnknownProvider):
+        api.run(placement.reshape([NewInventories(D, {}, 0)], []))
 
 
 def test_what_is_in_use_stays(api: Api, placement: Placement, host: str) -> None:

@@ -13,6 +13,7 @@ from roost.ledger import Held
 from roost.model.allocation import Allocations
 from roost.model.inventory import Inventory
 from roost.placement.commands.allocations import ConsumerWrite
+from roost.placement.commands.reshape import NewInventories
 
 
 class Provider(msgspec.Struct, frozen=True):
@@ -104,6 +105,12 @@ class Placement(Protocol):
         """Write what consumers hold, all of them or none.
 
         Raises `CannotAllocate`, `ConcurrentUpdate`, `BadRequest` for an unknown provider or class.
+        """
+
+    async def reshape(self, inventories: Sequence[NewInventories], writes: Sequence[ConsumerWrite]) -> None:
+        """Give providers new inventories and move the allocations with them, all or nothing.
+
+        Raises `UnknownProvider`, `ConcurrentUpdate`, `InventoryInUse`, `CannotAllocate`, `BadRequest`.
         """
 
     async def delete_allocations(self, consumers: Sequence[str]) -> None:

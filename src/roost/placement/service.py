@@ -11,6 +11,7 @@ from roost.placement.commands.belongings import SetAggregates, SetTraits
 from roost.placement.commands.inventories import SetInventories
 from roost.placement.commands.names import AddResourceClass
 from roost.placement.commands.providers import CreateProvider, DeleteProvider
+from roost.placement.commands.reshape import NewInventories, Reshape
 from roost.placement.errors import DuplicateName, NotFound
 from roost.placement.interface import Provider
 
@@ -78,6 +79,9 @@ class PlacementService:
 
     async def write_allocations(self, writes: Sequence[ConsumerWrite]) -> None:
         await self.ledger.execute(WriteAllocations(tuple(writes)))
+
+    async def reshape(self, inventories: Sequence[NewInventories], writes: Sequence[ConsumerWrite]) -> None:
+        await self.ledger.execute(Reshape(tuple(inventories), tuple(writes)))
 
     async def delete_allocations(self, consumers: Sequence[str]) -> None:
         await self.ledger.execute(FreeConsumers(tuple(consumers)))

@@ -6,7 +6,9 @@ import httpx
 import pytest
 
 from placement.api import ADMIN, LATEST, Api, fault
+from roost.ledger import LedgerBusy
 from roost.placement.http.operations import OPERATIONS
+from roost.storage import DatabaseUnavailable
 
 UNKNOWN = "/resource_providers/00000000-0000-0000-0000-000000000000"
 
@@ -111,6 +113,22 @@ def test_an_error_is_text_or_html_for_who_wants_that(api: Api) -> None:
     as_html = api.ask("DELETE", "/resource_providers/<b>", accept="text/html")
     assert as_html.headers["content-type"].startswith("text/html")
     assert "&lt;b&gt;" in as_html.text and "<b>" not in as_html.text
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [(LedgerBusy("slow"), 503), (DatabaseUnavailable("gone"), 503), (KeyError("bug"), 500)],
+)
+def test_what_breaks_is_500_and_what_may_pass_is_503(
+    api: Api, monkeypatch: pytest.MonkeyPatch, error: Exception, status: int
+) -> None:
+    async def fail() -> None:
+        raise error
+
+    monkeypatch.setattr(api.ledger, "current", fail)
+    answer = api.ask("GET", UNKNOWN)
+    assert fault(answer) == (status, "placement.undefined_code")
+    assert str(error) not in answer.text
 
 
 def test_an_answer_in_json_must_be_acceptable(api: Api) -> None:

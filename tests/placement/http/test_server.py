@@ -4,6 +4,7 @@ import contextlib
 import os
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
@@ -15,6 +16,7 @@ import httpx
 import pytest
 
 from placement.api import allocation, uuid_of
+from roost.placement.http.server import prepare_database
 
 A = uuid_of("a")
 HEADERS = {
@@ -148,6 +150,10 @@ def test_what_must_be_put_right_is_said_in_one_line(tmp_path: Path) -> None:
     assert "no database" in refused(*port)
     assert "cannot open database" in refused(*port, "--database", f"sqlite:///{tmp_path}/none/roost.db")
     assert "placement.conf" in refused(*port, *database, "--config-file", f"{tmp_path}/placement.conf")
+    prepare_database(f"sqlite:///{tmp_path}/roost.db")
+    with contextlib.closing(sqlite3.connect(tmp_path / "roost.db")) as connection, connection:
+        connection.execute("UPDATE ledger_schema SET version_num = '9999'")
+    assert "revision 9999, newer than this program" in refused(*port, *database)
     (tmp_path / "roost.db").write_bytes(b"this is no database " * 200)
     assert "roost.db" in refused(*port, *database)
 

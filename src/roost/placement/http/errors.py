@@ -40,68 +40,63 @@ async def answer_refusal(req: Request, resp: Response, error: PlacementError, _:
     """Answer with a refusal of the service."""
     if isinstance(error, NotAllowed) and error.allowed:
         resp.set_header("allow", ", ".join(error.allowed))
-    _answer(req, resp, error)
+    _answer(req, resp, error.status, str(error), error.code)
 
 
 async def answer_http_error(req: Request, resp: Response, error: falcon.HTTPError, _: object) -> None:
     """Answer with an error of the HTTP framework, such as an unknown path."""
-    _answer(req, resp, _Refusal(error.status_code, error.description or ""))
+    _answer(req, resp, error.status_code, error.description or "")
 
 
 async def answer_failure(req: Request, resp: Response, error: Exception, _: object) -> None:
     """Answer when something broke: 503 if trying again may help, else 500. The log says what it was."""
     if isinstance(error, LedgerBusy | StorageError):
         _LOG.error("request %s: %s", req.request_id, error)
-        _answer(req, resp, _Refusal(503, "The database cannot be reached or is busy; try again."))
+        _answer(req, resp, 503, "The database cannot be reached or is busy; try again.")
         return
     _LOG.error("request %s: %s %s failed", req.request_id, req.method, req.path, exc_info=error)
-    _answer(req, resp, _Refusal(500, f"Internal error; the log has it under {req.request_id}."))
+    _answer(req, resp, 500, f"Internal error; the log has it under {req.request_id}.")
 
 
-class _Refusal(PlacementError):
-    """An error of the HTTP framework, in the form of one of ours."""
-
-    def __init__(self, status: int, text: str) -> None:
-        super().__init__(text)
-        self.status = status  # type: ignore[misc]
-
-
-def _answer(req: Request, resp: Response, error: PlacementError) -> None:
-    resp.status = error.status
-    title = falcon.code_to_http_status(error.status).partition(" ")[2]
-    sentence = _SENTENCES.get(error.status, _FALLBACK).format(
-        method=req.method, accept=_accept(req), content_type=req.content_type or "None"
+def _answer(req: Request, resp: Response, status: int, text: str, code: str = PlacementError.code) -> None:
+    resp.status = status
+    title = falcon.code_to_http_status(status).partition(" ")[2]
+    accept = _accept(req)
+    sentence = _SENTENCES.get(status, _FALLBACK).format(
+        method=req.method, accept=accept, content_type=req.content_type or "None"
     )
-    any_type = _accept(req) == falcon.MEDIA_JSON
+    any_type = accept == falcon.MEDIA_JSON
     best = falcon.MEDIA_JSON if any_type else req.client_prefers((falcon.MEDIA_HTML, falcon.MEDIA_JSON))
     if best == falcon.MEDIA_JSON:
         resp.content_type = falcon.MEDIA_JSON
-        resp.data = msgspec.json.encode(_document(req, error, title, sentence))
+        resp.data = msgspec.json.encode(_document(req, status, title, sentence, text, code))
     elif best == falcon.MEDIA_HTML:
         resp.content_type = falcon.MEDIA_HTML
-        heading = html.escape(f"{error.status} {title}")
+        heading = html.escape(f"{status} {title}")
         resp.text = (
             f"<html><head><title>{heading}</title></head><body><h1>{heading}</h1>"
-            f"{html.escape(sentence)}<br><br>{html.escape(str(error))}</body></html>"
+            f"{html.escape(sentence)}<br><br>{html.escape(text)}</body></html>"
         )
     else:
         resp.content_type = falcon.MEDIA_TEXT
-        resp.text = f"{error.status} {title}\n\n{sentence}\n\n{error}\n"
+        resp.text = f"{status} {title}\n\n{sentence}\n\n{text}\n"
 
 
-def _document(req: Request, error: PlacementError, title: str, sentence: str) -> dict[str, object]:
-    if isinstance(error, Unauthorised):
+def _document(
+    req: Request, status: int, title: str, sentence: str, text: str, code: str
+) -> dict[str, object]:
+    if status == Unauthorised.status:
         # Upstream's middleware answers before it knows of Placement's own form.
-        return {"message": sentence, "code": f"{error.status} {title}", "title": title}
+        return {"message": sentence, "code": f"{status} {title}", "title": title}
     document: dict[str, object] = {
-        "status": error.status,
+        "status": status,
         "title": title,
-        "detail": f"{sentence}\n\n {error}  ",
+        "detail": f"{sentence}\n\n {text}  ",
         "request_id": req.request_id,
     }
     if req.version >= Since.ERROR_CODES:
-        document["code"] = error.code
-    if isinstance(error, NotAcceptable) and req.version_asked is None:
+        document["code"] = code
+    if status == NotAcceptable.status and req.version_asked is None:
         document["min_version"] = version_text(0)
         document["max_version"] = version_text(LATEST)
     return {"errors": [document]}

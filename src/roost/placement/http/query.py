@@ -57,8 +57,8 @@ _LONGEST_AMOUNT = 20
 """Characters of an amount; one of more than these fits nowhere anyway, and is costly to read."""
 
 
-def parse_parameters(req: Request) -> Parameters:
-    """The parameters of a request, checked against `PARAMETERS`. Raises `BadRequest`."""
+def read_parameters(req: Request) -> Parameters:
+    """The parameters of a request as they are. Raises `BadRequest` for what is no text."""
     found: Parameters = {}
     try:
         for name, value in parse_qsl(req.query_string, keep_blank_values=True, errors="strict"):
@@ -67,6 +67,12 @@ def parse_parameters(req: Request) -> Parameters:
             found.setdefault(name, []).append(value)
     except UnicodeDecodeError as error:
         raise BadRequest(f"Invalid query string parameters: {error}") from error
+    return found
+
+
+def parse_parameters(req: Request) -> Parameters:
+    """The parameters of a request, checked against `PARAMETERS`. Raises `BadRequest`."""
+    found = read_parameters(req)
     schema = _schema(req.uri_template or "", req.version)
     # All values are checked; which of several counts is for the parameter to say.
     for place in range(max(map(len, found.values()), default=1)):

@@ -5,7 +5,7 @@ from typing import Any
 from roost.ledger.usages import Usage, usages_of
 from roost.placement.http.answers import answer
 from roost.placement.http.microversions import Since
-from roost.placement.http.query import last, parse_parameters
+from roost.placement.http.query import last, parse_parameters, read_parameters
 from roost.placement.http.request import Request, Response
 from roost.placement.http.resource import Resource, provider_row
 
@@ -14,8 +14,7 @@ class Usages(Resource):
     """/usages"""
 
     async def on_get(self, req: Request, resp: Response) -> None:
-        named = req.get_param("project_id")
-        self.policy.authorise(req.identity, "usages", named)
+        self.policy.authorise(req.identity, "usages", last(read_parameters(req), "project_id"))
         parameters = parse_parameters(req)
         project, user = last(parameters, "project_id") or "", last(parameters, "user_id")
         found = await self.ledger.database.read(lambda connection: usages_of(connection, project, user))

@@ -1,9 +1,12 @@
-"""A placement service over HTTP: Roost's own or OpenStack's, at microversion 1.39."""
+"""A placement service over HTTP: Roost's own or OpenStack's, at microversion 1.39.
+
+What `Placement` writes "whatever the generation is now" takes two requests here, to read it and to write
+at it, and again if another was faster in between.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
-from urllib.parse import quote, urlencode
 
 import httpx
 import msgspec
@@ -14,15 +17,16 @@ from roost.model.allocation import Consumer
 from roost.model.inventory import Inventory
 from roost.model.request import CandidateQuery
 from roost.model.vocabulary import is_custom
-from roost.placement.client_query import query_parameters
+from roost.placement.client.query import query_parameters
+from roost.placement.client.transport import LATEST, UNTYPED, Transport, path_to
 from roost.placement.commands.allocations import ConsumerWrite
+from roost.placement.commands.reshape import NewInventories
 from roost.placement.errors import (
     CannotAllocate,
     ConcurrentUpdate,
     Conflict,
     NotFound,
     PlacementError,
-    error_for,
 )
 from roost.placement.interface import AllocationRequest, Provider, ProviderSummary
 
@@ -30,10 +34,6 @@ T = TypeVar("T")
 
 TRIES = 10
 """How often a write "whatever the generation is now" is tried when others are faster."""
-
-_LATEST = "1.39"
-_UNTYPED = "1.37"
-"""The last version that writes allocations without a consumer type."""
 
 
 class HttpPlacement:
@@ -46,9 +46,7 @@ class HttpPlacement:
     """
 
     def __init__(self, url: str, token: str, *, client: httpx.AsyncClient | None = None) -> None:
-        self._url = url.rstrip("/")
-        self._headers = {"accept": "application/json", "x-auth-token": token}
-        self._client = client or httpx.AsyncClient(timeout=60)
+        self._transport = Transport(url, token, client or httpx.AsyncClient(timeout=60))
 
     async def __aenter__(self) -> "HttpPlacement":
         return self
@@ -58,7 +56,7 @@ class HttpPlacement:
 
     async def close(self) -> None:
         """Close all connections."""
-        await self._client.aclose()
+        await self._transport.close()
 
     async def candidates(
         self, query: CandidateQuery, limit: int | None = None
@@ -70,7 +68,7 @@ class HttpPlacement:
         parameters = query_parameters(query)
         if limit is not None:
             parameters.append(("limit", str(limit)))
-        found = await self._call("GET", "/allocation_candidates", params=parameters)
+        found = await self._transport.call("GET", "/allocation_candidates", params=parameters)
         requests = [
             AllocationRequest(
                 {provider: each["resources"] for provider, each in request["allocations"].items()},
@@ -86,7 +84,7 @@ class HttpPlacement:
             return found
         body = {"uuid": uuid, "name": name, "parent_provider_uuid": parent}
         try:
-            return _provider(await self._call("POST", "/resource_providers", body))
+            return _provider(await self._transport.call("POST", "/resource_providers", body))
         except PlacementError:
             # Another may have created it since; if not, the refusal stands.
             found = await self.provider(uuid)
@@ -95,16 +93,16 @@ class HttpPlacement:
             return found
 
     async def delete_provider(self, uuid: str) -> None:
-        await self._call("DELETE", f"/resource_providers/{quote(uuid)}")
+        await self._transport.call("DELETE", path_to("resource_providers", uuid))
 
     async def provider(self, uuid: str) -> Provider | None:
         try:
-            return _provider(await self._call("GET", f"/resource_providers/{quote(uuid)}"))
+            return _provider(await self._transport.call("GET", path_to("resource_providers", uuid)))
         except NotFound:
             return None
 
     async def tree(self, uuid: str) -> list[Provider]:
-        found = await self._call("GET", "/resource_providers", params=[("in_tree", uuid)])
+        found = await self._transport.call("GET", "/resource_providers", params=[("in_tree", uuid)])
         return [_provider(each) for each in found["resource_providers"]]
 
     async def inventories(self, provider: str) -> dict[str, Inventory]:
@@ -120,13 +118,12 @@ class HttpPlacement:
     async def set_inventories(
         self, provider: str, inventories: Mapping[str, Inventory], generation: int | None = None
     ) -> int:
-        records = {name: msgspec.structs.asdict(each) for name, each in inventories.items()}
-        return await self._set(provider, "inventories", {"inventories": records}, generation)
+        return await self._set(provider, "inventories", {"inventories": _records(inventories)}, generation)
 
     async def set_traits(self, provider: str, traits: Iterable[str], generation: int | None = None) -> int:
         names = sorted(traits)
         await asyncio.gather(
-            *(self._call("PUT", f"/traits/{quote(name)}") for name in names if is_custom(name))
+            *(self._transport.call("PUT", path_to("traits", name)) for name in names if is_custom(name))
         )
         return await self._set(provider, "traits", {"traits": names}, generation)
 
@@ -136,34 +133,45 @@ class HttpPlacement:
         return await self._set(provider, "aggregates", {"aggregates": sorted(aggregates)}, generation)
 
     async def ensure_resource_class(self, name: str) -> None:
-        await self._call("PUT", f"/resource_classes/{quote(name)}")
+        await self._transport.call("PUT", path_to("resource_classes", name))
 
     async def write_allocations(self, writes: Sequence[ConsumerWrite]) -> None:
         """Consumer types are written if every write names one; else consumers keep the type they have."""
-        if not writes:
-            return
-        typed = all(write.consumer_type is not None for write in writes)
 
         async def write_all() -> None:
-            body = {each.consumer: await self._allocation_body(each, typed) for each in writes}
-            try:
-                await self._call("POST", "/allocations", body, version=_LATEST if typed else _UNTYPED)
-            except Conflict as error:
-                if type(error) is not Conflict:
-                    raise
-                # The one conflict of this operation that has no code of its own.
-                raise CannotAllocate(str(error)) from error
+            await self._post_writes("/allocations", await self._allocation_bodies(writes), writes)
 
+        if not writes:
+            return
         if any(each.generation is UNSET for each in writes):
             await _until_nobody_was_faster(write_all)
         else:
             await write_all()
 
+    async def reshape(self, inventories: Sequence[NewInventories], writes: Sequence[ConsumerWrite]) -> None:
+        """Consumer types: see `write_allocations`."""
+
+        async def reshape_all() -> None:
+            body = {
+                "inventories": {each.provider: await self._inventory_body(each) for each in inventories},
+                "allocations": await self._allocation_bodies(writes),
+            }
+            await self._post_writes("/reshaper", body, writes)
+
+        whatever_it_is_now = any(new.generation is None for new in inventories) or any(
+            write.generation is UNSET for write in writes
+        )
+        if whatever_it_is_now:
+            await _until_nobody_was_faster(reshape_all)
+        else:
+            await reshape_all()
+
     async def delete_allocations(self, consumers: Sequence[str]) -> None:
+        """One request for each consumer: the API has none for many whatever their generations are."""
         await asyncio.gather(*map(self._free, consumers))
 
     async def allocations_of(self, consumer: str) -> Held | None:
-        found = await self._call("GET", f"/allocations/{quote(consumer)}")
+        found = await self._transport.call("GET", path_to("allocations", consumer))
         if not found["allocations"]:
             return None
         owner = Consumer(
@@ -177,61 +185,64 @@ class HttpPlacement:
 
     async def _free(self, consumer: str) -> None:
         try:
-            await self._call("DELETE", f"/allocations/{quote(consumer)}")
+            await self._transport.call("DELETE", path_to("allocations", consumer))
         except NotFound:
             return
 
-    async def _allocation_body(self, write: ConsumerWrite, typed: bool) -> dict[str, Any]:
-        generation = write.generation
-        if generation is UNSET:
-            held = await self.allocations_of(write.consumer)
-            generation = held.consumer.generation if held else None
-        body = {
-            "allocations": {name: {"resources": each} for name, each in write.allocations.items()},
-            "project_id": write.project_id,
-            "user_id": write.user_id,
-            "consumer_generation": generation,
-        }
-        return {**body, "consumer_type": write.consumer_type} if typed else body
+    async def _post_writes(self, path: str, body: object, writes: Sequence[ConsumerWrite]) -> None:
+        try:
+            await self._transport.call("POST", path, body, version=LATEST if _typed(writes) else UNTYPED)
+        except Conflict as error:
+            if type(error) is not Conflict:
+                raise
+            # The one conflict of these operations that has no code of its own.
+            raise CannotAllocate(str(error)) from error
+
+    async def _allocation_bodies(self, writes: Sequence[ConsumerWrite]) -> dict[str, Any]:
+        bodies = {}
+        for write in writes:
+            generation = write.generation
+            if generation is UNSET:
+                held = await self.allocations_of(write.consumer)
+                generation = held.consumer.generation if held else None
+            bodies[write.consumer] = {
+                "allocations": {name: {"resources": each} for name, each in write.allocations.items()},
+                "project_id": write.project_id,
+                "user_id": write.user_id,
+                "consumer_generation": generation,
+                **({"consumer_type": write.consumer_type} if _typed(writes) else {}),
+            }
+        return bodies
+
+    async def _inventory_body(self, new: NewInventories) -> dict[str, Any]:
+        generation = new.generation
+        if generation is None:
+            generation = await self._generation(new.provider)
+        return {"inventories": _records(new.inventories), "resource_provider_generation": generation}
+
+    async def _generation(self, provider: str) -> int:
+        generation: int = (await self._of(provider, "aggregates"))["resource_provider_generation"]
+        return generation
 
     async def _of(self, provider: str, what: str) -> dict[str, Any]:
-        found: dict[str, Any] = await self._call("GET", f"/resource_providers/{quote(provider)}/{what}")
+        found: dict[str, Any] = await self._transport.call(
+            "GET", path_to("resource_providers", provider, what)
+        )
         return found
 
     async def _set(self, provider: str, what: str, body: dict[str, Any], generation: int | None) -> int:
         """Set something of a provider at a generation, or at the present one; returns the new one."""
 
         async def put(at: int) -> int:
-            path = f"/resource_providers/{quote(provider)}/{what}"
-            answer = await self._call("PUT", path, {**body, "resource_provider_generation": at})
+            path = path_to("resource_providers", provider, what)
+            answer = await self._transport.call("PUT", path, {**body, "resource_provider_generation": at})
             new: int = answer["resource_provider_generation"]
             return new
 
         async def put_at_present() -> int:
-            return await put((await self._of(provider, "aggregates"))["resource_provider_generation"])
+            return await put(await self._generation(provider))
 
         return await _until_nobody_was_faster(put_at_present) if generation is None else await put(generation)
-
-    async def _call(
-        self,
-        method: str,
-        path: str,
-        body: object = None,
-        *,
-        params: Sequence[tuple[str, str]] = (),
-        version: str = _LATEST,
-    ) -> Any:
-        """Ask, and return the answer's JSON, None if it has none. Raises what the service refused with."""
-        headers = {**self._headers, "openstack-api-version": f"placement {version}"}
-        content = None
-        if body is not None:
-            headers["content-type"] = "application/json"
-            content = msgspec.json.encode(body)
-        url = f"{self._url}{path}?{urlencode(params)}" if params else f"{self._url}{path}"
-        answer = await self._client.request(method, url, content=content, headers=headers)
-        if answer.is_error:
-            raise _refusal(answer)
-        return msgspec.json.decode(answer.content) if answer.content else None
 
 
 async def _until_nobody_was_faster(write: Callable[[], Awaitable[T]]) -> T:
@@ -243,6 +254,14 @@ async def _until_nobody_was_faster(write: Callable[[], Awaitable[T]]) -> T:
     return await write()
 
 
+def _typed(writes: Sequence[ConsumerWrite]) -> bool:
+    return all(write.consumer_type is not None for write in writes)
+
+
+def _records(inventories: Mapping[str, Inventory]) -> dict[str, Any]:
+    return {name: msgspec.structs.asdict(each) for name, each in inventories.items()}
+
+
 def _provider(found: dict[str, Any]) -> Provider:
     return Provider(
         uuid=found["uuid"],
@@ -251,11 +270,3 @@ def _provider(found: dict[str, Any]) -> Provider:
         parent=found["parent_provider_uuid"],
         root=found["root_provider_uuid"],
     )
-
-
-def _refusal(answer: httpx.Response) -> PlacementError:
-    try:
-        error = msgspec.json.decode(answer.content)["errors"][0]
-        return error_for(answer.status_code, error.get("code"), error["detail"])
-    except (msgspec.DecodeError, KeyError, IndexError, TypeError):
-        return error_for(answer.status_code, None, answer.text)
