@@ -83,6 +83,7 @@ def test_limit_cuts_requests_and_summaries(hosts: Api) -> None:
     assert len(found["allocation_requests"]) == len(found["provider_summaries"]) == 2
     assert len(ask(hosts, "resources=VCPU:1&limit=9")["allocation_requests"]) == 4
     assert len(ask(hosts, "resources=VCPU:1&limit=1&limit=3")["allocation_requests"]) == 1
+    assert len(ask(hosts, f"resources=VCPU:1&limit={'9' * 5000}")["allocation_requests"]) == 4
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,8 @@ def test_without_a_token_nothing_is_answered(api: Api) -> None:
 
 def test_an_unknown_path_is_404_and_a_trailing_slash_too(api: Api) -> None:
     assert fault(api.ask("GET", "/nope")) == (404, "placement.undefined_code")
-    assert api.ask("GET", "/resource_providers/").status_code == 404
+    for path in ("/resource_providers/", "//resource_providers", "/resource_providers//x"):
+        assert api.ask("GET", path).status_code == 404
 
 
 @pytest.mark.parametrize("method", ["PATCH", "OPTIONS", "HEAD"])
@@ -155,6 +156,18 @@ def test_a_body_has_a_length_and_a_limit(api: Api, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("roost.placement.http.resource.LARGEST_BODY", 13)
     assert api.ask("POST", "/resource_providers", {"name": "a"}).status_code == 200
     assert api.ask("POST", "/resource_providers", {"name": "bb"}).status_code == 413
+
+
+@pytest.mark.parametrize("path", ["/allocations/a%00b", "/resource_providers/%ff", "/traits/%ed%a0%80"])
+@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
+def test_a_path_that_is_no_text_names_nothing(api: Api, method: str, path: str) -> None:
+    body = {"name": "a"} if method == "PUT" else None
+    assert api.ask(method, path, body).status_code in (400, 404)
+
+
+@pytest.mark.parametrize("opening", [b"[", b'{"name": [', b'{"x": {"x": '])
+def test_json_nested_without_end_is_400(api: Api, opening: bytes) -> None:
+    assert api.ask("POST", "/resource_providers", opening * 100_000).status_code == 400
 
 
 def test_cache_headers_come_with_1_15(api: Api) -> None:

@@ -18,6 +18,8 @@ from roost.placement.http.query import (
     parse_root_required,
 )
 
+_DIGITS_WITHOUT_LIMIT = 18
+
 _GROUP_PARAMETER = re.compile(f"({'|'.join(GROUP_PARAMETERS)})(.*)")
 
 
@@ -51,8 +53,13 @@ def parse_candidate_request(parameters: Parameters, version: int) -> CandidateRe
         raise BadRequest(
             'The "group_policy" parameter is required when specifying more than one "resources{N}" parameter.'
         )
-    limit = parameters["limit"][0] if "limit" in parameters else None
-    return CandidateRequest(query, int(limit) if limit else None)
+    return CandidateRequest(query, _limit(parameters))
+
+
+def _limit(parameters: Parameters) -> int | None:
+    """The limit; one that is longer than any number of candidates is none."""
+    text = parameters.get("limit", [""])[0]
+    return int(text) if 0 < len(text) < _DIGITS_WITHOUT_LIMIT else None
 
 
 def _groups(parameters: Parameters, version: int) -> tuple[RequestGroup, ...]:

@@ -9,6 +9,9 @@ from roost.placement.errors import BadRequest
 from roost.placement.http.bodies import Aggregates
 from roost.placement.http.complaints import Schema, complaint
 
+_MALFORMED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What the decoder raises for what is no JSON, or is nested too deep to be ours."""
+
 
 def decode(raw: bytes, form: Any) -> Any:
     """A body as a value of type ``form``. Raises `BadRequest` that says what is wrong with it."""
@@ -17,7 +20,7 @@ def decode(raw: bytes, form: Any) -> Any:
     except msgspec.ValidationError as error:
         found = complaint(_schema(form), _plain(raw))
         raise BadRequest(f"JSON does not validate: {found or error}") from error
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except _MALFORMED as error:
         raise BadRequest(f"Malformed JSON: {error}") from error
     if isinstance(value, Aggregates | list):
         # The one rule that a type does not express.
@@ -31,7 +34,7 @@ def _plain(raw: bytes) -> Any:
     """The body whatever its form: a fault of form may stand before one of syntax."""
     try:
         return msgspec.json.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except _MALFORMED as error:
         raise BadRequest(f"Malformed JSON: {error}") from error
 
 

@@ -27,6 +27,9 @@ class Gate:
     async def process_request(self, req: Request, resp: Response) -> None:
         """Before the URL is looked up."""
         req.request_id = f"req-{uuid.uuid4()}"
+        if "\x00" in req.path or req.path.startswith("//"):
+            # Databases take no NUL; the router would overlook the second slash.
+            raise NotFound
         if req.path not in ("/", ""):
             identity = await self._authenticator.identify(req.headers)
             if identity is None:
