@@ -1,0 +1,117 @@
+"""Schemas: made, upgraded and checked; the tables in the code are those that the migrations make."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+
+from roost.ledger import SCHEMA as LEDGER
+from roost.storage import Database, Schema, SchemaTooNew, SchemaTooOld
+from support.preparing import SCHEMAS, prepare
+
+by_name = pytest.mark.parametrize("schema", SCHEMAS, ids=lambda schema: schema.name)
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Database]:
+    database = Database(f"sqlite:///{tmp_path / 'some.db'}")
+    yield database
+    asyncio.run(database.close())
+
+
+def set_revision(database: Database, schema: Schema, revision: str) -> None:
+    statement = sa.text(f"UPDATE {schema.name}_schema SET version_num = :revision")
+    database.write_now(lambda connection: connection.execute(statement, {"revision": revision}))
+
+
+@by_name
+def test_the_tables_are_what_the_migrations_make(database, schema):
+    schema.prepare(database)
+    assert schema.revision(database) == schema.newest
+
+    def differences(connection: sa.Connection) -> list[object]:
+        context = MigrationContext.configure(
+            connection,
+            opts={
+                "version_table": f"{schema.name}_schema",
+                "compare_server_default": True,
+                "compare_type": True,
+            },
+        )
+        return compare_metadata(context, schema.metadata)
+
+    assert database.read_now(differences) == []
+
+
+def checks(database: Database) -> dict[str, set[str]]:
+    def read(connection: sa.Connection) -> dict[str, set[str]]:
+        inspector = sa.inspect(connection)
+        found = {
+            table: {str(check["name"]) for check in inspector.get_check_constraints(table)}
+            for table in inspector.get_table_names()
+        }
+        return {table: names for table, names in found.items() if names}
+
+    return database.read_now(read)
+
+
+@by_name
+def test_the_migrations_make_every_check(database, schema):
+    """Which Alembic does not compare."""
+    schema.prepare(database)
+    declared = {
+        table.name: {str(part.name) for part in table.constraints if isinstance(part, sa.CheckConstraint)}
+        for table in schema.metadata.tables.values()
+    }
+    assert checks(database) == {table: names for table, names in declared.items() if names}
+
+
+def test_all_schemas_fit_into_one_database(database):
+    for schema in SCHEMAS:
+        schema.prepare(database)
+    for schema in SCHEMAS:
+        schema.check(database)
+
+
+def test_check_names_the_command_that_makes_missing_tables(database):
+    with pytest.raises(SchemaTooOld, match=r"has no ledger tables: run 'roost db upgrade --database sqlite:"):
+        LEDGER.check(database)
+
+
+def test_a_database_that_is_behind_is_not_upgraded_unasked(database, monkeypatch):
+    LEDGER.prepare(database)
+    monkeypatch.setattr(Schema, "newest", "0002")
+    with pytest.raises(SchemaTooOld, match="is at ledger revision 0001, this program needs 0002"):
+        LEDGER.prepare(database)
+
+
+@pytest.mark.parametrize("use", [Schema.prepare, Schema.check, Schema.upgrade])
+def test_a_database_of_a_newer_program_is_left_alone(database, use: Callable[[Schema, Database], None]):
+    LEDGER.prepare(database)
+    set_revision(database, LEDGER, "9999")
+    with pytest.raises(SchemaTooNew) as caught:
+        use(LEDGER, database)
+    assert str(caught.value) == (
+        f"database {database} is at ledger revision 9999, newer than this program, which knows up to "
+        f"{LEDGER.newest}: run a newer Roost"
+    )
+    assert LEDGER.revision(database) == "9999"
+
+
+def test_upgrading_twice_changes_nothing(database):
+    LEDGER.upgrade(database)
+    LEDGER.upgrade(database)
+    LEDGER.check(database)
+
+
+def test_processes_that_prepare_one_file_at_once_agree(tmp_path):
+    with ProcessPoolExecutor(4, mp_context=get_context("spawn")) as pool:
+        for number in range(5):
+            urls = [f"sqlite:///{tmp_path / f'{number}.db'}"] * 4
+            assert list(pool.map(prepare, urls)) == ["prepared"] * 4

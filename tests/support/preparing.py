@@ -1,0 +1,24 @@
+"""Preparing a database in a process of its own."""
+
+import asyncio
+
+from roost.cells.tables import SCHEMA as CELL
+from roost.conductor.tables import SCHEMA as CONDUCTOR
+from roost.ledger import SCHEMA as LEDGER
+from roost.records.tables import SCHEMA as RECORDS
+from roost.storage import Database
+
+SCHEMAS = [LEDGER, CONDUCTOR, CELL, RECORDS]
+
+
+def prepare(url: str) -> str:
+    """Prepare every schema in a database; what came of it."""
+    try:
+        database = Database(url)
+        for schema in SCHEMAS:
+            schema.prepare(database)
+            schema.check(database)
+        asyncio.run(database.close())
+    except Exception as error:
+        return repr(error)
+    return "prepared"
