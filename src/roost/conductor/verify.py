@@ -83,9 +83,7 @@ class ApiState(msgspec.Struct, frozen=True):
     cells: dict[str, str]
 
 
-async def verify_instances(
-    database: Database, settle_seconds: float = SETTLE_SECONDS
-) -> tuple[list[Finding], list[Unread]]:
+async def verify_instances(database: Database) -> tuple[list[Finding], list[Unread]]:
     """Compare placement with all cells that the API database knows; nothing is written.
 
     Nothing is found in a database without the conductor's tables or without cells.
@@ -94,7 +92,7 @@ async def verify_instances(
         return [], []
     findings, unread = await _look(database)
     if findings:
-        await asyncio.sleep(settle_seconds)
+        await asyncio.sleep(SETTLE_SECONDS)
         again, unread = await _look(database)
         before = {(finding.kind, finding.subject) for finding in findings}
         findings = [finding for finding in again if (finding.kind, finding.subject) in before]

@@ -1,0 +1,316 @@
+"""``roost db``: what each command prints, and its exit status."""
+
+import asyncio
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from roost.cells import Cell
+from roost.cli.main import main
+from roost.conductor.requests import Requests
+from roost.model.instance import ACTIVE, ASSIGNED, BuildRequest, Instance
+from roost.model.spec import Flavor, RequestSpec
+from roost.placement.commands.names import AddResourceClass
+from roost.storage import Database
+from support.ledgers import claim, host, opened, run
+
+
+class Answer(NamedTuple):
+    status: int
+    out: str
+    err: str
+
+
+@pytest.fixture(autouse=True)
+def soon_settled(monkeypatch):
+    monkeypatch.setattr("roost.conductor.verify.SETTLE_SECONDS", 0.0)
+
+
+@pytest.fixture
+def roost(monkeypatch, capsys):
+    """Runs the command line."""
+
+    def call(*arguments: object) -> Answer:
+        monkeypatch.setattr("sys.argv", ["roost", *map(str, arguments)])
+        monkeypatch.setenv("COLUMNS", "200")
+        with pytest.raises(SystemExit) as end:
+            main()
+        out, err = capsys.readouterr()
+        return Answer(int(end.value.code or 0), out, err)
+
+    return call
+
+
+def url(path: Path) -> str:
+    return f"sqlite:///{path}"
+
+
+def spoil(path: Path, *statements: str) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        for statement in statements:
+            connection.execute(statement)
+
+
+@pytest.fixture
+def placement(tmp_path) -> Path:
+    """A database with the ledger only."""
+
+    async def fill() -> None:
+        async with opened(tmp_path / "api.db") as [ledger]:
+            await run(ledger, *host("node-1", VCPU=8), *host("node-2", VCPU=8))
+            await run(ledger, claim("built", "node-1", VCPU=1))
+
+    asyncio.run(fill())
+    return tmp_path / "api.db"
+
+
+@pytest.fixture
+def region(placement) -> Path:
+    """A whole region: a cell with one instance that is built, and one whose request waits."""
+
+    async def fill() -> None:
+        api, cell = Database(url(placement)), Database(url(placement.with_name("cell1.db")))
+        requests = Requests(api)
+        await requests.map_cells({"cell1": str(cell.url)})
+        spec = RequestSpec(project_id="p", user_id="u", flavor=Flavor("small", 1, 1))
+        done = BuildRequest(request_id="req-1", spec=spec, instances=("built",), min_count=1)
+        await requests.accept(done)
+        await requests.finish(done, {"built": "cell1"})
+        await requests.accept(
+            BuildRequest(request_id="req-2", spec=spec, instances=("waiting",), min_count=1)
+        )
+        await Cell("cell1", cell).add([instance("built", ACTIVE)])
+        for database in (api, cell):
+            await database.close()
+        async with opened(placement) as [ledger]:
+            await ledger.execute(claim("waiting", "node-2", VCPU=1))
+
+    asyncio.run(fill())
+    return placement
+
+
+def instance(uuid: str, state: str, node: str = "node-1") -> Instance:
+    return Instance(
+        uuid=uuid,
+        request_id="req-1",
+        run="run",
+        project_id="p",
+        user_id="u",
+        flavor="small",
+        state=state,
+        host=f"host of {node}",
+        node=node,
+        attempt=1,
+    )
+
+
+def test_verify_is_silent_about_what_is_right(roost, placement, region):
+    assert roost("db", "verify", "--database", url(region)) == (0, "no differences found\n", "")
+
+
+def test_verify_of_a_ledger_alone(roost, placement):
+    answer = roost("db", "verify", "--database", url(placement), "--json")
+    assert (answer.status, json.loads(answer.out)) == (0, {"findings": [], "not_checked": []})
+
+
+def test_verify_lists_every_difference(roost, placement):
+    spoil(placement, "UPDATE resource_providers SET generation = 9", "DELETE FROM consumers")
+    answer = roost("db", "verify", "--database", url(placement), "--json")
+    assert answer.status == 1
+    found = {(one["kind"], one["subject"]) for one in json.loads(answer.out)["findings"]}
+    assert found == {
+        ("broken-reference", "consumer built"),
+        ("state-differs", "generation of resource provider node-1"),
+        ("state-differs", "generation of resource provider node-2"),
+        ("state-differs", "consumer built"),
+    }
+
+
+def test_verify_prints_a_table_of_differences(roost, placement):
+    spoil(placement, "UPDATE inventories SET total = 99")
+    answer = roost("db", "verify", "--database", url(placement))
+    assert answer.status == 1
+    assert "state-differs" in answer.out
+    assert "inventories of resource provider node-1" in answer.out
+    assert answer.out.endswith("2 difference(s) found\n")
+
+
+@pytest.mark.parametrize(
+    ("statement", "finding"),
+    [
+        ("DELETE FROM instances", ("leaked-claim", "instance built")),
+        ("UPDATE instances SET state = 'error'", ("leaked-claim", "instance built")),
+        ("UPDATE instances SET node = 'node-2'", ("wrong-host", "instance built")),
+        ("UPDATE instances SET uuid = 'other'", ("missing-claim", "instance other")),
+    ],
+)
+def test_verify_compares_claims_with_instances(roost, region, statement, finding):
+    spoil(region.with_name("cell1.db"), statement)
+    answer = roost("db", "verify", "--database", url(region), "--json")
+    assert answer.status == 1
+    assert finding in {(one["kind"], one["subject"]) for one in json.loads(answer.out)["findings"]}
+
+
+def test_verify_finds_a_claim_whose_request_is_finished(roost, region):
+    spoil(region, "DELETE FROM build_requests")
+    answer = roost("db", "verify", "--database", url(region), "--json")
+    assert [one["subject"] for one in json.loads(answer.out)["findings"]] == ["instance waiting"]
+
+
+def test_verify_passes_over_what_was_only_under_way(region, monkeypatch):
+    """The second look finds the instance that the first had not seen yet."""
+    from roost.conductor import verify as module
+
+    cell = region.with_name("cell1.db")
+    spoil(region, "DELETE FROM build_requests", "INSERT INTO instance_mappings VALUES ('waiting', 'cell1')")
+    look, looks = module._look, []
+
+    async def looking(database: Database):
+        answer = await look(database)
+        if not looks:
+            late = Database(url(cell))
+            await Cell("cell1", late).add([instance("waiting", ASSIGNED, "node-2")])
+            await late.close()
+        looks.append(answer)
+        return answer
+
+    async def verify():
+        database = Database(url(region), read_only=True)
+        try:
+            return await module.verify_instances(database)
+        finally:
+            await database.close()
+
+    monkeypatch.setattr(module, "_look", looking)
+    assert asyncio.run(verify()) == ([], [])
+    assert [len(findings) for findings, _ in looks] == [1, 0]
+
+
+@pytest.mark.parametrize("broken", ["missing", "text", "other"])
+def test_verify_says_which_cell_it_could_not_check(roost, region, broken):
+    cell = region.with_name("cell1.db")
+    cell.unlink()
+    if broken == "text":
+        cell.write_text("not a database" * 100)
+    if broken == "other":
+        spoil(cell, "CREATE TABLE something (x)")
+    answer = roost("db", "verify", "--database", url(region))
+    assert answer.status == 2
+    assert answer.out == "no differences found\n"
+    assert answer.err.startswith("roost: cell cell1 could not be checked: ")
+    assert answer.err.count("\n") == 1
+    assert cell.exists() == (broken != "missing")
+
+
+def test_verify_lists_differences_though_a_cell_could_not_be_checked(roost, region):
+    region.with_name("cell1.db").unlink()
+    spoil(region, "UPDATE resource_providers SET generation = 9")
+    answer = roost("db", "verify", "--database", url(region), "--json")
+    document = json.loads(answer.out)
+    assert answer.status == 1
+    assert len(document["findings"]) == 2
+    assert [one["cell"] for one in document["not_checked"]] == ["cell1"]
+
+
+@pytest.mark.parametrize("command", ["verify", "version"])
+def test_what_reads_makes_no_file(roost, tmp_path, command):
+    answer = roost("db", command, "--database", url(tmp_path / "missing.db"))
+    assert answer.status == 2
+    assert (
+        answer.err
+        == f"roost: cannot open database {url(tmp_path)}/missing.db: there is no file {tmp_path}/missing.db\n"
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", ["verify", "trim"])
+def test_an_empty_database_names_the_command_to_run(roost, tmp_path, command):
+    spoil(tmp_path / "empty.db", "CREATE TABLE x (y)")
+    answer = roost("db", command, "--database", url(tmp_path / "empty.db"))
+    assert (answer.status, answer.err.count("\n")) == (2, 1)
+    assert "run 'roost db upgrade --database" in answer.err
+
+
+@pytest.mark.parametrize("command", ["verify", "version", "upgrade", "trim"])
+def test_what_is_no_database_is_one_line(roost, tmp_path, command):
+    (tmp_path / "text").write_text("not a database" * 100)
+    answer = roost("db", command, "--database", url(tmp_path / "text"))
+    assert (answer.status, answer.out, answer.err.count("\n")) == (2, "", 1)
+    assert str(tmp_path / "text") in answer.err
+
+
+def test_upgrade_makes_an_api_database(roost, tmp_path):
+    path = tmp_path / "new.db"
+    answer = roost("db", "upgrade", "--database", url(path), "--json")
+    assert answer.status == 0
+    assert json.loads(answer.out) == [
+        {"schema": "ledger", "from": None, "to": "0001"},
+        {"schema": "conductor", "from": None, "to": "0001"},
+    ]
+    again = roost("db", "upgrade", "--database", url(path))
+    assert again.status == 0
+    assert again.out.count("0001") == 4
+    assert roost("db", "verify", "--database", url(path)).status == 0
+
+
+def test_upgrade_adds_what_a_placement_database_lacks(roost, placement):
+    assert roost("db", "version", "--database", url(placement)).status == 1
+    answer = roost("db", "upgrade", "--database", url(placement), "--json")
+    assert [step["from"] for step in json.loads(answer.out)] == ["0001", None]
+    assert roost("db", "version", "--database", url(placement)).status == 0
+
+
+def test_upgrade_keeps_a_cell_a_cell(roost, tmp_path):
+    path = tmp_path / "cell.db"
+    for arguments in (("--role", "cell"), ()):
+        answer = roost("db", "upgrade", "--database", url(path), "--json", *arguments)
+        assert [step["schema"] for step in json.loads(answer.out)] == ["cell"]
+    answer = roost("db", "version", "--database", url(path), "--json")
+    assert json.loads(answer.out) == [{"schema": "cell", "database": "0001", "program": "0001"}]
+
+
+@pytest.mark.parametrize("command", ["upgrade", "verify", "trim"])
+def test_a_newer_database_is_left_alone(roost, placement, command):
+    spoil(placement, "UPDATE ledger_schema SET version_num = '9999'")
+    answer = roost("db", command, "--database", url(placement))
+    assert (answer.status, answer.out) == (2, "")
+    assert answer.err == (
+        f"roost: database {url(placement)} is at ledger revision 9999, newer than this program, "
+        "which knows up to 0001: run a newer Roost\n"
+    )
+
+
+def test_upgrade_changes_nothing_if_one_schema_is_newer(roost, region):
+    spoil(
+        region,
+        "UPDATE conductor_schema SET version_num = '9999'",
+        "DROP TABLE ledger_schema",
+    )
+    assert roost("db", "upgrade", "--database", url(region)).status == 2
+    answer = roost("db", "version", "--database", url(region), "--json")
+    assert answer.status == 1
+    assert [row["database"] for row in json.loads(answer.out)] == [None, "9999"]
+
+
+def test_trim_keeps_the_newest(roost, placement):
+    async def fill() -> None:
+        async with opened(placement) as [ledger]:
+            await run(ledger, *(AddResourceClass(f"CUSTOM_{number}") for number in range(10)))
+
+    asyncio.run(fill())
+    answer = roost("db", "trim", "--database", url(placement), "--keep", 5, "--json")
+    assert (answer.status, json.loads(answer.out)) == (0, {"removed": 11})
+    assert roost("db", "trim", "--database", url(placement), "--days", 0).out == "4 commit(s) removed\n"
+    assert roost("db", "trim", "--database", url(placement), "--days", 0).out == "0 commit(s) removed\n"
+    assert roost("db", "verify", "--database", url(placement)).status == 0
+
+
+@pytest.mark.parametrize("command", ["verify", "upgrade", "version", "trim"])
+def test_help_has_an_example(roost, command):
+    answer = roost("db", command, "--help")
+    assert answer.status == 0
+    assert f"Example: roost db {command} --database" in answer.out

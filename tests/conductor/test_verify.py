@@ -1,0 +1,142 @@
+"""Which differences between claims and instances are errors, and which a moment on the way."""
+
+from typing import Any
+
+import pytest
+
+from roost.conductor.verify import ApiState, CellState, judge
+from roost.ledger import Held
+from roost.model.allocation import Consumer
+from roost.model.instance import ACTIVE, ASSIGNED, DELETING, DESTROYED, ERROR, FAILED, Instance
+
+STATES = (ASSIGNED, ACTIVE, FAILED, ERROR, DELETING, DESTROYED)
+ROOTS = {"node-1": "node-1", "numa-1": "node-1", "node-2": "node-2", "pool": "pool"}
+
+
+def held(*providers: str, consumer_type: str = "INSTANCE") -> Held:
+    owner = Consumer("i", "project", "user", 1, consumer_type)
+    return Held(owner, {provider: {"VCPU": 1} for provider in providers})
+
+
+def instance(state: str, host: str | None = "host-1", node: str | None = "node-1") -> Instance:
+    return Instance(
+        uuid="i",
+        request_id="req",
+        run="run",
+        project_id="project",
+        user_id="user",
+        flavor="small",
+        state=state,
+        host=host,
+        node=node,
+        attempt=1,
+    )
+
+
+def found(
+    *instances: Instance,
+    claim: Held | None = None,
+    mapped: str | None = "cell1",
+    waiting: bool = False,
+    others: dict[str, CellState] | None = None,
+    unread: tuple[str, ...] = (),
+    nodes: dict[str, str] | None = None,
+) -> list[str]:
+    """The kinds of finding where ``instances`` are in cell1."""
+    if nodes is None:
+        nodes = {"host-1": "node-1", "host-2": "node-2"}
+    cells = {"cell0": CellState([], {}), "cell1": CellState(list(instances), nodes), **(others or {})}
+    api = ApiState(
+        claims={} if claim is None else {"i": claim},
+        roots=ROOTS,
+        sharing=frozenset({"pool"}),
+        waiting=frozenset({"i"}) if waiting else frozenset(),
+        mappings={} if mapped is None else {"i": mapped},
+        cells=dict.fromkeys([*cells, *unread], "sqlite:///x"),
+    )
+    findings = list(judge(api, cells))
+    assert all(finding.subject == "instance i" and finding.detail for finding in findings)
+    return [finding.kind for finding in findings]
+
+
+@pytest.mark.parametrize("state", [ASSIGNED, ACTIVE])
+@pytest.mark.parametrize(
+    ("claim", "kinds"),
+    [
+        (held("node-1"), []),
+        (held("numa-1"), []),
+        (held("node-1", "pool"), []),
+        (None, ["missing-claim"]),
+        (held("node-2"), ["wrong-host"]),
+        (held("node-1", "node-2"), ["wrong-host"]),
+        (held("not there"), ["wrong-host"]),
+    ],
+)
+def test_an_instance_on_a_host_has_its_claim_there(state, claim, kinds):
+    assert found(instance(state), claim=claim) == kinds
+    assert found(instance(state), claim=claim, waiting=True, mapped=None) == kinds
+
+
+def test_a_claim_counts_whatever_the_consumers_type():
+    assert found(instance(ACTIVE), claim=held("node-1", consumer_type="unknown")) == []
+
+
+def test_an_instance_on_a_host_whose_node_is_another():
+    assert found(instance(ACTIVE), claim=held("node-1"), nodes={"host-1": "node-2"}) == ["wrong-host"]
+    assert found(instance(ACTIVE), claim=held("node-1"), nodes={}) == []
+
+
+@pytest.mark.parametrize("state", [FAILED, DELETING, DESTROYED])
+@pytest.mark.parametrize("claim", [None, held("node-1"), held("node-2")])
+def test_the_claim_of_an_instance_on_its_way_may_be_anywhere(state, claim):
+    assert found(instance(state), claim=claim) == []
+
+
+@pytest.mark.parametrize("host", [None, "host-1"])
+@pytest.mark.parametrize("waiting", [True, False])
+def test_an_instance_in_error_holds_nothing(host, waiting):
+    dead: dict[str, Any] = {"host": host, "node": host and "node-1"}
+    assert found(instance(ERROR, **dead), waiting=waiting) == []
+    assert found(instance(ERROR, **dead), claim=held("node-1"), waiting=waiting) == ["leaked-claim"]
+
+
+@pytest.mark.parametrize("mapped", [None, "cell1", "cell0"])
+def test_a_claim_without_an_instance_has_leaked_unless_its_request_waits(mapped):
+    assert found(claim=held("node-1"), mapped=mapped) == ["leaked-claim"]
+    assert found(claim=held("node-1"), mapped=mapped, waiting=True) == []
+
+
+def test_a_claim_of_somebody_else_is_not_ours_to_judge():
+    assert found(claim=held("node-1", consumer_type="MIGRATION"), mapped=None) == []
+
+
+@pytest.mark.parametrize(("mapped", "kinds"), [(None, []), ("far", []), ("cell1", ["leaked-claim"])])
+def test_a_claim_whose_instance_may_be_in_a_cell_that_could_not_be_read(mapped, kinds):
+    assert found(claim=held("node-1"), mapped=mapped, unread=("far",)) == kinds
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_an_instance_without_a_mapping_is_on_its_way_in_or_out(state):
+    claim = held("node-1") if state in (ASSIGNED, ACTIVE) else None
+    leaving = state in (DELETING, DESTROYED)
+    assert found(instance(state), claim=claim, mapped=None) == ([] if leaving else ["unmapped-instance"])
+    assert found(instance(state), claim=claim, mapped=None, waiting=True) == []
+
+
+def test_an_instance_in_another_cell_than_mapped():
+    assert found(instance(ACTIVE), claim=held("node-1"), mapped="cell0") == ["wrong-cell"]
+
+
+def test_an_instance_in_two_cells():
+    others = {"cell2": CellState([instance(FAILED)], {})}
+    kinds = found(instance(ACTIVE), claim=held("node-1"), others=others)
+    assert kinds == ["wrong-cell", "two-cells"]
+
+
+def test_a_mapping_whose_instance_is_gone_waits_for_the_next_start():
+    assert found() == []
+
+
+def test_without_cells_there_is_nothing_to_compare_with():
+    api = ApiState({"i": held("node-1")}, ROOTS, frozenset(), frozenset(), {}, {})
+    assert list(judge(api, {})) == []
