@@ -64,6 +64,7 @@ def test_each_version_writes_in_its_own_form(api: Api, version: str, body: dict[
         ("1.34", keyed({A: {"VCPU": 2}}, consumer_generation=None, mappings={"": []})),
         ("1.38", keyed({A: {"VCPU": 2}}, consumer_generation=None)),
         ("1.38", allocation({A: {"VCPU": 2}}, consumer_type="instance")),
+        ("1.38", allocation({A: {"VCPU": 2}}, consumer_type="INSTANCE\n")),
         ("1.39", allocation({A: {"VCPU": 0}})),
         ("1.39", allocation({A: {"VCPU": 2**31}})),
         ("1.39", allocation({A: {"VCPU": 10**30}})),

@@ -32,13 +32,10 @@ class CreateProvider(msgspec.Struct, frozen=True):
             raise DuplicateName(f"Conflicting resource provider uuid: {self.uuid} already exists.")
         _check_name(state, self.name, None)
         if self.parent is not None and self.parent not in fleet:
+            itself = self.parent == self.uuid
+            fault = "cannot be same as UUID." if itself else f"does not exist: {self.parent}"
             raise BadRequest(
-                f'Unable to create resource provider "{self.name}", {self.uuid}: '
-                + (
-                    "parent provider UUID cannot be same as UUID."
-                    if self.parent == self.uuid
-                    else f"parent provider UUID does not exist: {self.parent}"
-                )
+                f'Unable to create resource provider "{self.name}", {self.uuid}: parent provider UUID {fault}'
             )
         facts = ProviderFacts(self.name, self.parent, 0)
         state.apply(ProviderChanged(self.uuid, fleet.free_row(), None, facts))

@@ -29,7 +29,16 @@ UuidKey = Annotated[str, Meta(pattern="^[0-9a-fA-F-]{36}$", max_length=36)]
 ClassName = Annotated[str, Meta(pattern="^[A-Z0-9_]+$")]
 CustomName = Annotated[str, Meta(pattern="^CUSTOM_[A-Z0-9_]+$", max_length=255)]
 TraitName = Annotated[str, Meta(min_length=1, max_length=255)]
-ConsumerType = Annotated[str, Meta(min_length=1, max_length=255, pattern="^[A-Z0-9_]+$")]
+# Shown as clients know it, but $ would let a newline pass at the end.
+ConsumerType = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=255,
+        pattern=r"^[A-Z0-9_]+\Z",
+        extra_json_schema={"pattern": "^[A-Z0-9_]+$"},
+    ),
+]
 Suffix = Annotated[str, Meta(pattern="^([a-zA-Z0-9_-]{1,64})?$")]
 Positive = Annotated[int, Meta(ge=1, le=MAX_INT)]
 Natural = Annotated[int, Meta(ge=0, le=MAX_INT)]

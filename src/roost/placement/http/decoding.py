@@ -23,11 +23,16 @@ def decode(raw: bytes, form: Any) -> Any:
     except _MALFORMED as error:
         raise BadRequest(f"Malformed JSON: {error}") from error
     if isinstance(value, Aggregates | list):
-        # The one rule that a type does not express.
-        found = complaint(_schema(form), msgspec.to_builtins(value))
-        if found:
-            raise BadRequest(f"JSON does not validate: {found}")
+        # That nothing is twice in a list is the one rule that a type does not express.
+        check(value, form)
     return value
+
+
+def check(value: object, form: Any) -> None:
+    """Raise `BadRequest` if a value that was not decoded is none of type ``form``."""
+    found = complaint(_schema(form), msgspec.to_builtins(value))
+    if found:
+        raise BadRequest(f"JSON does not validate: {found}")
 
 
 def _plain(raw: bytes) -> Any:

@@ -2,10 +2,11 @@
 
 from typing import Any
 
-from roost.model.vocabulary import is_custom
 from roost.placement.commands.names import AddResourceClass, DeleteResourceClass, RenameResourceClass
-from roost.placement.errors import BadRequest, NotFound
+from roost.placement.errors import NotFound
 from roost.placement.http.answers import answer, answer_empty, href, locate
+from roost.placement.http.bodies import NewClass
+from roost.placement.http.decoding import check
 from roost.placement.http.request import Request, Response
 from roost.placement.http.resource import Resource, read_body
 
@@ -44,11 +45,7 @@ class ResourceClass(Resource):
             await self.ledger.execute(RenameResourceClass(name, body.name))
             answer(req, resp, _describe(req, body.name))
             return
-        if not is_custom(name):
-            raise BadRequest(
-                f"JSON does not validate: {name!r} does not match '^CUSTOM_[A-Z0-9_]+$', or is too long\n\n"
-                f"Failed validating '{'maxLength' if len(name) > 255 else 'pattern'}'"
-            )
+        check(NewClass(name), NewClass)
         is_new = await self.ledger.execute(AddResourceClass(name))
         answer_empty(resp, 201 if is_new else 204)
         locate(req, resp, f"/resource_classes/{name}")
