@@ -56,6 +56,50 @@ _POLICY = [
         help="Whether a reshape needs the role service; else the role admin does as well.",
     )
 ]
+_CORS = [
+    cfg.ListOpt("allowed_origin", default=[], help="Origins whose pages may call the API; none: no CORS."),
+    cfg.BoolOpt("allow_credentials", default=True, help="Whether they may send credentials."),
+    cfg.ListOpt(
+        "expose_headers",
+        default=[
+            "X-Auth-Token",
+            "X-Openstack-Request-Id",
+            "X-Subject-Token",
+            "X-Service-Token",
+            "OpenStack-API-Version",
+        ],
+        help="Headers of answers that they may read.",
+    ),
+    cfg.ListOpt(
+        "allow_methods", default=["GET", "PUT", "POST", "DELETE", "PATCH"], help="Methods that they may use."
+    ),
+    cfg.ListOpt(
+        "allow_headers",
+        default=[
+            "X-Auth-Token",
+            "X-Openstack-Request-Id",
+            "X-Identity-Status",
+            "X-Roles",
+            "X-Service-Catalog",
+            "X-User-Id",
+            "X-Tenant-Id",
+            "OpenStack-API-Version",
+        ],
+        help="Headers that they may send.",
+    ),
+    cfg.IntOpt("max_age", default=3600, help="Seconds that a browser may remember what is allowed."),
+]
+
+
+class CorsOptions(msgspec.Struct, frozen=True):
+    """Which origins may ask for what. ``max_age``: seconds that a browser may remember it."""
+
+    allowed_origin: tuple[str, ...] = ()
+    allow_credentials: bool = True
+    expose_headers: tuple[str, ...] = ()
+    allow_methods: tuple[str, ...] = ()
+    allow_headers: tuple[str, ...] = ()
+    max_age: int = 3600
 
 
 class PlacementOptions(msgspec.Struct, frozen=True):
@@ -69,6 +113,7 @@ class PlacementOptions(msgspec.Struct, frozen=True):
     incomplete_consumer_user_id: str = _NOBODY
     enforce_new_defaults: bool = True
     database: str | None = None
+    cors: CorsOptions = CorsOptions()
 
 
 def read_options(config_file: str | None = None) -> PlacementOptions:
@@ -78,6 +123,7 @@ def read_options(config_file: str | None = None) -> PlacementOptions:
     conf.register_opts(_PLACEMENT, group="placement")
     conf.register_opts(_DATABASE, group="placement_database")
     conf.register_opts(_POLICY, group="oslo_policy")
+    conf.register_opts(_CORS, group="cors")
     try:
         conf(args=[], project="placement", default_config_files=[config_file] if config_file else [])
         placement = conf.placement
@@ -90,6 +136,19 @@ def read_options(config_file: str | None = None) -> PlacementOptions:
             incomplete_consumer_user_id=placement.incomplete_consumer_user_id,
             enforce_new_defaults=conf.oslo_policy.enforce_new_defaults,
             database=conf.placement_database.connection,
+            cors=_cors(conf),
         )
     except (cfg.Error, ValueError) as error:
         raise OperatorError(f"configuration: {error}") from error
+
+
+def _cors(conf: cfg.ConfigOpts) -> CorsOptions:
+    group = conf.cors
+    return CorsOptions(
+        allowed_origin=tuple(group.allowed_origin),
+        allow_credentials=group.allow_credentials,
+        expose_headers=tuple(group.expose_headers),
+        allow_methods=tuple(group.allow_methods),
+        allow_headers=tuple(group.allow_headers),
+        max_age=group.max_age,
+    )

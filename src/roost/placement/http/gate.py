@@ -1,7 +1,5 @@
 """What every request passes before its operation and after it."""
 
-import uuid
-
 import falcon
 
 from roost.placement.errors import (
@@ -26,7 +24,6 @@ class Gate:
 
     async def process_request(self, req: Request, resp: Response) -> None:
         """Before the URL is looked up."""
-        req.request_id = f"req-{uuid.uuid4()}"
         if "\x00" in req.path or req.path.startswith("//"):
             # Databases take no NUL; the router would overlook the second slash.
             raise NotFound

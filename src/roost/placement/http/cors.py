@@ -1,0 +1,70 @@
+"""Cross-origin requests: which pages of other origins may call the API from a browser.
+
+The rules are the Fetch standard's; the options are upstream's, in the group ``cors``. Without
+``allowed_origin`` there is none of this.
+"""
+
+from roost.placement.http.request import Request, Response
+from roost.placement.options import CorsOptions
+
+_ALWAYS_ALLOWED = frozenset(
+    (
+        "accept",
+        "accept-language",
+        "cache-control",
+        "content-language",
+        "content-type",
+        "expires",
+        "last-modified",
+        "pragma",
+    )
+)
+
+
+class Cors:
+    """Middleware, before the gate: a preflight request has no token and is answered here."""
+
+    def __init__(self, options: CorsOptions) -> None:
+        self._options = options
+        self._allowed_headers = _ALWAYS_ALLOWED.union(name.lower() for name in options.allow_headers)
+
+    async def process_request(self, req: Request, resp: Response) -> None:
+        if req.method == "OPTIONS":
+            resp.status = 200
+            resp.complete = True
+
+    async def process_response(
+        self, req: Request, resp: Response, resource: object, req_succeeded: bool
+    ) -> None:
+        origin = req.get_header("origin")
+        if origin is None or not self._knows(origin):
+            return
+        if req.method != "OPTIONS":
+            self._share_with(resp, origin)
+            if self._options.expose_headers:
+                resp.set_header("access-control-expose-headers", ",".join(self._options.expose_headers))
+            return
+        method = req.get_header("access-control-request-method")
+        wanted = req.get_header("access-control-request-headers") or ""
+        headers = [name.strip() for name in wanted.split(",") if name.strip()]
+        if method not in self._options.allow_methods:
+            return
+        if not all(name.lower() in self._allowed_headers for name in headers):
+            return
+        self._share_with(resp, origin)
+        resp.set_header("access-control-allow-methods", method)
+        if self._options.max_age:
+            resp.set_header("access-control-max-age", str(self._options.max_age))
+        if headers:
+            resp.set_header("access-control-allow-headers", ",".join(headers))
+
+    def _knows(self, origin: str) -> bool:
+        return origin in self._options.allowed_origin or "*" in self._options.allowed_origin
+
+    def _share_with(self, resp: Response, origin: str) -> None:
+        known = origin in self._options.allowed_origin
+        resp.set_header("access-control-allow-origin", origin if known else "*")
+        resp.append_header("vary", "Origin")
+        # With a wildcard browsers refuse credentials anyway.
+        if known and self._options.allow_credentials:
+            resp.set_header("access-control-allow-credentials", "true")
