@@ -6,6 +6,8 @@ one. Under load a sync is shared by hundreds of writes; alone, a write waits for
 """
 
 import asyncio
+import sqlite3
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -237,11 +239,24 @@ def _engine(database: Database, begin: str, read_only: bool, isolation: str = "R
     def prepare(connection: Any, _: object) -> None:
         # The driver's own transaction handling is off, so that BEGIN is ours to choose.
         connection.isolation_level = None
-        for pragma in (*settings, "foreign_keys=ON"):
-            connection.execute(f"PRAGMA {pragma}")
+        for setting in (*settings, "foreign_keys=ON"):
+            _set(connection, setting)
 
     @sa.event.listens_for(engine, "begin")
     def start(connection: Connection) -> None:
         connection.exec_driver_sql(begin)
 
     return engine
+
+
+def _set(connection: Any, setting: str) -> None:
+    """Set one of SQLite's settings, waiting for others: it does not wait itself while a file becomes WAL."""
+    until = time.monotonic() + SQLITE_BUSY_SECONDS
+    while True:
+        try:
+            connection.execute(f"PRAGMA {setting}")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                raise
+        time.sleep(0.01)
