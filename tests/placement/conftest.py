@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from placement.api import Api
+from support.placement_api import Api
 
 
 @pytest.fixture(scope="session")

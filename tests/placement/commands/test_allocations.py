@@ -6,7 +6,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from placement.api import Api, uuid_of
 from roost.model.inventory import Inventory
 from roost.placement.commands.allocations import (
     ConsumerWrite,
@@ -17,6 +16,7 @@ from roost.placement.commands.allocations import (
 from roost.placement.commands.inventories import SetInventories
 from roost.placement.commands.providers import CreateProvider
 from roost.placement.errors import CannotAllocate, ConcurrentUpdate, NotFound, PlacementError
+from support.placement_api import Api, uuid_of
 
 A, B = uuid_of("a"), uuid_of("b")
 

@@ -2,13 +2,13 @@
 
 import pytest
 
-from placement.api import Api, uuid_of
 from roost.ledger import Ledger
 from roost.placement.commands.belongings import SetTraits
 from roost.placement.commands.names import AddResourceClass, DeleteTrait, RenameResourceClass
 from roost.placement.commands.providers import CreateProvider
 from roost.placement.errors import BadRequest, Conflict
 from roost.storage import Database
+from support.placement_api import Api, uuid_of
 
 A = uuid_of("a")
 

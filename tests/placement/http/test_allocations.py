@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from placement.api import PROJECT, Api, allocation, fault, uuid_of
+from support.placement_api import PROJECT, Api, allocation, fault, uuid_of
 
 A, B = uuid_of("a"), uuid_of("b")
 C, D = uuid_of("c"), uuid_of("d")

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from placement.api import Api, fault, uuid_of
 from roost.placement.http.candidate_query import parse_candidate_request
+from support.placement_api import Api, fault, uuid_of
 
 HOSTS = "abc"
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from placement.api import Api
 from roost.placement.options import CorsOptions, read_options
+from support.placement_api import Api
 
 PAGE = "http://page.example"
 ASK = {"access_control_request_method": "PUT", "access_control_request_headers": "X-Auth-Token, Accept"}

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from placement.api import Api, fault, uuid_of
 from roost.model.vocabulary import MAX_INT
+from support.placement_api import Api, fault, uuid_of
 
 A = uuid_of("a")
 ALL = f"/resource_providers/{A}/inventories"

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from placement.api import Api, allocation, fault, uuid_of
+from support.placement_api import Api, allocation, fault, uuid_of
 
 A, B, C = uuid_of("a"), uuid_of("b"), uuid_of("c")
 

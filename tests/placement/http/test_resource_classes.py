@@ -2,7 +2,7 @@
 
 import pytest
 
-from placement.api import Api, uuid_of
+from support.placement_api import Api, uuid_of
 
 
 def test_a_custom_class_comes_and_goes(api: Api) -> None:

@@ -5,10 +5,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from placement.api import ADMIN, LATEST, Api, fault
 from roost.ledger import LedgerBusy
 from roost.placement.http.operations import OPERATIONS
 from roost.storage import DatabaseUnavailable
+from support.placement_api import ADMIN, LATEST, Api, fault
 
 UNKNOWN = "/resource_providers/00000000-0000-0000-0000-000000000000"
 

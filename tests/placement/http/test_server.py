@@ -15,8 +15,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from placement.api import allocation, uuid_of
 from roost.placement.http.server import prepare_database
+from support.placement_api import allocation, uuid_of
 
 A = uuid_of("a")
 HEADERS = {

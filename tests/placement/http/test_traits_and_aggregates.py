@@ -2,7 +2,7 @@
 
 import pytest
 
-from placement.api import Api, fault, uuid_of
+from support.placement_api import Api, fault, uuid_of
 
 A = uuid_of("a")
 TRAITS = f"/resource_providers/{A}/traits"

@@ -17,6 +17,7 @@ T = TypeVar("T")
 LARGEST_FLOAT = 3.40282e38
 """Largest allocation ratio: what a single-precision float holds."""
 
+# Patterns end in \Z: $ would let a newline pass at the end.
 # No NUL in what is stored: PostgreSQL takes none in a text.
 _NO_NUL = r"^[^\x00]*\Z"
 Name = Annotated[str, Meta(max_length=200, pattern=_NO_NUL)]
@@ -25,21 +26,12 @@ Owner = Annotated[str, Meta(min_length=1, max_length=255, pattern=_NO_NUL)]
 Uuid = Annotated[
     str, Meta(max_length=36, pattern=r"^([0-9a-fA-F]-?){32}\Z", extra_json_schema={"format": "uuid-like"})
 ]
-UuidKey = Annotated[str, Meta(pattern="^[0-9a-fA-F-]{36}$", max_length=36)]
-ClassName = Annotated[str, Meta(pattern="^[A-Z0-9_]+$")]
-CustomName = Annotated[str, Meta(pattern="^CUSTOM_[A-Z0-9_]+$", max_length=255)]
+UuidKey = Annotated[str, Meta(pattern=r"^[0-9a-fA-F-]{36}\Z", max_length=36)]
+ClassName = Annotated[str, Meta(pattern=r"^[A-Z0-9_]+\Z")]
+CustomName = Annotated[str, Meta(pattern=r"^CUSTOM_[A-Z0-9_]+\Z", max_length=255)]
 TraitName = Annotated[str, Meta(min_length=1, max_length=255)]
-# Shown as clients know it, but $ would let a newline pass at the end.
-ConsumerType = Annotated[
-    str,
-    Meta(
-        min_length=1,
-        max_length=255,
-        pattern=r"^[A-Z0-9_]+\Z",
-        extra_json_schema={"pattern": "^[A-Z0-9_]+$"},
-    ),
-]
-Suffix = Annotated[str, Meta(pattern="^([a-zA-Z0-9_-]{1,64})?$")]
+ConsumerType = Annotated[str, Meta(min_length=1, max_length=255, pattern=r"^[A-Z0-9_]+\Z")]
+Suffix = Annotated[str, Meta(pattern=r"^([a-zA-Z0-9_-]{1,64})?\Z")]
 Positive = Annotated[int, Meta(ge=1, le=MAX_INT)]
 Natural = Annotated[int, Meta(ge=0, le=MAX_INT)]
 Amount = Annotated[int, Meta(ge=1)]

@@ -92,7 +92,7 @@ def _string_faults(schema: Schema, value: str) -> Iterator[Fault]:
     if "format" in schema and not _FORMATS[schema["format"]].fullmatch(value):
         yield "format", f"{_shown(value)} is not a 'uuid'"
     elif "pattern" in schema and not re.search(schema["pattern"], value):
-        yield "pattern", f"{_shown(value)} does not match {schema['pattern']!r}"
+        yield "pattern", f"{_shown(value)} does not match {_as_known(schema['pattern'])!r}"
 
 
 def _object_faults(schema: Schema, value: dict[str, Any]) -> Iterator[Fault]:
@@ -120,7 +120,8 @@ def _object_faults(schema: Schema, value: dict[str, Any]) -> Iterator[Fault]:
     naming = schema.get("propertyNames", {}).get("pattern")
     misnamed = [name for name in value if naming is not None and not re.search(naming, name)]
     if misnamed:
-        yield "propertyNames", f"{_shown(misnamed[0])} does not match any of the regexes: {naming!r}"
+        expected = _as_known(naming)
+        yield "propertyNames", f"{_shown(misnamed[0])} does not match any of the regexes: {expected!r}"
     if len(value) < schema.get("minProperties", 0):
         yield "minProperties", f"{_shown(value)} should be non-empty"
 
@@ -141,6 +142,11 @@ def _inside(
             yield properties[name], item, f"{schema_path}['properties'][{name!r}]", path
         elif isinstance(others, dict):
             yield others, item, f"{schema_path}['additionalProperties']", path
+
+
+def _as_known(pattern: str) -> str:
+    """A pattern as JSON schemas write it: they have no ``\\Z``."""
+    return pattern.replace(r"\Z", "$")
 
 
 def _shown(value: object) -> str:
