@@ -46,7 +46,7 @@ def verify(url: str, as_json: bool) -> None:
 
     Exit status: 0 nothing found, 1 differences found (all are listed), 2 could not check everything.
     """
-    findings, unread = asyncio.run(_verify(url))
+    findings, unread = asyncio.run(verify_database(url))
     if as_json:
         document = {"findings": findings, "not_checked": unread}
         click.echo(msgspec.json.format(msgspec.json.encode(document)))
@@ -142,7 +142,8 @@ def trim(url: str, keep: int, days: float, as_json: bool) -> None:
         click.echo(f"{gone} commit(s) removed")
 
 
-async def _verify(url: str) -> tuple[list[Finding], list[Unread]]:
+async def verify_database(url: str) -> tuple[list[Finding], list[Unread]]:
+    """What is wrong in a database, and the cells that could not be read. Raises `StorageError`."""
     database = Database(url, read_only=True)
     try:
         LEDGER.check(database)

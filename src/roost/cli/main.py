@@ -2,6 +2,7 @@
 
 import importlib
 import sys
+import traceback
 
 import click
 
@@ -53,4 +54,8 @@ def main() -> None:
         roost_command(prog_name="roost", standalone_mode=True)
     except OperatorError as error:
         click.echo(f"roost: {error}", err=True)
+        sys.exit(COULD_NOT_RUN)
+    except Exception:
+        # A defect: the whole story, and a status that cannot be taken for "found something wrong".
+        traceback.print_exc()
         sys.exit(COULD_NOT_RUN)
