@@ -154,7 +154,7 @@ def test_a_batch_whose_fate_is_unknown_is_not_repeated(path):
 
 
 def test_a_batch_that_cannot_begin_waits_for_the_database_once(path, monkeypatch):
-    monkeypatch.setattr("roost.storage.database.SQLITE_BUSY_SECONDS", 0.2)
+    monkeypatch.setattr("roost.storage.engine.BUSY_SECONDS", 0.2)
 
     async def use(database: Database) -> None:
         with closing(sqlite3.connect(path, isolation_level=None)) as other:

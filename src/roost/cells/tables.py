@@ -3,13 +3,16 @@
 from pathlib import Path
 
 import sqlalchemy as sa
+from sqlalchemy.dialects.mysql import LONGTEXT
 
 from roost.storage import Schema
+from roost.storage.exact import EXACT
 
 metadata = sa.MetaData()
 
 UUID = sa.String(36)
 NAME = sa.String(255)
+BIG_TEXT = sa.Text().with_variant(LONGTEXT(), "mysql", "mariadb")
 
 instances = sa.Table(
     "instances",
@@ -24,11 +27,12 @@ instances = sa.Table(
     sa.Column("host", NAME),
     sa.Column("node", UUID),
     sa.Column("attempt", sa.Integer, nullable=False),
-    sa.Column("alternates", sa.Text, nullable=False),
-    sa.Column("reason", sa.Text),
+    sa.Column("alternates", BIG_TEXT, nullable=False),
+    sa.Column("reason", BIG_TEXT),
     sa.Column("changed_at", sa.Double, nullable=False),
     sa.Index("instances_by_state", "state", "host"),
     sa.Index("instances_by_request", "request_id"),
+    **EXACT,
 )
 
 faults = sa.Table(
@@ -37,8 +41,9 @@ faults = sa.Table(
     sa.Column("instance_uuid", UUID, primary_key=True),
     sa.Column("attempt", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("host", NAME),
-    sa.Column("reason", sa.Text, nullable=False),
+    sa.Column("reason", BIG_TEXT, nullable=False),
     sa.Column("at", sa.Double, nullable=False),
+    **EXACT,
 )
 
 hosts = sa.Table(
@@ -49,9 +54,10 @@ hosts = sa.Table(
     sa.Column("enabled", sa.Boolean, nullable=False),
     sa.Column("last_seen", sa.Double, nullable=False),
     sa.Column("failed_builds", sa.Integer, nullable=False),
-    sa.Column("metrics", sa.Text, nullable=False),
-    sa.Column("aggregates", sa.Text, nullable=False),
+    sa.Column("metrics", BIG_TEXT, nullable=False),
+    sa.Column("aggregates", BIG_TEXT, nullable=False),
     sa.Index("hosts_by_last_seen", "last_seen"),
+    **EXACT,
 )
 
 SCHEMA = Schema("cell", Path(__file__).parent / "migrations", metadata)

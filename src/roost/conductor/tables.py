@@ -6,6 +6,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.mysql import LONGTEXT
 
 from roost.storage import Schema
+from roost.storage.exact import EXACT
 
 metadata = sa.MetaData()
 
@@ -17,6 +18,7 @@ build_requests = sa.Table(
     sa.Column("request_id", NAME, primary_key=True),
     sa.Column("request", sa.Text().with_variant(LONGTEXT(), "mysql", "mariadb"), nullable=False),
     sa.Column("accepted_at", sa.Double, nullable=False),
+    **EXACT,
 )
 
 cell_mappings = sa.Table(
@@ -24,6 +26,7 @@ cell_mappings = sa.Table(
     metadata,
     sa.Column("name", NAME, primary_key=True),
     sa.Column("database_url", sa.Text, nullable=False),
+    **EXACT,
 )
 
 instance_mappings = sa.Table(
@@ -31,6 +34,7 @@ instance_mappings = sa.Table(
     metadata,
     sa.Column("instance_uuid", sa.String(36), primary_key=True),
     sa.Column("cell", NAME, sa.ForeignKey("cell_mappings.name"), nullable=False),
+    **EXACT,
 )
 
 SCHEMA = Schema("conductor", Path(__file__).parent / "migrations", metadata)

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.mysql import LONGTEXT
 
 from roost.storage import Schema
+from roost.storage.exact import EXACT
 
 metadata = sa.MetaData()
 
@@ -25,6 +26,7 @@ commits = sa.Table(
     sa.Column("writer", UUID, nullable=False),
     sa.Column("committed_at", sa.Double, nullable=False),
     sa.Column("changes", BIG_TEXT, nullable=False),
+    **EXACT,
 )
 
 resource_classes = sa.Table(
@@ -32,6 +34,7 @@ resource_classes = sa.Table(
     metadata,
     sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("name", NAME, nullable=False, unique=True),
+    **EXACT,
 )
 
 traits = sa.Table(
@@ -39,6 +42,7 @@ traits = sa.Table(
     metadata,
     sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("name", NAME, nullable=False, unique=True),
+    **EXACT,
 )
 
 resource_providers = sa.Table(
@@ -50,6 +54,7 @@ resource_providers = sa.Table(
     sa.Column("parent_id", sa.Integer, sa.ForeignKey("resource_providers.id"), index=True),
     sa.Column("generation", sa.BigInteger, nullable=False),
     sa.Column("changed_at", sa.Double, nullable=False),
+    **EXACT,
 )
 
 inventories = sa.Table(
@@ -64,6 +69,7 @@ inventories = sa.Table(
     sa.Column("step_size", sa.Integer, nullable=False),
     sa.Column("allocation_ratio", sa.Double, nullable=False),
     sa.CheckConstraint("total > 0 AND reserved >= 0 AND step_size > 0", name="sensible_inventory"),
+    **EXACT,
 )
 
 provider_traits = sa.Table(
@@ -71,6 +77,7 @@ provider_traits = sa.Table(
     metadata,
     sa.Column("provider_id", sa.Integer, sa.ForeignKey("resource_providers.id"), primary_key=True),
     sa.Column("trait_id", sa.Integer, sa.ForeignKey("traits.id"), primary_key=True),
+    **EXACT,
 )
 
 provider_aggregates = sa.Table(
@@ -78,6 +85,7 @@ provider_aggregates = sa.Table(
     metadata,
     sa.Column("provider_id", sa.Integer, sa.ForeignKey("resource_providers.id"), primary_key=True),
     sa.Column("aggregate_uuid", UUID, primary_key=True),
+    **EXACT,
 )
 
 consumers = sa.Table(
@@ -90,6 +98,7 @@ consumers = sa.Table(
     sa.Column("generation", sa.BigInteger, nullable=False),
     sa.Column("changed_at", sa.Double, nullable=False),
     sa.Index("consumers_by_owner", "project_id", "user_id"),
+    **EXACT,
 )
 
 allocations = sa.Table(
@@ -101,6 +110,7 @@ allocations = sa.Table(
     sa.Column("used", sa.Integer, nullable=False),
     sa.CheckConstraint("used > 0", name="something_used"),
     sa.Index("allocations_by_provider", "provider_id", "resource_class_id"),
+    **EXACT,
 )
 
 SCHEMA = Schema("ledger", Path(__file__).parent / "migrations", metadata)

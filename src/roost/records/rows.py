@@ -66,11 +66,9 @@ def rows_of(new_runs: Sequence[Run], new_attempts: Sequence[Attempt]) -> Rows:
 def read_runs(connection: Connection, query: sa.Select[Any]) -> list[RunWithAttempts]:
     """The runs that ``query`` selects from `runs`, in its order, with their attempts.
 
-    Raises `DamagedRecords`.
+    The connection's transaction must see one snapshot: a run may be trimmed between two queries. Raises
+    `DamagedRecords`.
     """
-    if connection.dialect.name == "postgresql":
-        # One state for all queries, which the others give anyway: a run may be trimmed between them.
-        connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
     rows = connection.execute(query).all()
     read: list[RunWithAttempts] = []
     for start in range(0, len(rows), READ_CHUNK):

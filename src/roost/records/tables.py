@@ -6,6 +6,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.mysql import LONGTEXT
 
 from roost.storage import Schema
+from roost.storage.exact import EXACT
 
 metadata = sa.MetaData()
 
@@ -29,6 +30,7 @@ runs = sa.Table(
     sa.Column("spec", BIG_TEXT, nullable=False),
     sa.Index("runs_by_start", "started_at"),
     sa.Index("runs_by_request", "request_id"),
+    **EXACT,
 )
 
 run_instances = sa.Table(
@@ -39,6 +41,7 @@ run_instances = sa.Table(
     sa.Column("instance", NAME, nullable=False),
     sa.Index("run_instances_by_instance", "instance"),
     sqlite_with_rowid=False,
+    **EXACT,
 )
 
 # No foreign key to the run: a build may fail after its run was trimmed, and the record of that must not
@@ -60,6 +63,7 @@ attempts = sa.Table(
     sa.Index("attempts_by_run", "run"),
     sa.Index("attempts_by_instance", "instance"),
     sa.Index("attempts_by_time", "at"),
+    **EXACT,
 )
 
 SCHEMA = Schema("records", Path(__file__).parent / "migrations", metadata)

@@ -1,6 +1,9 @@
 """Databases: opening them, reading and writing off the event loop, and keeping their schemas current.
 
 database   one database: a reader thread, a writer thread, group commit
+engine     how connections are opened and set up
+conflicts  what a driver's error means for a transaction
+exact      options of tables whose text compares exactly
 schema     one room's tables in a database: created and upgraded by Alembic, checked at start
 errors     what can go wrong
 """
@@ -8,10 +11,19 @@ errors     what can go wrong
 from roost.storage.database import Database
 from roost.storage.errors import (
     DatabaseUnavailable,
+    OutcomeUnknown,
     SchemaTooNew,
     SchemaTooOld,
     StorageError,
 )
 from roost.storage.schema import Schema
 
-__all__ = ["Database", "DatabaseUnavailable", "Schema", "SchemaTooNew", "SchemaTooOld", "StorageError"]
+__all__ = [
+    "Database",
+    "DatabaseUnavailable",
+    "OutcomeUnknown",
+    "Schema",
+    "SchemaTooNew",
+    "SchemaTooOld",
+    "StorageError",
+]

@@ -6,30 +6,31 @@ one. Under load a sync is shared by hundreds of writes; alone, a write waits for
 """
 
 import asyncio
-import sqlite3
+import random
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
-import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.engine.url import URL, make_url
-from sqlalchemy.exc import ArgumentError, DatabaseError, DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError
 
-from roost.storage.errors import DatabaseUnavailable
+from roost.storage.conflicts import Trouble, in_one_line, trouble
+from roost.storage.engine import reading_engine, writing_engine
+from roost.storage.errors import DatabaseUnavailable, OutcomeUnknown
 
 T = TypeVar("T")
 Work = Callable[[Connection], T]
 """A piece of work in a transaction. It may be run again if the transaction is rolled back, so it must
 have no effect beside the connection's."""
 
-SQLITE_BUSY_SECONDS = 30
-"""How long a writer waits for another process's transaction."""
-
 CONFLICT_TRIES = 20
 """How often a transaction is run that the server undoes for another's sake."""
+
+CONFLICT_PAUSE = 0.05
+"""At most so many seconds pass before it is run again; at first nearly none."""
 
 
 class Database:
@@ -46,8 +47,11 @@ class Database:
         self.url = _parse(url)
         if self.is_sqlite:
             self._check_file(must_exist=read_only)
-        self._engine = _engine(self, "BEGIN", read_only, isolation="REPEATABLE READ")
-        self._write_engine = _engine(self, "BEGIN IMMEDIATE", read_only)
+        try:
+            self._engine = reading_engine(self.url, read_only)
+            self._write_engine = writing_engine(self.url, read_only)
+        except (ArgumentError, ImportError) as error:
+            raise DatabaseUnavailable(f"cannot open database {self}: {error}") from error
         self._reader = ThreadPoolExecutor(1, thread_name_prefix="reader")
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="writer")
         self._waiting: list[tuple[Work[Any], asyncio.Future[Any]]] = []
@@ -57,7 +61,7 @@ class Database:
             with self._engine.connect():
                 pass
         except DBAPIError as error:
-            raise DatabaseUnavailable(f"cannot open database {self}: {_in_one_line(error)}") from error
+            raise DatabaseUnavailable(f"cannot open database {self}: {in_one_line(error)}") from error
 
     def __str__(self) -> str:
         return self.url.render_as_string(hide_password=True)
@@ -79,14 +83,22 @@ class Database:
 
     def read_now(self, work: Work[T]) -> T:
         """Run ``work`` in this thread, in a transaction that sees one snapshot."""
-        with _reported(self), self._engine.begin() as connection:
-            return work(connection)
+        try:
+            with self._engine.begin() as connection:
+                return work(connection)
+        except DBAPIError as error:
+            if (ours := self._as_ours(error)) is None:
+                raise
+            raise ours from error
 
     async def write(self, work: Work[T]) -> T:
         """Run ``work`` in the writer thread and return its result once it is durable.
 
         Works that wait at the same time share a transaction. If one of them raises, the transaction is
         rolled back and each is run in a transaction of its own, so that the error is only its own.
+
+        Raises `OutcomeUnknown` if the database went away while it was committing, and `DatabaseUnavailable`
+        if it was away before; then nothing was written.
         """
         self._check_open()
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
@@ -96,13 +108,25 @@ class Database:
         return await future
 
     def write_now(self, work: Work[T]) -> T:
-        """Run ``work`` in a transaction of its own in this thread, again if others' transactions undid it."""
-        for _ in range(CONFLICT_TRIES):
+        """Run ``work`` in a transaction of its own in this thread, again if others' transactions undid it.
+
+        Raises `OutcomeUnknown` if the database went away while it was committing.
+        """
+        for tried in range(CONFLICT_TRIES):
+            committing = False
             try:
-                with _reported(self), self._write_engine.begin() as connection:
-                    return work(connection)
-            except _Conflict as error:
-                conflict = error
+                with self._write_engine.begin() as connection:
+                    result = work(connection)
+                    committing = True
+                return result
+            except DBAPIError as error:
+                ours = self._as_ours(error, committing)
+                if ours is None:
+                    raise
+                if not isinstance(ours, _Conflict):
+                    raise ours from error
+                conflict = ours
+            time.sleep(random.uniform(0, min(CONFLICT_PAUSE, 0.001 * 2**tried)))
         raise conflict
 
     async def close(self) -> None:
@@ -114,6 +138,24 @@ class Database:
         self._writer.shutdown()
         self._engine.dispose()
         self._write_engine.dispose()
+
+    def _as_ours(self, error: DBAPIError, committing: bool = False) -> Exception | None:
+        """The error to raise for a driver's, None: that one."""
+        text = f"database {self}: {in_one_line(error)}"
+        match trouble(error):
+            case None:
+                return None
+            case Trouble.REFUSED_ROW:
+                assert error.orig is not None
+                return IntegrityError(error.statement, error.params, error.orig)
+            case Trouble.CONFLICT:
+                return _Conflict(text)
+            case _ if committing:
+                return OutcomeUnknown(text)
+            case Trouble.LOST:
+                return _ConnectionLost(text)
+            case Trouble.UNREACHABLE:
+                return DatabaseUnavailable(text)
 
     def _check_open(self) -> None:
         if self._closed:
@@ -156,7 +198,7 @@ class Database:
         except Exception as error:
             # What is true of the database is true of each work; each would only wait for it in its turn.
             # After a lost connection, besides, nobody knows whether the transaction was committed.
-            if len(works) == 1 or not begun or isinstance(error, _ConnectionLost):
+            if len(works) == 1 or not begun or isinstance(error, _ConnectionLost | OutcomeUnknown):
                 return [_Failed(error)] * len(works)
         outcomes: list[Any] = []
         for work in works:
@@ -182,81 +224,8 @@ class _Failed:
         self.error = error
 
 
-class _reported:  # noqa: N801 - used as a statement, like contextlib's own
-    """Turns a driver's "cannot reach it" or "cannot read it" into `DatabaseUnavailable`; others pass."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        # SQLite has no class of its own for "malformed" and "not a database".
-        if isinstance(error, (OperationalError, InterfaceError)) or type(error) is DatabaseError:
-            what = DatabaseUnavailable
-            if _is_conflict(error):
-                what = _Conflict
-            elif error.connection_invalidated:
-                what = _ConnectionLost
-            raise what(f"database {self._database}: {_in_one_line(error)}") from error
-
-
 def _parse(url: str) -> URL:
     try:
         return make_url(url)
     except ArgumentError as error:
         raise DatabaseUnavailable(f"not a database URL: {url!r}") from error
-
-
-def _is_conflict(error: DBAPIError) -> bool:
-    orig = error.orig
-    return getattr(orig, "sqlstate", None) in ("40001", "40P01") or getattr(orig, "args", ())[:1] == (1213,)
-
-
-def _in_one_line(error: DBAPIError) -> str:
-    return " ".join(str(error.orig).split())
-
-
-def _engine(database: Database, begin: str, read_only: bool, isolation: str = "READ COMMITTED") -> Engine:
-    try:
-        if not database.is_sqlite:
-            engine = sa.create_engine(
-                database.url, pool_size=2, pool_pre_ping=True, isolation_level=isolation
-            )
-            return engine.execution_options(postgresql_readonly=True) if read_only else engine
-        engine = sa.create_engine(
-            database.url,
-            poolclass=sa.pool.QueuePool,
-            pool_size=2,
-            connect_args={"check_same_thread": False, "timeout": SQLITE_BUSY_SECONDS},
-        )
-    except (ArgumentError, ImportError) as error:
-        raise DatabaseUnavailable(f"cannot open database {database}: {error}") from error
-    settings = ("query_only=ON",) if read_only else ("journal_mode=WAL", "synchronous=FULL")
-
-    @sa.event.listens_for(engine, "connect")
-    def prepare(connection: Any, _: object) -> None:
-        # The driver's own transaction handling is off, so that BEGIN is ours to choose.
-        connection.isolation_level = None
-        for setting in (*settings, "foreign_keys=ON"):
-            _set(connection, setting)
-
-    @sa.event.listens_for(engine, "begin")
-    def start(connection: Connection) -> None:
-        connection.exec_driver_sql(begin)
-
-    return engine
-
-
-def _set(connection: Any, setting: str) -> None:
-    """Set one of SQLite's settings, waiting for others: it does not wait itself while a file becomes WAL."""
-    until = time.monotonic() + SQLITE_BUSY_SECONDS
-    while True:
-        try:
-            connection.execute(f"PRAGMA {setting}")
-            return
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > until:
-                raise
-        time.sleep(0.01)

@@ -2,6 +2,7 @@
 
 StorageError
 ├── DatabaseUnavailable   it cannot be opened or reached
+│   └── OutcomeUnknown    it went away during a commit
 ├── SchemaTooNew          a newer Roost has written it
 └── SchemaTooOld          it must be upgraded first
 """
@@ -15,6 +16,13 @@ class StorageError(OperatorError):
 
 class DatabaseUnavailable(StorageError):
     """The database cannot be opened or reached."""
+
+
+class OutcomeUnknown(DatabaseUnavailable):
+    """The database went away while a transaction was being committed: all of it is written, or nothing.
+
+    It may even be written later, by a server that has not noticed yet that nobody waits for it.
+    """
 
 
 class SchemaTooNew(StorageError):

@@ -2,11 +2,16 @@
 
 import sqlalchemy as sa
 from alembic import op
+from sqlalchemy.dialects.mysql import LONGTEXT
+
+from roost.storage.exact import EXACT
 
 revision = "0001"
 down_revision = None
 branch_labels = None
 depends_on = None
+
+BIG_TEXT = sa.Text().with_variant(LONGTEXT(), "mysql", "mariadb")
 
 
 def upgrade() -> None:
@@ -15,9 +20,11 @@ def upgrade() -> None:
         sa.Column("instance_uuid", sa.String(length=36), nullable=False),
         sa.Column("attempt", sa.Integer(), autoincrement=False, nullable=False),
         sa.Column("host", sa.String(length=255), nullable=True),
-        sa.Column("reason", sa.Text(), nullable=False),
+        sa.Column("reason", BIG_TEXT, nullable=False),
         sa.Column("at", sa.Double(), nullable=False),
         sa.PrimaryKeyConstraint("instance_uuid", "attempt"),
+        if_not_exists=True,
+        **EXACT,
     )
     op.create_table(
         "hosts",
@@ -26,12 +33,14 @@ def upgrade() -> None:
         sa.Column("enabled", sa.Boolean(), nullable=False),
         sa.Column("last_seen", sa.Double(), nullable=False),
         sa.Column("failed_builds", sa.Integer(), nullable=False),
-        sa.Column("metrics", sa.Text(), nullable=False),
-        sa.Column("aggregates", sa.Text(), nullable=False),
+        sa.Column("metrics", BIG_TEXT, nullable=False),
+        sa.Column("aggregates", BIG_TEXT, nullable=False),
         sa.PrimaryKeyConstraint("host"),
         sa.UniqueConstraint("node"),
+        if_not_exists=True,
+        **EXACT,
     )
-    op.create_index("hosts_by_last_seen", "hosts", ["last_seen"], unique=False)
+    op.create_index("hosts_by_last_seen", "hosts", ["last_seen"], if_not_exists=True)
     op.create_table(
         "instances",
         sa.Column("uuid", sa.String(length=36), nullable=False),
@@ -44,10 +53,12 @@ def upgrade() -> None:
         sa.Column("host", sa.String(length=255), nullable=True),
         sa.Column("node", sa.String(length=36), nullable=True),
         sa.Column("attempt", sa.Integer(), nullable=False),
-        sa.Column("alternates", sa.Text(), nullable=False),
-        sa.Column("reason", sa.Text(), nullable=True),
+        sa.Column("alternates", BIG_TEXT, nullable=False),
+        sa.Column("reason", BIG_TEXT, nullable=True),
         sa.Column("changed_at", sa.Double(), nullable=False),
         sa.PrimaryKeyConstraint("uuid"),
+        if_not_exists=True,
+        **EXACT,
     )
-    op.create_index("instances_by_request", "instances", ["request_id"], unique=False)
-    op.create_index("instances_by_state", "instances", ["state", "host"], unique=False)
+    op.create_index("instances_by_request", "instances", ["request_id"], if_not_exists=True)
+    op.create_index("instances_by_state", "instances", ["state", "host"], if_not_exists=True)

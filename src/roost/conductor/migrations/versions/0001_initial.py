@@ -4,6 +4,8 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import mysql
 
+from roost.storage.exact import EXACT
+
 revision = "0001"
 down_revision = None
 branch_labels = None
@@ -21,12 +23,16 @@ def upgrade() -> None:
         ),
         sa.Column("accepted_at", sa.Double(), nullable=False),
         sa.PrimaryKeyConstraint("request_id"),
+        if_not_exists=True,
+        **EXACT,
     )
     op.create_table(
         "cell_mappings",
         sa.Column("name", sa.String(length=255), nullable=False),
         sa.Column("database_url", sa.Text(), nullable=False),
         sa.PrimaryKeyConstraint("name"),
+        if_not_exists=True,
+        **EXACT,
     )
     op.create_table(
         "instance_mappings",
@@ -37,4 +43,6 @@ def upgrade() -> None:
             ["cell_mappings.name"],
         ),
         sa.PrimaryKeyConstraint("instance_uuid"),
+        if_not_exists=True,
+        **EXACT,
     )

@@ -4,6 +4,8 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import mysql
 
+from roost.storage.exact import EXACT
+
 revision = "0001"
 down_revision = None
 branch_labels = None
@@ -22,6 +24,8 @@ def upgrade() -> None:
             nullable=False,
         ),
         sa.PrimaryKeyConstraint("seq"),
+        if_not_exists=True,
+        **EXACT,
     )
     op.create_table(
         "consumers",
@@ -32,14 +36,18 @@ def upgrade() -> None:
         sa.Column("generation", sa.BigInteger(), nullable=False),
         sa.Column("changed_at", sa.Double(), nullable=False),
         sa.PrimaryKeyConstraint("uuid"),
+        if_not_exists=True,
+        **EXACT,
     )
-    op.create_index("consumers_by_owner", "consumers", ["project_id", "user_id"], unique=False)
+    op.create_index("consumers_by_owner", "consumers", ["project_id", "user_id"], if_not_exists=True)
     op.create_table(
         "resource_classes",
         sa.Column("id", sa.Integer(), autoincrement=False, nullable=False),
         sa.Column("name", sa.String(length=255), nullable=False),
         sa.PrimaryKeyConstraint("id"),
         sa.UniqueConstraint("name"),
+        if_not_exists=True,
+        **EXACT,
     )
     op.create_table(
         "resource_providers",
@@ -56,9 +64,11 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id"),
         sa.UniqueConstraint("name"),
         sa.UniqueConstraint("uuid"),
+        if_not_exists=True,
+        **EXACT,
     )
     op.create_index(
-        op.f("ix_resource_providers_parent_id"), "resource_providers", ["parent_id"], unique=False
+        op.f("ix_resource_providers_parent_id"), "resource_providers", ["parent_id"], if_not_exists=True
     )
     op.create_table(
         "traits",
@@ -66,6 +76,8 @@ def upgrade() -> None:
         sa.Column("name", sa.String(length=255), nullable=False),
         sa.PrimaryKeyConstraint("id"),
         sa.UniqueConstraint("name"),
+        if_not_exists=True,
+        **EXACT,
     )
     op.create_table(
         "allocations",
@@ -87,9 +99,11 @@ def upgrade() -> None:
             ["resource_classes.id"],
         ),
         sa.PrimaryKeyConstraint("consumer_uuid", "provider_id", "resource_class_id"),
+        if_not_exists=True,
+        **EXACT,
     )
     op.create_index(
-        "allocations_by_provider", "allocations", ["provider_id", "resource_class_id"], unique=False
+        "allocations_by_provider", "allocations", ["provider_id", "resource_class_id"], if_not_exists=True
     )
     op.create_table(
         "inventories",
@@ -111,6 +125,8 @@ def upgrade() -> None:
             ["resource_classes.id"],
         ),
         sa.PrimaryKeyConstraint("provider_id", "resource_class_id"),
+        if_not_exists=True,
+        **EXACT,
     )
     op.create_table(
         "provider_aggregates",
@@ -121,6 +137,8 @@ def upgrade() -> None:
             ["resource_providers.id"],
         ),
         sa.PrimaryKeyConstraint("provider_id", "aggregate_uuid"),
+        if_not_exists=True,
+        **EXACT,
     )
     op.create_table(
         "provider_traits",
@@ -135,4 +153,6 @@ def upgrade() -> None:
             ["traits.id"],
         ),
         sa.PrimaryKeyConstraint("provider_id", "trait_id"),
+        if_not_exists=True,
+        **EXACT,
     )

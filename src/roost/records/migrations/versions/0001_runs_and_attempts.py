@@ -4,6 +4,8 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects.mysql import LONGTEXT
 
+from roost.storage.exact import EXACT
+
 revision = "0001"
 down_revision = None
 
@@ -26,17 +28,21 @@ def upgrade() -> None:
         sa.Column("refusal", BIG_TEXT),
         sa.Column("steps", BIG_TEXT, nullable=False),
         sa.Column("spec", BIG_TEXT, nullable=False),
+        if_not_exists=True,
+        **EXACT,
     )
-    op.create_index("runs_by_start", "runs", ["started_at"])
-    op.create_index("runs_by_request", "runs", ["request_id"])
+    op.create_index("runs_by_start", "runs", ["started_at"], if_not_exists=True)
+    op.create_index("runs_by_request", "runs", ["request_id"], if_not_exists=True)
     op.create_table(
         "run_instances",
         sa.Column("run", NAME, sa.ForeignKey("runs.id"), primary_key=True),
         sa.Column("position", sa.Integer, primary_key=True, autoincrement=False),
         sa.Column("instance", NAME, nullable=False),
         sqlite_with_rowid=False,
+        if_not_exists=True,
+        **EXACT,
     )
-    op.create_index("run_instances_by_instance", "run_instances", ["instance"])
+    op.create_index("run_instances_by_instance", "run_instances", ["instance"], if_not_exists=True)
     op.create_table(
         "attempts",
         sa.Column("number", NUMBER, primary_key=True),
@@ -50,7 +56,9 @@ def upgrade() -> None:
         sa.Column("result", sa.String(16), nullable=False),
         sa.Column("reason", BIG_TEXT),
         sa.CheckConstraint("result IN ('claimed', 'refused', 'failed')", name="known_result"),
+        if_not_exists=True,
+        **EXACT,
     )
-    op.create_index("attempts_by_run", "attempts", ["run"])
-    op.create_index("attempts_by_instance", "attempts", ["instance"])
-    op.create_index("attempts_by_time", "attempts", ["at"])
+    op.create_index("attempts_by_run", "attempts", ["run"], if_not_exists=True)
+    op.create_index("attempts_by_instance", "attempts", ["instance"], if_not_exists=True)
+    op.create_index("attempts_by_time", "attempts", ["at"], if_not_exists=True)
