@@ -37,7 +37,12 @@ _METRICS = msgspec.json.Decoder(dict[str, float])
 _AGGREGATES = msgspec.json.Decoder(tuple[HostAggregate, ...])
 
 _INSTANCE = sa.select(*(column for column in instances.columns if column.name != "changed_at"))
-_MARK = sa.update(instances).where(instances.c.uuid == sa.bindparam("key"))
+_END_ATTEMPT = (
+    sa.update(instances)
+    .where(instances.c.uuid == sa.bindparam("key"))
+    .where(instances.c.attempt == sa.bindparam("of_attempt"), instances.c.state == ASSIGNED)
+    .values(state=sa.bindparam("new_state"), reason=sa.bindparam("why"), changed_at=sa.bindparam("at"))
+)
 _UPDATE_HOST = (
     sa.update(hosts)
     .where(hosts.c.host == sa.bindparam("key"))
@@ -137,6 +142,20 @@ class Cell:
             lambda connection: [_instance(row) for row in connection.execute(query)]
         )
 
+    async def guests(self) -> dict[str, set[str]]:
+        """The instances that belong on each host, running, being built or being destroyed: host -> uuids."""
+        query = sa.select(instances.c.host, instances.c.uuid).where(
+            instances.c.state.in_((ASSIGNED, ACTIVE, DELETING))
+        )
+
+        def read(connection: Connection) -> dict[str, set[str]]:
+            on: dict[str, set[str]] = {}
+            for host, uuid in connection.execute(query):
+                on.setdefault(host, set()).add(uuid)
+            return on
+
+        return await self.database.read(read)
+
     async def unsettled(self) -> int:
         """How many instances somebody has work to do for."""
         count = sa.select(sa.func.count()).where(instances.c.state.in_(UNSETTLED))
@@ -151,34 +170,28 @@ class Cell:
         """What agents say came of their builds. A report on an attempt that is over counts nothing."""
 
         def write(connection: Connection) -> None:
+            current = _current(connection, results)
+            if not current:
+                return
             now = self._clock()
-            current = (
-                _MARK.where(instances.c.attempt == sa.bindparam("of_attempt"))
-                .where(instances.c.host == sa.bindparam("of_host"))
-                .where(instances.c.state == ASSIGNED)
-                .values(
-                    state=sa.bindparam("new_state"), reason=sa.bindparam("why"), changed_at=sa.bindparam("at")
-                )
-            )
             connection.execute(
-                current,
+                _END_ATTEMPT,
                 [
                     {
                         "key": result.instance,
                         "of_attempt": result.attempt,
-                        "of_host": result.host,
                         "new_state": ACTIVE if result.failure is None else FAILED,
                         "why": result.failure,
                         "at": now,
                     }
-                    for result in results
+                    for result in current
                 ],
             )
             _keep_faults(
                 connection,
                 [
                     Fault(result.instance, result.attempt, result.host, result.failure, now)
-                    for result in results
+                    for result in current
                     if result.failure is not None
                 ],
             )
@@ -246,10 +259,12 @@ class Cell:
 
         def write(connection: Connection) -> None:
             for some in _in_batches(uuids):
-                connection.execute(sa.delete(faults).where(faults.c.instance_uuid.in_(some)))
-                connection.execute(
-                    sa.delete(instances).where(instances.c.uuid.in_(some), instances.c.state == DESTROYED)
+                ended = sa.select(instances.c.uuid).where(
+                    instances.c.uuid.in_(some), instances.c.state == DESTROYED
                 )
+                gone = connection.execute(ended).scalars().all()
+                connection.execute(sa.delete(faults).where(faults.c.instance_uuid.in_(gone)))
+                connection.execute(sa.delete(instances).where(instances.c.uuid.in_(gone)))
 
         await self._write(write, GONE)
 
@@ -354,13 +369,25 @@ def _host_row(report: HostReport) -> dict[str, object]:
     }
 
 
+def _current(connection: Connection, results: Sequence[BuildResult]) -> list[BuildResult]:
+    """The results of attempts that are not over, one for each."""
+    columns = (instances.c.uuid, instances.c.attempt, instances.c.host)
+    awaited: set[tuple[str, int, str | None]] = set()
+    for some in _in_batches({result.instance for result in results}):
+        named = sa.select(*columns).where(instances.c.uuid.in_(some), instances.c.state == ASSIGNED)
+        awaited.update((row.uuid, row.attempt, row.host) for row in connection.execute(named))
+    current = []
+    for result in results:
+        attempt = (result.instance, result.attempt, result.host)
+        if attempt in awaited:
+            awaited.remove(attempt)
+            current.append(result)
+    return current
+
+
 def _keep_faults(connection: Connection, new: Collection[Fault]) -> None:
     if not new:
         return
-    # A report that is repeated after a crash finds its fault there already.
-    key = sa.and_(
-        faults.c.instance_uuid == sa.bindparam("of_instance"), faults.c.attempt == sa.bindparam("of_attempt")
-    )
     rows = [
         {
             "instance_uuid": fault.instance,
@@ -371,10 +398,6 @@ def _keep_faults(connection: Connection, new: Collection[Fault]) -> None:
         }
         for fault in new
     ]
-    connection.execute(
-        sa.delete(faults).where(key),
-        [{"of_instance": fault.instance, "of_attempt": fault.attempt} for fault in new],
-    )
     connection.execute(sa.insert(faults), rows)
 
 
