@@ -17,7 +17,6 @@ from roost.compute.placement import ReportPlacement
 from roost.model.instance import ACTIVE, ASSIGNED, DELETING, BuildResult, Instance
 from roost.storage import StorageError
 
-_Key = tuple[str, int, str]
 _log = structlog.get_logger()
 
 REGISTER_AT_ONCE = 64
@@ -48,19 +47,15 @@ class ComputeService:
         self._heartbeat_seconds = heartbeat_seconds
         self._clock = clock
         self._wake = cell.listen(ASSIGNED, DELETING)
-        # Work under way or done and not yet reported, by instance, attempt and state.
-        self._busy: dict[_Key, asyncio.Task[None]] = {}
-        self._done: list[tuple[_Key, BuildResult | None]] = []
+        self._unregistered = set(self._agents)
+        # Work under way or done and not yet reported, by instance. One thing at a time for each: what is to
+        # be destroyed while it is built is destroyed afterwards.
+        self._busy: dict[str, asyncio.Task[None]] = {}
+        self._done: dict[str, BuildResult | None] = {}
 
     async def start(self) -> None:
         """Register every host, say that they are alive, and clean up what a crash left."""
-        limit = asyncio.Semaphore(REGISTER_AT_ONCE)
-
-        async def register(agent: Agent) -> None:
-            async with limit:
-                await agent.register(self._placement)
-
-        await asyncio.gather(*(register(agent) for agent in self._agents.values()))
+        await self.register()
         running: defaultdict[str, list[str]] = defaultdict(list)
         for instance in await self._cell.in_state(ACTIVE, DELETING):
             running[instance.host or ""].append(instance.uuid)
@@ -71,38 +66,50 @@ class ComputeService:
 
     async def run(self) -> None:
         """Work until cancelled."""
-        beating = asyncio.create_task(self._keep_beating())
         try:
-            while True:
-                try:
-                    await self.step()
-                except StorageError as error:
-                    _log.warning("the cell cannot be reached", cell=self._cell.name, error=str(error))
-                await changed(self._wake, self._poll_seconds)
+            async with asyncio.TaskGroup() as parts:
+                parts.create_task(self._keep_beating())
+                parts.create_task(self._keep_working())
         finally:
-            beating.cancel()
             for task in self._busy.values():
                 task.cancel()
-            await asyncio.gather(beating, *self._busy.values(), return_exceptions=True)
+            await asyncio.gather(*self._busy.values(), return_exceptions=True)
+
+    async def register(self) -> None:
+        """Have every host report to placement that has not yet. One that is refused is left for later: what
+        a user did to its providers must not keep the others from starting. Raises `StorageError`."""
+        limit = asyncio.Semaphore(REGISTER_AT_ONCE)
+
+        async def register(host: str) -> None:
+            async with limit:
+                try:
+                    await self._agents[host].register(self._placement)
+                except StorageError:
+                    raise
+                except Exception as error:
+                    _log.error("a host cannot report to placement", host=host, error=str(error))
+                else:
+                    self._unregistered.remove(host)
+
+        await asyncio.gather(*(register(host) for host in sorted(self._unregistered)))
 
     async def step(self) -> None:
         """Report what is done, start what is to be done."""
         done = self._done.copy()
-        built = [result for _, result in done if result is not None]
-        destroyed = [instance for (instance, _, _), result in done if result is None]
+        built = [result for result in done.values() if result is not None]
+        destroyed = [instance for instance, result in done.items() if result is None]
         if built:
             await self._cell.report(built)
         if destroyed:
             await self._cell.destroyed(destroyed)
         # Only now: work that is reported late would be taken for not begun.
-        del self._done[: len(done)]
-        for key, _ in done:
-            del self._busy[key]
+        for uuid in done:
+            del self._done[uuid]
+            del self._busy[uuid]
         for instance in await self._cell.in_state(ASSIGNED, DELETING):
             agent = self._agents.get(instance.host or "")
-            key = (instance.uuid, instance.attempt, instance.state)
-            if agent is not None and key not in self._busy:
-                self._busy[key] = asyncio.create_task(self._carry_out(agent, instance, key))
+            if agent is not None and instance.uuid not in self._busy:
+                self._busy[instance.uuid] = asyncio.create_task(self._carry_out(agent, instance))
 
     async def beat(self) -> None:
         """Tell the cell of every host's health."""
@@ -113,28 +120,46 @@ class ComputeService:
         """Destroy every guest that the cell does not say belongs where it is."""
         # The guests first: one that comes after the cell was read would look like a stray.
         guests = {host: agent.guests() for host, agent in self._agents.items()}
-        belongs: defaultdict[str, set[str]] = defaultdict(set)
-        for instance in await self._cell.in_state(ACTIVE, ASSIGNED, DELETING):
-            belongs[instance.host or ""].add(instance.uuid)
+        belong = await self._cell.guests()
         for host, agent in self._agents.items():
-            for stray in set(guests[host]) - belongs[host]:
+            for stray in set(guests[host]) - belong.get(host, set()):
                 _log.info("destroying a guest that is not assigned here", host=host, instance=stray)
-                await agent.destroy(stray)
+                await self._destroy(agent, stray)
 
-    async def _carry_out(self, agent: Agent, instance: Instance, key: _Key) -> None:
-        result = None
+    async def _carry_out(self, agent: Agent, instance: Instance) -> None:
         if instance.state == ASSIGNED:
-            result = await agent.build(instance)
+            self._done[instance.uuid] = await agent.build(instance)
+        elif await self._destroy(agent, instance.uuid):
+            self._done[instance.uuid] = None
         else:
-            await agent.destroy(instance.uuid)
-        self._done.append((key, result))
+            # Free to be tried again, the next time that the cell is looked at.
+            del self._busy[instance.uuid]
+            return
         self._wake.set()
+
+    async def _destroy(self, agent: Agent, instance: str) -> bool:
+        """Destroy an instance; returns whether its driver could."""
+        try:
+            await agent.destroy(instance)
+        except Exception:
+            _log.exception("the driver failed to destroy", host=agent.host, instance=instance)
+            return False
+        return True
+
+    async def _keep_working(self) -> None:
+        while True:
+            try:
+                await self.step()
+            except StorageError as error:
+                _log.warning("a database cannot be reached", cell=self._cell.name, error=str(error))
+            await changed(self._wake, self._poll_seconds)
 
     async def _keep_beating(self) -> None:
         while True:
             await asyncio.sleep(self._heartbeat_seconds)
             try:
+                await self.register()
                 await self.beat()
                 await self.reconcile()
             except StorageError as error:
-                _log.warning("the cell cannot be reached", cell=self._cell.name, error=str(error))
+                _log.warning("a database cannot be reached", cell=self._cell.name, error=str(error))
