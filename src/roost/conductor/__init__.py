@@ -3,6 +3,8 @@
     super_conductor   accepts requests durably, asks the scheduler, hands instances to cells
     cell_conductor    one for each cell: on failure swaps the claim to the next alternate; frees claims
     requests          build requests and cell mappings, in the API database
+    http              instances over HTTP
+    together          several things at the same time, all of them to their end
     tables            their tables
     host_feed         what the agents of all cells report, brought to the scheduler's host table
 

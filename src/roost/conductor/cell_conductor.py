@@ -3,7 +3,6 @@
 It needs its cell, placement and the records, and nothing else: no scheduler, no other cell.
 """
 
-import asyncio
 import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
@@ -12,6 +11,8 @@ import structlog
 
 from roost.cells import Cell
 from roost.cells.cell import changed
+from roost.conductor.together import together
+from roost.ledger import LedgerError
 from roost.model.instance import DESTROYED, FAILED, Fault, Instance
 from roost.model.record import CLAIMED, REFUSED, Attempt, Run
 from roost.model.record import FAILED as BUILD_FAILED
@@ -19,7 +20,11 @@ from roost.model.spec import Selection
 from roost.placement.commands.allocations import ConsumerWrite
 from roost.placement.errors import PlacementError
 from roost.placement.interface import Placement
+from roost.records.errors import RecordsUnavailable
 from roost.storage import StorageError
+
+OUTAGES = (StorageError, LedgerError, RecordsUnavailable, PlacementError)
+"""What a conductor outlives: it tries again later."""
 
 _log = structlog.get_logger()
 
@@ -58,7 +63,7 @@ class CellConductor:
         while True:
             try:
                 await self.step()
-            except (StorageError, PlacementError) as error:
+            except OUTAGES as error:
                 _log.warning("will try again", cell=self._cell.name, error=str(error))
             await changed(self._wake, self._poll_seconds)
 
@@ -68,7 +73,7 @@ class CellConductor:
         failed = [instance for instance in waiting if instance.state == FAILED]
         destroyed = [instance.uuid for instance in waiting if instance.state == DESTROYED]
         if failed:
-            await asyncio.gather(*(self._retry(instance) for instance in failed))
+            await together(self._retry(instance) for instance in failed)
         if destroyed:
             await self._placement.delete_allocations(destroyed)
             await self._cell.forget(destroyed)

@@ -5,15 +5,18 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 
+import msgspec
 import structlog
 
 from roost.cells import Cell
 from roost.conductor.requests import Requests
+from roost.conductor.together import together
 from roost.ledger import LedgerError
-from roost.model.instance import ASSIGNED, ERROR, BuildRequest, Fault, Instance
+from roost.model.instance import ASSIGNED, DELETING, DESTROYED, ERROR, BuildRequest, Fault, Instance
 from roost.model.spec import Destination
 from roost.placement.errors import ConcurrentUpdate
 from roost.placement.interface import Placement
+from roost.records.errors import RecordsUnavailable
 from roost.scheduler import NoValidHost, Scheduler
 from roost.scheduler.errors import BadRequestSpec
 from roost.storage import StorageError
@@ -65,7 +68,7 @@ class SuperConductor:
         by_cell: defaultdict[str, list[str]] = defaultdict(list)
         for uuid, cell in (await self._requests.cells_of(instances)).items():
             by_cell[cell].append(uuid)
-        await asyncio.gather(*(self.cells[cell].delete(uuids) for cell, uuids in by_cell.items()))
+        await together(self.cells[cell].delete(uuids) for cell, uuids in by_cell.items())
         known = [uuid for uuids in by_cell.values() for uuid in uuids]
         if known:
             await self._requests.unmap(known)
@@ -82,6 +85,13 @@ class SuperConductor:
         """Wait until no request is on its way to a cell."""
         while self._carrying:
             await asyncio.wait(self._carrying)
+
+    async def close(self) -> None:
+        """Stop carrying requests. What is unfinished is taken up after the next start."""
+        carrying = list(self._carrying)
+        for task in carrying:
+            task.cancel()
+        await asyncio.gather(*carrying, return_exceptions=True)
 
     def _start(self, request: BuildRequest, resumed: bool = False) -> "asyncio.Task[None]":
         task = asyncio.create_task(self._carry_through(request, resumed))
@@ -104,7 +114,7 @@ class SuperConductor:
         while True:
             try:
                 return await self._carry(request, resumed)
-            except (StorageError, LedgerError, ConcurrentUpdate) as error:
+            except (StorageError, LedgerError, RecordsUnavailable, ConcurrentUpdate) as error:
                 _log.warning("will try again", request_id=request.request_id, error=str(error))
             await asyncio.sleep(self._retry_seconds)
             resumed = True
@@ -113,7 +123,10 @@ class SuperConductor:
         cells: dict[str, str] = {}
         missing = list(request.instances)
         if resumed:
-            cells, missing = await self._found(request)
+            found = await self._found(request)
+            cells = {uuid: cell for uuid, (cell, _) in found.items()}
+            missing = [uuid for uuid in missing if uuid not in cells]
+            request = _with_members(request, [instance.host for _, instance in found.values()])
             # A claim whose instance reached no cell is from a run that a crash cut off: the scheduler
             # decides anew.
             await self._placement.delete_allocations(missing)
@@ -140,7 +153,7 @@ class SuperConductor:
         by_cell: defaultdict[str, list[Instance]] = defaultdict(list)
         for destination in destinations:
             by_cell[destination.selected.cell].append(_assigned(request, destination))
-        await asyncio.gather(*(self.cells[cell].add(new) for cell, new in by_cell.items()))
+        await together(self.cells[cell].add(new) for cell, new in by_cell.items())
         cells = {instance.uuid: cell for cell, new in by_cell.items() for instance in new}
         rest = [uuid for uuid in missing if uuid not in placed]
         if rest:
@@ -171,24 +184,37 @@ class SuperConductor:
         )
         return dict.fromkeys(instances, CELL0)
 
-    async def _found(self, request: BuildRequest) -> tuple[dict[str, str], list[str]]:
-        """The cells of those instances that reached one, and the instances that did not."""
-        cells: dict[str, str] = {}
+    async def _found(self, request: BuildRequest) -> dict[str, tuple[str, Instance]]:
+        """Those instances that reached a cell: uuid -> its name and the instance."""
+        found: dict[str, tuple[str, Instance]] = {}
         for name, cell in self.cells.items():
-            cells.update(dict.fromkeys(await cell.find(request.instances), name))
-        return cells, [uuid for uuid in request.instances if uuid not in cells]
+            there = await cell.find(request.instances)
+            found.update({uuid: (name, instance) for uuid, instance in there.items()})
+        return found
 
     async def _forget_stale_mappings(self) -> None:
-        """Drop mappings of instances that their cell has let go: a crash came before the unmapping."""
+        """Drop mappings of instances that their cell lets go or has let go: a crash came before the
+        unmapping."""
         by_cell: defaultdict[str, list[str]] = defaultdict(list)
         for uuid, cell in (await self._requests.every_mapping()).items():
             by_cell[cell].append(uuid)
         stale = []
         for name, uuids in by_cell.items():
-            there = await self.cells[name].find(uuids)
-            stale += [uuid for uuid in uuids if uuid not in there]
+            there = await self.cells[name].outcomes(uuids)
+            kept = {found.instance for found in there if found.state not in (DELETING, DESTROYED)}
+            stale += [uuid for uuid in uuids if uuid not in kept]
         if stale:
             await self._requests.unmap(stale)
+
+
+def _with_members(request: BuildRequest, hosts: Sequence[str | None]) -> BuildRequest:
+    """The request with its server group, if it has one, on these hosts too."""
+    group = request.spec.group
+    if group is None:
+        return request
+    joined = (*group.hosts, *(host for host in hosts if host is not None))
+    group = msgspec.structs.replace(group, hosts=joined)
+    return msgspec.structs.replace(request, spec=msgspec.structs.replace(request.spec, group=group))
 
 
 def _assigned(request: BuildRequest, destination: Destination) -> Instance:

@@ -23,10 +23,11 @@ from roost.ledger import Ledger
 from roost.model.instance import ACTIVE, ERROR
 from roost.placement.service import PlacementService
 from roost.records import Records
+from roost.records.errors import RecordsUnavailable
 from roost.scheduler import Scheduler, SchedulerOptions
 from roost.scheduler.gateways.local import LocalGateway
 from roost.scheduler.hosts import HostTable
-from roost.storage import Database
+from roost.storage import Database, StorageError
 from roost.system.layout import Layout, keep_layout
 from roost.system.timings import TimedGateway
 
@@ -95,6 +96,8 @@ class System:
 
     async def close(self) -> None:
         """Stop everything. What is unfinished is taken up at the next start."""
+        if hasattr(self, "super_conductor"):
+            await self.super_conductor.close()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -185,8 +188,11 @@ class System:
         while True:
             await asyncio.sleep(self.options.trim_seconds)
             now = self._clock()
-            await self.ledger.trim(self.options.keep_commits, now - self.options.keep_days * 86400)
-            await self.records.trim(now)
+            try:
+                await self.ledger.trim(self.options.keep_commits, now - self.options.keep_days * 86400)
+                await self.records.trim(now)
+            except (StorageError, RecordsUnavailable) as error:
+                _log.warning("will trim later", error=str(error))
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
