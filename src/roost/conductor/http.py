@@ -10,7 +10,7 @@ Errors have Placement's form.
 
 import asyncio
 import uuid
-from typing import Annotated
+from typing import Annotated, Literal
 
 import falcon
 import falcon.asgi
@@ -20,6 +20,7 @@ from roost.conductor.requests import Requests
 from roost.conductor.super_conductor import SuperConductor
 from roost.model.instance import BuildRequest, Fault, Instance
 from roost.model.spec import Flavor, RequestSpec, ServerGroup
+from roost.model.vocabulary import MAX_INT, MAX_NAME
 from roost.placement.http.auth import Authenticator
 from roost.storage import StorageError
 
@@ -30,7 +31,8 @@ MOST_AT_ONCE = 1000
 """So many instances can be asked for in one request."""
 
 _Count = Annotated[int, msgspec.Meta(ge=1, le=MOST_AT_ONCE)]
-_Amount = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
+_Amount = Annotated[int, msgspec.Meta(ge=0, le=MAX_INT)]
+_Name = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_NAME)]
 
 
 class WantedFlavor(msgspec.Struct, forbid_unknown_fields=True):
@@ -39,8 +41,17 @@ class WantedFlavor(msgspec.Struct, forbid_unknown_fields=True):
     vcpus: _Amount
     memory_mb: _Amount
     disk_gb: _Amount = 0
-    name: Annotated[str, msgspec.Meta(min_length=1, max_length=255)] = "custom"
+    name: _Name = "custom"
     extra_specs: dict[str, str] = {}
+
+
+class WantedGroup(msgspec.Struct, forbid_unknown_fields=True):
+    """A server group in a request; ``hosts`` are those of its members so far."""
+
+    uuid: _Name
+    policy: Literal["affinity", "anti-affinity"]
+    hosts: tuple[str, ...] = ()
+    max_server_per_host: Annotated[int, msgspec.Meta(ge=1, le=MAX_INT)] = 1
 
 
 class WantedInstances(msgspec.Struct, forbid_unknown_fields=True):
@@ -50,7 +61,7 @@ class WantedInstances(msgspec.Struct, forbid_unknown_fields=True):
     count: _Count = 1
     min_count: _Count | None = None
     availability_zone: str | None = None
-    group: ServerGroup | None = None
+    group: WantedGroup | None = None
     required_traits: frozenset[str] = frozenset()
     forbidden_traits: frozenset[str] = frozenset()
     requested_host: str | None = None
@@ -96,6 +107,11 @@ class _Resources:
         identity = await self._authenticator.identify(req.headers)
         if identity is None:
             raise falcon.HTTPUnauthorized(description="X-Auth-Token is missing")
+        for name in (identity.user_id, identity.project_id or ""):
+            if len(name) > MAX_NAME:
+                raise falcon.HTTPBadRequest(
+                    description=f"user and project have {MAX_NAME} characters at most, not {len(name)}"
+                )
         try:
             wanted = msgspec.json.decode(await req.stream.read(), type=WantedInstances)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -111,7 +127,7 @@ class _Resources:
                 user_id=identity.user_id,
                 flavor=Flavor(**msgspec.structs.asdict(wanted.flavor)),
                 availability_zone=wanted.availability_zone,
-                group=wanted.group,
+                group=ServerGroup(**msgspec.structs.asdict(wanted.group)) if wanted.group else None,
                 required_traits=wanted.required_traits,
                 forbidden_traits=wanted.forbidden_traits,
                 requested_host=wanted.requested_host,
@@ -146,25 +162,33 @@ class _Resources:
 
     async def on_get_one(self, req: falcon.asgi.Request, resp: falcon.asgi.Response, uuid: str) -> None:
         await self._authorise(req)
-        for name, cell in self._conductor.cells.items():
-            found = await cell.find([uuid])
-            if uuid in found:
-                _answer(resp, _shown(found[uuid], name, await cell.faults_of(uuid)))
-                return
-        for request in await self._requests.waiting():
-            if uuid in request.instances:
-                _answer(resp, _scheduling(request, uuid))
-                return
-        raise falcon.HTTPNotFound(description=f"no instance {uuid}")
+        shown = await self._in_cell(uuid)
+        if shown is None:
+            for request in await self._requests.waiting():
+                if uuid in request.instances:
+                    shown = _scheduling(request, uuid)
+            # It may have gone from there to its cell between the two looks.
+            shown = shown or await self._in_cell(uuid)
+        if shown is None:
+            raise falcon.HTTPNotFound(description=f"no instance {uuid}")
+        _answer(resp, shown)
 
     async def on_delete_one(self, req: falcon.asgi.Request, resp: falcon.asgi.Response, uuid: str) -> None:
         await self._authorise(req)
-        if await self._conductor.delete([uuid]):
-            resp.status = falcon.HTTP_202
-            return
-        if any(uuid in request.instances for request in await self._requests.waiting()):
-            raise falcon.HTTPConflict(description=f"instance {uuid} is on its way to a cell; try again")
-        raise falcon.HTTPNotFound(description=f"no instance {uuid}")
+        if not await self._conductor.delete([uuid]):
+            if any(uuid in request.instances for request in await self._requests.waiting()):
+                raise falcon.HTTPConflict(description=f"instance {uuid} is on its way to a cell; try again")
+            # It may have arrived there between the two looks.
+            if not await self._conductor.delete([uuid]):
+                raise falcon.HTTPNotFound(description=f"no instance {uuid}")
+        resp.status = falcon.HTTP_202
+
+    async def _in_cell(self, uuid: str) -> ShownInstance | None:
+        for name, cell in self._conductor.cells.items():
+            found = await cell.find([uuid])
+            if uuid in found:
+                return _shown(found[uuid], name, await cell.faults_of(uuid))
+        return None
 
     async def _authorise(self, req: falcon.asgi.Request) -> None:
         if await self._authenticator.identify(req.headers) is None:
