@@ -15,11 +15,12 @@ from roost.compute.drivers.simulated import FailureRule, Script
 from roost.replay import azure, openb, synthetic
 from roost.replay.plot import draw
 from roost.replay.runner import Replay, layout_of
-from roost.replay.state import keep, take_up
+from roost.replay.state import ReplayState, keep, take_up
 from roost.replay.summary import Summary, render
 from roost.replay.workload import HostShape, Workload
 from roost.system import System
 from roost.system.config import open_system_records, read_config, system_options
+from roost.system.lock import locked
 
 AZURE_HOSTS = 820
 """Hosts of 64 vCPU that keep the peak of the Azure trace near 85 % of CPU."""
@@ -79,23 +80,23 @@ def replay(
     )
     rate = failure_rate if failure_rate is not None else DEMO_FAILURE_RATE if kind == "demo" else 0.0
     into = data_dir or Path("roost-data") / kind
-    parameters = {
-        "workload": workload.name,
-        "bins": str(len(workload.bins)),
-        "hosts": str(len(workload.hosts)),
-        "cells": str(cells),
-        "failure rate": str(rate),
-        "seed": str(seed),
-    }
-    state = take_up(into, parameters, fresh)
-    keep(into, state)
     conf = read_config(config_file, into)
     options = system_options(
         conf, script=Script(failures=(FailureRule(rate),) if rate else (), seed=seed), seed=seed
     )
+    parameters = {
+        "workload": workload.name,
+        "bins": str(len(workload.bins)),
+        "hosts": str(len(workload.hosts)),
+        "instances": str(workload.instances),
+        "cells": str(cells),
+        "failure rate": str(rate),
+        "max attempts": str(options.max_attempts),
+        "seed": str(seed),
+    }
     console = Console(stderr=True)
 
-    async def run() -> Summary:
+    async def run(state: ReplayState) -> Summary:
         records = await open_system_records(conf, into)
         system = await System.open(into, layout_of(workload, cells), records, options)
         try:
@@ -114,7 +115,10 @@ def replay(
         finally:
             await system.close()
 
-    summary = asyncio.run(run())
+    with locked(into):
+        state = take_up(into, parameters, fresh)
+        keep(into, state)
+        summary = asyncio.run(run(state))
     picture = plot or into / "replay.png"
     draw(state.samples, picture, f"{workload.name}: {len(workload.hosts)} hosts, {cells} cells")
     if as_json:

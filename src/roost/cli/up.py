@@ -12,6 +12,7 @@ from roost.model.inventory import Inventory
 from roost.placement.http.server import check_address
 from roost.system import Layout, System, kept_layout, uniform_layout
 from roost.system.config import open_system_records, read_config, system_options
+from roost.system.lock import locked
 from roost.system.server import serve
 
 DEFAULT_HOSTS = 100
@@ -65,7 +66,6 @@ def up(
         "MEMORY_MB": Inventory(host_memory_gib * 1024),
         "DISK_GB": Inventory(host_disk_gib),
     }
-    layout = _layout(data_dir, hosts, cells, inventory)
     check_address(host, port)
     conf = read_config(config_file, data_dir)
     options = system_options(
@@ -74,7 +74,7 @@ def up(
         seed=seed,
     )
 
-    async def run() -> None:
+    async def run(layout: Layout) -> None:
         records = await open_system_records(conf, data_dir)
         system = await System.open(data_dir, layout, records, options)
         try:
@@ -82,7 +82,8 @@ def up(
         finally:
             await system.close()
 
-    asyncio.run(run())
+    with locked(data_dir):
+        asyncio.run(run(_layout(data_dir, hosts, cells, inventory)))
 
 
 def _say(data_dir: Path, layout: Layout, host: str, port: int) -> None:

@@ -8,6 +8,7 @@ import msgspec
 
 from roost.replay.errors import ReplayError
 from roost.replay.plot import UsageSamples
+from roost.system.layout import FILE as LAYOUT
 
 FILE = "replay.json"
 _DATABASES = ("*.db", "*.db-wal", "*.db-shm", "*.db-journal")
@@ -57,7 +58,8 @@ def take_up(directory: Path, parameters: dict[str, str], fresh: bool) -> ReplayS
     except (OSError, msgspec.DecodeError) as error:
         raise ReplayError(f"cannot read {path}: {error}") from error
     if state.finished or fresh:
-        _remove([path, *there])
+        # The state last: cut off in between, the directory is still that of a replay.
+        _remove([*there, directory / LAYOUT, path])
         return ReplayState(parameters)
     if state.parameters != parameters:
         differing = ", ".join(

@@ -1,7 +1,9 @@
 """The whole system in one process: placement, scheduler, conductors, cells and simulated hosts.
 
 layout    what the system is made of: cells and their hosts
+lock      one process at a time in a data directory
 system    opens everything in a data directory, runs it, and stops it
+server    the HTTP API of all of it
 timings   how long decisions and claims take
 """
 

@@ -57,8 +57,16 @@ def kept_layout(directory: Path) -> Layout | None:
 
 
 def keep_layout(directory: Path, layout: Layout) -> None:
-    """Keep the layout beside the databases, whole or not at all. Raises `OperatorError`."""
+    """Keep the layout beside the databases, whole or not at all.
+
+    Raises `OperatorError` if the directory cannot be used or was set up with another layout.
+    """
     path = directory / FILE
+    kept = kept_layout(directory)
+    if kept == layout:
+        return
+    if kept is not None:
+        raise OperatorError(f"data directory {directory} was set up with other hosts, see {path}")
     temporary = path.with_suffix(".new")
     try:
         directory.mkdir(parents=True, exist_ok=True)
