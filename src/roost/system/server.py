@@ -20,7 +20,10 @@ Application = Callable[[Message, Callable[[], Awaitable[Message]], Callable[[Mes
 
 
 async def serve(system: System, host: str, port: int, on_ready: Callable[[], None]) -> None:
-    """Serve until SIGTERM or SIGINT. Raises whatever kills a part of the system."""
+    """Serve until SIGTERM or SIGINT. Raises whatever kills a part of the system, the server among them.
+
+    ``on_ready`` is called once the port is listened on.
+    """
     server = Server(
         _application(system),
         address=host,
@@ -30,17 +33,20 @@ async def serve(system: System, host: str, port: int, on_ready: Callable[[], Non
         log_enabled=False,
         log_level=LogLevels.warning,
     )
+    server.on_startup(on_ready)
     stop = asyncio.Event()
     for name in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(name, stop.set)
     serving = asyncio.create_task(server.serve())
     stopping = asyncio.create_task(stop.wait())
     breaking = asyncio.create_task(system.broken())
-    on_ready()
     try:
         await asyncio.wait((serving, stopping, breaking), return_when=asyncio.FIRST_COMPLETED)
         if breaking.done():
             raise breaking.result()
+        if serving.done():
+            serving.result()
+            raise RuntimeError("the HTTP server ended by itself")
     finally:
         server.stop()  # type: ignore[no-untyped-call]
         stopping.cancel()
