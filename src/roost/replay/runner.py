@@ -66,13 +66,12 @@ class Replay:
         first = self.state.next_bin
         for number, bin_ in enumerate(self._workload.bins):
             arriving = [next(requests) for _ in bin_.requests]
+            leaving = self._leaving(bin_.start)
             if number < first:
                 self._will_depart(arriving, bin_)
                 continue
-            if number == first > 0:
-                self._forget_departed(self._workload.bins[first - 1].start)
-            await self._pace(bin_.start, started)
-            await self._depart(bin_.start)
+            await self._pace(bin_.start - self._workload.bins[first].start, started)
+            await self._depart(leaving)
             asking = await self._not_known(arriving) if number == first else arriving
             await self._arrive(asking, bin_, arriving)
             self._will_depart(arriving, bin_)
@@ -84,15 +83,20 @@ class Replay:
         keep(self._system.directory, self.state)
         return self._summary()
 
-    async def _pace(self, second: int, started: float) -> None:
+    async def _pace(self, seconds: int, started: float) -> None:
+        """Wait until so many virtual seconds have gone by since the start of this run."""
         if self._speed is not None:
-            due = started + (second - self._workload.bins[0].start) / self._speed
+            due = started + seconds / self._speed
             await asyncio.sleep(max(due - time.perf_counter(), 0.0))
 
-    async def _depart(self, second: int) -> None:
+    def _leaving(self, second: int) -> list[str]:
+        """Take out the instances that depart by then."""
         leaving = []
         while self._departures and self._departures[0][0] <= second:
             leaving.append(heapq.heappop(self._departures)[1])
+        return leaving
+
+    async def _depart(self, leaving: Sequence[str]) -> None:
         if leaving:
             await self._system.super_conductor.delete(leaving)
             await self._system.settle()
@@ -137,11 +141,6 @@ class Replay:
                 if at is not None:
                     heapq.heappush(self._departures, (at, instance))
 
-    def _forget_departed(self, second: int) -> None:
-        """Leave out what departed by a bin that was finished before the run was cut off."""
-        self._departures = [(at, instance) for at, instance in self._departures if at > second]
-        heapq.heapify(self._departures)
-
     def _requests(self) -> Iterator[BuildRequest]:
         """Every request in order, its names drawn from the seed."""
         draw = random.Random(self._seed)
@@ -167,7 +166,7 @@ class Replay:
             failed=self.state.counts.failed,
             refusals=self.state.counts.refusals,
             departures=self.state.counts.departed,
-            decisions=len(timings.decisions),
+            decisions=timings.instances,
             wall_seconds=self._seconds,
             peak_rss_mib=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
             peak_use={name: max(shares) for name, shares in self.state.samples.shares.items()},
