@@ -27,11 +27,11 @@ def before_each_append(ledger: Ledger, act: Callable[[], Any], times: int) -> No
     """Have ``act`` awaited before each of the next appends: another writer who is first."""
     append, left = ledger._append, [times]
 
-    async def outrun(changes: Any, at: float) -> None:
+    async def outrun(*arguments: Any) -> None:
         if left[0]:
             left[0] -= 1
             await act()
-        await append(changes, at)
+        await append(*arguments)
 
     ledger._append = outrun  # type: ignore[method-assign]
 

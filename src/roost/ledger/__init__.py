@@ -4,6 +4,7 @@
     state        what a command sees and changes: the fleet at head, and the consumers it named
     ledger       the writer (group commit by compare-and-append), the tail, reads at head
     projection   from a commit's changes to rows inserted, updated and deleted
+    tail         what is newer than a replica
     load         from tables to a fleet
     trim         forgetting old commits
     holdings     consumers and what they hold, read from the tables

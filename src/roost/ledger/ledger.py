@@ -4,6 +4,7 @@ import asyncio
 import time
 import uuid
 from collections.abc import Callable, Sequence
+from itertools import count
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -13,15 +14,15 @@ from sqlalchemy.exc import IntegrityError
 
 from roost.fleet import Fleet
 from roost.ledger.errors import LedgerBusy, Outrun
-from roost.ledger.holdings import held_by
-from roost.ledger.load import head, load
+from roost.ledger.load import load
 from roost.ledger.projection import Statement, project
-from roost.ledger.state import Command, Held, State
+from roost.ledger.state import Command, State
 from roost.ledger.tables import SCHEMA, commits
+from roost.ledger.tail import News, Position, newest, read_news
 from roost.ledger.trim import trim
 from roost.ledger.vocabulary import RegisterStandardNames
 from roost.model.change import Change
-from roost.storage import Database
+from roost.storage import Database, DatabaseUnavailable, OutcomeUnknown
 
 T = TypeVar("T")
 
@@ -33,6 +34,12 @@ BATCH_SECONDS = 0.1
 
 TRIES = 50
 """How often a batch is run again because another writer was first."""
+
+RECOVERY_SECONDS = 10.0
+"""How long a batch whose append nobody knows the outcome of waits for the database to come back."""
+
+RECOVERY_PAUSE = 0.1
+"""Seconds between two looks whether it is back."""
 
 _ENCODER = msgspec.json.Encoder()
 _DECODER = msgspec.json.Decoder(list[Change])
@@ -49,11 +56,14 @@ class Ledger:
     Open with `Ledger.open`. `execute` runs commands; `current` gives the fleet for reading.
     """
 
-    def __init__(self, database: Database, fleet: Fleet, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, database: Database, fleet: Fleet, at: Position, clock: Callable[[], float] = time.time
+    ) -> None:
         self.database = database
         self._fleet = fleet
+        self._at = at
         self._clock = clock
-        self._writer = str(uuid.uuid4())
+        self._tokens = (f"{uuid.uuid4().hex[:20]}-{number}" for number in count(1))
         self._waiting: list[_Waiting[Any]] = []
         self._draining: asyncio.Task[None] | None = None
         # Held by whoever moves the fleet: a batch from reading its consumers to applying its commit, or
@@ -69,7 +79,8 @@ class Ledger:
         Raises `StorageError` if the database cannot be used.
         """
         SCHEMA.prepare(database)
-        ledger = cls(database, await database.read(load), clock)
+        fleet, at = await database.read(lambda connection: (load(connection), newest(connection)))
+        ledger = cls(database, fleet, at, clock)
         await ledger.execute(RegisterStandardNames())
         return ledger
 
@@ -115,7 +126,7 @@ class Ledger:
 
     async def _check(self) -> None:
         try:
-            if await self.database.read(head) > self._fleet.version:
+            if await self.database.read(newest) != self._at:
                 async with self._turn:
                     await self._catch_up()
         finally:
@@ -125,25 +136,17 @@ class Ledger:
         await asyncio.wait([running])
         await self._check()
 
-    async def _catch_up(self, consumers: Sequence[str] = ()) -> dict[str, Held]:
-        """Apply the commits that the fleet has not seen, and return those of the named consumers that there
-        are, at that same state. The turn must be held."""
-        since = self._fleet.version
-        newer = sa.select(commits).where(commits.c.seq > since).order_by(commits.c.seq)
-
-        def read(connection: Connection) -> tuple[Sequence[Any], Fleet | None, dict[str, Held]]:
-            rows = connection.execute(newer).all()
-            # Trimmed away under this replica: the tables still have everything.
-            fleet = load(connection) if rows and rows[-1].seq != since + len(rows) else None
-            return rows, fleet, held_by(connection, consumers)
-
-        rows, fleet, held = await self.database.read(read)
-        if fleet is not None:
-            self._fleet = fleet
-            return held
-        for row in rows:
-            self._fleet.advance(row.seq, decode_changes(row.changes), row.committed_at)
-        return held
+    async def _catch_up(self, consumers: Sequence[str] = ()) -> News:
+        """Bring the fleet to the head. The turn must be held."""
+        since = self._at
+        news = await self.database.read(lambda connection: read_news(connection, since, consumers))
+        if news.fleet is not None:
+            self._fleet = news.fleet
+        else:
+            for row in news.newer:
+                self._fleet.advance(row.seq, decode_changes(row.changes), row.committed_at)
+        self._at = news.at
+        return news
 
     async def _drain(self) -> None:
         while self._waiting:
@@ -159,23 +162,41 @@ class Ledger:
         self._draining = None
 
     async def _serve(self, batch: "list[_Waiting[Any]]") -> int:
-        """Commit as many of the batch as time allows; returns how many were served."""
+        """Commit as many of the batch as time allows; returns how many were served.
+
+        An append whose outcome is unknown (the database went away during its COMMIT) is neither repeated nor
+        given up at once: either would be wrong half of the time. The batch goes round again. If the commit
+        is there now, its token tells, and the commands have their answers. If not, they are run and
+        appended again under the same number, of which only one can go in; should the server, not knowing
+        that nobody waits, still commit the first one, the second is outrun by it, and the token tells.
+        """
         alone = False
+        doubtful: dict[str | None, list[Any]] = {}
         for _ in range(TRIES):
             some = batch[:1] if alone else batch
             # At the head even if nobody will append: a refusal is an answer too, and must not come from a
             # state before what the client knows to be done.
             named = [consumer for waiting in some for consumer in waiting.command.consumers()]
-            held = await self._catch_up(named)
+            news = await self._catch_up(named)
+            for row in news.newer:
+                if row.writer in doubtful:
+                    return _answer(batch, doubtful[row.writer])
+            if doubtful and news.fleet is not None:
+                raise OutcomeUnknown("the commits that would tell what became of this one are gone")
             now = self._clock()
-            state = State(self._fleet, held, now)
+            state = State(self._fleet, news.held, now)
             outcomes = _run(some, state)
             changes = state.changes.copy()
             state.take_back(0)
             if changes:
+                token = next(self._tokens)
                 try:
-                    await self._append(changes, now)
+                    await self._append(token, changes, now)
                 except Outrun:
+                    continue
+                except OutcomeUnknown as unknown:
+                    doubtful[token] = outcomes
+                    await self._recovered(unknown)
                     continue
                 except IntegrityError:
                     # The net effect of several commands may break a rule that none of them breaks in its
@@ -184,22 +205,32 @@ class Ledger:
                         raise
                     alone = True
                     continue
-            for waiting, outcome in zip(some, outcomes, strict=False):
-                waiting.answer(outcome)
-            return len(outcomes)
+            return _answer(batch, outcomes)
         raise LedgerBusy(f"other writers were first {TRIES} times in a row; try again")
 
-    async def _append(self, changes: list[Change], at: float) -> None:
-        seq = self._fleet.version + 1
+    async def _append(self, token: str, changes: list[Change], at: float) -> None:
+        seq = self._at.seq + 1
         row = {
             "seq": seq,
-            "writer": self._writer,
+            "writer": token,
             "committed_at": at,
             "changes": _ENCODER.encode(changes).decode(),
         }
         statements = project(self._fleet, changes, at)
         await self.database.write(lambda connection: _write(connection, row, statements))
         self._fleet.advance(seq, changes, at)
+        self._at = Position(seq, token)
+
+    async def _recovered(self, unknown: OutcomeUnknown) -> None:
+        """Wait until the database answers again. Raises ``unknown`` if it does not for too long."""
+        until = time.monotonic() + RECOVERY_SECONDS
+        while time.monotonic() < until:
+            try:
+                await self.database.read(newest)
+                return
+            except DatabaseUnavailable:
+                await asyncio.sleep(RECOVERY_PAUSE)
+        raise unknown
 
 
 class _Waiting(Generic[T]):
@@ -219,6 +250,13 @@ class _Waiting(Generic[T]):
 
     def refuse(self, error: Exception) -> None:
         self.answer(error)
+
+
+def _answer(batch: "list[_Waiting[Any]]", outcomes: list[Any]) -> int:
+    """Answer the first commands of a batch; returns how many."""
+    for waiting, outcome in zip(batch, outcomes, strict=False):
+        waiting.answer(outcome)
+    return len(outcomes)
 
 
 def _run(batch: "list[_Waiting[Any]]", state: State) -> list[Any]:

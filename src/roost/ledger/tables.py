@@ -23,6 +23,7 @@ commits = sa.Table(
     "commits",
     metadata,
     sa.Column("seq", sa.BigInteger, primary_key=True, autoincrement=False),
+    # A token of its own for each append: the process, and a number that it counts up.
     sa.Column("writer", UUID, nullable=False),
     sa.Column("committed_at", sa.Double, nullable=False),
     sa.Column("changes", BIG_TEXT, nullable=False),

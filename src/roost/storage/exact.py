@@ -4,7 +4,9 @@ MariaDB's text by default has 'A' equal to 'a', and even its binary collation ha
 has not: two providers that only there are one would be refused by a key that no command knows of.
 """
 
-EXACT = {
+from typing import Any
+
+EXACT: dict[str, Any] = {
     f"{dialect}_{option}": value
     for dialect in ("mariadb", "mysql")
     for option, value in (
