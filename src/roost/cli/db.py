@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from roost.cells.tables import SCHEMA as CELL
+from roost.cli.exchange import export_command, import_command
 from roost.cli.main import COULD_NOT_RUN, FOUND_WRONG
 from roost.cli.options import as_json
 from roost.conductor.tables import SCHEMA as CONDUCTOR
@@ -33,6 +34,10 @@ the_database = click.option(
 @click.group()
 def db() -> None:
     """Make, upgrade, check and trim databases."""
+
+
+for command in (import_command, export_command):
+    db.add_command(command)
 
 
 @db.command(epilog="Example: roost db verify --database sqlite:///roost-data/api.db")

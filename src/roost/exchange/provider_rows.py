@@ -1,0 +1,226 @@
+"""From Placement's rows to names, and to providers with all that they have."""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from roost.exchange import doubts
+from roost.exchange import placement_tables as rows
+from roost.exchange.copying import Provider
+from roost.exchange.outline import draw_outline
+from roost.exchange.report import Report
+from roost.ledger.findings import BROKEN_REFERENCE, PARENT_LOOP
+from roost.model.change import ProviderFacts
+from roost.model.inventory import Inventory
+from roost.model.vocabulary import MAX_INT, is_custom, standard_resource_classes, standard_traits
+
+PROVIDERS_AT_ONCE = 500
+
+_PROVIDER = rows.resource_providers.c
+_IDS: sa.BindParameter[int] = sa.bindparam("ids", expanding=True)
+_PROVIDERS = sa.select(_PROVIDER.id, _PROVIDER.name, _PROVIDER.generation, _PROVIDER.root_provider_id).where(
+    _PROVIDER.id.in_(_IDS)
+)
+_STOCK = rows.inventories.c
+_INVENTORIES = sa.select(
+    _STOCK.resource_provider_id,
+    _STOCK.resource_class_id,
+    _STOCK.total,
+    _STOCK.reserved,
+    _STOCK.min_unit,
+    _STOCK.max_unit,
+    _STOCK.step_size,
+    _STOCK.allocation_ratio,
+).where(_STOCK.resource_provider_id.in_(_IDS))
+_HAVING = rows.provider_traits.c
+_TRAITS = sa.select(_HAVING.resource_provider_id, _HAVING.trait_id).where(
+    _HAVING.resource_provider_id.in_(_IDS)
+)
+_INSIDE = rows.provider_aggregates.c
+_AGGREGATES = sa.select(_INSIDE.resource_provider_id, _INSIDE.aggregate_id).where(
+    _INSIDE.resource_provider_id.in_(_IDS)
+)
+
+
+class Names:
+    """The names that row ids stand for: of resource classes, traits, aggregates and providers.
+
+    What cannot be kept has no entry, so that whatever names it names nothing.
+    """
+
+    def __init__(self, connection: Connection, report: Report) -> None:
+        self._connection = connection
+        self._report = report
+        self.classes = self._vocabulary(rows.resource_classes, standard_resource_classes())
+        self.traits = self._vocabulary(rows.traits, standard_traits())
+        self.aggregates = self._aggregates()
+        self.parents: dict[int, int | None] = {}
+        self.providers: dict[int, str] = {}
+        for row, uuid, parent in connection.execute(
+            sa.select(_PROVIDER.id, _PROVIDER.uuid, _PROVIDER.parent_provider_id)
+        ):
+            if self._usable(f"resource provider {uuid}", uuid):
+                self.providers[row], self.parents[row] = uuid, parent
+
+    def _vocabulary(self, table: sa.Table, standard: Sequence[str]) -> dict[int, str]:
+        names: dict[int, str] = {}
+        for row, name in self._connection.execute(sa.select(table.c.id, table.c.name).order_by(table.c.id)):
+            what = f"{table.name} {row}"
+            names[row] = doubts.shortened(name, rows.NAME_LIMIT, what, self._report)
+            if name not in standard and not is_custom(name):
+                detail = f"{name!r} is neither standard here nor of the form CUSTOM_[A-Z0-9_]+; kept"
+                self._report.doubt(doubts.ODD_NAME, what, detail)
+        return names
+
+    def _aggregates(self) -> dict[int, str]:
+        table = rows.placement_aggregates
+        names: dict[int, str] = {}
+        spellings: defaultdict[str, list[str]] = defaultdict(list)
+        for row, uuid in self._connection.execute(sa.select(table.c.id, table.c.uuid).order_by(table.c.id)):
+            if uuid is None:
+                detail = "it has no uuid; left out"
+                self._report.doubt(doubts.ODD_UUID, f"aggregate with id {row}", detail)
+            elif self._usable(f"aggregate {uuid}", uuid):
+                names[row] = uuid
+                spellings[doubts.canonical(uuid)].append(uuid)
+        for uuid, spelled in spellings.items():
+            if len(spelled) > 1:
+                detail = f"the same as {', '.join(sorted(spelled))}, but several aggregates; all are kept"
+                self._report.doubt(doubts.DUPLICATE_AGGREGATE, f"aggregate {uuid}", detail)
+        return names
+
+    def _usable(self, what: str, uuid: str) -> bool:
+        if len(uuid) > doubts.UUID_LIMIT:
+            self._report.doubt(doubts.ODD_UUID, what, f"more than {doubts.UUID_LIMIT} characters; left out")
+            return False
+        if not doubts.is_canonical(uuid):
+            self._report.doubt(doubts.ODD_UUID, what, "not a lower-case UUID with dashes; kept")
+        return True
+
+
+class ProviderReader:
+    """The providers of a snapshot, those above others first."""
+
+    def __init__(self, connection: Connection, names: Names, report: Report) -> None:
+        self._connection = connection
+        self._names = names
+        self._report = report
+        self._outline = draw_outline(names.parents)
+
+    def read(self) -> Iterator[list[Provider]]:
+        """All providers, some at a time."""
+        self._doubt_outline()
+        order = self._outline.order
+        for first in range(0, len(order), PROVIDERS_AT_ONCE):
+            yield self._some(order[first : first + PROVIDERS_AT_ONCE])
+        self._doubt_strays()
+
+    def _some(self, ids: Sequence[int]) -> list[Provider]:
+        about = {row.id: row for row in self._rows(_PROVIDERS, ids)}
+        stock: defaultdict[int, dict[str, Inventory]] = defaultdict(dict)
+        for row, class_id, *record in self._rows(_INVENTORIES, ids):
+            subject = f"inventory of class {class_id} of resource provider {self._names.providers[row]}"
+            name = self._named(self._names.classes, "resource class", class_id, subject)
+            if name is not None:
+                inventory = self._inventory(subject, record)
+                if inventory is not None:
+                    stock[row][name] = inventory
+        traits = self._having(_TRAITS, ids, self._names.traits, "trait")
+        aggregates = self._having(_AGGREGATES, ids, self._names.aggregates, "aggregate")
+        return [
+            Provider(
+                uuid=self._names.providers[row],
+                facts=self._facts(about[row]),
+                inventories=stock.get(row, {}),
+                traits=tuple(sorted(set(traits[row]))),
+                aggregates=tuple(sorted(set(aggregates[row]))),
+            )
+            for row in ids
+        ]
+
+    def _facts(self, row: Any) -> ProviderFacts:
+        uuid = self._names.providers[row.id]
+        subject = f"resource provider {uuid}"
+        name = row.name
+        if name is None:
+            self._report.doubt(doubts.ODD_NAME, subject, "it has no name; kept with its uuid for a name")
+            name = uuid
+        elif len(name) > rows.PROVIDER_NAME_LIMIT:
+            # The uuid keeps apart what only differs beyond the limit.
+            doubts.shortened(name, rows.PROVIDER_NAME_LIMIT, subject, self._report)
+            name = f"{name[: rows.PROVIDER_NAME_LIMIT - len(uuid) - 1]}~{uuid}"
+        if row.generation is None:
+            self._report.doubt(doubts.NO_GENERATION, subject, "it has no generation; kept with 0")
+        root = self._names.providers[self._outline.roots[row.id]]
+        if row.root_provider_id != self._outline.roots[row.id]:
+            recorded = self._names.providers.get(row.root_provider_id, row.root_provider_id or "none")
+            detail = f"the recorded root is {recorded}, its parents lead to {root}, which is kept"
+            self._report.doubt(doubts.NO_ROOT, subject, detail)
+        parent = self._outline.parents.get(row.id)
+        return ProviderFacts(
+            name, None if parent is None else self._names.providers[parent], row.generation or 0
+        )
+
+    def _inventory(self, subject: str, record: Sequence[Any]) -> Inventory | None:
+        *amounts, ratio = record
+        inventory = None
+        whole = all(isinstance(amount, int) and abs(amount) <= MAX_INT for amount in amounts)
+        if whole and isinstance(ratio, (int, float)) and math.isfinite(ratio):
+            total, reserved, min_unit, max_unit, step_size = amounts
+            if total >= 1 and reserved >= 0 and step_size >= 1:
+                inventory = Inventory(total, reserved, min_unit, max_unit, step_size, float(ratio))
+        if inventory is None or min(amounts[2:]) < 1 or inventory.capacity < 0:
+            values = "total {}, reserved {}, min_unit {}, max_unit {}, step_size {}, allocation_ratio {}"
+            done = "left out" if inventory is None else "kept"
+            self._report.doubt(doubts.ODD_INVENTORY, subject, f"{values.format(*record)}; {done}")
+        return inventory
+
+    def _having(
+        self, query: sa.Select[Any], ids: Sequence[int], names: Mapping[int, str], kind: str
+    ) -> defaultdict[int, list[str]]:
+        found: defaultdict[int, list[str]] = defaultdict(list)
+        for row, number in self._rows(query, ids):
+            subject = f"{kind} {number} of resource provider {self._names.providers[row]}"
+            name = self._named(names, kind, number, subject)
+            if name is not None:
+                found[row].append(name)
+        return found
+
+    def _named(self, names: Mapping[int, str], kind: str, number: int, subject: str) -> str | None:
+        name = names.get(number)
+        if name is None:
+            self._report.doubt(BROKEN_REFERENCE, subject, f"there is no such {kind}; left out")
+        return name
+
+    def _doubt_outline(self) -> None:
+        names = self._names.providers
+        for row in self._outline.lost:
+            detail = f"its parent (id {self._names.parents[row]}) is not there; kept as a root"
+            self._report.doubt(BROKEN_REFERENCE, f"resource provider {names[row]}", detail)
+        for loop in self._outline.loops:
+            circle = " under ".join(names[row] for row in [*loop, loop[0]])
+            detail = f"is below itself: {circle}; kept as a root"
+            self._report.doubt(PARENT_LOOP, f"resource provider {names[loop[0]]}", detail)
+
+    def _doubt_strays(self) -> None:
+        """Name the rows that belong to no provider that is kept."""
+        for kind, row, other in (
+            ("inventory of class", _STOCK.resource_provider_id, _STOCK.resource_class_id),
+            ("trait", _HAVING.resource_provider_id, _HAVING.trait_id),
+            ("aggregate", _INSIDE.resource_provider_id, _INSIDE.aggregate_id),
+        ):
+            stray = (
+                sa.select(row, other)
+                .outerjoin(rows.resource_providers, _PROVIDER.id == row)
+                .where(sa.or_(_PROVIDER.id.is_(None), sa.func.length(_PROVIDER.uuid) > doubts.UUID_LIMIT))
+            )
+            for provider, number in self._connection.execute(stray):
+                subject = f"{kind} {number} of resource provider with id {provider}"
+                self._report.doubt(BROKEN_REFERENCE, subject, "there is no such provider; left out")
+
+    def _rows(self, query: sa.Select[Any], ids: Sequence[int]) -> Sequence[Any]:
+        return self._connection.execute(query, {"ids": list(ids)}).all()

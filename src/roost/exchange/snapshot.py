@@ -1,0 +1,55 @@
+"""Reading a database of OpenStack Placement: one snapshot, nothing written."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from roost.exchange.errors import NotPlacement
+from roost.exchange.placement_tables import OLDER_REVISIONS, REVISION, alembic_version, metadata
+from roost.storage import Database
+
+T = TypeVar("T")
+
+
+def read_snapshot(database: Database, work: Callable[[Connection], T]) -> T:
+    """Run ``work`` on one snapshot of a database that was opened read-only.
+
+    Raises `NotPlacement` if it is not OpenStack Placement's at the revision that is known.
+    """
+
+    def read(connection: Connection) -> T:
+        if connection.dialect.name in ("mysql", "mariadb"):
+            # The others begin theirs so by the way that the database was opened.
+            connection.exec_driver_sql("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
+        check_revision(connection, str(database))
+        return work(connection)
+
+    return database.read_now(read)
+
+
+def check_revision(connection: Connection, name: str) -> None:
+    """Raise `NotPlacement` unless the tables are there, at the revision that is known."""
+    present = set(sa.inspect(connection).get_table_names())
+    missing = sorted(metadata.tables.keys() - present)
+    found = []
+    if "alembic_version" in present:
+        found = list(connection.execute(sa.select(alembic_version.c.version_num)).scalars())
+    if "alembic_version" not in present or "resource_providers" not in present:
+        raise NotPlacement(f"database {name} is not one of OpenStack Placement: it has no table {missing[0]}")
+    if found != [REVISION]:
+        revision = ", ".join(found) or "none"
+        known = OLDER_REVISIONS.issuperset(found)
+        advice = (
+            "run 'placement-manage db sync' of OpenStack Placement 16.0 on it first"
+            if known
+            else "this program does not know it"
+        )
+        raise NotPlacement(
+            f"database {name} is at OpenStack Placement's revision {revision}, not {REVISION}: {advice}"
+        )
+    if missing:
+        raise NotPlacement(
+            f"database {name} is damaged: it is at revision {REVISION} without table {missing[0]}"
+        )

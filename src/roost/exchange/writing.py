@@ -1,0 +1,183 @@
+"""From providers and consumers to Placement's rows."""
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from roost.exchange import doubts
+from roost.exchange import placement_tables as rows
+from roost.exchange.report import Report
+from roost.exchange.target import add_names
+from roost.fleet import Fleet
+from roost.ledger import Held
+from roost.ledger.findings import EMPTY_CONSUMER
+from roost.model.allocation import UNKNOWN_TYPE
+
+PROVIDERS_AT_ONCE = 500
+
+Row = dict[str, Any]
+
+
+class Writer:
+    """Writes a fleet's providers and the consumers of the same state."""
+
+    def __init__(self, connection: Connection, fleet: Fleet, report: Report) -> None:
+        self._connection = connection
+        self._fleet = fleet
+        self._report = report
+        self._now = datetime.now(UTC).replace(tzinfo=None)
+        self._classes: dict[str, int] = {}
+        self._traits: dict[str, int] = {}
+        self._ids = {
+            table: _Ids(table, column)
+            for table, column in (
+                (rows.placement_aggregates, "uuid"),
+                (rows.projects, "external_id"),
+                (rows.users, "external_id"),
+                (rows.consumer_types, "name"),
+            )
+        }
+
+    def write_names(self) -> None:
+        """Write resource classes and traits."""
+        fleet = self._fleet
+        self._classes = add_names(self._connection, rows.resource_classes, fleet.resource_classes)
+        self._traits = add_names(self._connection, rows.traits, fleet.traits)
+        self._report.copied["resource classes"] = len(fleet.resource_classes)
+        self._report.copied["traits"] = len(fleet.traits)
+
+    def write_providers(self) -> Iterator[int]:
+        """Write all providers with what they have; yields how many, some at a time."""
+        fleet = self._fleet
+        order = [
+            row for top in fleet.rows().tolist() if fleet.parent.item(top) < 0 for row in fleet.subtree(top)
+        ]
+        for first in range(0, len(order), PROVIDERS_AT_ONCE):
+            some = order[first : first + PROVIDERS_AT_ONCE]
+            self._insert("resource providers", rows.resource_providers, [self._provider(row) for row in some])
+            self._insert("inventories", rows.inventories, [each for row in some for each in self._stock(row)])
+            self._insert(
+                "provider traits",
+                rows.provider_traits,
+                [
+                    {"resource_provider_id": _id(row), "trait_id": self._traits[name]}
+                    for row in some
+                    for name in fleet.traits_of(row)
+                ],
+            )
+            aggregates = self._ids[rows.placement_aggregates]
+            inside = [
+                {"resource_provider_id": _id(row), "aggregate_id": aggregates.of(uuid)}
+                for row in some
+                for uuid in fleet.aggregates_of(row)
+            ]
+            self._add(aggregates)
+            self._insert("provider aggregates", rows.provider_aggregates, inside)
+            yield len(some)
+
+    def write_consumers(self, held: list[Held]) -> None:
+        """Write some consumers with what they hold."""
+        fleet = self._fleet
+        written: list[Row] = []
+        holding: list[Row] = []
+        for each in held:
+            written.append(self._consumer(each))
+            holding += [
+                {
+                    "consumer_id": each.consumer.uuid,
+                    "resource_provider_id": _id(fleet.row(provider)),
+                    "resource_class_id": self._classes[name],
+                    "used": used,
+                }
+                for provider, resources in each.allocations.items()
+                for name, used in resources.items()
+            ]
+        for table in (rows.projects, rows.users, rows.consumer_types):
+            self._add(self._ids[table])
+        self._insert("consumers", rows.consumers, written)
+        self._insert("allocations", rows.allocations, holding)
+
+    def _provider(self, row: int) -> Row:
+        fleet = self._fleet
+        parent = fleet.parent.item(row)
+        return {
+            "id": _id(row),
+            "uuid": fleet.uuid(row),
+            "name": fleet.name(row),
+            "generation": fleet.generation.item(row),
+            "parent_provider_id": _id(parent) if parent >= 0 else None,
+            "root_provider_id": _id(fleet.root.item(row)),
+            "updated_at": datetime.fromtimestamp(fleet.changed_at.item(row), UTC).replace(tzinfo=None),
+        }
+
+    def _stock(self, row: int) -> Iterator[Row]:
+        for name, inventory in self._fleet.inventories(row).items():
+            ratio = inventory.allocation_ratio
+            if self._connection.dialect.name in ("mysql", "mariadb") and float(f"{ratio:.6g}") != ratio:
+                self._report.doubt(
+                    doubts.ROUNDED,
+                    f"inventory of {name} of resource provider {self._fleet.uuid(row)}",
+                    f"allocation_ratio {ratio} is kept with six digits: such is the column's type",
+                )
+            yield {
+                "resource_provider_id": _id(row),
+                "resource_class_id": self._classes[name],
+                **msgspec.structs.asdict(inventory),
+            }
+
+    def _consumer(self, held: Held) -> Row:
+        consumer = held.consumer
+        if not held.allocations:
+            self._report.doubt(EMPTY_CONSUMER, f"consumer {consumer.uuid}", "it holds nothing; kept")
+        kind = None
+        if consumer.consumer_type != UNKNOWN_TYPE:
+            kind = self._ids[rows.consumer_types].of(consumer.consumer_type)
+        return {
+            "uuid": consumer.uuid,
+            "project_id": self._ids[rows.projects].of(consumer.project_id),
+            "user_id": self._ids[rows.users].of(consumer.user_id),
+            "consumer_type_id": kind,
+            "generation": consumer.generation,
+        }
+
+    def _add(self, ids: "_Ids") -> None:
+        new = ids.take_new()
+        if new:
+            self._connection.execute(sa.insert(ids.table), [{"created_at": self._now, **row} for row in new])
+
+    def _insert(self, what: str, table: sa.Table, written: Iterable[Row]) -> None:
+        written = [{"created_at": self._now, **row} for row in written]
+        if written:
+            self._connection.execute(sa.insert(table), written)
+            self._report.copied[what] += len(written)
+
+
+class _Ids:
+    """Ids for names as they turn up, those that are not written yet kept apart."""
+
+    def __init__(self, table: sa.Table, column: str) -> None:
+        self.table = table
+        self._column = column
+        self._ids: dict[str, int] = {}
+        self._new: list[Row] = []
+
+    def of(self, name: str) -> int:
+        """The id of a name; the next one, if it is new."""
+        if name not in self._ids:
+            self._ids[name] = len(self._ids) + 1
+            self._new.append({"id": self._ids[name], self._column: name})
+        return self._ids[name]
+
+    def take_new(self) -> list[Row]:
+        """The rows to be written since the last time."""
+        new, self._new = self._new, []
+        return new
+
+
+def _id(row: int) -> int:
+    """Rows count from 0, ids from 1."""
+    return row + 1
