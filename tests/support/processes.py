@@ -1,0 +1,95 @@
+"""`roost` as a process of its own: started, watched, stopped and killed."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import httpx
+
+ROOST = Path(sys.executable).with_name("roost")
+HEADERS = {"X-Auth-Token": "admin", "OpenStack-API-Version": "placement 1.36"}
+
+
+def run_roost(*arguments: str | Path, seconds: float = 60.0) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end."""
+    command = [ROOST, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
+
+
+def free_port() -> int:
+    """A port on the loopback that nobody listens on."""
+    with socket.socket() as trial:
+        trial.bind(("127.0.0.1", 0))
+        port: int = trial.getsockname()[1]
+        return port
+
+
+class RoostUp:
+    """A running `roost up` on a port of its own. Use it in a ``with``: it is killed at the end."""
+
+    def __init__(self, directory: Path, arguments: Sequence[str] = (), port: int | None = None) -> None:
+        self.port = port or free_port()
+        command = [ROOST, "up", "--port", str(self.port), "--data-dir", str(directory), *arguments]
+        self._process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        self._lines: list[str] = []
+        self._ready = threading.Event()
+        self._reading = threading.Thread(target=self._read)
+        self._reading.start()
+
+    def __enter__(self) -> "RoostUp":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+
+    @property
+    def stderr(self) -> str:
+        return "".join(self._lines)
+
+    @property
+    def cpu_seconds(self) -> float:
+        """Processor time that it has used so far."""
+        fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def wait_until_up(self, seconds: float = 30.0) -> None:
+        """Wait until it says that it is up."""
+        assert self._ready.wait(seconds), f"not up after {seconds} s: {self.stderr}"
+        assert "roost: up" in self.stderr, self.stderr
+
+    def client(self) -> httpx.Client:
+        return httpx.Client(base_url=f"http://127.0.0.1:{self.port}", headers=HEADERS, timeout=30.0)
+
+    def kill(self) -> None:
+        """SIGKILL, if it still runs."""
+        self._process.kill()
+        self._end()
+
+    def stop(self, seconds: float = 10.0) -> tuple[int, float]:
+        """SIGTERM; returns the exit status and how long it took to end, seconds."""
+        asked = time.perf_counter()
+        self._process.send_signal(signal.SIGTERM)
+        status = self._process.wait(seconds)
+        took = time.perf_counter() - asked
+        self._end()
+        return status, took
+
+    def _end(self) -> None:
+        self._process.wait()
+        self._reading.join()
+        if self._process.stderr is not None:
+            self._process.stderr.close()
+
+    def _read(self) -> None:
+        assert self._process.stderr is not None
+        for line in self._process.stderr:
+            self._lines.append(line)
+            if "roost: up" in line:
+                self._ready.set()
+        self._ready.set()
