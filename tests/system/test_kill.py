@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from support.processes import ROOST, RoostUp, run_roost
 
 from roost.cli.db import verify_database
+from support.processes import ROOST, RoostUp, run_roost
 
 ROUNDS = 20
 CLIENTS = 3

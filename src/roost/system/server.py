@@ -19,6 +19,10 @@ Message = dict[str, Any]
 Application = Callable[[Message, Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]], Any]
 
 
+STOP_SECONDS = 1.0
+"""So long requests under way may take once the server is to stop."""
+
+
 async def serve(system: System, host: str, port: int, on_ready: Callable[[], None]) -> None:
     """Serve until SIGTERM or SIGINT. Raises whatever kills a part of the system, the server among them.
 
@@ -49,8 +53,10 @@ async def serve(system: System, host: str, port: int, on_ready: Callable[[], Non
             raise RuntimeError("the HTTP server ended by itself")
     finally:
         server.stop()  # type: ignore[no-untyped-call]
-        stopping.cancel()
-        breaking.cancel()
+        # It waits for every open connection, also for those whose client says nothing more.
+        await asyncio.wait((serving,), timeout=STOP_SECONDS)
+        for task in (serving, stopping, breaking):
+            task.cancel()
         await asyncio.gather(serving, stopping, breaking, return_exceptions=True)
 
 
