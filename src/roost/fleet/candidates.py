@@ -10,11 +10,12 @@ anchors that every term can reach; combinations are then walked depth first, one
 as far as somebody reads, and a branch ends where capacity, isolation or the common subtree forbid it.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 
 import numpy as np
 
-from roost.fleet.columns import Int32
+from roost.fleet.columns import Bools, Int32
 from roost.fleet.fleet import Fleet
 from roost.fleet.match import (
     Observer,
@@ -48,6 +49,7 @@ class CandidateSearch:
         else:
             self._terms = [_term(fleet, *parts) for parts in rows_by_term]
             self.anchors = _common([_distinct(term.anchors) for term in self._terms])
+            observe("all groups in one tree", len(self.anchors))
         self.anchors = match_traits(
             fleet,
             self.anchors,
@@ -80,6 +82,60 @@ class CandidateSearch:
             return
         for rows in self._combinations(anchor):
             yield self._candidate(anchor, rows)
+
+    def at_home(self) -> Int32:
+        """Those of ``anchors``, ascending, that do have a candidate with something of their own tree.
+
+        The other anchors have none after all, or only such as take everything from sharing providers.
+        Each tree must be walked, save those where counting tells: see `_surely_at_home`.
+        """
+        if self.single or not len(self.anchors):
+            return self.anchors
+        found = self._surely_at_home()
+        for place in np.flatnonzero(~found).tolist():
+            anchor = self.anchors.item(place)
+            found[place] = any(
+                self._fleet.root.item(row) == anchor and bool(term.resources)
+                for rows in self._combinations(anchor)
+                for term, row in zip(self._terms, rows, strict=True)
+            )
+        return self.anchors[found]
+
+    def _surely_at_home(self) -> Bools:
+        """For each anchor whether a candidate with something of its own must be there: bool[len(anchors)].
+
+        Terms that ask for a class together, or that must not share a provider, are rivals. Where each
+        rival has as many options as there are rivals, they can have a provider each; all other terms can
+        have any of theirs, so the first. It remains to see that these have the traits required together.
+        """
+        fleet, query, anchors = self._fleet, self._query, self.anchors
+        if query.same_subtree:
+            return np.zeros(len(anchors), dtype=np.bool_)
+        granular = sum(term.group.granular for term in self._terms)
+        asked = Counter(name for term in self._terms for name in term.resources)
+        rivals = [
+            (query.isolate and granular > 1 and term.group.granular)
+            or any(asked[name] > 1 for name in term.resources)
+            for term in self._terms
+        ]
+        sure = np.ones(len(anchors), dtype=np.bool_)
+        home = np.zeros(len(anchors), dtype=np.bool_)
+        first: list[Int32] = []
+        for term, rival in zip(self._terms, rivals, strict=True):
+            options = np.bincount(term.anchors, minlength=fleet.n_rows)
+            own = np.bincount(term.anchors[fleet.root[term.rows] == term.anchors], minlength=fleet.n_rows)
+            home |= (own[anchors] == options[anchors]) & bool(term.resources)
+            if rival:
+                sure &= options[anchors] >= sum(rivals)
+            elif not term.group.granular:
+                first.append(term.rows[(np.cumsum(options) - options)[anchors]])
+        for group in query.groups:
+            for any_of in () if group.granular else group.required:
+                sure &= np.logical_or.reduce(
+                    [in_any(fleet.with_trait, any_of, rows) for rows in first]
+                    or [np.zeros(len(anchors), dtype=np.bool_)]
+                )
+        return sure & home
 
     def _alone(self, matched: list[Int32], observe: Observer) -> Int32:
         """The anchors where the root serves every term by itself."""

@@ -9,17 +9,30 @@
     scheduler        `select_destinations`, and the record of each run
     query            from a request spec to a candidate query
     hosts            the host table: cell, service state, aggregates and metrics of every host
-    offers           the hosts that placement offers, and what a claim takes from them
+    labels           aggregate metadata of hosts, one key each
+    offers           the hosts that placement offers, and what a claim takes from them: fleet_offers
+                     straight from the fleet, answered_offers from GET /allocation_candidates
     question         what one run decides upon; outcome: what comes of it
-    selection        the one algorithm: filter, weigh, pick, claim, alternates; it does no I/O
+    selection        the one algorithm: filter, weigh, pick, claim; it does no I/O
+    weighing         one weight for each host, kept right from claim to claim
+    alternates       other hosts for each instance that was placed
     gateways/        how a claim is made: in the ledger's transaction, or over HTTP
     filters/         one file for each: which hosts may be used
     weighers/        one file for each: which of them are better
     request_filters/ one file for each: what can be asked of placement already
     plugins          finding filters and weighers by name
 
-To add a filter: a file in filters/ with a class that has `name` and `mask`, its name in `enabled_filters`.
-Other packages register theirs under the entry points ``roost.filters`` and ``roost.weighers``.
+To add a filter: a file in filters/ with a class as `plugins.Filter` says, named ``PLUGIN``, and the file's
+name in `enabled_filters`; a weigher the same. Other packages register theirs under the entry points
+``roost.filters`` and ``roost.weighers``.
+
+By itself, with a ledger that knows the hosts' inventories and a table of what the hosts report::
+
+    gateway = LocalGateway(ledger, random.randrange)
+    scheduler = Scheduler(gateway, HostTable(reports), records)
+    destinations = await scheduler.select_destinations(spec, count=2, num_alternates=1)
+
+tests/scheduler/test_example.py has the whole of it.
 """
 
 from roost.scheduler.errors import NoValidHost, SchedulerError

@@ -1,9 +1,15 @@
 """What can go wrong in the scheduler.
 
 SchedulerError
-├── BadRequestSpec   the request spec cannot be turned into a query
-├── UnknownPlugin    a filter or weigher that is configured does not exist
-└── NoValidHost      no host, or not enough of them, can take the request
+├── BadRequestSpec         the request spec cannot be turned into a query that placement understands
+├── BadOptions             an option has a value that it cannot have
+├── UnknownPlugin          a filter or weigher that is configured does not exist or is none
+├── PlacementUnavailable   placement cannot be reached, or failed; trying again may help
+├── PlacementRefused       placement refuses what the scheduler asks; trying again will not help
+└── NoValidHost            no host, or not enough of them, can take the request
+
+Beside these, a consumer that holds something already is `roost.placement.errors.ConcurrentUpdate`, as in
+placement itself.
 """
 
 from roost.model.errors import OperatorError
@@ -16,11 +22,25 @@ class SchedulerError(Exception):
 
 
 class BadRequestSpec(SchedulerError):
-    """The request spec cannot be turned into a query; the text names the key and the value."""
+    """The request spec cannot be turned into a query that placement understands; the text names the key
+    and the value."""
+
+
+class BadOptions(SchedulerError, OperatorError):
+    """An option has a value that it cannot have; the text names both."""
 
 
 class UnknownPlugin(SchedulerError, OperatorError):
-    """A filter or weigher that is configured does not exist."""
+    """A filter or weigher that is configured does not exist, cannot be loaded, or is none."""
+
+
+class PlacementUnavailable(SchedulerError):
+    """Placement cannot be reached, or failed; nothing is known of the hosts. Trying again may help."""
+
+
+class PlacementRefused(SchedulerError):
+    """Placement refuses what the scheduler asks, for its token or its version say, or does not speak the
+    Placement API. Trying again will not help."""
 
 
 class NoValidHost(SchedulerError):

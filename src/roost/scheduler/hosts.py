@@ -1,13 +1,16 @@
 """The host table: what every host reports, as columns."""
 
 import math
+import weakref
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 
 import numpy as np
 
 from roost.fleet import Fleet
 from roost.fleet.columns import Bools, Float64, Int32, grown
-from roost.model.host import HostReport
+from roost.model.host import HostAggregate, HostReport
+from roost.scheduler.labels import Labels
 
 
 class HostTable:
@@ -15,7 +18,7 @@ class HostTable:
     table lives; ties between equal hosts go to the lower index.
 
     Columns by index: ``cell`` int32 (number of the cell in ``cells``), ``enabled`` bool, ``last_seen``
-    float64 seconds since the epoch, ``failed_builds`` float64.
+    float64 seconds since the epoch, ``failed_builds`` float64. They have room to spare at the end.
     """
 
     def __init__(self, reports: Iterable[HostReport] = ()) -> None:
@@ -29,10 +32,13 @@ class HostTable:
         self._reports: list[HostReport] = []
         self._index: dict[str, int] = {}
         self._index_of_node: dict[str, int] = {}
+        self._number_of_cell: dict[str, int] = {}
         self._metrics: dict[str, Float64] = {}
-        self._metadata: dict[str, dict[int, tuple[str, ...]]] = {}
+        self._labels: dict[str, Labels] = {}
+        self._aggregates: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
         self._at_row: Int32 = np.zeros(0, dtype=np.int32)
-        self._at_row_of: tuple[int, ...] = ()
+        self._fleet: weakref.ref[Fleet] | None = None
+        self._roster = 0
         self.update(reports)
 
     def __len__(self) -> int:
@@ -48,35 +54,34 @@ class HostTable:
 
     def indexes_of_rows(self, fleet: Fleet, rows: Int32) -> Int32:
         """The host at each row of the fleet: int32[len(rows)], -1 where no host has that root provider."""
-        stamp = (id(fleet), fleet.roster, len(self))
-        if self._at_row_of != stamp:
-            at_row = np.full(fleet.n_rows, -1, dtype=np.int32)
-            for index, node in enumerate(self.nodes):
+        if self._fleet is None or self._fleet() is not fleet or self._roster != fleet.roster:
+            self._at_row = np.full(fleet.n_rows, -1, dtype=np.int32)
+            for node, index in self._index_of_node.items():
                 if node in fleet:
-                    at_row[fleet.row(node)] = index
-            self._at_row, self._at_row_of = at_row, stamp
-        return self._at_row[rows]
+                    self._at_row[fleet.row(node)] = index
+            self._fleet, self._roster = weakref.ref(fleet), fleet.roster
+        return self._at_row.take(rows)
 
     def update(self, reports: Iterable[HostReport]) -> None:
-        """Take in what agents report; a host reported before is updated."""
+        """Take in what agents report; a host reported before is updated.
+
+        Where two hosts name the same root provider it is the one's that named it last.
+        """
         for report in reports:
             index = self._index.get(report.host)
+            old = None if index is None else self._reports[index]
             if index is None:
                 index = self._append(report)
-            elif self._reports[index].node != report.node:
-                del self._index_of_node[self._reports[index].node]
-                self._at_row_of = ()
-            old = self._reports[index]
-            self.nodes[index] = report.node
-            self._index_of_node[report.node] = index
+            if old is None or report.node != old.node or report.node not in self._index_of_node:
+                self._set_node(index, old, report.node)
             self.cell[index] = self._cell_number(report.cell)
             self.enabled[index] = report.enabled
             self.last_seen[index] = report.last_seen
             self.failed_builds[index] = report.failed_builds
-            if report.metrics != old.metrics or old is report:
+            if old is None or report.metrics != old.metrics:
                 self._set_metrics(index, report.metrics)
-            if report.aggregates != old.aggregates or old is report:
-                self._set_metadata(index, report)
+            if old is None or report.aggregates != old.aggregates:
+                self._set_aggregates(index, old.aggregates if old is not None else (), report.aggregates)
             self._reports[index] = report
 
     def metric(self, name: str) -> Float64:
@@ -86,22 +91,13 @@ class HostTable:
             return np.full(len(self), math.nan)
         return column[: len(self)]
 
-    def metadata(self, key: str) -> dict[int, tuple[str, ...]]:
-        """The values of an aggregate metadata key: host index -> the values of its aggregates."""
-        return self._metadata.get(key, {})
-
-    def metadata_keys(self) -> Iterable[str]:
-        """All aggregate metadata keys that some host has."""
-        return self._metadata.keys()
+    def metadata(self, key: str) -> Labels | None:
+        """The values of an aggregate metadata key by host; None if no aggregate ever had it."""
+        return self._labels.get(key)
 
     def aggregates_with(self, key: str, value: str) -> frozenset[str]:
         """The uuids of the aggregates whose metadata has ``key`` equal to ``value``."""
-        return frozenset(
-            aggregate.uuid
-            for index in self.metadata(key)
-            for aggregate in self._reports[index].aggregates
-            if aggregate.metadata.get(key) == value
-        )
+        return frozenset(self._aggregates.get((key, value), ()))
 
     def report(self, index: int) -> HostReport:
         """What a host last reported."""
@@ -122,22 +118,46 @@ class HostTable:
         return index
 
     def _cell_number(self, cell: str) -> int:
-        if cell not in self.cells:
+        number = self._number_of_cell.setdefault(cell, len(self.cells))
+        if number == len(self.cells):
             self.cells.append(cell)
-        return self.cells.index(cell)
+        return number
+
+    def _set_node(self, index: int, old: HostReport | None, node: str) -> None:
+        if old is not None and self._index_of_node.get(old.node) == index:
+            del self._index_of_node[old.node]
+        self.nodes[index] = node
+        self._index_of_node[node] = index
+        self._fleet = None
 
     def _set_metrics(self, index: int, metrics: dict[str, float]) -> None:
+        """A number that is not finite is as good as none: nothing could be weighed by it."""
         for name in self._metrics.keys() | metrics.keys():
             column = grown(self._metrics.get(name, np.zeros(0)), len(self.cell), math.nan)
-            column[index] = metrics.get(name, math.nan)
+            value = metrics.get(name, math.nan)
+            column[index] = value if math.isfinite(value) else math.nan
             self._metrics[name] = column
 
-    def _set_metadata(self, index: int, report: HostReport) -> None:
-        values: dict[str, tuple[str, ...]] = {}
-        for aggregate in report.aggregates:
-            for key, value in aggregate.metadata.items():
-                values[key] = (*values.get(key, ()), value)
-        for key in self._metadata.keys() - values.keys():
-            self._metadata[key].pop(index, None)
-        for key, of_host in values.items():
-            self._metadata.setdefault(key, {})[index] = of_host
+    def _set_aggregates(
+        self, index: int, old: tuple[HostAggregate, ...], new: tuple[HostAggregate, ...]
+    ) -> None:
+        before, after = _values(old), _values(new)
+        for key in before.keys() | after.keys():
+            self._labels.setdefault(key, Labels()).put(index, after.get(key, ()))
+        for aggregate in old:
+            for named in aggregate.metadata.items():
+                self._aggregates[named][aggregate.uuid] -= 1
+                if not self._aggregates[named][aggregate.uuid]:
+                    del self._aggregates[named][aggregate.uuid]
+        for aggregate in new:
+            for named in aggregate.metadata.items():
+                self._aggregates[named][aggregate.uuid] += 1
+
+
+def _values(aggregates: Iterable[HostAggregate]) -> dict[str, tuple[str, ...]]:
+    """The values of each metadata key, in the order of the aggregates."""
+    values: dict[str, tuple[str, ...]] = {}
+    for aggregate in aggregates:
+        for key, value in aggregate.metadata.items():
+            values[key] = (*values.get(key, ()), value)
+    return values

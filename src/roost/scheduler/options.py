@@ -1,7 +1,12 @@
 """The scheduler's options, under Nova's names where Nova has them (group ``filter_scheduler``)."""
 
+import math
+from collections.abc import Mapping
+
 import msgspec
 from oslo_config import cfg
+
+from roost.scheduler.errors import BadOptions
 
 GROUP = "filter_scheduler"
 
@@ -46,16 +51,33 @@ OPTIONS = [
 
 
 def options_from(conf: cfg.ConfigOpts) -> SchedulerOptions:
-    """The options as a configuration has them."""
+    """The options as a configuration has them. Raises `BadOptions`."""
     conf.register_opts(OPTIONS, group=GROUP)
     group = conf[GROUP]
-    return SchedulerOptions(
-        filters=tuple(group.enabled_filters),
-        weighers=tuple(group.enabled_weighers),
-        host_subset_size=group.host_subset_size,
-        service_down_time=group.service_down_time,
-        default_availability_zone=group.default_availability_zone,
-        multipliers={name: float(value) for name, value in group.weight_multipliers.items()},
-        metrics_weights={name: float(value) for name, value in group.metrics_weight_setting.items()},
-        weight_of_unavailable=group.weight_of_unavailable,
-    )
+    try:
+        return SchedulerOptions(
+            filters=tuple(group.enabled_filters),
+            weighers=tuple(group.enabled_weighers),
+            host_subset_size=group.host_subset_size,
+            service_down_time=group.service_down_time,
+            default_availability_zone=group.default_availability_zone,
+            multipliers=_numbers("weight_multipliers", group.weight_multipliers),
+            metrics_weights=_numbers("metrics_weight_setting", group.metrics_weight_setting),
+            weight_of_unavailable=_number("weight_of_unavailable", group.weight_of_unavailable),
+        )
+    except (cfg.ConfigFileValueError, ValueError) as error:
+        raise BadOptions(f"options [{GROUP}]: {error}") from error
+
+
+def _numbers(option: str, values: Mapping[str, str]) -> dict[str, float]:
+    return {name: _number(f"{option}, {name}", value) for name, value in values.items()}
+
+
+def _number(what: str, value: str | float) -> float:
+    try:
+        number = float(value)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise ValueError(f"{what}: {value!r} is not a number to weigh with")
+    return number

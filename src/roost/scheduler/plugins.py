@@ -8,6 +8,7 @@ import importlib
 from collections.abc import Sequence
 from functools import cache
 from importlib.metadata import entry_points
+from pkgutil import iter_modules
 from typing import Any, Protocol, cast
 
 from roost.fleet.columns import Bools, Float64
@@ -22,8 +23,8 @@ class Filter(Protocol):
     name: str
     depends_on_claims: bool
 
-    def mask(self, hosts: HostView, question: Question, progress: Progress) -> Bools:
-        """For each host whether it may be used: bool[len(hosts)]."""
+    def mask(self, hosts: HostView, question: Question, progress: Progress) -> Bools | None:
+        """For each host whether it may be used: bool[len(hosts)]; None if all may."""
 
 
 class Weigher(Protocol):
@@ -38,7 +39,18 @@ class Weigher(Protocol):
     default_multiplier: float
 
     def raw(self, hosts: HostView, question: Question) -> Float64 | None:
-        """A number for each host, higher is better: float64[len(hosts)]; None if all are equal."""
+        """A number for each host, higher is better: float64[len(hosts)].
+
+        Each number must come from its host alone, whatever other hosts are asked for beside it: after a
+        claim only the hosts that it changed are asked for again. None if the weigher has nothing to say
+        on this request, whatever the hosts.
+        """
+
+
+_MEMBERS = {
+    "filter": ("name", "depends_on_claims", "mask"),
+    "weigher": ("name", "multiplier_key", "default_multiplier", "raw"),
+}
 
 
 def filters(names: Sequence[str]) -> list[Filter]:
@@ -53,13 +65,37 @@ def weighers(names: Sequence[str]) -> list[Weigher]:
 
 @cache
 def _plugin(kind: str, name: str) -> Any:
+    plugin = _of_a_package(kind, name) or _built_in(kind, name)
+    if plugin is None:
+        raise UnknownPlugin(
+            f"there is no {kind} named {name!r}: option enabled_{kind}s may name {', '.join(_known(kind))}"
+        )
+    lacking = [member for member in _MEMBERS[kind] if not hasattr(plugin, member)]
+    if lacking:
+        raise UnknownPlugin(f"{name!r} is no {kind}: it lacks {', '.join(lacking)}")
+    return plugin
+
+
+def _of_a_package(kind: str, name: str) -> Any:
+    """What another package registered under this name; it goes before a built-in."""
     for entry in entry_points(group=f"roost.{kind}s", name=name):
-        return entry.load()()
-    path = f"roost.scheduler.{kind}s.{name}"
-    try:
-        module = importlib.import_module(path)
-    except ModuleNotFoundError as error:
-        if error.name != path:
-            raise
-        raise UnknownPlugin(f"there is no {kind} named {name!r}") from None
-    return module.PLUGIN()
+        try:
+            return entry.load()()
+        except Exception as error:
+            raise UnknownPlugin(f"{kind} {name!r} cannot be loaded from {entry.value}: {error}") from error
+    return None
+
+
+def _built_in(kind: str, name: str) -> Any:
+    if name not in _built_ins(kind):
+        return None
+    return importlib.import_module(f"roost.scheduler.{kind}s.{name}").PLUGIN()
+
+
+def _built_ins(kind: str) -> list[str]:
+    package = importlib.import_module(f"roost.scheduler.{kind}s")
+    return [module.name for module in iter_modules(package.__path__)]
+
+
+def _known(kind: str) -> list[str]:
+    return sorted({*_built_ins(kind), *entry_points(group=f"roost.{kind}s").names})

@@ -5,23 +5,26 @@ The forms of extra specs are Nova's: ``resources[S]:CLASS=N``, ``trait[S]:NAME=r
 """
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 
 from roost.model.request import CandidateQuery, RequestGroup, all_of
 from roost.model.spec import Flavor, RequestSpec
+from roost.model.vocabulary import MAX_INT
 from roost.scheduler.errors import BadRequestSpec
 from roost.scheduler.hosts import HostTable
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.request_filters import REQUEST_FILTERS
 
 _KEY = re.compile(r"(resources|trait)([a-zA-Z0-9_-]{1,64})?:(.+)")
+_NAME = re.compile(r"[A-Z0-9_]{1,255}")
+_SUFFIX = re.compile(r"[a-zA-Z0-9_-]{0,64}")
+_LONGEST_AMOUNT = 20
+"""Digits; one of more is costly to read and fits nowhere."""
 
 
 def candidate_query(spec: RequestSpec, table: HostTable, options: SchedulerOptions) -> CandidateQuery:
     """The query for one instance of ``spec``, request filters applied. Raises `BadRequestSpec`."""
     query = CandidateQuery(groups=_groups(spec), isolate=_isolate(spec.flavor))
-    if not any(group.resources for group in query.groups):
-        raise BadRequestSpec(f"flavor {spec.flavor.name} asks for no resources")
     for request_filter in REQUEST_FILTERS:
         query = request_filter(query, spec, table, options)
     return query
@@ -33,33 +36,49 @@ def _groups(spec: RequestSpec) -> tuple[RequestGroup, ...]:
     named.update(name for group in spec.requested_resources for name in group.resources)
     flavor = spec.flavor
     sizes = {"VCPU": flavor.vcpus, "MEMORY_MB": flavor.memory_mb, "DISK_GB": flavor.disk_gb}
-    unsuffixed = {name: amount for name, amount in sizes.items() if amount and name not in named}
-    unsuffixed.update(resources.pop("", {}))
-    unsuffixed = {name: amount for name, amount in unsuffixed.items() if amount}
-    groups = []
-    if unsuffixed:
-        groups.append(
-            RequestGroup(
-                resources=unsuffixed,
-                required=all_of(*sorted(required.pop("", set()) | spec.required_traits)),
-                forbidden=frozenset(forbidden.pop("", set()) | spec.forbidden_traits),
-            )
+    own = {name: amount for name, amount in sizes.items() if name not in named}
+    resources[""] = {**own, **resources[""]}
+    required[""] |= spec.required_traits
+    forbidden[""] |= spec.forbidden_traits
+    groups = [
+        RequestGroup(
+            resources={name: amount for name, amount in resources[suffix].items() if amount},
+            suffix=suffix,
+            required=all_of(*sorted(required[suffix])),
+            forbidden=frozenset(forbidden[suffix]),
         )
-    for suffix in sorted(resources.keys() | required.keys() | forbidden.keys()):
-        groups.append(
-            RequestGroup(
-                resources=resources[suffix],
-                suffix=suffix,
-                required=all_of(*sorted(required[suffix])),
-                forbidden=frozenset(forbidden[suffix]),
-            )
-        )
+        for suffix in sorted(resources.keys() | required.keys() | forbidden.keys())
+    ]
+    groups = [group for group in groups if group.resources or group.required or group.forbidden]
     groups.extend(spec.requested_resources)
-    suffixes = [group.suffix for group in groups]
-    for suffix in suffixes:
-        if suffixes.count(suffix) > 1:
+    if not groups:
+        raise BadRequestSpec(f"flavor {flavor.name} asks for no resources")
+    for suffix, count in Counter(group.suffix for group in groups).items():
+        if count > 1:
             raise BadRequestSpec(f"two request groups have the suffix {suffix!r}")
+    for group in groups:
+        _check(group)
     return tuple(groups)
+
+
+def _check(group: RequestGroup) -> None:
+    """Raise `BadRequestSpec` for what placement would refuse, or could never serve."""
+    what = f"request group {group.suffix!r}" if group.suffix else "the request"
+    if not _SUFFIX.fullmatch(group.suffix):
+        raise BadRequestSpec(f"{what}: a suffix is 1 to 64 letters, digits, _ or -")
+    if not group.resources:
+        raise BadRequestSpec(f"{what} asks for traits or places, but for no resources that have them")
+    for name, amount in group.resources.items():
+        if not _NAME.fullmatch(name):
+            raise BadRequestSpec(f"{what}: {name!r} is no name of a resource class")
+        if not 0 < amount <= MAX_INT:
+            raise BadRequestSpec(f"{what}: {name}={amount} is not from 1 to {MAX_INT}")
+    for trait in frozenset[str]().union(*group.required, group.forbidden):
+        if not _NAME.fullmatch(trait):
+            raise BadRequestSpec(f"{what}: {trait!r} is no name of a trait")
+    for any_of in group.required:
+        if any_of <= group.forbidden:
+            raise BadRequestSpec(f"{what}: {' or '.join(sorted(any_of))} is both required and forbidden")
 
 
 def _extra_specs(
@@ -75,7 +94,7 @@ def _extra_specs(
             continue
         kind, suffix, name = parts[1], parts[2] or "", parts[3]
         if kind == "resources":
-            if not value.isdecimal():
+            if not value.isdecimal() or len(value) > _LONGEST_AMOUNT:
                 raise BadRequestSpec(f"flavor {flavor.name}: {key}={value!r} is not a number")
             resources[suffix][name] = int(value)
         elif value == "required":

@@ -12,8 +12,8 @@ from roost.scheduler.options import SchedulerOptions
 class Question:
     """Place ``instances`` (consumer uuids), each with ``num_alternates`` alternates.
 
-    ``run`` is the id of the run. At least ``min_count`` of them must be placed, in order; otherwise
-    nothing is. ``now``: seconds since the epoch, for judging heartbeats.
+    ``run`` is the id of the run. They are placed in order, until one cannot be; if fewer than ``min_count``
+    are placed then, none is. ``now``: seconds since the epoch, for judging heartbeats.
     """
 
     run: str
@@ -28,9 +28,10 @@ class Question:
 
 @dataclass(slots=True)
 class Progress:
-    """What a run has done so far that filters and weighers may look at.
+    """What a run has done so far that filters may look at.
 
-    ``members``: host index -> members of the request's server group there, those placed by this run too.
+    ``members``: host index -> members of the request's server group there, those placed by this run too;
+    only hosts that have any, and empty without a group.
     """
 
     members: Counter[int] = field(default_factory=Counter)

@@ -1,18 +1,23 @@
 """`select_destinations`: the scheduler's one service."""
 
+import math
 import time
 import uuid
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from roost.model.record import CLAIMED, REFUSED, Attempt, Run
+import msgspec
+
+from roost.model.record import CLAIMED, REFUSED, Attempt, Run, Step
 from roost.model.spec import Destination, RequestSpec
+from roost.placement.errors import PlacementError
 from roost.records.redact import redacted
 from roost.scheduler import plugins as found
-from roost.scheduler.errors import NoValidHost
-from roost.scheduler.gateways import Decided, Gateway
+from roost.scheduler.errors import NoValidHost, SchedulerError
+from roost.scheduler.gateways import Gateway
 from roost.scheduler.hosts import HostTable
 from roost.scheduler.options import SchedulerOptions
+from roost.scheduler.outcome import Try
 from roost.scheduler.query import candidate_query
 from roost.scheduler.question import Question
 from roost.scheduler.selection import Plugins
@@ -34,6 +39,8 @@ class Scheduler:
         records: where each run is recorded.
         options: filters, weighers and the rest.
         clock: seconds since the epoch.
+
+    Raises `UnknownPlugin` for a filter or weigher that is not there.
 
     Example:
         >>> async def place(scheduler, spec):
@@ -69,56 +76,70 @@ class Scheduler:
         """Choose and claim hosts for ``count`` equal instances.
 
         Args:
-            instances: consumer uuids, ``count`` of them; made up if not given.
-            min_count: at least so many must be placed, else none is; ``count`` if not given.
+            instances: consumer uuids, ``count`` different ones; made up if not given.
+            min_count: if fewer can be placed, none is; ``count`` if not given.
             request_id: of the user's request, for the records.
 
         Returns a destination for each instance that was placed, in order; its selected host is claimed,
-        its alternates (in the same cell) are not. Raises `NoValidHost` if too few can be placed, and
-        `BadRequestSpec`.
+        its alternates (in the same cell) are not. Where ``min_count`` is met but ``count`` is not, the last
+        instances have none; the record says why.
+
+        Raises `NoValidHost` if too few can be placed, `BadRequestSpec`, `ConcurrentUpdate` if an instance
+        holds something already, and what the gateway raises; nothing is claimed then. Whatever comes of
+        it is recorded; if that fails the claims stand.
         """
-        if instances is None:
-            instances = [str(uuid.uuid4()) for _ in range(count)]
-        if len(instances) != count or count < 1:
-            raise ValueError(f"{len(instances)} instances named, {count} wanted")
-        started = self._clock()
-        question = Question(
-            run=str(uuid.uuid4()),
-            spec=spec,
-            query=candidate_query(spec, self.table, self._options),
-            instances=tuple(instances),
-            num_alternates=num_alternates,
-            min_count=count if min_count is None else min_count,
-            now=started,
-            options=self._options,
+        names = tuple(instances) if instances is not None else tuple(str(uuid.uuid4()) for _ in range(count))
+        least = count if min_count is None else min_count
+        if not len(names) == len(set(names)) == count or not 1 <= least <= count or num_alternates < 0:
+            raise ValueError(
+                f"count {count}, min_count {least}, num_alternates {num_alternates} and {len(set(names))} "
+                "different instances do not go together"
+            )
+        run = Run(
+            id=str(uuid.uuid4()),
+            request_id=request_id or f"req-{uuid.uuid4()}",
+            project_id=spec.project_id,
+            user_id=spec.user_id,
+            instances=names,
+            spec=redacted(spec),
+            started_at=self._clock(),
+            finished_at=math.nan,
+            version=None,
         )
-        decided = await self._gateway.decide(question, self.table, self._plugins)
-        await self._record(question, decided, request_id or f"req-{uuid.uuid4()}", started)
+        try:
+            question = Question(
+                run=run.id,
+                spec=spec,
+                query=candidate_query(spec, self.table, self._options),
+                instances=names,
+                num_alternates=num_alternates,
+                min_count=least,
+                now=run.started_at,
+                options=self._options,
+            )
+            decided = await self._gateway.decide(question, self.table, self._plugins)
+        except (SchedulerError, PlacementError) as error:
+            await self._record(run, version=None, steps=(), refusal=str(error), tries=())
+            raise
         outcome = decided.outcome
+        await self._record(run, decided.version, outcome.steps, outcome.refusal, outcome.tries)
         if not outcome.destinations:
-            raise NoValidHost(question.run, outcome.refusal or "", outcome.steps, outcome.tries)
+            raise NoValidHost(run.id, outcome.refusal or "", outcome.steps, outcome.tries)
         return outcome.destinations
 
-    async def _record(self, question: Question, decided: Decided, request_id: str, started: float) -> None:
-        outcome = decided.outcome
+    async def _record(
+        self,
+        run: Run,
+        version: int | None,
+        steps: tuple[Step, ...],
+        refusal: str | None,
+        tries: tuple[Try, ...],
+    ) -> None:
         finished = self._clock()
-        run = Run(
-            id=question.run,
-            request_id=request_id,
-            project_id=question.spec.project_id,
-            user_id=question.spec.user_id,
-            instances=question.instances,
-            spec=redacted(question.spec),
-            started_at=started,
-            finished_at=finished,
-            version=decided.version,
-            steps=outcome.steps,
-            refusal=outcome.refusal,
-        )
         attempts = [
             Attempt(
                 run=run.id,
-                request_id=request_id,
+                request_id=run.request_id,
                 instance=tried.instance,
                 at=finished,
                 host=tried.host,
@@ -127,6 +148,9 @@ class Scheduler:
                 result=CLAIMED if tried.refusal is None else REFUSED,
                 reason=tried.refusal,
             )
-            for tried in outcome.tries
+            for tried in tries
         ]
-        await self._records.write([run], attempts)
+        ended = msgspec.structs.replace(
+            run, finished_at=finished, version=version, steps=steps, refusal=refusal
+        )
+        await self._records.write([ended], attempts)

@@ -9,23 +9,27 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
-from roost.fleet.columns import Bools, Float64
-from roost.model.allocation import Candidate
+from roost.fleet.columns import Bools
 from roost.model.record import Step
 from roost.model.spec import Destination, Selection
+from roost.scheduler.alternates import Alternates
 from roost.scheduler.hosts import HostTable
 from roost.scheduler.offers import HostView, Offers
-from roost.scheduler.outcome import Claim, Outcome, Try
+from roost.scheduler.outcome import Claim, Outcome, Placed, Try, selection_of
 from roost.scheduler.plugins import Filter, Weigher
 from roost.scheduler.question import Progress, Question
-from roost.scheduler.weighing import weigh
-
-Positions = npt.NDArray[np.intp]
+from roost.scheduler.weighing import Weighing
 
 Random = Callable[[int], int]
 """``random(n)`` gives a number from 0 to n - 1."""
+
+KNOWN = "hosts known"
+OFFERED = "hosts with candidates"
+_EMPTY = {
+    KNOWN: "no host is known",
+    OFFERED: "placement has no candidates on the hosts that are known",
+}
 
 
 @dataclass(slots=True)
@@ -45,14 +49,15 @@ def select(
     offers: Offers,
     plugins: Plugins,
     random: Random,
-    steps: Sequence[Step] = (),
+    narrowing: Sequence[Step] = (),
 ) -> Selecting:
     """Choose and claim a host for each instance, then find alternates.
 
-    ``steps``: what placement said of how the hosts were narrowed down. The claims of a run that is
-    refused are the caller's to take back.
+    ``narrowing``: what placement said of how it came to these offers. The claims of a run that is refused
+    are the caller's to take back.
     """
-    run = _Run(question, table, offers, plugins, random, list(steps))
+    steps = [Step(KNOWN, len(table)), *narrowing, Step(OFFERED, len(offers.index))]
+    run = _Run(question, table, offers, plugins, random, steps)
     return (yield from run.run())
 
 
@@ -69,140 +74,102 @@ class _Run:
 
     def run(self) -> Selecting:
         self._count_members()
-        playing = self._filter(
-            np.ones(len(self.offers.index), dtype=np.bool_),
-            [plugin for plugin in self.plugins.filters if not plugin.depends_on_claims],
-            self.steps,
-        )
-        playing = self._allowed(playing)
-        placed: list[tuple[str, int, Candidate, float]] = []
+        once = [plugin for plugin in self.plugins.filters if not plugin.depends_on_claims]
+        playing = self._filter(self._not_ignored(), once, self.progress, self.steps)
+        placed: list[Placed] = []
         refusal = None
+        weighing: Weighing | None = None
+        changed: Sequence[int] = ()
         for instance in self.question.instances:
-            chosen = yield from self._place(instance, playing)
-            if chosen is None:
-                refusal = self._reason(len(placed))
+            # The record tells how the first instance fared; what is gone for later ones, this run took.
+            steps = [] if placed else self.steps
+            allowed = self._filter_again(playing, self.progress, steps)
+            if weighing is not None and np.array_equal(weighing.allowed, allowed):
+                weighing.claimed(changed)
+            else:
+                weighing = Weighing(self.table, self.offers, allowed, self.plugins.weighers, self.question)
+            one = yield from self._place(instance, playing, weighing)
+            if one is None:
+                refusal = self._reason(instance, len(placed), steps)
                 break
-            placed.append((instance, *chosen))
-        if len(placed) < self.question.min_count:
+            placed.append(one)
+            chosen_by = weighing
+            changed = self.offers.claimed(one.candidate)
+            if self.question.spec.group is not None:
+                self.progress.members[self.offers.index.item(one.position)] += 1
+        if not placed or len(placed) < self.question.min_count:
             return Outcome((), tuple(self.tries), tuple(self.steps), refusal)
-        alternates = self._alternates(playing, [position for _, position, _, _ in placed])
+        alternates = Alternates(
+            self.question,
+            self.table,
+            self.offers,
+            chosen_by,
+            self.progress,
+            lambda progress: self._filter_again(playing, progress, []),
+        )
         destinations = tuple(
-            Destination(self.question.run, instance, self._selection(position, candidate, weight), others)
-            for (instance, position, candidate, weight), others in zip(placed, alternates, strict=True)
+            Destination(self.question.run, one.instance, self._selected(one), others)
+            for one, others in zip(placed, alternates.of(placed), strict=True)
         )
         return Outcome(destinations, tuple(self.tries), tuple(self.steps), refusal)
 
     def _place(
-        self, instance: str, playing: Bools
-    ) -> Generator[Claim, str | None, tuple[int, Candidate, float] | None]:
-        """Claim a host for one instance. ``playing`` loses the hosts that turn out to be full."""
-        steps = [] if self.tries else self.steps
-        allowed = self._filter(
-            playing, [plugin for plugin in self.plugins.filters if plugin.depends_on_claims], steps
-        )
-        weights = self._weigh(allowed)
-        while allowed.any():
-            position = self._pick(allowed, weights)
-            candidate = None
+        self, instance: str, playing: Bools, weighing: Weighing
+    ) -> Generator[Claim, str | None, Placed | None]:
+        """Claim a host for one instance.
+
+        ``playing`` loses the hosts that turn out to be full or refuse: the instances are equal, so that
+        what one cannot have the next cannot have either.
+        """
+        while (position := self._pick(playing, weighing)) is not None:
+            weight = weighing.weight(position)
             for candidate in self.offers.candidates(position):
                 refusal = yield Claim(instance, candidate)
-                self._note(instance, position, float(weights[position]), refusal)
+                self._note(instance, position, weight, refusal)
                 if refusal is None:
-                    self.offers.claimed(position, candidate)
-                    self.progress.members[int(self.offers.index[position])] += 1
-                    return position, candidate, float(weights[position])
-            if candidate is None:
-                playing[position] = False
-            allowed[position] = False
+                    return Placed(instance, position, candidate, weight)
+            playing[position] = False
         return None
 
-    def _weigh(self, allowed: Bools) -> Float64:
-        """The weight of every offered host; those that are not allowed weigh -inf."""
-        weights = np.full(len(allowed), -np.inf)
-        if allowed.any():
-            view = HostView(self.table, self.offers, None if allowed.all() else allowed)
-            weights[allowed] = weigh(view, self.plugins.weighers, self.question)
-        return weights
+    def _pick(self, playing: Bools, weighing: Weighing) -> int | None:
+        """One of the best ``host_subset_size`` hosts, None if there is none."""
+        best = weighing.best(self.question.options.host_subset_size, playing)
+        if len(best) > 1:
+            return best.item(self.random(len(best)))
+        return best.item(0) if len(best) else None
 
-    def _pick(self, allowed: Bools, weights: Float64) -> int:
-        """One of the best ``host_subset_size`` hosts still allowed."""
-        among = self.question.options.host_subset_size
-        if among == 1:
-            return int(np.argmax(np.where(allowed, weights, -np.inf)))
-        best = _best_first(np.flatnonzero(allowed), weights)[:among]
-        return int(best[self.random(len(best))])
+    def _filter_again(self, playing: Bools, progress: Progress, steps: list[Step]) -> Bools:
+        again = [plugin for plugin in self.plugins.filters if plugin.depends_on_claims]
+        return self._filter(playing.copy(), again, progress, steps)
 
-    def _filter(self, playing: Bools, filters: Sequence[Filter], steps: list[Step]) -> Bools:
-        playing = playing.copy()
+    def _filter(
+        self, playing: Bools, filters: Sequence[Filter], progress: Progress, steps: list[Step]
+    ) -> Bools:
+        """``playing`` without the hosts that the filters leave out; the filters are not asked when nothing
+        is left."""
+        left = int(np.count_nonzero(playing))
         for plugin in filters:
-            view = HostView(self.table, self.offers, None if playing.all() else playing)
-            playing[playing] = plugin.mask(view, self.question, self.progress)
-            steps.append(Step(plugin.name, int(playing.sum())))
+            if not left:
+                break
+            hosts = HostView(self.table, self.offers, None if left == len(playing) else playing)
+            mask = plugin.mask(hosts, self.question, progress)
+            if mask is not None:
+                playing[playing] = mask
+                left = int(np.count_nonzero(playing))
+            steps.append(Step(plugin.name, left))
         return playing
 
-    def _allowed(self, playing: Bools) -> Bools:
-        """Without the hosts that the request says to leave alone."""
+    def _not_ignored(self) -> Bools:
+        """The hosts but for those that the request says to leave alone."""
         ignored = [self.table.index(host) for host in self.question.spec.ignore_hosts]
-        if ignored:
-            unwanted = np.array([index for index in ignored if index is not None], dtype=np.int32)
-            playing = playing & ~np.isin(self.offers.index, unwanted)
-            self.steps.append(Step("ignore_hosts", int(playing.sum())))
+        if not ignored:
+            return np.ones(len(self.offers.index), dtype=np.bool_)
+        playing = ~np.isin(self.offers.index, [index for index in ignored if index is not None])
+        self.steps.append(Step("ignore_hosts", int(np.count_nonzero(playing))))
         return playing
 
-    def _alternates(self, playing: Bools, positions: Sequence[int]) -> list[tuple[Selection, ...]]:
-        """For each placed instance other hosts of its cell that could take it, best first.
-
-        Hosts that this run claimed come after the others; instances of one request start at different
-        places of the list, so that a failure of many does not send all of them to the same host.
-        """
-        wanted = self.question.num_alternates
-        if not wanted:
-            return [()] * len(positions)
-        allowed = self._filter(
-            playing, [plugin for plugin in self.plugins.filters if plugin.depends_on_claims], []
-        )
-        weights = self._weigh(allowed)
-        ranked = _best_first(np.flatnonzero(allowed), weights)
-        fresh = np.isin(ranked, positions, invert=True)
-        ranked = np.concatenate([ranked[fresh], ranked[~fresh]])
-        cells = self.table.cell[self.offers.index[ranked]]
-        pools = {
-            cell: _Pool(ranked[cells == cell].tolist(), int(np.isin(ranked[cells == cell], positions).sum()))
-            for cell in {int(self.table.cell[self.offers.index[position]]) for position in positions}
-        }
-        found: dict[int, Selection | None] = {}
-        result = []
-        for position in positions:
-            pool = pools[int(self.table.cell[self.offers.index[position]])]
-            others: list[Selection] = []
-            for other in pool.turn(wanted):
-                if len(others) == wanted:
-                    break
-                if other == position:
-                    continue
-                if other not in found:
-                    candidate = next(self.offers.candidates(other), None)
-                    found[other] = (
-                        None
-                        if candidate is None
-                        else self._selection(other, candidate, float(weights[other]))
-                    )
-                selection = found[other]
-                if selection is not None:
-                    others.append(selection)
-            result.append(tuple(others))
-        return result
-
-    def _selection(self, position: int, candidate: Candidate, weight: float) -> Selection:
-        index = int(self.offers.index[position])
-        return Selection(
-            host=self.table.names[index],
-            node=self.table.nodes[index],
-            cell=self.table.cells[int(self.table.cell[index])],
-            allocations=candidate.allocations,
-            mappings=candidate.mappings,
-            weight=weight,
-        )
+    def _selected(self, one: Placed) -> Selection:
+        return selection_of(self.table, self.offers.index.item(one.position), one.candidate, one.weight)
 
     def _count_members(self) -> None:
         group = self.question.spec.group
@@ -212,40 +179,21 @@ class _Run:
                 self.progress.members[index] += 1
 
     def _note(self, instance: str, position: int, weight: float, refusal: str | None) -> None:
-        index = int(self.offers.index[position])
-        cell = self.table.cells[int(self.table.cell[index])]
+        index = self.offers.index.item(position)
+        cell = self.table.cells[self.table.cell.item(index)]
         self.tries.append(Try(instance, self.table.names[index], cell, weight, refusal))
 
-    def _reason(self, placed: int) -> str:
-        """Why not (all) instances were placed, in one line."""
-        wanted = len(self.question.instances)
-        empty = next((step for step in self.steps if step.left == 0), None)
-        if empty is not None and not placed:
-            return f"no host left after {empty.name}"
-        if placed:
-            return f"only {placed} of {wanted} instances fit"
-        refused = next((tried for tried in reversed(self.tries) if tried.refusal is not None), None)
-        if refused is None:
-            return "every host left is full"
-        return f"every claim was refused, the last one on {refused.host}: {refused.refusal}"
-
-
-class _Pool:
-    """The hosts of one cell that may be alternates, best first, handed out in turns."""
-
-    def __init__(self, positions: list[int], claimed: int) -> None:
-        self._fresh = positions[: len(positions) - claimed]
-        self._claimed = positions[len(positions) - claimed :]
-        self._start = 0
-
-    def turn(self, wanted: int) -> list[int]:
-        """All positions, beginning after those that the turn before began with."""
-        start = self._start % len(self._fresh) if self._fresh else 0
-        self._start += wanted
-        return self._fresh[start:] + self._fresh[:start] + self._claimed
-
-
-def _best_first(positions: Positions, weights: Float64) -> Positions:
-    """Positions by weight, the greatest first; equal ones in their order."""
-    order: Positions = positions[np.argsort(-weights[positions], kind="stable")]
-    return order
+    def _reason(self, instance: str, placed: int, steps: Sequence[Step]) -> str:
+        """Why ``instance`` was not placed, in one line; ``steps`` are its own."""
+        empty = next((step.name for step in steps if step.left == 0), None)
+        refused = [tried for tried in self.tries if tried.instance == instance]
+        if empty is not None:
+            reason = _EMPTY.get(empty, f"no host left after {empty}")
+        elif refused:
+            last = refused[-1]
+            reason = f"every claim was refused, the last one on {last.host}: {last.refusal}"
+        else:
+            reason = "every host left is full"
+        if not placed:
+            return reason
+        return f"only {placed} of {len(self.question.instances)} instances fit: {reason}"

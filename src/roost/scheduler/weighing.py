@@ -1,47 +1,147 @@
-"""From the weighers' raw numbers to one weight for each host."""
+"""From the weighers' raw numbers to one weight for each host, and to the best of them."""
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from roost.fleet.columns import Float64
-from roost.scheduler.offers import HostView
+from roost.fleet.columns import Bools, Float64
+from roost.scheduler.hosts import HostTable
+from roost.scheduler.offers import HostView, Offers, Positions
 from roost.scheduler.plugins import Weigher
 from roost.scheduler.question import Question
 
 
-def weigh(hosts: HostView, weighers: Sequence[Weigher], question: Question) -> Float64:
-    """The sum of multiplier × normalised weight: float64[len(hosts)].
+class Weighing:
+    """The weights of the hosts that a claim may go to.
 
-    Each weigher's numbers are stretched to 0..1 between the least and the greatest of the hosts in play;
-    where all are equal they count nothing (Nova's rule).
+    The weight is the sum of multiplier × normalised number: each weigher's numbers are stretched to 0..1
+    between the least and the greatest of these hosts; where all are equal they count nothing (Nova's rule).
+
+    Why it is kept from one instance to the next: a claim changes the numbers of one host, and mostly
+    neither the least nor the greatest of all, so that nothing else changes. `claimed` does what weighing
+    again would do, to the last bit, for a fraction of the cost.
     """
-    total = np.zeros(len(hosts))
-    for weigher in weighers:
-        raw = weigher.raw(hosts, question)
+
+    def __init__(
+        self,
+        table: HostTable,
+        offers: Offers,
+        allowed: Bools,
+        weighers: Sequence[Weigher],
+        question: Question,
+    ) -> None:
+        self.allowed = allowed
+        self._table = table
+        self._offers = offers
+        self._question = question
+        self._positions = np.flatnonzero(allowed)
+        self._scales: list[_Scale] = []
+        hosts = HostView(table, offers, None if len(self._positions) == len(allowed) else self._positions)
+        for weigher in weighers if len(hosts) else ():
+            raw = weigher.raw(hosts, question)
+            if raw is not None:
+                self._scales.append(_Scale(weigher, _finite(raw), _multiplier(hosts, weigher, question)))
+        self._weights = self._sums(slice(None))
+
+    def weight(self, position: int) -> float:
+        """The weight of an allowed host."""
+        return self._weights.item(self._positions.searchsorted(position))
+
+    def best(self, among: int, playing: Bools) -> Positions:
+        """The best ``among`` hosts of those allowed that are ``playing`` as well, best first; of equal ones
+        that with the lower index."""
+        places = self._places_of(playing)
+        weights = self._weights if len(places) == len(self._weights) else self._weights[places]
+        if not len(weights):
+            return places
+        if among == 1:
+            return self._positions[places[[int(weights.argmax())]]]
+        if among < len(weights):
+            # Only what is at least as good as the last of them need be sorted.
+            least = np.partition(weights, len(weights) - among)[len(weights) - among]
+            good = np.flatnonzero(weights >= least)
+            places, weights = places[good], weights[good]
+        order = np.argsort(-weights, kind="stable")[:among]
+        return self._positions[places[order]]
+
+    def claimed(self, positions: Sequence[int]) -> None:
+        """Weigh anew what a claim changed, which took something from the hosts at ``positions``."""
+        places = self._positions.searchsorted(positions)
+        places = places[self._positions.take(places, mode="clip") == positions]
+        if not len(places):
+            return
+        hosts = HostView(self._table, self._offers, self._positions[places])
+        changes = [scale.measure(places, hosts, self._question) for scale in self._scales]
+        everywhere = slice(None) if any(changes) else places
+        self._weights[everywhere] = self._sums(everywhere)
+
+    def _places_of(self, playing: Bools) -> Positions:
+        """The places in our columns of the hosts that are playing."""
+        return np.flatnonzero(playing[self._positions])
+
+    def _sums(self, places: slice | Positions) -> Float64:
+        total = np.zeros(len(self._positions))[places]
+        for scale in self._scales:
+            if scale.least != scale.greatest:
+                total += scale.part(places)
+        return total
+
+
+@dataclass(slots=True)
+class _Scale:
+    """One weigher's numbers, ``raw``, of the hosts that are weighed: float64[n]."""
+
+    weigher: Weigher
+    raw: Float64
+    multiplier: Float64 | float
+    least: float = 0.0
+    greatest: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.least, self.greatest = self.raw.min().item(), self.raw.max().item()
+
+    def part(self, places: slice | Positions) -> Float64:
+        """What this weigher adds to the weights."""
+        part = self.raw[places] - self.least
+        part /= self.greatest - self.least
+        part *= self.multiplier if isinstance(self.multiplier, float) else self.multiplier[places]
+        return part
+
+    def measure(self, places: Positions, hosts: HostView, question: Question) -> bool:
+        """Ask for the numbers of some hosts again; returns whether that changes the weights of all."""
+        raw = self.weigher.raw(hosts, question)
         if raw is None:
-            continue
-        least, greatest = raw.min(), raw.max()
-        if least == greatest:
-            continue
-        total += _multipliers(hosts, weigher, question) * ((raw - least) / (greatest - least))
-    return total
+            raise TypeError(f"weigher {self.weigher.name} had numbers for this request, and now has none")
+        self.raw[places] = _finite(raw)
+        before = self.least, self.greatest
+        self.__post_init__()
+        return before != (self.least, self.greatest)
 
 
-def _multipliers(hosts: HostView, weigher: Weigher, question: Question) -> Float64 | float:
-    multiplier = question.options.multipliers.get(weigher.name, weigher.default_multiplier)
+def _finite(raw: Float64) -> Float64:
+    """A copy with 0 for what is no number: a host without one must not spoil the others' weights."""
+    numbers = np.array(raw, dtype=np.float64)
+    if not np.isfinite(numbers).all():
+        np.nan_to_num(numbers, copy=False, nan=0.0, posinf=0.0, neginf=0.0)
+    return numbers
+
+
+def _multiplier(hosts: HostView, weigher: Weigher, question: Question) -> Float64 | float:
+    multiplier = float(question.options.multipliers.get(weigher.name, weigher.default_multiplier))
     overrides = hosts.table.metadata(weigher.multiplier_key)
-    if not overrides:
+    if overrides is None:
         return multiplier
-    return np.array([_override(overrides.get(index), multiplier) for index in hosts.index.tolist()])
+    return overrides.judged(lambda values: _least(values, multiplier), hosts.index)
 
 
-def _override(values: tuple[str, ...] | None, multiplier: float) -> float:
-    """The least of the aggregates' values; what is not a number is passed over, as in Nova."""
+def _least(values: Sequence[str], otherwise: float) -> float:
+    """The least of the aggregates' numbers; what is no number is passed over, as in Nova."""
     numbers = []
-    for value in values or ():
+    for value in values:
         try:
             numbers.append(float(value))
         except ValueError:
             continue
-    return min(numbers, default=multiplier)
+    return min(filter(math.isfinite, numbers), default=otherwise)

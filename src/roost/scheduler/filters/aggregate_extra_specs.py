@@ -1,9 +1,12 @@
 """Hosts whose aggregates match the flavor's extra specs."""
 
+from functools import partial
+
 import numpy as np
 
 from roost.fleet.columns import Bools
 from roost.scheduler.extra_specs import matches
+from roost.scheduler.labels import Values
 from roost.scheduler.offers import HostView
 from roost.scheduler.question import Progress, Question
 
@@ -21,21 +24,22 @@ class AggregateExtraSpecs:
     name = "aggregate_extra_specs"
     depends_on_claims = False
 
-    def mask(self, hosts: HostView, question: Question, progress: Progress) -> Bools:
-        mask = np.ones(len(hosts), dtype=np.bool_)
+    def mask(self, hosts: HostView, question: Question, progress: Progress) -> Bools | None:
+        mask: Bools | None = None
         for full_key, wanted in question.spec.flavor.extra_specs.items():
             key = full_key.removeprefix(SCOPE)
             values = hosts.table.metadata(key)
-            if ":" in key or (key == full_key and not values):
+            if ":" in key or (key == full_key and values is None):
                 continue
-            mask &= np.array(
-                [
-                    any(matches(value, wanted) for value in values.get(index, ()))
-                    for index in hosts.index.tolist()
-                ],
-                dtype=np.bool_,
-            )
+            if values is None:
+                return np.zeros(len(hosts), dtype=np.bool_)
+            matched = values.judged(partial(_any_matches, wanted), hosts.index) > 0
+            mask = matched if mask is None else mask & matched
         return mask
+
+
+def _any_matches(wanted: str, values: Values) -> bool:
+    return any(matches(value, wanted) for value in values)
 
 
 PLUGIN = AggregateExtraSpecs

@@ -14,13 +14,15 @@ class AvailabilityZone:
     name = "availability_zone"
     depends_on_claims = False
 
-    def mask(self, hosts: HostView, question: Question, progress: Progress) -> Bools:
+    def mask(self, hosts: HostView, question: Question, progress: Progress) -> Bools | None:
         zone = question.spec.availability_zone
         if zone is None:
-            return np.ones(len(hosts), dtype=np.bool_)
+            return None
+        is_default = zone == question.options.default_availability_zone
         zones = hosts.table.metadata("availability_zone")
-        default = (question.options.default_availability_zone,)
-        return np.array([zone in zones.get(index, default) for index in hosts.index.tolist()], dtype=np.bool_)
+        if zones is None:
+            return np.full(len(hosts), is_default)
+        return zones.judged(lambda values: zone in values if values else is_default, hosts.index) > 0
 
 
 PLUGIN = AvailabilityZone

@@ -11,7 +11,7 @@ class ComputeUp:
     name = "compute_up"
     depends_on_claims = False
 
-    def mask(self, hosts: HostView, question: Question, progress: Progress) -> Bools:
+    def mask(self, hosts: HostView, question: Question, progress: Progress) -> Bools | None:
         table = hosts.table
         oldest = question.now - question.options.service_down_time
         alive: Bools = table.enabled[hosts.index] & (table.last_seen[hosts.index] >= oldest)

@@ -13,10 +13,11 @@ class ServerGroupAffinity:
     name = "server_group_affinity"
     depends_on_claims = True
 
-    def mask(self, hosts: HostView, question: Question, progress: Progress) -> Bools:
+    def mask(self, hosts: HostView, question: Question, progress: Progress) -> Bools | None:
         group = question.spec.group
-        if group is None or group.policy != "affinity" or not progress.members:
-            return np.ones(len(hosts), dtype=np.bool_)
+        # Members on hosts that are unknown here are members too: no other host will do.
+        if group is None or group.policy != "affinity" or not (progress.members or group.hosts):
+            return None
         return np.isin(hosts.index, list(progress.members))
 
 

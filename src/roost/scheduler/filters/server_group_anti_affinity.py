@@ -13,13 +13,12 @@ class ServerGroupAntiAffinity:
     name = "server_group_anti_affinity"
     depends_on_claims = True
 
-    def mask(self, hosts: HostView, question: Question, progress: Progress) -> Bools:
+    def mask(self, hosts: HostView, question: Question, progress: Progress) -> Bools | None:
         group = question.spec.group
-        mask = np.ones(len(hosts), dtype=np.bool_)
-        if group is not None and group.policy == "anti-affinity":
-            full = [index for index, n in progress.members.items() if n >= group.max_server_per_host]
-            mask &= ~np.isin(hosts.index, full)
-        return mask
+        if group is None or group.policy != "anti-affinity":
+            return None
+        full = [index for index, n in progress.members.items() if n >= group.max_server_per_host]
+        return ~np.isin(hosts.index, full)
 
 
 PLUGIN = ServerGroupAntiAffinity

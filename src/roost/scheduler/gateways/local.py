@@ -8,19 +8,21 @@ import time
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from roost.fleet import Fleet
 from roost.ledger import Ledger, State
 from roost.model.record import Step
-from roost.placement.commands.allocations import ConsumerWrite, write_allocations
-from roost.placement.errors import ConcurrentUpdate, PlacementError
+from roost.model.request import CandidateQuery
+from roost.placement.commands.allocations import write_allocations
+from roost.placement.errors import PlacementError
+from roost.scheduler.errors import BadRequestSpec
+from roost.scheduler.fleet_offers import FleetOffers
 from roost.scheduler.gateways import Decided
+from roost.scheduler.gateways.claiming import INSTANCE as INSTANCE
+from roost.scheduler.gateways.claiming import Driven, claim_write, refusal
 from roost.scheduler.hosts import HostTable
-from roost.scheduler.offers import FleetOffers
-from roost.scheduler.outcome import Claim, Outcome
+from roost.scheduler.outcome import Claim
 from roost.scheduler.question import Question
-from roost.scheduler.selection import Plugins, Random, Selecting, select
-
-INSTANCE = "INSTANCE"
-"""Consumer type of what the scheduler claims."""
+from roost.scheduler.selection import Plugins, Random, select
 
 
 class LocalGateway:
@@ -48,47 +50,40 @@ class Decide(NamedTuple):
     def run(self, state: State) -> Decided:
         started = time.perf_counter()
         mark = len(state.changes)
-        version = state.fleet.version
-        steps: list[Step] = [Step("hosts known", len(self.table))]
+        _check_known(state.fleet, self.question.query)
+        steps: list[Step] = []
         offers = FleetOffers(
             state.fleet, self.question.query, self.table, lambda name, left: steps.append(Step(name, left))
         )
-        steps.append(Step("hosts with candidates", len(offers.index)))
         selecting = select(self.question, self.table, offers, self.plugins, self.random, steps)
-        outcome = self._drive(selecting, state)
-        if not outcome.destinations:
+        driven = Driven(selecting)
+        while driven.claim is not None:
+            driven.answer(self._claim(state, driven.claim))
+        if not driven.outcome.destinations:
             state.take_back(mark)
-        return Decided(outcome, version, time.perf_counter() - started)
-
-    def _drive(self, selecting: Selecting, state: State) -> Outcome:
-        answer: str | None = None
-        try:
-            claim = next(selecting)
-            while True:
-                answer = self._claim(state, claim)
-                claim = selecting.send(answer)
-        except StopIteration as end:
-            outcome: Outcome = end.value
-            return outcome
+        return Decided(driven.outcome, state.fleet.version, time.perf_counter() - started)
 
     def _claim(self, state: State, claim: Claim) -> str | None:
         try:
             write_allocations(state, [claim_write(self.question, claim)])
-        except ConcurrentUpdate:
-            # The consumer holds something already: no other host would change that.
-            raise
         except PlacementError as error:
-            return str(error)
+            refused = refusal(error)
+            if refused is None:
+                raise
+            return refused
         return None
 
 
-def claim_write(question: Question, claim: Claim) -> ConsumerWrite:
-    """The allocation write that makes a claim: for a consumer that holds nothing yet."""
-    return ConsumerWrite(
-        consumer=claim.instance,
-        allocations=claim.candidate.allocations,
-        project_id=question.spec.project_id,
-        user_id=question.spec.user_id,
-        consumer_type=INSTANCE,
-        generation=None,
-    )
+def _check_known(fleet: Fleet, query: CandidateQuery) -> None:
+    """Raise `BadRequestSpec` for what placement would refuse to look for: nothing has what is no name."""
+    traits = [*query.root_required, *query.root_forbidden]
+    for group in query.groups:
+        traits += group.forbidden
+        for any_of in group.required:
+            traits += any_of
+    unknown = [
+        name for group in query.groups for name in group.resources if name not in fleet.resource_classes
+    ]
+    unknown += [name for name in traits if name not in fleet.traits]
+    if unknown:
+        raise BadRequestSpec(f"placement knows no resource class or trait {', '.join(sorted(unknown))}")

@@ -13,8 +13,8 @@ class BuildFailure:
     default_multiplier = 1_000_000.0
 
     def raw(self, hosts: HostView, question: Question) -> Float64 | None:
-        failed = hosts.table.failed_builds[hosts.index]
-        return -failed if failed.any() else None
+        failed = hosts.table.failed_builds
+        return -failed[hosts.index] if failed.any() else None
 
 
 PLUGIN = BuildFailure

@@ -1,0 +1,102 @@
+"""Offers from an answer of ``GET /allocation_candidates``."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from roost.fleet.columns import Float64
+from roost.fleet.fits import fits
+from roost.model.allocation import Candidate
+from roost.model.vocabulary import MAX_INT, SHARING_TRAIT
+from roost.placement.interface import AllocationRequest, Level, ProviderSummary
+from roost.scheduler.hosts import HostTable
+from roost.scheduler.offers import Offers
+
+_NOTHING = Level(0, 0)
+
+
+class AnsweredOffers(Offers):
+    """What placement answered, kept up to date by the claims made since.
+
+    An allocation request does not say which tree it is for. It is for each tree that it takes something
+    from, if whatever it takes elsewhere is from sharing providers. (Where a host is a sharing provider
+    itself, that may be a tree which the others do not share with: placement does not tell.)
+    """
+
+    def __init__(
+        self,
+        requests: Iterable[AllocationRequest],
+        summaries: Mapping[str, ProviderSummary],
+        table: HostTable,
+    ) -> None:
+        self._summaries = summaries
+        self._used: dict[tuple[str, str], int] = {}
+        by_host: dict[int, list[Candidate]] = {}
+        for request in requests:
+            for root in self._trees_of(request):
+                index = table.index_of_node(root)
+                if index is not None:
+                    candidate = Candidate(root, request.allocations, request.mappings)
+                    by_host.setdefault(index, []).append(candidate)
+        hosts = sorted(by_host)
+        self._candidates = [by_host[host] for host in hosts]
+        self._position = {of[0].root: position for position, of in enumerate(self._candidates)}
+        super().__init__(np.array(hosts, dtype=np.intp))
+
+    def candidates(self, position: int) -> Iterator[Candidate]:
+        return (candidate for candidate in self._candidates[position] if self._still_fits(candidate))
+
+    def claimed(self, candidate: Candidate) -> Sequence[int]:
+        for provider, resources in candidate.allocations.items():
+            for name, amount in resources.items():
+                self._used[provider, name] = self._level(provider, name).used + amount
+        return super().claimed(candidate)
+
+    def _in_tree_of(self, provider: str) -> Sequence[int]:
+        position = self._position.get(self._root(provider))
+        return () if position is None else (position,)
+
+    def _sums(self, resource_class: str) -> tuple[Float64, Float64]:
+        capacity, used = np.zeros(len(self.index)), np.zeros(len(self.index))
+        for provider, summary in self._summaries.items():
+            if resource_class in summary.resources:
+                level = self._level(provider, resource_class)
+                for position in self._in_tree_of(provider):
+                    capacity[position] += level.capacity
+                    used[position] += level.used
+        return capacity, used
+
+    def _trees_of(self, request: AllocationRequest) -> list[str]:
+        """The roots of the trees that a request is for."""
+        # Of most requests everything is from one provider, or from one tree.
+        root_of = {provider: self._root(provider) for provider in request.allocations}
+        trees = list(dict.fromkeys(root_of.values()))
+        if len(trees) == 1:
+            return trees
+        bound = {root for provider, root in root_of.items() if not self._shares(provider)}
+        return [tree for tree in trees if bound <= {tree}]
+
+    def _root(self, provider: str) -> str:
+        """The root of a provider's tree; of one without a summary nothing is known but itself."""
+        summary = self._summaries.get(provider)
+        return provider if summary is None else summary.root_provider_uuid or provider
+
+    def _shares(self, provider: str) -> bool:
+        summary = self._summaries.get(provider)
+        return summary is not None and SHARING_TRAIT in summary.traits
+
+    def _level(self, provider: str, resource_class: str) -> Level:
+        """What a provider has and uses of a class, our claims included."""
+        summary = self._summaries.get(provider)
+        level = _NOTHING if summary is None else summary.resources.get(resource_class, _NOTHING)
+        used = self._used.get((provider, resource_class))
+        return level if used is None else Level(level.capacity, used)
+
+    def _still_fits(self, candidate: Candidate) -> bool:
+        # Placement has judged the units; only the use can have changed since, by our own claims.
+        for provider, resources in candidate.allocations.items():
+            for name, amount in resources.items() if provider in self._summaries else ():
+                level = self._level(provider, name)
+                if not fits(amount, level.used, level.capacity, 1, MAX_INT, 1):
+                    return False
+        return True

@@ -1,0 +1,67 @@
+"""Offers straight from the fleet."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from roost.fleet import Fleet
+from roost.fleet.candidates import CandidateSearch
+from roost.fleet.columns import Float64
+from roost.fleet.match import Observer
+from roost.fleet.totals import tree_totals
+from roost.model.allocation import Candidate
+from roost.model.request import CandidateQuery
+from roost.scheduler.hosts import HostTable
+from roost.scheduler.offers import Offers
+
+
+class FleetOffers(Offers):
+    """What the fleet offers now. Claims are applied to it by whoever makes them, before `claimed`.
+
+    ``observe`` is told how the hosts were narrowed down.
+    """
+
+    def __init__(self, fleet: Fleet, query: CandidateQuery, table: HostTable, observe: Observer) -> None:
+        self._fleet = fleet
+        self._search = CandidateSearch(fleet, query, observe)
+        rows = self._search.at_home()
+        if not self._search.single:
+            observe("everything from one tree at once", len(rows))
+        index = table.indexes_of_rows(fleet, rows)
+        if len(index) and int(index.min()) < 0:
+            known = index >= 0
+            rows, index = rows[known], index[known]
+        if not (index[1:] > index[:-1]).all():
+            order = np.argsort(index, kind="stable")
+            rows, index = rows[order], index[order]
+        self._rows = rows
+        super().__init__(index.astype(np.intp))
+
+    def candidates(self, position: int) -> Iterator[Candidate]:
+        anchor = self._rows.item(position)
+        for candidate in self._search.at(anchor):
+            if self._at_home(candidate, anchor) and self._still_fits(candidate):
+                yield candidate
+
+    def _in_tree_of(self, provider: str) -> Sequence[int]:
+        root = self._fleet.root.item(self._fleet.row(provider))
+        found: list[int] = np.flatnonzero(self._rows == root).tolist()
+        return found
+
+    def _sums(self, resource_class: str) -> tuple[Float64, Float64]:
+        capacity, used = tree_totals(self._fleet, resource_class, self._rows)
+        return capacity.astype(np.float64), used.astype(np.float64)
+
+    def _at_home(self, candidate: Candidate, anchor: int) -> bool:
+        fleet = self._fleet
+        return any(fleet.root.item(fleet.row(provider)) == anchor for provider in candidate.allocations)
+
+    def _still_fits(self, candidate: Candidate) -> bool:
+        fleet = self._fleet
+        for provider, resources in candidate.allocations.items():
+            row = fleet.row(provider)
+            for name, amount in resources.items():
+                stock = fleet.stock(name)
+                if not stock.fits_at(stock.slot(row), amount):
+                    return False
+        return True

@@ -1,0 +1,142 @@
+"""Placement over HTTP: candidates, filter and weigh, claim, next candidate or next host on refusal.
+
+Others may claim between the answer and the claim, so a claim can be refused here for what was there a
+moment ago. And nothing holds the claims of one run together: when it comes to nothing, those made so far
+are freed again.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable
+from typing import TypeVar
+
+import httpx
+import msgspec
+
+from roost.placement.client import HttpPlacement
+from roost.placement.errors import BadRequest, ConcurrentUpdate, PlacementError
+from roost.scheduler.answered_offers import AnsweredOffers
+from roost.scheduler.errors import BadRequestSpec, PlacementRefused, PlacementUnavailable, SchedulerError
+from roost.scheduler.gateways import Decided
+from roost.scheduler.gateways.claiming import Driven, claim_write, refusal
+from roost.scheduler.hosts import HostTable
+from roost.scheduler.outcome import Claim, Outcome
+from roost.scheduler.question import Question
+from roost.scheduler.selection import Plugins, Random, select
+
+T = TypeVar("T")
+
+
+class HttpGateway:
+    """Decides by any service that speaks the Placement API, Roost's or OpenStack's own.
+
+    ``random`` breaks the choice among the best hosts. ``limit``: so many candidates are asked for at most.
+    Better hosts may then be among those that placement leaves out, so there is none by default.
+    """
+
+    def __init__(self, placement: HttpPlacement, random: Random, limit: int | None = None) -> None:
+        self._placement = placement
+        self._random = random
+        self._limit = limit
+
+    async def decide(self, question: Question, table: HostTable, plugins: Plugins) -> Decided:
+        """As `Gateway.decide` says; also raises `PlacementUnavailable` and `PlacementRefused`."""
+        try:
+            requests, summaries = await _asked(self._placement.candidates(question.query, self._limit))
+        except BadRequest as error:
+            raise BadRequestSpec(f"placement cannot serve the request: {_line(error)}") from error
+        started = time.perf_counter()
+        offers = AnsweredOffers(requests, summaries, table)
+        driven = Driven(select(question, table, offers, plugins, self._random))
+        claiming = _Claiming(self._placement, question)
+        outcome = await claiming.carry_out(driven)
+        return Decided(outcome, None, time.perf_counter() - started - claiming.waited)
+
+
+class _Claiming:
+    """The claims of one run, made one after the other. ``waited``: seconds spent waiting for placement."""
+
+    def __init__(self, placement: HttpPlacement, question: Question) -> None:
+        self._placement = placement
+        self._question = question
+        self._made: list[str] = []
+        self._in_doubt: Claim | None = None
+        self.waited = 0.0
+
+    async def carry_out(self, driven: Driven) -> Outcome:
+        """Make the claims that are wanted; free all of them if the run comes to nothing."""
+        try:
+            while driven.claim is not None:
+                driven.answer(await self._claim(driven.claim))
+            if not driven.outcome.destinations:
+                await self._free()
+        except BaseException as error:
+            # Shielded: a run that is cancelled frees its claims too.
+            await asyncio.shield(self._give_up(error))
+            raise
+        return driven.outcome
+
+    async def _claim(self, claim: Claim) -> str | None:
+        started = time.perf_counter()
+        self._in_doubt = claim
+        try:
+            await _asked(self._placement.write_allocations([claim_write(self._question, claim)]))
+        except PlacementError as error:
+            self._in_doubt = None
+            refused = refusal(error)
+            if refused is not None:
+                return refused
+            if isinstance(error, ConcurrentUpdate):
+                raise
+            raise PlacementRefused(
+                f"placement refused a claim of {claim.instance}: {_line(error)}"
+            ) from error
+        finally:
+            self.waited += time.perf_counter() - started
+        self._in_doubt = None
+        self._made.append(claim.instance)
+        return None
+
+    async def _give_up(self, cause: BaseException) -> None:
+        try:
+            await self._free()
+        except (SchedulerError, PlacementError) as error:
+            held = ", ".join([*self._made, *([self._in_doubt.instance] if self._in_doubt else [])])
+            raise PlacementUnavailable(
+                f"{cause}; and what {held} may have claimed could not be freed: {error}"
+            ) from cause
+
+    async def _free(self) -> None:
+        started = time.perf_counter()
+        if self._in_doubt is not None:
+            # The answer was lost, and perhaps the question too. What else the consumer may hold stays.
+            held = await _asked(self._placement.allocations_of(self._in_doubt.instance))
+            if held is not None and held.allocations == self._in_doubt.candidate.allocations:
+                self._made.append(self._in_doubt.instance)
+            self._in_doubt = None
+        if self._made:
+            await _asked(self._placement.delete_allocations(self._made))
+        self._made = []
+        self.waited += time.perf_counter() - started
+
+
+async def _asked(answer: Awaitable[T]) -> T:
+    """What placement answers. Raises its refusals as they are, for a state or a request that it names;
+    anything else in the scheduler's own errors."""
+    try:
+        return await answer
+    except httpx.HTTPError as error:
+        raise PlacementUnavailable(f"placement cannot be reached: {_line(error)}") from error
+    except PlacementError as error:
+        if error.status >= 500:
+            raise PlacementUnavailable(f"placement failed: {_line(error)}") from error
+        if isinstance(error, BadRequest) or error.status == 409:
+            raise
+        raise PlacementRefused(f"placement refuses to answer: {_line(error)}") from error
+    except (msgspec.MsgspecError, KeyError, TypeError, AttributeError, httpx.InvalidURL) as error:
+        raise PlacementRefused(f"this is no Placement API: {_line(error)}") from error
+
+
+def _line(error: Exception) -> str:
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

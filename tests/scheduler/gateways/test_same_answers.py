@@ -1,0 +1,92 @@
+"""Both gateways give the same answers to the same requests, on the same state to begin with."""
+
+import asyncio
+import random
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from roost.ledger.holdings import held_by_all
+from roost.placement.errors import PlacementError
+from roost.scheduler import Scheduler, SchedulerError, SchedulerOptions
+from roost.scheduler.gateways import Gateway
+from roost.scheduler.gateways.http import HttpGateway
+from roost.scheduler.gateways.local import LocalGateway
+from roost.scheduler.selection import OFFERED
+from roost.storage import Database
+from support.clouds import NOW, Ask, Cloud, Kept, asks, clouds, filled, over_http
+
+MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
+"""Nothing here need survive, and two syncs for each claim would be most of the time."""
+
+OPTIONS = [
+    SchedulerOptions(),
+    SchedulerOptions(multipliers={"ram": -1.0, "cpu": -1.0}),
+    SchedulerOptions(host_subset_size=3, metrics_weights={"heat": -1.0}),
+]
+
+
+async def answers(
+    gateway: Gateway, cloud: Cloud, requests: list[Ask], options: SchedulerOptions, database: Database
+) -> list[Any]:
+    """What comes of each request, as plain data without the runs' ids; at last what everyone holds."""
+    kept = Kept()
+    scheduler = Scheduler(gateway, cloud.table(), kept, options, lambda: NOW)
+    found: list[Any] = []
+    for ask in requests:
+        try:
+            destinations = await scheduler.select_destinations(
+                ask.spec,
+                len(ask.instances),
+                ask.num_alternates,
+                instances=ask.instances,
+                min_count=ask.min_count,
+            )
+        except (SchedulerError, PlacementError) as error:
+            found.append(type(error))
+        else:
+            found.append([(each.instance, each.selected, each.alternates) for each in destinations])
+        run = kept.runs.pop()
+        # What placement says of its own narrowing only the ledger knows.
+        names = [step.name for step in run.steps]
+        steps = run.steps[:1] + run.steps[names.index(OFFERED) :] if OFFERED in names else ()
+        if names and run.steps[names.index(OFFERED)].left:
+            found.append(run.refusal)
+        found.append(list(steps))
+        found.append([(each.instance, each.host, each.weight, each.result) for each in kept.attempts])
+        kept.attempts.clear()
+    held = database.read_now(held_by_all)
+    found.append({consumer: (one.consumer.consumer_type, one.allocations) for consumer, one in held.items()})
+    return found
+
+
+async def compare(
+    folder: Path, empty: Path, cloud: Cloud, requests: list[Ask], options: SchedulerOptions, seed: int
+) -> None:
+    async with (
+        filled(folder / "local.db", cloud, empty) as local,
+        filled(folder / "http.db", cloud, empty) as remote,
+        over_http(remote) as placement,
+    ):
+        by_ledger = LocalGateway(local, random.Random(seed).randrange)
+        by_http = HttpGateway(placement, random.Random(seed).randrange)
+        expected = await answers(by_ledger, cloud, requests, options, local.database)
+        found = await answers(by_http, cloud, requests, options, remote.database)
+    for one, other in zip(expected, found, strict=True):
+        assert one == other
+
+
+def sequences() -> st.SearchStrategy[list[Ask]]:
+    return st.integers(1, 4).flatmap(lambda count: st.tuples(*map(asks, range(count)))).map(list)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@given(clouds(), sequences(), st.sampled_from(OPTIONS), st.integers(0, 3))
+def test_both_gateways_answer_alike(
+    empty_database: Path, cloud: Cloud, requests: list[Ask], options: SchedulerOptions, seed: int
+) -> None:
+    with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
+        asyncio.run(compare(Path(folder), empty_database, cloud, requests, options, seed))
