@@ -7,7 +7,7 @@ export PIP_NO_INPUT := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help venv test lint format demo bench nightly lock clean
+.PHONY: help venv servers test lint format demo bench nightly lock clean
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,7 +32,10 @@ $(STAMP): pyproject.toml requirements-dev.lock
 	$$install --no-deps --no-build-isolation -e .
 	@touch $@
 
-test: venv ## run the tests
+servers: ## install the databases that the tests run against, where that is possible
+	@tools/install-test-servers
+
+test: venv servers ## run the tests
 	$(BIN)/pytest
 
 lint: venv ## check style, formatting, types and the import rules
@@ -51,7 +54,7 @@ demo: venv ## replay the demonstration
 bench: venv ## run the benchmarks
 	$(BIN)/roost bench
 
-nightly: venv ## run the tests that are too long for every change
+nightly: venv servers ## run the tests that are too long for every change
 	$(BIN)/pytest -m nightly
 
 lock: ## remake the lock files from pyproject.toml (needs uv)

@@ -10,14 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from support.databases import Place
 from support.ledgers import findings_in, holdings_of, host, loaded, opened, run, whole
 
 TESTS = Path(__file__).parents[1]
 
 
-def killed_after(path: Path, prefix: str, seconds: float) -> list[str]:
+def killed_after(url: str, prefix: str, seconds: float) -> list[str]:
     """What a writer said before it was killed so long after its first word."""
-    command = [sys.executable, "-m", "support.claiming", str(path), prefix]
+    command = [sys.executable, "-m", "support.claiming", url, prefix]
     environment = {**os.environ, "PYTHONPATH": str(TESTS)}
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as writer:
         assert writer.stdout is not None
@@ -30,15 +31,15 @@ def killed_after(path: Path, prefix: str, seconds: float) -> list[str]:
     return [line.rstrip("\n") for line in lines if line.endswith("\n")]
 
 
-def killed_over_and_over(path: Path, rounds: int) -> None:
+def killed_over_and_over(place: Place, rounds: int) -> None:
     draw = random.Random(rounds)
 
     async def prepare() -> None:
-        async with opened(path) as [ledger]:
+        async with opened(place) as [ledger]:
             await run(ledger, *host("p", VCPU=2**30))
 
     async def check(said: list[str]) -> None:
-        async with opened(path) as [ledger]:
+        async with opened(place) as [ledger]:
             held = holdings_of(ledger.database)
             claimed = {line[2:] for line in said if line[0] == "+"}
             freed = {line[2:] for line in said if line[0] == "-"}
@@ -51,16 +52,16 @@ def killed_over_and_over(path: Path, rounds: int) -> None:
     asyncio.run(prepare())
     said: list[str] = []
     for number in range(rounds):
-        said += killed_after(path, f"r{number}", draw.uniform(0.0, 0.3))
-        assert findings_in(path) == []
+        said += killed_after(place.at(number), f"r{number}", draw.uniform(0.0, 0.3))
+        assert findings_in(place) == []
         asyncio.run(check(said))
     assert len(said) > rounds * 20
 
 
-def test_a_killed_writer_loses_nothing_that_it_acknowledged(tmp_path):
-    killed_over_and_over(tmp_path / "ledger.db", 5)
+def test_a_killed_writer_loses_nothing_that_it_acknowledged(place):
+    killed_over_and_over(place, 5 if place.kind == "sqlite" else 2)
 
 
 @pytest.mark.nightly
-def test_a_killed_writer_loses_nothing_that_it_acknowledged_at_length(tmp_path):
-    killed_over_and_over(tmp_path / "ledger.db", 100)
+def test_a_killed_writer_loses_nothing_that_it_acknowledged_at_length(place):
+    killed_over_and_over(place, 100)

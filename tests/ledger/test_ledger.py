@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,11 +17,6 @@ from roost.storage import DatabaseUnavailable
 from support.ledgers import claim, commits_of, findings_in, holdings_of, host, loaded, opened, run, whole
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "ledger.db"
-
-
 def before_each_append(ledger: Ledger, act: Callable[[], Any], times: int) -> None:
     """Have ``act`` awaited before each of the next appends: another writer who is first."""
     append, left = ledger._append, [times]
@@ -36,9 +30,9 @@ def before_each_append(ledger: Ledger, act: Callable[[], Any], times: int) -> No
     ledger._append = outrun  # type: ignore[method-assign]
 
 
-def test_commands_that_wait_together_share_a_commit(path):
+def test_commands_that_wait_together_share_a_commit(place):
     async def use() -> None:
-        async with opened(path) as [ledger]:
+        async with opened(place) as [ledger]:
             await run(ledger, *host("p", VCPU=1000))
             before = len(commits_of(ledger.database))
             claims = [claim(f"c{number}", "p", VCPU=1) for number in range(400)]
@@ -47,12 +41,12 @@ def test_commands_that_wait_together_share_a_commit(path):
             assert len(commits_of(ledger.database)) - before <= 5
 
     asyncio.run(use())
-    assert findings_in(path) == []
+    assert findings_in(place) == []
 
 
-def test_a_refused_command_changes_nothing_and_leaves_the_others_alone(path):
+def test_a_refused_command_changes_nothing_and_leaves_the_others_alone(place):
     async def use() -> None:
-        async with opened(path) as [ledger]:
+        async with opened(place) as [ledger]:
             await run(ledger, *host("p", VCPU=10))
             commands = [
                 claim("a", "p", VCPU=6),
@@ -72,12 +66,12 @@ def test_a_refused_command_changes_nothing_and_leaves_the_others_alone(path):
             assert whole(fleet) == loaded(ledger.database)
 
     asyncio.run(use())
-    assert findings_in(path) == []
+    assert findings_in(place) == []
 
 
-def test_a_batch_of_refusals_makes_no_commit(path):
+def test_a_batch_of_refusals_makes_no_commit(place):
     async def use() -> None:
-        async with opened(path) as [ledger]:
+        async with opened(place) as [ledger]:
             before = commits_of(ledger.database)
             commands = [claim(f"c{number}", "nowhere", VCPU=1) for number in range(3)]
             answers = await asyncio.gather(*map(ledger.execute, commands), return_exceptions=True)
@@ -87,9 +81,9 @@ def test_a_batch_of_refusals_makes_no_commit(path):
     asyncio.run(use())
 
 
-def test_two_writers_at_once_oversubscribe_nothing_and_lose_nothing(path):
+def test_two_writers_at_once_oversubscribe_nothing_and_lose_nothing(place):
     async def use() -> None:
-        async with opened(path, 2) as ledgers:
+        async with opened(place, 2) as ledgers:
             await run(ledgers[0], *host("p", VCPU=100))
             commands = [
                 ledgers[number % 2].execute(claim(f"c{number}", "p", VCPU=1)) for number in range(200)
@@ -103,12 +97,12 @@ def test_two_writers_at_once_oversubscribe_nothing_and_lose_nothing(path):
             assert fleets[0] == fleets[1] == loaded(ledgers[0].database)
 
     asyncio.run(use())
-    assert findings_in(path) == []
+    assert findings_in(place) == []
 
 
-def test_who_is_outrun_is_judged_again_on_the_new_state(path):
+def test_who_is_outrun_is_judged_again_on_the_new_state(place):
     async def use() -> None:
-        async with opened(path, 2) as [slow, fast]:
+        async with opened(place, 2) as [slow, fast]:
             await run(slow, *host("p", VCPU=10))
             before_each_append(slow, lambda: fast.execute(claim("fast", "p", VCPU=5)), 1)
             answers = await asyncio.gather(
@@ -123,11 +117,11 @@ def test_who_is_outrun_is_judged_again_on_the_new_state(path):
     asyncio.run(use())
 
 
-def test_who_is_always_outrun_gives_up_with_nothing_written(path, monkeypatch):
+def test_who_is_always_outrun_gives_up_with_nothing_written(place, monkeypatch):
     monkeypatch.setattr(module, "TRIES", 5)
 
     async def use() -> None:
-        async with opened(path, 2) as [slow, fast]:
+        async with opened(place, 2) as [slow, fast]:
             numbers = iter(range(100))
             act = lambda: fast.execute(AddResourceClass(f"CUSTOM_{next(numbers)}"))  # noqa: E731
             before_each_append(slow, act, 5)
@@ -140,9 +134,9 @@ def test_who_is_always_outrun_gives_up_with_nothing_written(path, monkeypatch):
     asyncio.run(use())
 
 
-def test_a_read_sees_what_another_writer_was_told_is_done(path):
+def test_a_read_sees_what_another_writer_was_told_is_done(place):
     async def use() -> None:
-        async with opened(path, 2) as [writer, reader]:
+        async with opened(place, 2) as [writer, reader]:
             for number in range(20):
                 await writer.execute(CreateProvider(f"p{number}", f"n{number}"))
                 fleets = await asyncio.gather(*(reader.current() for _ in range(3)))
@@ -151,9 +145,9 @@ def test_a_read_sees_what_another_writer_was_told_is_done(path):
     asyncio.run(use())
 
 
-def test_a_command_is_judged_on_what_another_writer_was_told_is_done(path):
+def test_a_command_is_judged_on_what_another_writer_was_told_is_done(place):
     async def use() -> None:
-        async with opened(path, 2) as [one, other]:
+        async with opened(place, 2) as [one, other]:
             await run(one, *host("p", VCPU=1))
             await other.execute(SetTraits("p", frozenset({"HW_CPU_X86_AVX"})))
             await one.execute(claim("c", "p", VCPU=1))
@@ -167,9 +161,9 @@ def test_a_command_is_judged_on_what_another_writer_was_told_is_done(path):
     asyncio.run(use())
 
 
-def test_a_replica_whose_commits_were_trimmed_away_reloads(path):
+def test_a_replica_whose_commits_were_trimmed_away_reloads(place):
     async def use() -> None:
-        async with opened(path, 2) as [writer, idle]:
+        async with opened(place, 2) as [writer, idle]:
             await run(writer, *host("p", VCPU=9), *host("q", "p", DISK_GB=5), claim("c", "q", DISK_GB=5))
             assert await writer.trim(1, 0.0) > 0
             assert len(commits_of(writer.database)) == 1
@@ -178,12 +172,12 @@ def test_a_replica_whose_commits_were_trimmed_away_reloads(path):
             assert whole(await writer.current()) == loaded(writer.database)
 
     asyncio.run(use())
-    assert findings_in(path) == []
+    assert findings_in(place) == []
 
 
-def test_names_swapped_in_a_circle_commit_though_together_they_break_a_unique_rule(path):
+def test_names_swapped_in_a_circle_commit_though_together_they_break_a_unique_rule(place):
     async def use() -> None:
-        async with opened(path) as [ledger]:
+        async with opened(place) as [ledger]:
             await run(ledger, CreateProvider("p", "a"), CreateProvider("q", "b"))
             swap = [UpdateProvider("p", "c"), UpdateProvider("q", "a"), UpdateProvider("p", "b")]
             await asyncio.gather(*map(ledger.execute, swap))
@@ -192,12 +186,12 @@ def test_names_swapped_in_a_circle_commit_though_together_they_break_a_unique_ru
             assert whole(fleet) == loaded(ledger.database)
 
     asyncio.run(use())
-    assert findings_in(path) == []
+    assert findings_in(place) == []
 
 
-def test_what_is_taken_and_given_back_in_one_batch_stays(path):
+def test_what_is_taken_and_given_back_in_one_batch_stays(place):
     async def use() -> None:
-        async with opened(path) as [ledger]:
+        async with opened(place) as [ledger]:
             both, groups = frozenset({"HW_CPU_X86_AVX", "HW_CPU_X86_AVX2"}), frozenset({"agg-1", "agg-2"})
             await run(ledger, CreateProvider("p", "n"), SetTraits("p", both), SetAggregates("p", groups))
             commands = [
@@ -212,12 +206,12 @@ def test_what_is_taken_and_given_back_in_one_batch_stays(path):
             assert whole(await ledger.current()) == loaded(ledger.database)
 
     asyncio.run(use())
-    assert findings_in(path) == []
+    assert findings_in(place) == []
 
 
-def test_a_row_freed_and_taken_in_one_batch_is_the_new_providers(path):
+def test_a_row_freed_and_taken_in_one_batch_is_the_new_providers(place):
     async def use() -> None:
-        async with opened(path) as [ledger]:
+        async with opened(place) as [ledger]:
             await run(
                 ledger, *host("old", VCPU=4, DISK_GB=5), SetTraits("old", frozenset({"HW_CPU_X86_AVX"}))
             )
@@ -228,12 +222,12 @@ def test_a_row_freed_and_taken_in_one_batch_is_the_new_providers(path):
             assert whole(await ledger.current()) == loaded(ledger.database)
 
     asyncio.run(use())
-    assert findings_in(path) == []
+    assert findings_in(place) == []
 
 
-def test_a_write_without_a_generation_still_moves_the_time_of_change(path):
+def test_a_write_without_a_generation_still_moves_the_time_of_change(place):
     async def use() -> None:
-        async with opened(path, 2) as [ledger, tail]:
+        async with opened(place, 2) as [ledger, tail]:
             await ledger.execute(CreateProvider("p", "n"))
             await asyncio.sleep(0.01)
             await ledger.execute(SetAggregates("p", frozenset({"agg"}), raises=False))
@@ -242,9 +236,9 @@ def test_a_write_without_a_generation_still_moves_the_time_of_change(path):
     asyncio.run(use())
 
 
-def test_trim_removes_only_a_beginning_though_clocks_differ(path):
+def test_trim_removes_only_a_beginning_though_clocks_differ(place):
     async def use() -> None:
-        async with opened(path) as [ledger]:
+        async with opened(place) as [ledger]:
             times = iter([10.0, 20.0, 5.0, 30.0, 40.0])
             ledger._clock = lambda: next(times)
             for number in range(5):
@@ -258,12 +252,12 @@ def test_trim_removes_only_a_beginning_though_clocks_differ(path):
             assert commits_of(ledger.database) == [first + 4]
 
     asyncio.run(use())
-    assert findings_in(path) == []
+    assert findings_in(place) == []
 
 
-def test_an_unknown_thing_is_refused_with_its_own_error_and_an_outage_with_the_database(path):
+def test_an_unknown_thing_is_refused_with_its_own_error_and_an_outage_with_the_database(place):
     async def use() -> None:
-        async with opened(path) as [ledger]:
+        async with opened(place) as [ledger]:
             with pytest.raises(NotFound):
                 await ledger.execute(SetInventories("nowhere", {}))
             await ledger.database.close()

@@ -5,6 +5,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,6 +21,7 @@ from roost.placement.commands.names import (
 )
 from roost.placement.commands.providers import CreateProvider, DeleteProvider, UpdateProvider
 from roost.placement.errors import PlacementError
+from support.databases import KINDS, SERVERS, Place, Servers
 from support.fleets import AGGREGATES, CLASSES, TRAITS, inventories, some
 from support.ledgers import findings_in, holdings_of, loaded, opened, whole
 
@@ -61,8 +63,8 @@ batches = st.lists(st.lists(commands, min_size=1, max_size=12), min_size=1, max_
 SET_UP: tuple[Command[Any], ...] = (AddResourceClass("CUSTOM_GPU"), CreateProvider("p0", "a"))
 
 
-async def follow(path: Path, drawn: list[list[Command[Any]]], trim: bool) -> None:
-    async with opened(path, 2) as [writer, tail]:
+async def follow(place: Place, drawn: list[list[Command[Any]]], trim: bool) -> None:
+    async with opened(place, 2) as [writer, tail]:
         for command in SET_UP:
             await writer.execute(command)
         for number, batch in enumerate(drawn):
@@ -75,14 +77,28 @@ async def follow(path: Path, drawn: list[list[Command[Any]]], trim: bool) -> Non
             await writer.trim(3, 0.0)
         before, held = whole(await writer.current()), holdings_of(writer.database)
         assert whole(await tail.current()) == before
-    assert findings_in(path) == []
-    async with opened(path) as [restarted]:
+    assert findings_in(place) == []
+    async with opened(place) as [restarted]:
         assert whole(await restarted.current()) == before == loaded(restarted.database)
         assert holdings_of(restarted.database) == held
 
 
-@settings(max_examples=60, deadline=None)
-@given(drawn=batches, trim=st.booleans())
-def test_a_restart_changes_nothing(drawn, trim):
-    with TemporaryDirectory() as folder:
-        asyncio.run(follow(Path(folder) / "ledger.db", drawn, trim))
+def followed(servers: Servers, kind: str, examples: int) -> None:
+    @settings(max_examples=examples, deadline=None)
+    @given(drawn=batches, trim=st.booleans())
+    def follows(drawn: list[list[Command[Any]]], trim: bool) -> None:
+        with TemporaryDirectory() as folder, servers.place(kind, Path(folder)) as place:
+            asyncio.run(follow(place, drawn, trim))
+
+    follows()
+
+
+@pytest.mark.parametrize(("kind", "examples"), [("sqlite", 60), *((kind, 4) for kind in SERVERS)])
+def test_a_restart_changes_nothing(servers, kind, examples):
+    followed(servers, kind, examples)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_restart_changes_nothing_at_length(servers, kind):
+    followed(servers, kind, 150)

@@ -1,15 +1,15 @@
 """A process that claims and frees without end and says on standard output what it was told is done.
 
-``python -m support.claiming PATH PREFIX`` prints ``+ CONSUMER`` for a claim, ``- CONSUMER`` for a claim
+``python -m support.claiming URL PREFIX`` prints ``+ CONSUMER`` for a claim, ``- CONSUMER`` for a claim
 freed.
 """
 
 import asyncio
 import sys
-from pathlib import Path
 
 from roost.ledger import Ledger
 from roost.placement.commands.allocations import DeleteAllocations
+from support.databases import Place
 from support.ledgers import claim, opened
 
 
@@ -25,10 +25,10 @@ async def claim_and_free(ledger: Ledger, name: str) -> None:
         number += 1
 
 
-async def main(path: Path, prefix: str) -> None:
-    async with opened(path) as [ledger]:
+async def main(url: str, prefix: str) -> None:
+    async with opened(Place(url.partition("+")[0], (url,))) as [ledger]:
         await asyncio.gather(*(claim_and_free(ledger, f"{prefix}-{number}") for number in range(20)))
 
 
 if __name__ == "__main__":
-    asyncio.run(main(Path(sys.argv[1]), sys.argv[2]))
+    asyncio.run(main(sys.argv[1], sys.argv[2]))

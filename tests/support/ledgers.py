@@ -8,7 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from roost.fleet import Fleet
-from roost.ledger import Command, Ledger
+from roost.ledger import SCHEMA, Command, Ledger
 from roost.ledger.findings import Finding
 from roost.ledger.holdings import held_by_all
 from roost.ledger.load import load
@@ -19,13 +19,17 @@ from roost.placement.commands.allocations import ConsumerWrite, WriteAllocations
 from roost.placement.commands.inventories import SetInventories
 from roost.placement.commands.providers import CreateProvider
 from roost.storage import Database
+from support.databases import Place
 from support.fleets import snapshot
 
 
 @asynccontextmanager
-async def opened(path: Path, count: int = 1) -> AsyncIterator[list[Ledger]]:
-    """So many ledgers, each with a database of its own, on one SQLite file."""
-    databases = [Database(f"sqlite:///{path}") for _ in range(count)]
+async def opened(place: Path | Place, count: int = 1) -> AsyncIterator[list[Ledger]]:
+    """So many ledgers, each with a database of its own, on one SQLite file or other place."""
+    place = _place(place)
+    databases = [Database(place.at(number)) for number in range(count)]
+    if not databases[0].is_sqlite:
+        SCHEMA.upgrade(databases[0])
     ledgers = [await Ledger.open(database) for database in databases]
     try:
         yield ledgers
@@ -80,14 +84,18 @@ def whole(fleet: Fleet) -> dict[str, Any]:
     return {**snapshot(fleet), "version": fleet.version, "changed at": times}
 
 
-def findings_in(path: Path) -> list[Finding]:
-    """What verifying a SQLite file finds."""
-    engine = sa.create_engine(f"sqlite:///{path}")
+def findings_in(place: Path | Place) -> list[Finding]:
+    """What verifying a SQLite file or other place finds."""
+    engine = sa.create_engine(_place(place).url)
     try:
         with engine.connect() as connection:
             return verify(connection)
     finally:
         engine.dispose()
+
+
+def _place(place: Path | Place) -> Place:
+    return Place("sqlite", (f"sqlite:///{place}",)) if isinstance(place, Path) else place
 
 
 def loaded(database: Database) -> dict[str, Any]:

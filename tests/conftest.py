@@ -1,0 +1,45 @@
+"""Databases for all tests; see `support.databases`. What was tested on which is said at the end."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support.databases import KINDS, Place, Servers
+
+_SERVERS = pytest.StashKey[Servers]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[_SERVERS] = Servers()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    config.stash[_SERVERS].close()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    servers = config.stash[_SERVERS]
+    if servers.tested or servers.untested:
+        terminalreporter.write_line(f"databases tested: {', '.join(servers.tested) or 'none'}")
+    for kind, reason in servers.untested.items():
+        terminalreporter.write_line(f"NOT tested: {kind} ({reason})", yellow=True)
+
+
+@pytest.fixture(scope="session")
+def servers(pytestconfig: pytest.Config) -> Servers:
+    """The session's database servers."""
+    return pytestconfig.stash[_SERVERS]
+
+
+@pytest.fixture(params=KINDS)
+def place(request: pytest.FixtureRequest, servers: Servers, tmp_path: Path) -> Iterator[Place]:
+    """A fresh database, of each kind in turn."""
+    with servers.place(request.param, tmp_path) as place:
+        yield place
+
+
+@pytest.fixture
+def database_url(place: Place) -> str:
+    """The URL of a fresh database, of each kind in turn."""
+    return place.url
