@@ -2,8 +2,7 @@
 
 import asyncio
 import signal
-from collections.abc import Awaitable, Callable
-from typing import Any
+from collections.abc import Callable
 
 from granian.constants import Interfaces
 from granian.log import LogLevels
@@ -13,10 +12,9 @@ from roost.conductor import http as conductor_http
 from roost.placement.http.app import create_app
 from roost.placement.http.auth import NoAuth
 from roost.placement.options import PlacementOptions
+from roost.placement.v1.app import V1, Application, dispatch
+from roost.placement.v1.document import read_document, with_more
 from roost.system.system import System
-
-Message = dict[str, Any]
-Application = Callable[[Message, Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]], Any]
 
 
 STOP_SECONDS = 1.0
@@ -28,8 +26,11 @@ async def serve(system: System, host: str, port: int, on_ready: Callable[[], Non
 
     ``on_ready`` is called once the port is listened on.
     """
+    options = PlacementOptions(auth_strategy="noauth2")
+    document = with_more(read_document(), read_document("roost.conductor"))
+    v1 = V1(system.ledger, options, document)
     server = Server(
-        _application(system),
+        _application(system, v1, options),
         address=host,
         port=port,
         interface=Interfaces.ASGI,
@@ -52,6 +53,7 @@ async def serve(system: System, host: str, port: int, on_ready: Callable[[], Non
             serving.result()
             raise RuntimeError("the HTTP server ended by itself")
     finally:
+        v1.close()
         server.stop()  # type: ignore[no-untyped-call]
         # It waits for every open connection, also for those whose client says nothing more.
         await asyncio.wait((serving,), timeout=STOP_SECONDS)
@@ -60,18 +62,8 @@ async def serve(system: System, host: str, port: int, on_ready: Callable[[], Non
         await asyncio.gather(serving, stopping, breaking, return_exceptions=True)
 
 
-def _application(system: System) -> Application:
-    """``/v1`` is the conductor's, everything else the Placement API's."""
-    placement = create_app(system.ledger, PlacementOptions(auth_strategy="noauth2"))
+def _application(system: System, v1: V1, options: PlacementOptions) -> Application:
+    """``/v1/instances`` is the conductor's, the rest of ``/v1`` is V1's, everything else the Placement API's."""
+    placement = create_app(system.ledger, options)
     conductor = conductor_http.create_app(system.super_conductor, system.requests, NoAuth())
-
-    async def application(
-        scope: Message,
-        receive: Callable[[], Awaitable[Message]],
-        send: Callable[[Message], Awaitable[None]],
-    ) -> None:
-        path = scope.get("path", "")
-        app = conductor if path == "/v1" or path.startswith("/v1/") else placement
-        await app(scope, receive, send)
-
-    return application
+    return dispatch({"/v1": v1, "/v1/instances": conductor}, placement)

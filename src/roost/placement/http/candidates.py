@@ -26,17 +26,18 @@ class Candidates(Resource):
         self.policy.authorise(req.identity, "allocation_candidates:list")
         wanted = parse_candidate_request(parse_parameters(req), req.version)
         fleet = await self.ledger.current()
-        _check_known(fleet, wanted.query)
+        check_known(fleet, wanted.query)
         found = list(_find(fleet, wanted, req.version, self.options))
         describe = _DESCRIBE.at(req.version)
         document = {
             "allocation_requests": [describe(candidate) for candidate in found],
-            "provider_summaries": _summaries(fleet, found, wanted.query, req.version),
+            "provider_summaries": summaries(fleet, found, wanted.query, req.version),
         }
         answer(req, resp, document)
 
 
-def _check_known(fleet: Fleet, query: CandidateQuery) -> None:
+def check_known(fleet: Fleet, query: CandidateQuery) -> None:
+    """Raise `BadRequest` unless the fleet has all classes and traits that the query names."""
     check_classes(fleet, query.resources)
     check_traits(fleet, (query.root_required, query.root_forbidden))
     for group in query.groups:
@@ -103,14 +104,15 @@ def _describe_keyed(candidate: Candidate) -> dict[str, Any]:
     }
 
 
-def _describe_mapped(candidate: Candidate) -> dict[str, Any]:
+def describe_mapped(candidate: Candidate) -> dict[str, Any]:
+    """A candidate as the latest version shows it."""
     return {**_describe_keyed(candidate), "mappings": candidate.mappings}
 
 
-_DESCRIBE = ByVersion({0: _describe_list, 12: _describe_keyed, 34: _describe_mapped})
+_DESCRIBE = ByVersion({0: _describe_list, 12: _describe_keyed, 34: describe_mapped})
 
 
-def _summaries(
+def summaries(
     fleet: Fleet, found: list[Candidate], query: CandidateQuery, version: int
 ) -> dict[str, dict[str, Any]]:
     """The providers of the candidates; from 1.29 all providers of their trees."""

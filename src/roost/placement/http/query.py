@@ -73,14 +73,19 @@ def read_parameters(req: Request) -> Parameters:
 def parse_parameters(req: Request) -> Parameters:
     """The parameters of a request, checked against `PARAMETERS`. Raises `BadRequest`."""
     found = read_parameters(req)
-    schema = _schema(req.uri_template or "", req.version)
+    check_parameters(found, req.uri_template or "", req.version)
+    return found
+
+
+def check_parameters(found: Parameters, url: str, version: int) -> None:
+    """Raise `BadRequest` unless these are parameters that ``url`` has at ``version``."""
+    schema = _schema(url, version)
     # All values are checked; which of several counts is for the parameter to say.
     for place in range(max(map(len, found.values()), default=1)):
         values = {name: several[min(place, len(several) - 1)] for name, several in found.items()}
         fault = complaint(schema, values)
         if fault:
             raise BadRequest(f"Invalid query string parameters: {fault}")
-    return found
 
 
 def last(parameters: Mapping[str, list[str]], name: str) -> str | None:

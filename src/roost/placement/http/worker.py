@@ -3,20 +3,14 @@
 import asyncio
 import os
 import signal
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import AsyncExitStack
-from typing import Any
-
-import falcon.asgi
 
 from roost.ledger import Ledger
 from roost.placement.http.app import create_app
 from roost.placement.options import PlacementOptions
+from roost.placement.v1.app import V1, Application, Message, Receive, Send, dispatch
 from roost.storage import Database
-
-Message = dict[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
 
 _PARENT_SECONDS = 1.0
 """How often a worker looks whether its parent is still there."""
@@ -33,7 +27,7 @@ class Worker:
         self._url = database
         self._options = options
         self._parent = parent
-        self._app: falcon.asgi.App | None = None  # type: ignore[type-arg]
+        self._app: Application | None = None
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -52,7 +46,10 @@ class Worker:
             except Exception as error:
                 await send({"type": "lifespan.startup.failed", "message": f"cannot start: {error}"})
                 return
-            self._app = create_app(ledger, self._options)
+            v1 = V1(ledger, self._options)
+            stack.callback(v1.close)
+            _at_termination(v1.close)
+            self._app = dispatch({"/v1": v1}, create_app(ledger, self._options))
             self._watch_parent()
             await send({"type": "lifespan.startup.complete"})
             await receive()
@@ -65,3 +62,14 @@ class Worker:
             os.kill(os.getpid(), signal.SIGTERM)
             return
         asyncio.get_running_loop().call_later(_PARENT_SECONDS, self._watch_parent)
+
+
+def _at_termination(callback: Callable[[], None]) -> None:
+    """Call back in this event loop once the process is told to stop.
+
+    The server waits for open connections before it ends the lifespan, so streams must be told earlier. Its
+    own handlers are the event loop's, which learns of signals by a file descriptor whatever is set here.
+    """
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: loop.call_soon_threadsafe(callback))

@@ -1,0 +1,80 @@
+"""``/v1/allocation_candidates``: candidates by page, all pages of one version."""
+
+from typing import Any
+
+from roost.fleet import Fleet
+from roost.ledger.feed import token_at
+from roost.model.allocation import Candidate
+from roost.model.request import CandidateQuery
+from roost.placement.errors import BadRequest
+from roost.placement.http.answers import answer
+from roost.placement.http.candidates import check_known, describe_mapped, summaries
+from roost.placement.http.microversions import LATEST
+from roost.placement.http.request import Request, Response
+from roost.placement.v1.cursor import Cursor, fingerprint, malformed, read_cursor
+from roost.placement.v1.errors import Gone
+from roost.placement.v1.parameters import parse
+from roost.placement.v1.past import Reading
+from roost.placement.v1.resource import Resource
+
+
+class Candidates(Resource):
+    """/v1/allocation_candidates"""
+
+    async def on_get(self, req: Request, resp: Response) -> None:
+        asked = parse(req)
+        limit = asked.numbers["limit"]
+        if "cursor" in asked.texts:
+            document = await self._page(asked.query, limit, asked.texts["cursor"])
+        else:
+            document = await self._first_page(asked.query, limit)
+        answer(req, resp, document)
+
+    async def _first_page(self, query: CandidateQuery, limit: int) -> dict[str, Any]:
+        fleet = await self.ledger.current()
+        check_known(fleet, query)
+        # On the fleet itself, which may change at the next await.
+        reading = Reading(fleet, query)
+        found = reading.read(limit)
+        document = _describe(fleet, query, found)
+        more = Cursor(fleet.version, reading.position, fingerprint(query)) if reading.has_more() else None
+        document["next"] = await self._sign(more)
+        return document
+
+    async def _page(self, query: CandidateQuery, limit: int, text: str) -> dict[str, Any]:
+        cursor = read_cursor(text)
+        await self._check_signed(cursor, text)
+        if fingerprint(query) != cursor.query:
+            raise BadRequest("Invalid cursor: it belongs to another query; begin without one.")
+        moment = await self.past.at(cursor.version)
+        reading = await moment.reading(query, cursor.query, cursor.offset)
+        found = reading.read(limit)
+        document = _describe(moment.fleet, query, found)
+        more = None
+        if reading.has_more():
+            more = Cursor(cursor.version, reading.position, cursor.query)
+            moment.keep(reading, cursor.query)
+        document["next"] = await self._sign(more)
+        return document
+
+    async def _sign(self, cursor: Cursor | None) -> str | None:
+        return None if cursor is None else cursor.signed(await self._token(cursor.version))
+
+    async def _check_signed(self, cursor: Cursor, text: str) -> None:
+        head = (await self.ledger.current()).version
+        if cursor.version > head or not cursor.is_signed(text, await self._token(cursor.version)):
+            raise malformed()
+
+    async def _token(self, version: int) -> str:
+        token = await self.ledger.database.read(lambda connection: token_at(connection, version))
+        if token is None:
+            raise Gone(f"Version {version} has been trimmed away: begin without a cursor.")
+        return token
+
+
+def _describe(fleet: Fleet, query: CandidateQuery, found: list[Candidate]) -> dict[str, Any]:
+    return {
+        "allocation_requests": [describe_mapped(candidate) for candidate in found],
+        "provider_summaries": summaries(fleet, found, query, LATEST),
+        "version": fleet.version,
+    }

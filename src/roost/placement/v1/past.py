@@ -1,0 +1,180 @@
+"""Versions of the fleet that are no more: forks of it, with the commits since then undone.
+
+A client that reads pages needs one version for as long as it reads, while the fleet goes on. Why not keep
+a fork of each version that a page was given of: most clients read one page. So a version is made again
+when it is asked for, by any worker, and a few are kept for the pages after.
+"""
+
+import asyncio
+from collections import OrderedDict
+from functools import partial
+from itertools import islice
+
+from roost.fleet import Fleet
+from roost.fleet.candidates import CandidateSearch
+from roost.ledger import Ledger
+from roost.ledger.feed import commits_before
+from roost.ledger.ledger import decode_changes
+from roost.model.allocation import Candidate
+from roost.model.request import CandidateQuery
+from roost.placement.v1.errors import Gone
+
+MOST_VERSIONS = 4
+"""Forks kept; each takes the memory of a fleet."""
+
+IDLE_SECONDS = 120.0
+"""A fork that nobody has asked for so long is let go."""
+
+FARTHEST_COMMITS = 10_000
+FARTHEST_CHANGES = 500_000
+"""How much is undone at most to make a version again; some seconds."""
+
+MOST_READINGS = 8
+"""Searches kept open on one version."""
+
+SKIPPED_AT_ONCE = 200
+"""Candidates passed over before others get their turn."""
+
+
+class Reading:
+    """The candidates of one query on one version, in their order, from some point on."""
+
+    def __init__(self, fleet: Fleet, query: CandidateQuery, offset: int = 0) -> None:
+        search = CandidateSearch(fleet, query)
+        self.position = 0
+        self._candidates = iter(search)
+        if search.single:
+            # One of each tree: those before need not be made to be passed.
+            self.position = min(offset, len(search.anchors))
+            anchors = search.anchors[self.position :].tolist()
+            self._candidates = (candidate for anchor in anchors for candidate in search.at(anchor))
+        self._ahead: list[Candidate] = []
+
+    def read(self, most: int) -> list[Candidate]:
+        """The next candidates."""
+        page = [*self._ahead, *islice(self._candidates, most - len(self._ahead))]
+        self._ahead = page[most:]
+        self.position += len(page[:most])
+        return page[:most]
+
+    def has_more(self) -> bool:
+        """Whether there is another one."""
+        if not self._ahead:
+            self._ahead = list(islice(self._candidates, 1))
+        return bool(self._ahead)
+
+    async def skip_to(self, offset: int) -> None:
+        """Pass over those before ``offset``. The fleet must not change meanwhile."""
+        while self.position < offset and self.read(min(SKIPPED_AT_ONCE, offset - self.position)):
+            await asyncio.sleep(0)
+
+
+class Moment:
+    """The fleet as it was at one version; it never changes."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self.fleet = fleet
+        self.last_used = 0.0
+        self._readings: OrderedDict[tuple[bytes, int], Reading] = OrderedDict()
+
+    async def reading(self, query: CandidateQuery, name: bytes, offset: int) -> Reading:
+        """The candidates of ``query``, whose fingerprint is ``name``, from ``offset`` on.
+
+        It is the caller's until it is given back with `keep`.
+        """
+        before = [key for key in self._readings if key[0] == name and key[1] <= offset]
+        if before:
+            reading = self._readings.pop(max(before))
+        else:
+            reading = Reading(self.fleet, query, offset)
+        await reading.skip_to(offset)
+        return reading
+
+    def keep(self, reading: Reading, name: bytes) -> None:
+        """Keep a reading for the next page."""
+        self._readings[name, reading.position] = reading
+        if len(self._readings) > MOST_READINGS:
+            self._readings.popitem(last=False)
+
+
+class Past:
+    """Past versions of one ledger's fleet."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._moments: OrderedDict[int, Moment] = OrderedDict()
+        self._making: dict[int, asyncio.Task[Moment]] = {}
+        self._turn = asyncio.Lock()
+        self._forgetting: asyncio.TimerHandle | None = None
+
+    def close(self) -> None:
+        """Let everything go."""
+        if self._forgetting is not None:
+            self._forgetting.cancel()
+        for task in self._making.values():
+            task.cancel()
+        self._moments.clear()
+
+    async def at(self, version: int) -> Moment:
+        """The fleet at a version. Raises `Gone` if it cannot be made again."""
+        moment = self._moments.get(version)
+        if moment is None:
+            if version not in self._making:
+                task = asyncio.create_task(self._make(version))
+                self._making[version] = task
+                task.add_done_callback(lambda made: self._made(version, made))
+            # A client that goes away must not take it from the others who wait for it.
+            moment = await asyncio.shield(self._making[version])
+        else:
+            self._moments.move_to_end(version)
+        moment.last_used = asyncio.get_running_loop().time()
+        self._forget_later()
+        return moment
+
+    async def _make(self, version: int) -> Moment:
+        async with self._turn:
+            newest = await self._ledger.current()
+            later = [kept.fleet for seq, kept in self._moments.items() if seq > version]
+            fleet = min((newest, *later), key=lambda each: each.version).fork()
+            await self._rewind(fleet, version)
+            self._moments[version] = moment = Moment(fleet)
+            while len(self._moments) > MOST_VERSIONS:
+                self._moments.popitem(last=False)
+            return moment
+
+    def _made(self, version: int, task: "asyncio.Task[Moment]") -> None:
+        del self._making[version]
+        if not task.cancelled():
+            task.exception()  # seen, even if nobody waits any more
+
+    async def _rewind(self, fleet: Fleet, version: int) -> None:
+        far = Gone(f"Version {version} is too far back to be made again: begin without a cursor.")
+        if fleet.version - version > FARTHEST_COMMITS:
+            raise far
+        undone = 0
+        while fleet.version > version:
+            seq = fleet.version
+            found = await self._ledger.database.read(partial(commits_before, seq=seq, down_to=version + 1))
+            if not found or found[0].seq != seq:
+                raise Gone(f"Commits after version {version} are trimmed away: begin without a cursor.")
+            for commit in found:
+                changes = decode_changes(commit.changes)
+                undone += len(changes)
+                if undone > FARTHEST_CHANGES:
+                    raise far
+                fleet.undo(changes)
+                fleet.version = commit.seq - 1
+                await asyncio.sleep(0)
+
+    def _forget_later(self) -> None:
+        if self._forgetting is None:
+            loop = asyncio.get_running_loop()
+            self._forgetting = loop.call_later(IDLE_SECONDS, self._forget)
+
+    def _forget(self) -> None:
+        self._forgetting = None
+        before = asyncio.get_running_loop().time() - IDLE_SECONDS
+        for version in [seq for seq, moment in self._moments.items() if moment.last_used <= before]:
+            del self._moments[version]
+        if self._moments:
+            self._forget_later()
