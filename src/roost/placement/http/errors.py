@@ -18,6 +18,9 @@ from roost.storage import StorageError
 
 _LOG = logging.getLogger(__name__)
 
+RETRY_SECONDS = 1
+"""When to ask again while the database is away: soon, as that costs nothing, but not at once."""
+
 _SENTENCES = {
     400: "The server could not comply with the request since it is either malformed or otherwise incorrect.",
     401: (
@@ -52,6 +55,7 @@ async def answer_failure(req: Request, resp: Response, error: Exception, _: obje
     """Answer when something broke: 503 if trying again may help, else 500. The log says what it was."""
     if isinstance(error, LedgerBusy | StorageError):
         _LOG.error("request %s: %s", req.request_id, error)
+        resp.set_header("retry-after", str(RETRY_SECONDS))
         _answer(req, resp, 503, "The database cannot be reached or is busy; try again.")
         return
     _LOG.error("request %s: %s %s failed", req.request_id, req.method, req.path, exc_info=error)

@@ -1,0 +1,66 @@
+"""``roost serve`` as a process, on any database."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from support.servers import free_ports
+
+HEADERS = {
+    "x-auth-token": "admin",
+    "openstack-api-version": "placement 1.39",
+    "content-type": "application/json",
+}
+ROOST = str(Path(sys.executable).with_name("roost"))
+ENVIRONMENT = {**os.environ, "OS_API__AUTH_STRATEGY": "noauth2"}
+SECONDS = 30.0
+
+
+def roost(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a command of roost to its end."""
+    return subprocess.run(
+        [ROOST, *arguments], env=ENVIRONMENT, capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+class Serving:
+    """A server of ours, in a process group of its own, that answers. ``log``: a file for what it says."""
+
+    def __init__(self, url: str, log: Path, workers: int = 1) -> None:
+        [port] = free_ports(1)
+        self.url = f"http://127.0.0.1:{port}"
+        self._log = log
+        command = [ROOST, "serve", "--port", str(port), "--database", url, "--workers", str(workers)]
+        with log.open("ab") as file:
+            self._process = subprocess.Popen(command, env=ENVIRONMENT, stderr=file, start_new_session=True)
+        until = time.monotonic() + SECONDS
+        while True:
+            with contextlib.suppress(httpx.TransportError):
+                if self.ask("GET", "/").status_code == 200:
+                    return
+            if time.monotonic() > until or self._process.poll() is not None:
+                self.end()
+                raise AssertionError(f"the server does not answer: {self.said()}")
+            time.sleep(0.05)
+
+    def ask(self, method: str, path: str, body: Any = None) -> httpx.Response:
+        """Ask on a connection of its own, which may get to any worker."""
+        with httpx.Client(base_url=self.url, headers=HEADERS, timeout=SECONDS) as client:
+            return client.request(method, path, json=body)
+
+    def said(self) -> str:
+        """What it said on standard error."""
+        return self._log.read_text()
+
+    def end(self, number: int = signal.SIGTERM) -> None:
+        """Send a signal to all of its processes."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, number)
+        self._process.wait(SECONDS)
