@@ -1,0 +1,132 @@
+"""The database goes away: what was acknowledged stays, what is unknown is found out, nothing is repeated."""
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+import sqlalchemy as sa
+
+from roost.ledger import ledger as module
+from roost.ledger.tables import commits
+from roost.placement.commands.allocations import DeleteAllocations
+from roost.placement.commands.names import AddResourceClass
+from roost.placement.errors import CannotAllocate
+from roost.storage import DatabaseUnavailable, OutcomeUnknown
+from support.cutting import AFTER, BEFORE, LATE, wire
+from support.databases import SERVERS, Place
+from support.ledgers import claim, commits_of, findings_in, holdings_of, host, loaded, opened, run, whole
+
+on_servers = pytest.mark.parametrize("place", SERVERS, indirect=True)
+
+
+@on_servers
+@pytest.mark.parametrize("when", [BEFORE, AFTER, LATE])
+def test_an_append_that_is_cut_off_in_its_commit_is_done_once_and_answered(place, when):
+    async def use() -> None:
+        with wire(place.url) as line:
+            async with opened(Place(place.kind, (line.url, place.at(1))), 2) as [ledger, other]:
+                await run(ledger, *host("p", VCPU=10))
+                before = len(commits_of(other.database))
+                line.cut_next(when)
+                # A claim of a new consumer, done twice, would be refused the second time.
+                commands = [claim("a", "p", VCPU=4), claim("b", "p", VCPU=4), claim("c", "p", VCPU=4)]
+                answers = await asyncio.gather(*map(ledger.execute, commands), return_exceptions=True)
+                assert line.cuts == 1
+                assert [type(answer) for answer in answers] == [type(None), type(None), CannotAllocate]
+                assert len(commits_of(other.database)) == before + 1
+                assert holdings_of(other.database).keys() == {"a", "b"}
+                await ledger.execute(claim("d", "p", VCPU=2))
+                assert whole(await ledger.current()) == whole(await other.current()) == loaded(other.database)
+
+    asyncio.run(use())
+    assert findings_in(place) == []
+
+
+@on_servers
+def test_who_is_cut_off_while_others_write_loses_and_repeats_nothing(place):
+    async def use() -> None:
+        with wire(place.url) as line:
+            async with opened(Place(place.kind, (line.url, place.at(1), place.at(2))), 3) as ledgers:
+                await run(ledgers[0], *host("p", VCPU=1000))
+
+                async def work(number: int) -> None:
+                    for turn in range(12):
+                        name = f"c{number}-{turn}"
+                        await ledgers[number % 3].execute(claim(name, "p", VCPU=1))
+                        if turn % 3 == 0:
+                            await ledgers[number % 3].execute(DeleteAllocations(name))
+
+                async def cut() -> None:
+                    for when in (BEFORE, AFTER, LATE, AFTER, BEFORE):
+                        await asyncio.sleep(0.15)
+                        line.cut_next(when)
+
+                await asyncio.gather(cut(), *(work(number) for number in range(9)))
+                assert line.cuts >= 1
+                expected = {f"c{number}-{turn}" for number in range(9) for turn in range(12) if turn % 3}
+                assert holdings_of(ledgers[1].database).keys() == expected
+                fleets = [whole(await ledger.current()) for ledger in ledgers]
+                assert fleets[0] == fleets[1] == fleets[2] == loaded(ledgers[1].database)
+
+    asyncio.run(use())
+    assert findings_in(place) == []
+
+
+def test_an_outcome_that_stays_unknown_for_too_long_is_said_and_found_out_later(place, monkeypatch):
+    monkeypatch.setattr(module, "RECOVERY_SECONDS", 0.3)
+
+    async def use() -> None:
+        async with opened(place) as [ledger]:
+            await run(ledger, *host("p", VCPU=10))
+            database = ledger.database
+            write, read = database.write, database.read
+            away: list[bool] = []
+
+            async def vanish(work: Callable[[sa.Connection], object]) -> object:
+                await write(work)
+                away.append(True)
+                raise OutcomeUnknown("the connection went away")
+
+            async def unreachable(work: Callable[[sa.Connection], object]) -> object:
+                if away:
+                    raise DatabaseUnavailable("away")
+                return await read(work)
+
+            monkeypatch.setattr(database, "write", vanish)
+            monkeypatch.setattr(database, "read", unreachable)
+            with pytest.raises(OutcomeUnknown):
+                await ledger.execute(claim("a", "p", VCPU=4))
+            with pytest.raises(DatabaseUnavailable):
+                await ledger.current()
+            away.clear()
+            monkeypatch.setattr(database, "write", write)
+            await ledger.execute(claim("b", "p", VCPU=4))
+            assert holdings_of(database).keys() == {"a", "b"}
+            assert whole(await ledger.current()) == loaded(database)
+
+    asyncio.run(use())
+    assert findings_in(place) == []
+
+
+def test_a_database_that_went_back_in_time_is_followed_there(place):
+    """As when a standby takes over that had not heard of the newest commits yet."""
+
+    async def use() -> None:
+        async with opened(place, 2) as [ledger, other]:
+            before = whole(await ledger.current())
+            await ledger.execute(AddResourceClass("CUSTOM_LOST"))
+            assert whole(await other.current()) == whole(await ledger.current())
+
+            def forget(connection: sa.Connection) -> None:
+                connection.execute(sa.delete(commits).where(commits.c.seq > before["version"]))
+                connection.execute(sa.text("DELETE FROM resource_classes WHERE name = 'CUSTOM_LOST'"))
+
+            ledger.database.write_now(forget)
+            assert whole(await ledger.current()) == before
+            # The other one hears of it only when there are other commits under the numbers it knows.
+            await ledger.execute(AddResourceClass("CUSTOM_OTHER"))
+            await other.execute(AddResourceClass("CUSTOM_THIRD"))
+            assert whole(await ledger.current()) == whole(await other.current()) == loaded(ledger.database)
+
+    asyncio.run(use())
+    assert findings_in(place) == []
