@@ -335,8 +335,10 @@ class Cell:
 
 async def changed(event: asyncio.Event, seconds: float) -> None:
     """Wait until a listener's event is set, at most ``seconds``; then clear it."""
+    # Not wait_for: in Python 3.11 it loses a cancellation that comes together with the event.
     with suppress(TimeoutError):
-        await asyncio.wait_for(event.wait(), seconds)
+        async with asyncio.timeout(seconds):
+            await event.wait()
     event.clear()
 
 
