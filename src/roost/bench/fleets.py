@@ -5,13 +5,15 @@ import uuid
 import numpy as np
 
 from roost.fleet import Fleet
+from roost.ledger import State
+from roost.ledger.vocabulary import RegisterStandardNames
 from roost.model.change import (
     AggregatesChanged,
     AllocationsChanged,
     InventoryChanged,
     ProviderChanged,
     ProviderFacts,
-    ResourceClassChanged,
+    TraitChanged,
     TraitsChanged,
 )
 from roost.model.host import HostReport
@@ -20,6 +22,7 @@ from roost.scheduler.hosts import HostTable
 
 AGGREGATES = 50
 CELLS = 10
+FIRST_CUSTOM_TRAIT = 10_000
 _TRAITS = tuple(sorted(f"CUSTOM_TRAIT_{number}" for number in range(40)))
 _INVENTORY = {
     "VCPU": Inventory(64, allocation_ratio=4.0),
@@ -34,8 +37,9 @@ def flat_fleet(hosts: int, rng: np.random.Generator) -> tuple[Fleet, HostTable]:
     Returns the fleet and the host table, all hosts up.
     """
     fleet = Fleet()
-    for number, name in enumerate(_INVENTORY):
-        fleet.apply(ResourceClassChanged(name, None, number))
+    RegisterStandardNames().run(State(fleet, {}, 0.0))
+    for number, name in enumerate(_TRAITS):
+        fleet.apply(TraitChanged(name, None, FIRST_CUSTOM_TRAIT + number))
     aggregates = [str(uuid.UUID(bytes=rng.bytes(16))) for _ in range(AGGREGATES)]
     reports = []
     for row in range(hosts):
