@@ -82,7 +82,7 @@ def flat(count: int, vcpus: int = 8, memory_mb: int = 8192, disk_gb: int = 100, 
         "DISK_GB": Inventory(disk_gb),
     }
     return Cloud(
-        [Provider(uuid_of(number), inventories) for number in range(count)],
+        [Provider(uuid_of(number), dict(inventories)) for number in range(count)],
         [report(f"host{number}", uuid_of(number), **more) for number in range(count)],
     )
 

@@ -68,10 +68,10 @@ class Weighing:
 
     def claimed(self, positions: Sequence[int]) -> None:
         """Weigh anew what a claim changed, which took something from the hosts at ``positions``."""
-        places = self._positions.searchsorted(positions)
-        places = places[self._positions.take(places, mode="clip") == positions]
-        if not len(places):
+        ours = [position for position in positions if self.allowed[position]]
+        if not ours:
             return
+        places = self._positions.searchsorted(ours)
         hosts = HostView(self._table, self._offers, self._positions[places])
         changes = [scale.measure(places, hosts, self._question) for scale in self._scales]
         everywhere = slice(None) if any(changes) else places

@@ -1,0 +1,148 @@
+"""Each filter, on hosts made for it."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from roost.model.host import HostAggregate, HostReport
+from roost.model.spec import RequestSpec, ServerGroup
+from roost.scheduler import plugins as found
+from roost.scheduler.hosts import HostTable
+from roost.scheduler.offers import HostView
+from roost.scheduler.question import Progress
+from support.clouds import NOW, report, spec
+from support.offering import MadeUp, question
+
+
+def passed(
+    name: str,
+    reports: list[HostReport],
+    of: RequestSpec | None = None,
+    members: dict[int, int] | None = None,
+    **options: object,
+) -> list[str]:
+    """The hosts that a filter lets through."""
+    table = HostTable(reports)
+    [plugin] = found.filters([name])
+    view = HostView(table, MadeUp([1] * len(reports)))
+    mask = plugin.mask(view, question(of=of, **options), Progress(Counter(members or {})))  # type: ignore[arg-type]
+    if mask is None:
+        return table.names
+    assert mask.dtype == np.bool_
+    assert len(mask) == len(reports)
+    return [name for name, may in zip(table.names, mask.tolist(), strict=True) if may]
+
+
+def in_aggregates(host: str, *metadata: dict[str, str]) -> HostReport:
+    aggregates = tuple(HostAggregate(f"agg{number}", "name", each) for number, each in enumerate(metadata))
+    return report(host, f"node-{host}", aggregates=aggregates)
+
+
+def test_compute_up() -> None:
+    reports = [
+        report("up", "n0"),
+        report("disabled", "n1", enabled=False),
+        report("silent", "n2", last_seen=NOW - 60.1),
+        report("just in time", "n3", last_seen=NOW - 60),
+        report("ahead", "n4", last_seen=NOW + 5),
+    ]
+    assert passed("compute_up", reports) == ["up", "just in time", "ahead"]
+    assert "silent" in passed("compute_up", reports, service_down_time=100.0)
+
+
+ZONES = [
+    in_aggregates("one", {"availability_zone": "az1"}),
+    in_aggregates("both", {"availability_zone": "az1"}, {"availability_zone": "az2"}),
+    in_aggregates("none", {"ssd": "yes"}),
+    in_aggregates("nowhere"),
+]
+
+
+@pytest.mark.parametrize(
+    ("zone", "expected"),
+    [
+        (None, ["one", "both", "none", "nowhere"]),
+        ("az1", ["one", "both"]),
+        ("az2", ["both"]),
+        ("az3", []),
+        ("nova", ["none", "nowhere"]),
+    ],
+)
+def test_availability_zone(zone: str | None, expected: list[str]) -> None:
+    assert passed("availability_zone", ZONES, spec(availability_zone=zone)) == expected
+
+
+def test_default_availability_zone_has_a_name_of_its_own() -> None:
+    asked = spec(availability_zone="home")
+    assert passed("availability_zone", ZONES, asked, default_availability_zone="home") == ["none", "nowhere"]
+    assert passed("availability_zone", [in_aggregates("x")], asked) == []
+    assert passed("availability_zone", [in_aggregates("x")], spec(availability_zone="nova")) == ["x"]
+
+
+SSD = [in_aggregates("yes", {"ssd": "yes"}), in_aggregates("no", {"ssd": "no"}), in_aggregates("none")]
+
+
+@pytest.mark.parametrize(
+    ("extra_specs", "expected"),
+    [
+        ({}, ["yes", "no", "none"]),
+        ({"ssd": "yes"}, ["yes"]),
+        ({"aggregate_instance_extra_specs:ssd": "yes"}, ["yes"]),
+        ({"ssd": "<or> yes <or> no"}, ["yes", "no"]),
+        ({"ssd": "maybe"}, []),
+        # A key that no aggregate has: scoped, it is asked for; unscoped, it is for somebody else.
+        ({"hw_rng_allowed": "True"}, ["yes", "no", "none"]),
+        ({"aggregate_instance_extra_specs:other": "x"}, []),
+        ({"hw:ssd": "yes"}, ["yes", "no", "none"]),
+        ({"aggregate_instance_extra_specs:hw:ssd": "yes"}, ["yes", "no", "none"]),
+        ({"ssd": "yes", "aggregate_instance_extra_specs:ssd": "no"}, []),
+    ],
+)
+def test_aggregate_extra_specs(extra_specs: dict[str, str], expected: list[str]) -> None:
+    assert passed("aggregate_extra_specs", SSD, spec(extra_specs=extra_specs)) == expected
+
+
+def test_aggregate_extra_specs_match_any_aggregate_of_the_host() -> None:
+    reports = [in_aggregates("two", {"cores": "4"}, {"cores": "16"})]
+    assert passed("aggregate_extra_specs", reports, spec(extra_specs={"cores": ">= 8"})) == ["two"]
+    assert passed("aggregate_extra_specs", reports, spec(extra_specs={"cores": ">= 32"})) == []
+
+
+PLAIN = [report(f"host{number}", f"n{number}") for number in range(3)]
+
+
+@pytest.mark.parametrize(
+    ("policy", "most", "members", "expected"),
+    [
+        ("anti-affinity", 1, {}, [0, 1, 2]),
+        ("anti-affinity", 1, {1: 1}, [0, 2]),
+        ("anti-affinity", 2, {1: 1, 2: 2}, [0, 1]),
+        ("affinity", 1, {0: 5}, [0, 1, 2]),
+        (None, 1, {0: 5}, [0, 1, 2]),
+    ],
+)
+def test_anti_affinity(policy: str | None, most: int, members: dict[int, int], expected: list[int]) -> None:
+    group = None if policy is None else ServerGroup("g", policy, (), most)
+    hosts = passed("server_group_anti_affinity", PLAIN, spec(group=group), members)
+    assert hosts == [f"host{number}" for number in expected]
+
+
+@pytest.mark.parametrize(
+    ("policy", "known", "members", "expected"),
+    [
+        ("affinity", (), {}, [0, 1, 2]),
+        ("affinity", ("host1",), {1: 1}, [1]),
+        ("affinity", ("host1", "host2"), {1: 1, 2: 1}, [1, 2]),
+        # Its members are where no agent reports from: nobody knows a host that would do.
+        ("affinity", ("elsewhere",), {}, []),
+        ("anti-affinity", ("host1",), {1: 1}, [0, 1, 2]),
+        (None, (), {}, [0, 1, 2]),
+    ],
+)
+def test_affinity(
+    policy: str | None, known: tuple[str, ...], members: dict[int, int], expected: list[int]
+) -> None:
+    group = None if policy is None else ServerGroup("g", policy, known)
+    hosts = passed("server_group_affinity", PLAIN, spec(group=group), members)
+    assert hosts == [f"host{number}" for number in expected]

@@ -1,0 +1,38 @@
+"""Aggregate metadata by host."""
+
+import numpy as np
+
+from roost.scheduler.labels import Labels
+
+
+def test_equal_values_are_judged_once() -> None:
+    labels = Labels()
+    for index in range(0, 1000, 2):
+        labels.put(index, ("az1",))
+    labels.put(3, ("az1", "az2"))
+    asked = []
+
+    def judge(values: tuple[str, ...]) -> float:
+        asked.append(values)
+        return len(values)
+
+    assert labels.judged(judge, np.array([0, 1, 3, 998])).tolist() == [1, 0, 2, 1]
+    assert sorted(asked) == [(), ("az1",), ("az1", "az2")]
+
+
+def test_host_beyond_those_with_values_has_none() -> None:
+    labels = Labels()
+    labels.put(0, ("x",))
+    assert labels.judged(len, np.array([0, 5000])).tolist() == [1, 0]
+    assert labels.of(5000) == ()
+    assert labels.of(0) == ("x",)
+
+
+def test_values_can_be_changed_and_taken_away() -> None:
+    labels = Labels()
+    labels.put(0, ("x",))
+    labels.put(0, ("y", "z"))
+    assert labels.of(0) == ("y", "z")
+    labels.put(0, ())
+    assert labels.of(0) == ()
+    assert labels.judged(len, np.array([], dtype=np.intp)).tolist() == []

@@ -1,0 +1,165 @@
+"""Weights: normalised, multiplied, summed; and kept right from claim to claim."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roost.fleet.columns import Float64
+from roost.model.allocation import Candidate
+from roost.model.host import HostAggregate
+from roost.scheduler import plugins as found
+from roost.scheduler.hosts import HostTable
+from roost.scheduler.offers import HostView
+from roost.scheduler.plugins import Weigher
+from roost.scheduler.question import Question
+from roost.scheduler.weighing import Weighing
+from support.clouds import report
+from support.offering import Free, MadeUp, hosts, question
+
+
+class Numbers:
+    """Weighs host i by the i-th of some numbers."""
+
+    name = "numbers"
+    multiplier_key = "numbers_weight_multiplier"
+    default_multiplier = 1.0
+
+    def __init__(self, *numbers: float) -> None:
+        self._numbers = np.array(numbers)
+
+    def raw(self, hosts: HostView, question: Question) -> Float64 | None:
+        return self._numbers[hosts.index]
+
+
+class Silent:
+    name = "silent"
+    multiplier_key = "silent_weight_multiplier"
+    default_multiplier = 1.0
+
+    def raw(self, hosts: HostView, question: Question) -> Float64 | None:
+        return None
+
+
+def weights(
+    weighers: Sequence[Weigher], table: HostTable, allowed: list[bool] | None = None, **options: object
+) -> list[float]:
+    may = np.array([True] * len(table) if allowed is None else allowed)
+    weighing = Weighing(table, MadeUp([1] * len(table)), may, weighers, question(**options))  # type: ignore[arg-type]
+    return [weighing.weight(position) for position in np.flatnonzero(may).tolist()]
+
+
+def test_numbers_are_stretched_between_the_least_and_the_greatest() -> None:
+    assert weights([Numbers(10, 30, 20)], hosts(3)) == [0.0, 1.0, 0.5]
+
+
+def test_equal_numbers_count_nothing() -> None:
+    assert weights([Numbers(7, 7, 7), Numbers(1, 3, 2)], hosts(3)) == [0.0, 1.0, 0.5]
+
+
+def test_only_hosts_in_play_are_stretched_between() -> None:
+    assert weights([Numbers(0, 30, 20)], hosts(3), [False, True, True]) == [1.0, 0.0]
+
+
+def test_weigher_with_nothing_to_say() -> None:
+    assert weights([Silent(), Numbers(1, 2)], hosts(2)) == [0.0, 1.0]
+
+
+def test_multiplier_of_the_options() -> None:
+    numbers, other = Numbers(0, 10), Numbers(4, 0)
+    assert weights([numbers, other], hosts(2), multipliers={"numbers": -2.0}) == [-2.0, -2.0]
+
+
+def test_multiplier_of_aggregates_is_the_least_of_them_that_is_a_number() -> None:
+    def aggregate(value: str) -> HostAggregate:
+        return HostAggregate(value, value, {"numbers_weight_multiplier": value})
+
+    table = HostTable(
+        [
+            report("none", "node0"),
+            report("one", "node1", aggregates=(aggregate("5"),)),
+            report("two", "node2", aggregates=(aggregate("5"), aggregate("-3"))),
+            report("no number", "node3", aggregates=(aggregate("many"), aggregate("nan"))),
+            report("half", "node4", aggregates=(aggregate("inf"), aggregate("7"))),
+        ]
+    )
+    least = Numbers(10, 10, 10, 10, 10)
+    assert weights([Numbers(10, 10, 10, 10, 0)], table)[:4] == [1.0, 5.0, -3.0, 1.0]
+    assert weights([Numbers(0, 0, 0, 0, 10)], table)[4] == 7.0
+    assert weights([least], table) == [0.0] * 5
+
+
+@pytest.mark.parametrize("odd", [math.nan, math.inf, -math.inf])
+def test_what_is_no_number_counts_as_0_and_spoils_nothing(odd: float) -> None:
+    assert weights([Numbers(-10, odd, 10)], hosts(3)) == [0.0, 0.5, 1.0]
+
+
+@given(
+    st.lists(st.sampled_from([0.0, 1.0, 2.0, 3.0]), min_size=1, max_size=20),
+    st.integers(1, 25),
+    st.sets(st.integers(0, 19)),
+    st.sets(st.integers(0, 19)),
+)
+def test_best_are_those_of_a_full_sort(
+    numbers: list[float], among: int, out: set[int], idle: set[int]
+) -> None:
+    n = len(numbers)
+    allowed = np.array([index not in out for index in range(n)])
+    playing = np.array([index not in idle for index in range(n)])
+    weighing = Weighing(hosts(n), MadeUp([1] * n), allowed, [Numbers(*numbers)], question())
+    may = [index for index in range(n) if allowed[index] and playing[index]]
+    expected = sorted(may, key=lambda index: (-numbers[index], index))[:among]
+    assert weighing.best(among, playing).tolist() == expected
+
+
+@given(
+    st.lists(st.integers(1, 9), min_size=1, max_size=12),
+    st.lists(st.integers(0, 11), max_size=30),
+    st.sets(st.integers(0, 11)),
+    st.sampled_from([1.0, -1.0, 0.3]),
+)
+def test_after_claims_the_weights_are_those_of_weighing_again(
+    free: list[int], claims: list[int], out: set[int], multiplier: float
+) -> None:
+    n = len(free)
+    allowed = np.array([index not in out for index in range(n)])
+    if not allowed.any():
+        return
+    table = HostTable(
+        report(f"host{index}", f"node{index}", failed_builds=index % 3, metrics={"heat": 7.0 * index})
+        for index in range(n)
+    )
+    weighers = [Free(), *found.weighers(["cpu", "ram", "metrics", "build_failure"])]
+    asked = question(multipliers={"cpu": multiplier}, metrics_weights={"heat": -0.1})
+    offers = MadeUp(free)
+    weighing = Weighing(table, offers, allowed, weighers, asked)
+    for claim in claims:
+        if claim >= n:
+            continue
+        candidate = Candidate(f"node{claim}", {f"node{claim}": {"VCPU": 1}}, {})
+        weighing.claimed(offers.claimed(candidate))
+        again = Weighing(table, offers, allowed, weighers, asked)
+        for position in np.flatnonzero(allowed).tolist():
+            assert weighing.weight(position) == again.weight(position), "not to the last bit"
+
+
+def test_no_host_at_all() -> None:
+    weighing = Weighing(hosts(2), MadeUp([1, 1]), np.array([False, False]), [Free()], question())
+    assert weighing.best(1, np.array([True, True])).tolist() == []
+    assert weighing.best(5, np.array([True, True])).tolist() == []
+    weighing.claimed([0])
+
+
+def test_weigher_that_falls_silent_is_named() -> None:
+    class Fickle(Free):
+        name = "fickle"
+
+        def raw(self, hosts: HostView, question: Question) -> Float64 | None:
+            return super().raw(hosts, question) if len(hosts) > 1 else None
+
+    weighing = Weighing(hosts(2), MadeUp([1, 2]), np.array([True, True]), [Fickle()], question())
+    with pytest.raises(TypeError, match="fickle"):
+        weighing.claimed([0])

@@ -1,0 +1,126 @@
+"""Offers made up for tests of the selection: any capacities, candidates and refusals."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from roost.fleet.columns import Bools, Float64
+from roost.model.allocation import Candidate
+from roost.model.request import CandidateQuery, RequestGroup
+from roost.model.spec import RequestSpec
+from roost.scheduler.hosts import HostTable
+from roost.scheduler.offers import HostView, Offers
+from roost.scheduler.options import SchedulerOptions
+from roost.scheduler.outcome import Claim, Outcome
+from roost.scheduler.plugins import Filter, Weigher
+from roost.scheduler.question import Progress, Question
+from roost.scheduler.selection import Plugins, Selecting
+from support.clouds import NOW, report, spec
+
+
+class MadeUp(Offers):
+    """Host i of the table offers ``sizes[i]`` candidates of one VCPU each, as long as it has VCPU free."""
+
+    def __init__(self, free: Sequence[int], sizes: Sequence[int] | None = None) -> None:
+        super().__init__(np.arange(len(free)))
+        self.left = list(free)
+        self._sizes = sizes or [1] * len(free)
+        self._capacity = np.array(free, dtype=np.float64)
+
+    def candidates(self, position: int) -> Iterator[Candidate]:
+        for number in range(self._sizes[position]):
+            if self.left[position] > 0:
+                yield Candidate(f"node{position}", {f"node{position}": {"VCPU": 1}}, {"": [f"way{number}"]})
+
+    def claimed(self, candidate: Candidate) -> Sequence[int]:
+        for provider in candidate.allocations:
+            self.left[self._in_tree_of(provider)[0]] -= 1
+        return super().claimed(candidate)
+
+    def _in_tree_of(self, provider: str) -> Sequence[int]:
+        return (int(provider.removeprefix("node")),)
+
+    def _sums(self, resource_class: str) -> tuple[Float64, Float64]:
+        if resource_class != "VCPU":
+            return np.zeros(len(self.index)), np.zeros(len(self.index))
+        return self._capacity, self._capacity - np.array(self.left)
+
+
+def hosts(count: int, cells: Sequence[str] = ("cell1",)) -> HostTable:
+    """A table of ``host0`` and on, dealt out to the cells in turn."""
+    return HostTable(
+        report(f"host{number}", f"node{number}", cell=cells[number % len(cells)]) for number in range(count)
+    )
+
+
+def question(
+    count: int = 1,
+    *,
+    of: RequestSpec | None = None,
+    num_alternates: int = 0,
+    min_count: int | None = None,
+    **options: Any,
+) -> Question:
+    """A question for instances ``i0`` and on."""
+    return Question(
+        run="run",
+        spec=of or spec(),
+        query=CandidateQuery((RequestGroup({"VCPU": 1}),)),
+        instances=tuple(f"i{number}" for number in range(count)),
+        num_alternates=num_alternates,
+        min_count=count if min_count is None else min_count,
+        now=NOW,
+        options=SchedulerOptions(**options),
+    )
+
+
+class Free:
+    """Weighs by free VCPU."""
+
+    name = "free"
+    multiplier_key = "free_weight_multiplier"
+    default_multiplier = 1.0
+
+    def raw(self, hosts: HostView, question: Question) -> Float64 | None:
+        return hosts.free("VCPU")
+
+
+class Only:
+    """Lets through the hosts with these indexes."""
+
+    depends_on_claims = False
+
+    def __init__(self, *indexes: int, name: str = "only") -> None:
+        self._indexes = indexes
+        self.name = name
+
+    def mask(self, hosts: HostView, question: Question, progress: Progress) -> Bools | None:
+        return np.isin(hosts.index, self._indexes)
+
+
+def plugins(*filters: Filter, weighers: Sequence[Weigher] = (Free(),)) -> Plugins:
+    return Plugins(filters, weighers)
+
+
+def driven(
+    selecting: Selecting, refuse: Callable[[Claim], str | None] = lambda _: None
+) -> tuple[Outcome, list[Claim]]:
+    """A selection carried through; ``refuse`` says which claims are refused. Returns all claims asked for."""
+    claims: list[Claim] = []
+    try:
+        claim = next(selecting)
+        while True:
+            claims.append(claim)
+            claim = selecting.send(refuse(claim))
+    except StopIteration as end:
+        return end.value, claims
+
+
+def where(outcome: Outcome) -> list[str]:
+    """The hosts that the instances went to."""
+    return [each.selected.host for each in outcome.destinations]
+
+
+def no_chance(_: int) -> int:
+    raise AssertionError("nothing was left to chance")
