@@ -1,0 +1,279 @@
+"""A cell: what each report, order and deletion does to an instance in each state."""
+
+import asyncio
+
+import msgspec
+import pytest
+
+from roost.cells import Cell
+from roost.cells.cell import GONE, changed
+from roost.model.host import HostAggregate, HostReport
+from roost.model.instance import ACTIVE, ASSIGNED, DELETING, DESTROYED, ERROR, FAILED, Fault
+from support.cells import NOW, built, failed, instance, opened_cell, selection
+
+STATES = (ASSIGNED, ACTIVE, FAILED, ERROR, DELETING, DESTROYED)
+
+
+async def bring_to(cell: Cell, state: str) -> None:
+    """Put instance i into a state, by the ways that lead there."""
+    await cell.add([instance(alternates="b")])
+    if state in (ACTIVE, DELETING, DESTROYED):
+        await cell.report([built()])
+    if state in (FAILED, ERROR):
+        await cell.report([failed()])
+    if state == ERROR:
+        await cell.give_up("i", "tried enough")
+    if state in (DELETING, DESTROYED):
+        await cell.delete(["i"])
+    if state == DESTROYED:
+        await cell.destroyed(["i"])
+
+
+async def state_of(cell: Cell) -> str:
+    found = await cell.find(["i"])
+    return found["i"].state if found else GONE
+
+
+EVENTS = {
+    "added again": lambda cell: cell.add([instance()]),
+    "built": lambda cell: cell.report([built()]),
+    "failed": lambda cell: cell.report([failed()]),
+    "reassigned": lambda cell: cell.reassign("i", selection("b"), ()),
+    "given up": lambda cell: cell.give_up("i", "enough"),
+    "deleted": lambda cell: cell.delete(["i"]),
+    "destroyed": lambda cell: cell.destroyed(["i"]),
+    "forgotten": lambda cell: cell.forget(["i"]),
+}
+# Every transition that there is; in every other state the event changes nothing.
+TRANSITIONS = {
+    ("built", ASSIGNED): ACTIVE,
+    ("failed", ASSIGNED): FAILED,
+    ("reassigned", FAILED): ASSIGNED,
+    ("given up", FAILED): ERROR,
+    ("deleted", ASSIGNED): DELETING,
+    ("deleted", ACTIVE): DELETING,
+    ("deleted", FAILED): DELETING,
+    ("deleted", ERROR): DELETING,
+    ("destroyed", DELETING): DESTROYED,
+    ("forgotten", DESTROYED): GONE,
+}
+
+
+@pytest.mark.parametrize("event", EVENTS)
+@pytest.mark.parametrize("state", STATES)
+def test_transition(tmp_path, event, state) -> None:
+    async def run() -> None:
+        async with opened_cell(tmp_path) as cell:
+            await bring_to(cell, state)
+            before = await cell.find(["i"]), await cell.faults_of("i")
+            await EVENTS[event](cell)
+            after = await cell.find(["i"]), await cell.faults_of("i")
+            assert await state_of(cell) == TRANSITIONS.get((event, state), state)
+            if (event, state) not in TRANSITIONS:
+                assert after == before, "an event that does not apply has changed something"
+
+    asyncio.run(run())
+
+
+def test_instance_comes_back_as_it_went_in(tmp_path) -> None:
+    async def run() -> None:
+        async with opened_cell(tmp_path) as cell:
+            taken = instance(alternates="bc", reason="none yet", attempt=3)
+            await cell.add([taken])
+            assert await cell.find(["i", "unknown"]) == {"i": taken}
+
+    asyncio.run(run())
+
+
+def test_reassigned_instance_is_the_next_attempt_and_keeps_its_faults(tmp_path) -> None:
+    async def run() -> None:
+        async with opened_cell(tmp_path) as cell:
+            await cell.add([instance(alternates="bc")])
+            await cell.report([failed(reason="no IP")])
+            await cell.reassign("i", selection("b"), [selection("c")])
+            [found] = (await cell.find(["i"])).values()
+            assert found == instance(host="b", attempt=2, alternates="c")
+            await cell.report([failed(host="b", attempt=2, reason="no disk")])
+            assert await cell.faults_of("i") == [
+                Fault("i", 1, "a", "no IP", NOW),
+                Fault("i", 2, "b", "no disk", NOW),
+            ]
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    "report",
+    [failed(attempt=1), built(attempt=1), failed(attempt=2, host="a"), failed(attempt=3, host="b")],
+    ids=["failed before", "built before", "on another host", "in the future"],
+)
+def test_stale_report_counts_nothing(tmp_path, report) -> None:
+    async def run() -> None:
+        async with opened_cell(tmp_path) as cell:
+            await cell.add([instance(alternates="b")])
+            await cell.report([failed()])
+            await cell.reassign("i", selection("b"), ())
+            before = await cell.find(["i"]), await cell.faults_of("i")
+            await cell.report([report])
+            assert (await cell.find(["i"]), await cell.faults_of("i")) == before
+
+    asyncio.run(run())
+
+
+def test_report_on_an_instance_that_is_gone_leaves_no_fault(tmp_path) -> None:
+    async def run() -> None:
+        async with opened_cell(tmp_path) as cell:
+            await cell.report([failed()])
+            assert await cell.faults_of("i") == []
+
+    asyncio.run(run())
+
+
+def test_first_of_two_results_for_an_attempt_counts(tmp_path) -> None:
+    async def run() -> None:
+        async with opened_cell(tmp_path) as cell:
+            await cell.add([instance("i"), instance("j")])
+            await cell.report([built("i"), failed("i"), failed("j")])
+            found = await cell.find(["i", "j"])
+            assert [found[uuid].state for uuid in "ij"] == [ACTIVE, FAILED]
+            assert await cell.faults_of("i") == []
+
+    asyncio.run(run())
+
+
+def test_instance_without_a_host_is_destroyed_as_soon_as_it_is_deleted(tmp_path) -> None:
+    async def run() -> None:
+        async with opened_cell(tmp_path) as cell:
+            refused = instance(host=None, state=ERROR, attempt=0, reason="No valid host")
+            await cell.add([refused], [Fault("i", 0, None, "No valid host", NOW)])
+            await cell.add([refused], [Fault("i", 0, None, "No valid host", NOW)])
+            assert len(await cell.faults_of("i")) == 1
+            await cell.delete(["i"])
+            assert await state_of(cell) == DESTROYED
+            await cell.forget(["i"])
+            assert await cell.faults_of("i") == []
+
+    asyncio.run(run())
+
+
+def test_many_at_once(tmp_path) -> None:
+    async def run() -> None:
+        async with opened_cell(tmp_path) as cell:
+            names = [f"i{number}" for number in range(1201)]
+            await cell.add([instance(name, request_id=f"req-{name[-1]}") for name in names])
+            assert await cell.unsettled() == 1201
+            await cell.report([built(name) for name in names])
+            assert await cell.unsettled() == 0
+            assert {outcome.instance for outcome in await cell.outcomes(names)} == set(names)
+            assert len(await cell.every("req-0")) == 121
+            await cell.delete(names)
+            await cell.destroyed(names)
+            await cell.forget(names)
+            assert await cell.every() == []
+
+    asyncio.run(run())
+
+
+def test_guests_are_those_that_a_host_has_or_works_on(tmp_path) -> None:
+    async def run() -> None:
+        async with opened_cell(tmp_path) as cell:
+            for state in STATES:
+                await bring_to(cell, state)
+                expected = {"a": {"i"}} if state in (ASSIGNED, ACTIVE, DELETING) else {}
+                assert await cell.guests() == expected, state
+                await cell.delete(["i"])
+                await cell.destroyed(["i"])
+                await cell.forget(["i"])
+
+    asyncio.run(run())
+
+
+def test_in_state_is_of_one_host_if_it_is_named(tmp_path) -> None:
+    async def run() -> None:
+        async with opened_cell(tmp_path) as cell:
+            await cell.add([instance("i", "a"), instance("j", "b"), instance("k", "b", state=ACTIVE)])
+            assert {found.uuid for found in await cell.in_state(ASSIGNED)} == {"i", "j"}
+            assert [found.uuid for found in await cell.in_state(ASSIGNED, ACTIVE, host="a")] == ["i"]
+
+    asyncio.run(run())
+
+
+def test_listeners_hear_of_their_states_only(tmp_path) -> None:
+    async def run() -> None:
+        async with opened_cell(tmp_path) as cell:
+            events = {state: cell.listen(state) for state in (*STATES, GONE)}
+            assert all(event.is_set() for event in events.values()), "there may be work from before"
+
+            async def heard(write) -> set[str]:
+                for event in events.values():
+                    event.clear()
+                await write
+                return {state for state, event in events.items() if event.is_set()}
+
+            assert await heard(cell.add([instance()])) == {ASSIGNED}
+            assert await heard(cell.report([failed()])) == {FAILED}
+            assert await heard(cell.reassign("i", selection("b"), ())) == {ASSIGNED}
+            assert await heard(cell.report([built(host="b", attempt=2)])) == {ACTIVE}
+            assert DELETING in await heard(cell.delete(["i"]))
+            assert await heard(cell.destroyed(["i"])) == {DESTROYED}
+            assert await heard(cell.forget(["i"])) == {GONE}
+            assert await heard(cell.heartbeat([])) == set()
+            silent = events.pop(ASSIGNED)
+            cell.unlisten(silent)
+            silent.clear()
+            await cell.add([instance("j")])
+            assert not silent.is_set()
+
+    asyncio.run(run())
+
+
+def test_waiting_for_a_change_ends_with_it_or_with_time() -> None:
+    async def run() -> None:
+        event = asyncio.Event()
+        await changed(event, 0.01)
+        event.set()
+        await changed(event, 60)
+        assert not event.is_set()
+
+    asyncio.run(run())
+
+
+def test_cancellation_that_comes_with_the_event_is_not_lost() -> None:
+    async def forever(event: asyncio.Event) -> None:
+        while True:
+            await changed(event, 60)
+
+    async def run() -> None:
+        event = asyncio.Event()
+        for turns in range(6):
+            task = asyncio.create_task(forever(event))
+            await asyncio.sleep(0.01)
+            event.set()
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            task.cancel()
+            done, _ = await asyncio.wait([task], timeout=5)
+            assert done, "the task goes on as if nobody had cancelled it"
+
+    asyncio.run(run())
+
+
+def test_hosts_are_as_last_reported(tmp_path) -> None:
+    async def run() -> None:
+        async with opened_cell(tmp_path) as cell:
+            zone = HostAggregate("agg", "az", {"availability_zone": "az1"})
+            first = HostReport(
+                host="a",
+                node="node-a",
+                cell="cell1",
+                last_seen=10.0,
+                metrics={"heat": 1.5},
+                aggregates=(zone,),
+            )
+            await cell.heartbeat([first, HostReport(host="b", node="node-b", cell="cell1", last_seen=10.0)])
+            later = msgspec.structs.replace(first, last_seen=20.0, enabled=False, failed_builds=2)
+            await cell.heartbeat([later])
+            assert [report.host for report in await cell.hosts()] == ["a", "b"]
+            assert await cell.hosts(seen_after=10.0) == [later]
+
+    asyncio.run(run())

@@ -1,0 +1,53 @@
+"""Cells for tests, and what goes into them."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from roost.cells import Cell
+from roost.model.instance import ASSIGNED, BuildResult, Instance
+from roost.model.spec import Selection
+from roost.storage import Database
+
+NOW = 1000.0
+
+
+@asynccontextmanager
+async def opened_cell(directory: Path, name: str = "cell1") -> AsyncIterator[Cell]:
+    """The cell of this name in a directory, at the time `NOW`."""
+    database = Database(f"sqlite:///{directory / name}.db")
+    try:
+        yield Cell(name, database, lambda: NOW)
+    finally:
+        await database.close()
+
+
+def selection(host: str, cell: str = "cell1", weight: float = 0.5) -> Selection:
+    """A host that one VCPU can be claimed on."""
+    return Selection(
+        host, f"node-{host}", cell, {f"node-{host}": {"VCPU": 1}}, {"": [f"node-{host}"]}, weight
+    )
+
+
+def instance(uuid: str = "i", host: str | None = "a", alternates: str = "", **others: object) -> Instance:
+    """An instance that was just assigned to its host; ``alternates`` is a host for each letter."""
+    facts: dict[str, object] = {
+        "request_id": "req",
+        "run": "run",
+        "project_id": "project",
+        "user_id": "user",
+        "flavor": "small",
+        "state": ASSIGNED,
+        "node": None if host is None else f"node-{host}",
+        "attempt": 1,
+        "alternates": tuple(selection(name) for name in alternates),
+    }
+    return Instance(uuid=uuid, host=host, **{**facts, **others})  # type: ignore[arg-type]
+
+
+def failed(uuid: str = "i", host: str = "a", attempt: int = 1, reason: str = "no IP") -> BuildResult:
+    return BuildResult(uuid, host, attempt, reason)
+
+
+def built(uuid: str = "i", host: str = "a", attempt: int = 1) -> BuildResult:
+    return BuildResult(uuid, host, attempt)
