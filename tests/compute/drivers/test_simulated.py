@@ -1,0 +1,84 @@
+"""Simulated hosts fail as their script says, in the same places for the same seed."""
+
+import asyncio
+
+import pytest
+
+from roost.compute.drivers.simulated import (
+    FailureRule,
+    Script,
+    SimulatedDriver,
+    SimulatedHost,
+    SimulatedProvider,
+)
+from roost.compute.errors import BuildFailed
+from roost.compute.provider_tree import ProviderTree
+from roost.model.inventory import Inventory
+from support.cells import instance
+
+HOST = SimulatedHost("a", {"VCPU": Inventory(4)})
+
+
+def failures(script: Script, host: str = "a", attempt: int = 1) -> list[str | None]:
+    return [script.failure(host, f"instance-{number}", attempt) for number in range(2000)]
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.2, 1.0])
+def test_share_of_failures_is_the_rate(rate) -> None:
+    failed = sum(reason is not None for reason in failures(Script(failures=(FailureRule(rate),), seed=1)))
+    assert failed == pytest.approx(2000 * rate, abs=60 if 0 < rate < 1 else 0)
+
+
+def test_failures_depend_on_seed_host_and_attempt_alone() -> None:
+    script = Script(failures=(FailureRule(0.5),), seed=1)
+    assert failures(script) == failures(Script(failures=(FailureRule(0.5),), seed=1))
+    assert failures(script) != failures(Script(failures=(FailureRule(0.5),), seed=2))
+    assert failures(script) != failures(script, host="b")
+    assert failures(script) != failures(script, attempt=2)
+
+
+def test_rule_for_some_hosts_leaves_the_others_alone() -> None:
+    script = Script(failures=(FailureRule(1.0, "no disk", frozenset("b")), FailureRule(0.5, "no IP")))
+    assert set(failures(script, "b")) == {"no disk"}
+    assert set(failures(script, "a")) == {"no IP", None}
+
+
+def test_failed_build_leaves_nothing_on_the_host() -> None:
+    async def run() -> None:
+        driver = SimulatedDriver(HOST, Script(failures=(FailureRule(1.0, "no disk"),)))
+        with pytest.raises(BuildFailed, match="no disk"):
+            await driver.build(instance())
+        assert not driver.guests()
+
+    asyncio.run(run())
+
+
+def test_guests_come_with_builds_and_recovery_and_go_with_destruction() -> None:
+    async def run() -> None:
+        driver = SimulatedDriver(HOST, Script())
+        await driver.build(instance("i"))
+        await driver.build(instance("i"))
+        await driver.recover(["j"])
+        assert set(driver.guests()) == {"i", "j"}
+        await driver.destroy("i")
+        await driver.destroy("i")
+        assert set(driver.guests()) == {"j"}
+
+    asyncio.run(run())
+
+
+def test_tree_is_what_the_host_has() -> None:
+    host = SimulatedHost(
+        "a",
+        {"VCPU": Inventory(4)},
+        children=(SimulatedProvider("gpu0", {"VGPU": Inventory(2)}, ("CUSTOM_A100",)),),
+        traits=("CUSTOM_FAST",),
+        aggregates=("agg",),
+    )
+    tree = ProviderTree("a")
+    SimulatedDriver(host, Script()).update_provider_tree(tree)
+    assert tree.root.inventory == host.inventory
+    assert (tree.root.traits, tree.root.aggregates) == (frozenset(host.traits), frozenset(host.aggregates))
+    child = tree.data("a-gpu0")
+    assert (child.parent, child.inventory) == (tree.root.uuid, {"VGPU": Inventory(2)})
+    assert child.traits == {"CUSTOM_A100"}

@@ -1,0 +1,87 @@
+"""An agent: what its host has, how it is, and what came of each build."""
+
+import asyncio
+
+import pytest
+
+from roost.compute.agent import Agent
+from roost.compute.errors import BuildFailed
+from roost.compute.provider_tree import provider_uuid
+from roost.model.host import HostAggregate, HostReport
+from roost.model.inventory import Inventory
+from roost.model.vocabulary import DISABLED_TRAIT
+from roost.placement.service import PlacementService
+from support.cells import built, failed, instance
+from support.drivers import HeldDriver
+from support.ledgers import opened
+
+ZONE = HostAggregate("6f5b9c1e-8d0b-4c43-8a55-0d1f6a2b7c11", "zone", {"availability_zone": "az1"})
+
+
+def test_registered_host_is_in_placement_with_its_aggregates(tmp_path) -> None:
+    async def run() -> None:
+        async with opened(tmp_path / "api.db") as [ledger]:
+            service = PlacementService(ledger)
+            agent = Agent("a", "cell1", HeldDriver(), (ZONE,))
+            await agent.register(service)
+            assert agent.node == provider_uuid("a")
+            assert await service.inventories(agent.node) == {"VCPU": Inventory(4)}
+            assert await service.aggregates(agent.node) == {ZONE.uuid}
+
+    asyncio.run(run())
+
+
+def test_disabled_host_has_the_trait_until_it_is_enabled(tmp_path) -> None:
+    async def run() -> None:
+        async with opened(tmp_path / "api.db") as [ledger]:
+            service = PlacementService(ledger)
+            agent = Agent("a", "cell1", HeldDriver())
+            agent.enabled = False
+            await agent.register(service)
+            assert await service.traits(agent.node) == {DISABLED_TRAIT}
+            agent.enabled = True
+            await agent.register(service)
+            assert await service.traits(agent.node) == frozenset()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (BuildFailed("No more IP addresses"), "No more IP addresses"),
+        (ZeroDivisionError("division by zero"), "ZeroDivisionError: division by zero"),
+    ],
+    ids=["failure", "defect of the driver"],
+)
+def test_whatever_goes_wrong_is_the_reason(error, reason) -> None:
+    async def run() -> None:
+        driver = HeldDriver()
+        driver.failure = error
+        agent = Agent("a", "cell1", driver)
+        assert await agent.build(instance(attempt=2)) == failed(attempt=2, reason=reason)
+
+    asyncio.run(run())
+
+
+def test_health_counts_failed_builds_since_the_last_good_one() -> None:
+    async def run() -> None:
+        driver = HeldDriver()
+        agent = Agent("a", "cell1", driver, (ZONE,))
+        driver.failure = BuildFailed("no")
+        await agent.build(instance("i"))
+        await agent.build(instance("j"))
+        assert agent.health(5.0) == HostReport(
+            host="a",
+            node=agent.node,
+            cell="cell1",
+            last_seen=5.0,
+            failed_builds=2,
+            metrics={"heat": 40.0},
+            aggregates=(ZONE,),
+        )
+        driver.failure = None
+        assert await agent.build(instance("k")) == built("k")
+        assert agent.health(6.0).failed_builds == 0
+
+    asyncio.run(run())

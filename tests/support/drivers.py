@@ -1,0 +1,52 @@
+"""A driver whose builds end when a test says so."""
+
+import asyncio
+from collections.abc import Collection
+
+from roost.compute.errors import BuildFailed
+from roost.compute.provider_tree import ProviderTree
+from roost.model.instance import Instance
+from roost.model.inventory import Inventory
+
+
+class HeldDriver:
+    """Builds wait for ``go``; ``calls`` says what was begun and ended. ``failure`` is what builds raise,
+    ``destroy_failures`` how many destructions fail from now on."""
+
+    def __init__(self) -> None:
+        self.go = asyncio.Event()
+        self.go.set()
+        self.failure: Exception | None = None
+        self.destroy_failures = 0
+        self.calls: list[str] = []
+        self.there: set[str] = set()
+
+    def update_provider_tree(self, tree: ProviderTree) -> None:
+        tree.update_inventory(tree.root.name, {"VCPU": Inventory(4)})
+
+    def metrics(self) -> dict[str, float]:
+        return {"heat": 40.0}
+
+    def guests(self) -> Collection[str]:
+        return self.there
+
+    async def recover(self, instances: Collection[str]) -> None:
+        self.calls.append(f"recover {' '.join(sorted(instances))}".rstrip())
+        self.there.update(instances)
+
+    async def build(self, instance: Instance) -> None:
+        self.calls.append(f"build {instance.uuid} {instance.attempt}")
+        self.there.add(instance.uuid)
+        await self.go.wait()
+        if self.failure is not None:
+            if isinstance(self.failure, BuildFailed):
+                self.there.discard(instance.uuid)
+            raise self.failure
+        self.calls.append(f"built {instance.uuid}")
+
+    async def destroy(self, instance: str) -> None:
+        self.calls.append(f"destroy {instance}")
+        if self.destroy_failures:
+            self.destroy_failures -= 1
+            raise RuntimeError("the hypervisor does not answer")
+        self.there.discard(instance)
