@@ -14,10 +14,10 @@ OPERATIONS = st.tuples(
 
 
 def assert_same(rows: RowSet, model: set[int]) -> None:
-    asked = np.arange(ROWS_IN_FLEET + 200, dtype=np.int32)
+    asked = np.arange(ROWS_IN_FLEET + 200, dtype=np.intp)
     assert len(rows) == len(model)
     assert rows.rows().tolist() == sorted(model)
-    assert rows.rows().dtype == np.int32
+    assert rows.rows().dtype == np.intp
     assert rows.among(asked).tolist() == [row in model for row in asked.tolist()]
     assert all((row in rows) is (row in model) for row in asked.tolist())
     assert rows.among(asked[:0]).tolist() == []

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from roost.fleet.columns import Bools, Int32
+from roost.fleet.columns import Bools, Rows
 from roost.fleet.fleet import Fleet
 from roost.fleet.match import (
     Observer,
@@ -34,7 +34,7 @@ from roost.model.request import CandidateQuery, RequestGroup
 class CandidateSearch:
     """The candidates of one query on one state of the fleet. Lazy: read it before the fleet changes.
 
-    ``anchors``: int32, ascending, the roots that may have candidates. If ``single``, each has exactly one,
+    ``anchors``: ascending, the roots that may have candidates. If ``single``, each has exactly one,
     served by the root alone.
     """
 
@@ -83,15 +83,15 @@ class CandidateSearch:
         for rows in self._combinations(anchor):
             yield self._candidate(anchor, rows)
 
-    def at_home(self) -> Int32:
+    def at_home(self) -> Rows:
         """Those of ``anchors``, ascending, that do have a candidate with something of their own tree.
 
         The other anchors have none after all, or only such as take everything from sharing providers.
-        Each tree must be walked, save those where counting tells: see `_surely_at_home`.
+        Each tree must be walked, save those where counting tells: see `surely_at_home`.
         """
         if self.single or not len(self.anchors):
             return self.anchors
-        found = self._surely_at_home()
+        found = self.surely_at_home()
         for place in np.flatnonzero(~found).tolist():
             anchor = self.anchors.item(place)
             found[place] = any(
@@ -101,7 +101,7 @@ class CandidateSearch:
             )
         return self.anchors[found]
 
-    def _surely_at_home(self) -> Bools:
+    def surely_at_home(self) -> Bools:
         """For each anchor whether a candidate with something of its own must be there: bool[len(anchors)].
 
         Terms that ask for a class together, or that must not share a provider, are rivals. Where each
@@ -120,10 +120,10 @@ class CandidateSearch:
         ]
         sure = np.ones(len(anchors), dtype=np.bool_)
         home = np.zeros(len(anchors), dtype=np.bool_)
-        first: list[Int32] = []
+        first: list[Rows] = []
         for term, rival in zip(self._terms, rivals, strict=True):
             options = np.bincount(term.anchors, minlength=fleet.n_rows)
-            own = np.bincount(term.anchors[fleet.root[term.rows] == term.anchors], minlength=fleet.n_rows)
+            own = np.bincount(term.anchors[fleet.roots(term.rows) == term.anchors], minlength=fleet.n_rows)
             home |= (own[anchors] == options[anchors]) & bool(term.resources)
             if rival:
                 sure &= options[anchors] >= sum(rivals)
@@ -137,7 +137,7 @@ class CandidateSearch:
                 )
         return sure & home
 
-    def _alone(self, matched: list[Int32], observe: Observer) -> Int32:
+    def _alone(self, matched: list[Rows], observe: Observer) -> Rows:
         """The anchors where the root serves every term by itself."""
         query = self._query
         rows = _common(matched)
@@ -191,7 +191,7 @@ class CandidateSearch:
 
 def _matches(
     fleet: Fleet, query: CandidateQuery, observe: Observer
-) -> Iterator[tuple[RequestGroup, Resources, Int32]]:
+) -> Iterator[tuple[RequestGroup, Resources, Rows]]:
     """Each term's group and resources, and the rows that can serve it wherever they are."""
     for group in query.groups:
         if group.granular:
@@ -209,7 +209,7 @@ def _named(group: RequestGroup, observe: Observer) -> Observer:
     return lambda step, left: observe(f"group {group.suffix}: {step}", left)
 
 
-def _all_alone(fleet: Fleet, matched: list[Int32]) -> bool:
+def _all_alone(fleet: Fleet, matched: list[Rows]) -> bool:
     """Whether no candidate can take more than one provider: only roots match, and none of them shares."""
     sharing = fleet.sharing()
     return all(
@@ -219,14 +219,14 @@ def _all_alone(fleet: Fleet, matched: list[Int32]) -> bool:
     )
 
 
-def _term(fleet: Fleet, group: RequestGroup, resources: Resources, rows: Int32) -> Term:
+def _term(fleet: Fleet, group: RequestGroup, resources: Resources, rows: Rows) -> Term:
     """A term with its options by anchor.
 
     How a sharing provider serves other trees is upstream's rule: for a granular group always; for the
     unsuffixed group only without ``in_tree``, if it is in the aggregates asked for by itself, and not for
     a tree whose root is in a forbidden one.
     """
-    anchors = fleet.root[rows]
+    anchors = fleet.roots(rows)
     sharing = fleet.sharing()
     if len(sharing) and (group.granular or group.in_tree is None):
         shared = rows[sharing.among(rows)]
@@ -235,7 +235,7 @@ def _term(fleet: Fleet, group: RequestGroup, resources: Resources, rows: Int32) 
                 shared = shared[in_any(fleet.in_aggregate, any_of, shared)]
         served = [(row, _served(fleet, row)) for row in shared.tolist()]
         anchors = np.concatenate([anchors, *(roots for _, roots in served)])
-        rows = np.concatenate([rows, *(np.full(len(roots), row, np.int32) for row, roots in served)])
+        rows = np.concatenate([rows, *(np.full(len(roots), row, np.intp) for row, roots in served)])
         if not group.granular and group.forbidden_aggregates:
             allowed = ~in_any(fleet.in_aggregate, group.forbidden_aggregates, anchors)
             anchors, rows = anchors[allowed], rows[allowed]
@@ -243,27 +243,27 @@ def _term(fleet: Fleet, group: RequestGroup, resources: Resources, rows: Int32) 
     return Term(group, resources, anchors[order], rows[order])
 
 
-def _served(fleet: Fleet, row: int) -> Int32:
+def _served(fleet: Fleet, row: int) -> Rows:
     """The roots of the other trees that a sharing provider serves."""
     reached = [fleet.in_aggregate(name).rows() for name in fleet.aggregates_of(row)]
     if not reached:
-        return np.zeros(0, dtype=np.int32)
-    roots: Int32 = np.unique(fleet.root[np.concatenate(reached)])
-    others: Int32 = roots[roots != fleet.root.item(row)]
+        return np.zeros(0, dtype=np.intp)
+    roots: Rows = np.unique(fleet.roots(np.concatenate(reached))).astype(np.intp)
+    others: Rows = roots[roots != fleet.root.item(row)]
     return others
 
 
-def _distinct(ascending: Int32) -> Int32:
+def _distinct(ascending: Rows) -> Rows:
     """Each row of an ascending column once; `np.unique` would hash what is sorted already."""
     first = np.ones(len(ascending), dtype=np.bool_)
     first[1:] = ascending[1:] != ascending[:-1]
     return ascending[first]
 
 
-def _common(sets: list[Int32]) -> Int32:
+def _common(sets: list[Rows]) -> Rows:
     """The rows in all of the ascending sets."""
     if not sets:
-        return np.zeros(0, dtype=np.int32)
+        return np.zeros(0, dtype=np.intp)
     common = sets[0]
     for rows in sets[1:]:
         # Equal sets are the usual case (every host has CPU, memory and disk) and need no merge.

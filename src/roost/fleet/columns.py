@@ -11,6 +11,9 @@ import numpy.typing as npt
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
+Rows = npt.NDArray[np.intp]
+"""Rows or slots on their way through a query. Columns that stay hold int32; a gather by anything but
+platform integers converts its indexes each time, which costs three times the gather."""
 Float64 = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 

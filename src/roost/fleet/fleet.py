@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from roost.fleet.columns import Bools, Float64, Int32, Int64, grown
+from roost.fleet.columns import Bools, Float64, Int32, Int64, Rows, grown
 from roost.fleet.errors import FleetError, Inconsistent, UnknownProvider
 from roost.fleet.rowset import RowSet
 from roost.fleet.stock import Stock
@@ -99,9 +99,9 @@ class Fleet:
             self._name[row], self._uuid[parent] if parent >= 0 else None, self.generation.item(row)
         )
 
-    def rows(self) -> Int32:
+    def rows(self) -> Rows:
         """All rows that hold a provider, ascending."""
-        return np.flatnonzero(self.alive[: self.n_rows]).astype(np.int32)
+        return np.flatnonzero(self.alive[: self.n_rows])
 
     def uuids(self) -> Iterator[str]:
         """All providers' uuids."""
@@ -121,6 +121,10 @@ class Fleet:
         for parent in found:
             found.extend(self._children.get(parent, ()))
         return found
+
+    def roots(self, rows: Rows) -> Rows:
+        """The root of each row's tree: intp[len(rows)]."""
+        return self.root[rows].astype(np.intp)
 
     @property
     def has_trees(self) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from roost.fleet.columns import Bools, Int32
+from roost.fleet.columns import Bools, Rows
 from roost.fleet.fleet import Fleet
 from roost.fleet.rowset import RowSet
 from roost.model.allocation import Resources
@@ -21,7 +21,7 @@ def unobserved(step: str, left: int) -> None:
     pass
 
 
-def match(fleet: Fleet, group: RequestGroup, observe: Observer = unobserved) -> Int32:
+def match(fleet: Fleet, group: RequestGroup, observe: Observer = unobserved) -> Rows:
     """The rows, ascending, of the providers that can serve the whole of ``group`` by themselves.
 
     Its traits and aggregates too must be their own: an aggregate of the root spans the tree only for the
@@ -32,12 +32,12 @@ def match(fleet: Fleet, group: RequestGroup, observe: Observer = unobserved) -> 
     return match_places(fleet, rows, group, observe)
 
 
-def match_resources(fleet: Fleet, resources: Resources, observe: Observer = unobserved) -> Int32:
+def match_resources(fleet: Fleet, resources: Resources, observe: Observer = unobserved) -> Rows:
     """The rows, ascending, on which every one of ``resources`` fits."""
     stocks = sorted(((fleet.stock(name), name) for name in resources), key=lambda pair: pair[0].n)
     first, name = stocks[0]
     fitting = first.fitting(resources[name])
-    rows = first.row[fitting]
+    rows: Rows = first.row[fitting].astype(np.intp)
     if not first.ascending:
         rows = np.sort(rows)
     observe(name, len(rows))
@@ -49,11 +49,11 @@ def match_resources(fleet: Fleet, resources: Resources, observe: Observer = unob
 
 def match_traits(
     fleet: Fleet,
-    rows: Int32,
+    rows: Rows,
     required: Iterable[frozenset[str]],
     forbidden: Iterable[str],
     observe: Observer = unobserved,
-) -> Int32:
+) -> Rows:
     """Those of ``rows`` that have a trait of every set in ``required`` and none in ``forbidden``."""
     for any_of in sorted(required, key=sorted):
         rows = rows[in_any(fleet.with_trait, any_of, rows)]
@@ -66,12 +66,12 @@ def match_traits(
 
 def match_places(
     fleet: Fleet,
-    rows: Int32,
+    rows: Rows,
     group: RequestGroup,
     observe: Observer = unobserved,
     *,
     roots_span_trees: bool = False,
-) -> Int32:
+) -> Rows:
     """Those of ``rows`` that are where the group wants to be: aggregates and tree.
 
     With ``roots_span_trees`` a provider is also where the root of its tree is: either of the two must be
@@ -84,22 +84,22 @@ def match_places(
         for any_of in sorted(group.member_of, key=sorted):
             itself &= in_any(fleet.in_aggregate, any_of, rows)
             if spanned:
-                root &= in_any(fleet.in_aggregate, any_of, fleet.root[rows])
+                root &= in_any(fleet.in_aggregate, any_of, fleet.roots(rows))
             observe("member_of " + " or ".join(sorted(any_of)), int((itself | root).sum()))
         rows = rows[itself | root]
     if group.forbidden_aggregates:
         rows = rows[~in_any(fleet.in_aggregate, group.forbidden_aggregates, rows)]
         if spanned:
-            rows = rows[~in_any(fleet.in_aggregate, group.forbidden_aggregates, fleet.root[rows])]
+            rows = rows[~in_any(fleet.in_aggregate, group.forbidden_aggregates, fleet.roots(rows))]
         observe("not member_of " + " or ".join(sorted(group.forbidden_aggregates)), len(rows))
     if group.in_tree is not None:
         tree = fleet.root.item(fleet.row(group.in_tree)) if group.in_tree in fleet else -1
-        rows = rows[fleet.root[rows] == tree]
+        rows = rows[fleet.roots(rows) == tree]
         observe(f"in_tree {group.in_tree}", len(rows))
     return rows
 
 
-def in_any(index: Callable[[str], RowSet], names: Iterable[str], rows: Int32) -> Bools:
+def in_any(index: Callable[[str], RowSet], names: Iterable[str], rows: Rows) -> Bools:
     """For each of ``rows`` whether it is in the set of one of ``names``: bool[len(rows)]."""
     inside: Bools = np.zeros(len(rows), dtype=np.bool_)
     for name in names:

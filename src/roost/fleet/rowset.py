@@ -7,7 +7,7 @@ boolean column once it holds enough rows for the column to be the smaller of the
 
 import numpy as np
 
-from roost.fleet.columns import Bools, Int32, grown
+from roost.fleet.columns import Bools, Rows, grown
 
 _DENSE_FROM = 64
 """Below this many rows a set is never a column."""
@@ -56,13 +56,13 @@ class RowSet:
             self._column[row] = False
             self._count -= 1
 
-    def rows(self) -> Int32:
+    def rows(self) -> Rows:
         """The rows, ascending."""
         if self._column is not None:
-            return np.flatnonzero(self._column).astype(np.int32)
-        return np.fromiter(sorted(self._rows), dtype=np.int32, count=len(self._rows))
+            return np.flatnonzero(self._column)
+        return np.fromiter(sorted(self._rows), dtype=np.intp, count=len(self._rows))
 
-    def among(self, rows: Int32) -> Bools:
+    def among(self, rows: Rows) -> Bools:
         """For each of ``rows`` whether it is in the set: bool[len(rows)]."""
         if self._column is not None:
             if len(rows) == 0 or int(rows.max()) < len(self._column):
@@ -73,7 +73,7 @@ class RowSet:
             return found
         if not self._rows:
             return np.zeros(len(rows), dtype=np.bool_)
-        return np.isin(rows, np.fromiter(self._rows, dtype=np.int32, count=len(self._rows)))
+        return np.isin(rows, np.fromiter(self._rows, dtype=np.intp, count=len(self._rows)))
 
     def copy(self) -> "RowSet":
         """An independent copy."""
@@ -85,7 +85,7 @@ class RowSet:
 
     def _densify(self, rows_in_fleet: int) -> None:
         column = np.zeros(max(rows_in_fleet, max(self._rows) + 1), dtype=np.bool_)
-        column[np.fromiter(self._rows, dtype=np.int32, count=len(self._rows))] = True
+        column[np.fromiter(self._rows, dtype=np.intp, count=len(self._rows))] = True
         self._column = column
         self._count = len(self._rows)
         self._rows = set()

@@ -6,7 +6,7 @@ cost, not what the fleet costs. ``slot_of`` leads from a provider's row to its s
 
 import numpy as np
 
-from roost.fleet.columns import Bools, Int32, Int64, grown
+from roost.fleet.columns import Bools, Int32, Int64, Rows, grown
 from roost.fleet.errors import Inconsistent
 from roost.fleet.fits import fits
 from roost.model.inventory import Inventory
@@ -64,11 +64,11 @@ class Stock:
         """The slot of a provider, -1 if it has nothing of this class."""
         return int(self.slot_of[row]) if row < len(self.slot_of) else -1
 
-    def slots(self, rows: Int32) -> Int32:
-        """The slots of providers: int32[len(rows)], -1 where one has nothing of this class."""
+    def slots(self, rows: Rows) -> Rows:
+        """The slots of providers: intp[len(rows)], -1 where one has nothing of this class."""
         if len(rows) == 0 or int(rows.max()) < len(self.slot_of):
-            return self.slot_of[rows]
-        found = np.full(len(rows), -1, dtype=np.int32)
+            return self.slot_of[rows].astype(np.intp)
+        found = np.full(len(rows), -1, dtype=np.intp)
         inside = rows < len(self.slot_of)
         found[inside] = self.slot_of[rows[inside]]
         return found
@@ -148,16 +148,16 @@ class Stock:
         free = self.capacity.item(slot) - self.used.item(slot)
         return max(0, min(free, self.max_unit.item(slot)))
 
-    def fitting(self, amount: int) -> Int32:
+    def fitting(self, amount: int) -> Rows:
         """The slots where ``amount`` more fits."""
         if amount > MAX_INT:
-            return np.zeros(0, dtype=np.int32)
+            return np.zeros(0, dtype=np.intp)
         n = self.n
         step = self.step_size[:n] if self.odd_steps else 1
         mask = fits(amount, self.used[:n], self.capacity[:n], self.min_unit[:n], self.max_unit[:n], step)
-        return np.flatnonzero(mask).astype(np.int32)
+        return np.flatnonzero(mask)
 
-    def fits_in(self, slots: Int32, amount: int) -> Bools:
+    def fits_in(self, slots: Rows, amount: int) -> Bools:
         """For each of ``slots`` whether ``amount`` more fits: bool[len(slots)]; a slot of -1 never."""
         if amount > MAX_INT or self.n == 0:
             return np.zeros(len(slots), dtype=np.bool_)

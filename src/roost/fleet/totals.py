@@ -2,20 +2,23 @@
 
 import numpy as np
 
-from roost.fleet.columns import Int32, Int64
+from roost.fleet.columns import Int64, Rows
 from roost.fleet.fleet import Fleet
 from roost.fleet.stock import CAPACITY_LIMIT
 
 
-def tree_totals(fleet: Fleet, resource_class: str, roots: Int32) -> tuple[Int64, Int64]:
+def tree_totals(fleet: Fleet, resource_class: str, roots: Rows) -> tuple[Int64, Int64]:
     """Capacity and use of a class over each tree: int64[len(roots)] each, 0 where a tree has none of it."""
     stock = fleet.stock(resource_class)
     if not stock.n:
         return np.zeros(len(roots), dtype=np.int64), np.zeros(len(roots), dtype=np.int64)
     if not fleet.has_trees:
         slots = stock.slots(roots)
-        there = slots >= 0
-        return np.where(there, stock.capacity[slots], 0), np.where(there, stock.used[slots], 0)
+        capacity, used = stock.capacity[slots], stock.used[slots]
+        missing = slots < 0
+        if missing.any():
+            capacity[missing] = used[missing] = 0
+        return capacity, used
     tree = fleet.root[stock.row[: stock.n]]
     sums = []
     for column in (stock.capacity, stock.used):

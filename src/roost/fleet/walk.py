@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from roost.fleet.columns import Int32
+from roost.fleet.columns import Rows
 from roost.fleet.fleet import Fleet
 from roost.model.allocation import Resources
 from roost.model.request import CandidateQuery, RequestGroup
@@ -21,13 +21,13 @@ class Term:
 
     group: RequestGroup
     resources: Resources
-    anchors: Int32
-    rows: Int32
+    anchors: Rows
+    rows: Rows
 
     def options(self, anchor: int) -> list[int]:
         """The rows that could serve this term in the tree of ``anchor``."""
-        # Sought as int32: for any other type searchsorted would first convert the whole column.
-        start, end = self.anchors.searchsorted(np.array((anchor, anchor + 1), dtype=np.int32))
+        # Sought as the column's type: for any other searchsorted would first convert the whole column.
+        start, end = self.anchors.searchsorted(np.array((anchor, anchor + 1), dtype=np.intp))
         found: list[int] = self.rows[start:end].tolist()
         return found
 

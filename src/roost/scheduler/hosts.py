@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from roost.fleet import Fleet
-from roost.fleet.columns import Bools, Float64, Int32, grown
+from roost.fleet.columns import Bools, Float64, Int32, Rows, grown
 from roost.model.host import HostAggregate, HostReport
 from roost.scheduler.labels import Labels
 
@@ -36,7 +36,7 @@ class HostTable:
         self._metrics: dict[str, Float64] = {}
         self._labels: dict[str, Labels] = {}
         self._aggregates: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
-        self._at_row: Int32 = np.zeros(0, dtype=np.int32)
+        self._at_row: Rows = np.zeros(0, dtype=np.intp)
         self._fleet: weakref.ref[Fleet] | None = None
         self._roster = 0
         self.update(reports)
@@ -52,10 +52,10 @@ class HostTable:
         """The index of the host whose root provider has this uuid, None if there is none."""
         return self._index_of_node.get(node)
 
-    def indexes_of_rows(self, fleet: Fleet, rows: Int32) -> Int32:
+    def indexes_of_rows(self, fleet: Fleet, rows: Rows) -> Rows:
         """The host at each row of the fleet: int32[len(rows)], -1 where no host has that root provider."""
         if self._fleet is None or self._fleet() is not fleet or self._roster != fleet.roster:
-            self._at_row = np.full(fleet.n_rows, -1, dtype=np.int32)
+            self._at_row = np.full(fleet.n_rows, -1, dtype=np.intp)
             for node, index in self._index_of_node.items():
                 if node in fleet:
                     self._at_row[fleet.row(node)] = index
