@@ -1,11 +1,16 @@
 """``roost serve``: the Placement API by itself."""
 
+import os
+from pathlib import Path
+
 import click
 
+from roost.auth import Source
+from roost.auth.source import Setting
 from roost.model.errors import OperatorError
 from roost.placement.http.server import check_address, check_options, prepare_database
 from roost.placement.http.server import serve as serve_placement
-from roost.placement.options import read_options
+from roost.placement.options import ignored_options, read_options
 
 
 @click.command(
@@ -15,14 +20,33 @@ from roost.placement.options import read_options
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--database", metavar="URL", help="SQLAlchemy URL; else [placement_database] connection.")
 @click.option("--workers", type=click.IntRange(1), default=1, show_default=True, help="Processes.")
-@click.option("--config-file", type=click.Path(), help="A file with options by upstream's names.")
-def serve(port: int, host: str, database: str | None, workers: int, config_file: str | None) -> None:
+@click.option(
+    "--config-file",
+    "config_files",
+    type=click.Path(),
+    multiple=True,
+    help="A file with options by upstream's names; several add up.  [default: placement.conf in "
+    "$OS_PLACEMENT_CONFIG_DIR]",
+)
+@click.option(
+    "--set", "settings", metavar="GROUP.OPTION=VALUE", multiple=True, help="An option by upstream's name."
+)
+def serve(
+    port: int,
+    host: str,
+    database: str | None,
+    workers: int,
+    config_files: tuple[str, ...],
+    settings: tuple[str, ...],
+) -> None:
     """Serve the Placement API, microversions 1.0 to 1.39.
 
     An empty SQLite file is set up by itself; other databases need 'roost db upgrade' first. Options come
-    from the configuration file and, over it, from the environment as OS_<GROUP>__<OPTION>.
+    from configuration files, over them the environment as OS_<GROUP>__<OPTION>, and over it --set.
     """
-    options = read_options(config_file)
+    source = Source(config_files or default_files(), tuple(Setting.parse(each) for each in settings))
+    options = read_options(source)
+    ignored = ignored_options(options)
     check_options(options)
     url = database or options.database
     if url is None:
@@ -30,6 +54,14 @@ def serve(port: int, host: str, database: str | None, workers: int, config_file:
             "no database: give --database, or set connection in [placement_database] of a configuration file"
         )
     check_address(host, port)
-    prepare_database(url)
+    prepare_database(url, options.upgrade_database)
+    for line in ignored:
+        click.echo(f"roost: {line}", err=True)
     click.echo(f"roost: Placement API on http://{host}:{port} with {workers} worker(s)", err=True)
     serve_placement(host, port, workers, url, options)
+
+
+def default_files() -> tuple[str, ...]:
+    """The configuration that upstream's environment names."""
+    folder = os.environ.get("OS_PLACEMENT_CONFIG_DIR", "").strip()
+    return (str(Path(folder) / "placement.conf"),) if folder else ()

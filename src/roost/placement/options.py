@@ -1,20 +1,25 @@
-"""Configuration, by upstream's names: a file, and over it the environment, read by oslo.config.
+"""Configuration, by upstream's names. The options of Keystone's tokens are read in the room ``auth``."""
 
-The environment names an option as ``OS_<GROUP>__<OPTION>``, such as ``OS_API__AUTH_STRATEGY``.
-"""
+from collections.abc import Iterable, Sequence
 
 import msgspec
 from oslo_config import cfg
 
+from roost.auth import Source
 from roost.model.errors import OperatorError
+from roost.placement.ignored import describe_ignored
 
 _NOBODY = "00000000-0000-0000-0000-000000000000"
 
+_DEFAULT = [
+    cfg.BoolOpt("debug", default=False, help="Log everything, not only warnings and errors."),
+]
 _API = [
     cfg.StrOpt(
         "auth_strategy",
         default="keystone",
         choices=("keystone", "noauth2"),
+        deprecated_group="DEFAULT",
         help="How tokens are checked: by Keystone, or believed (for development).",
     )
 ]
@@ -48,12 +53,24 @@ _PLACEMENT = [
 ]
 _DATABASE = [
     cfg.StrOpt("connection", secret=True, help="SQLAlchemy URL of the database."),
+    cfg.StrOpt("connection_parameters", default="", help="Parameters to append to it: a=1&b=2."),
+    cfg.BoolOpt("sync_on_startup", default=False, help="Upgrade the tables at start-up."),
 ]
 _POLICY = [
     cfg.BoolOpt(
         "enforce_new_defaults",
         default=True,
-        help="Whether a reshape needs the role service; else the role admin does as well.",
+        help="Whether the role admin needs what the rules say; else it may do everything.",
+    ),
+    cfg.StrOpt("policy_file", default="policy.yaml", help="Rules that replace the defaults."),
+    cfg.MultiStrOpt("policy_dirs", default=["policy.d"], help="Folders with more of them."),
+    cfg.StrOpt("policy_default_rule", default="default", help="What holds for a rule that is nowhere."),
+]
+_MIDDLEWARE = [
+    cfg.BoolOpt(
+        "enable_proxy_headers_parsing",
+        default=False,
+        help="Whether a proxy is before the service, whose Forwarded or X-Forwarded-... is to be believed.",
     )
 ]
 _CORS = [
@@ -89,6 +106,15 @@ _CORS = [
     ),
     cfg.IntOpt("max_age", default=3600, help="Seconds that a browser may remember what is allowed."),
 ]
+_GROUPS: dict[str, Sequence[cfg.Opt]] = {
+    "DEFAULT": _DEFAULT,
+    "api": _API,
+    "placement": _PLACEMENT,
+    "placement_database": _DATABASE,
+    "oslo_policy": _POLICY,
+    "oslo_middleware": _MIDDLEWARE,
+    "cors": _CORS,
+}
 
 
 class CorsOptions(msgspec.Struct, frozen=True):
@@ -103,7 +129,7 @@ class CorsOptions(msgspec.Struct, frozen=True):
 
 
 class PlacementOptions(msgspec.Struct, frozen=True):
-    """What is configured."""
+    """What is configured. ``source`` is where it was read; None: nowhere, and there are no policy files."""
 
     auth_strategy: str = "keystone"
     randomize_allocation_candidates: bool = False
@@ -112,20 +138,25 @@ class PlacementOptions(msgspec.Struct, frozen=True):
     incomplete_consumer_project_id: str = _NOBODY
     incomplete_consumer_user_id: str = _NOBODY
     enforce_new_defaults: bool = True
+    behind_proxy: bool = False
     database: str | None = None
+    upgrade_database: bool = False
+    debug: bool = False
     cors: CorsOptions = CorsOptions()
+    source: Source | None = None
 
 
-def read_options(config_file: str | None = None) -> PlacementOptions:
-    """The options in a file and the environment. Raises `OperatorError` for a file or value that is wrong."""
-    conf = cfg.ConfigOpts()
-    conf.register_opts(_API, group="api")
-    conf.register_opts(_PLACEMENT, group="placement")
-    conf.register_opts(_DATABASE, group="placement_database")
-    conf.register_opts(_POLICY, group="oslo_policy")
-    conf.register_opts(_CORS, group="cors")
+def read_options(source: Source | str | None = None) -> PlacementOptions:
+    """The options of a source, or of a file and the environment, or of the environment.
+
+    Raises `OperatorError` for a file or value that is wrong.
+    """
+    if not isinstance(source, Source):
+        source = Source((source,) if source else ())
+    conf = source.open()
+    for group, options in _GROUPS.items():
+        source.register(conf, group, options)
     try:
-        conf(args=[], project="placement", default_config_files=[config_file] if config_file else [])
         placement = conf.placement
         return PlacementOptions(
             auth_strategy=conf.api.auth_strategy,
@@ -135,15 +166,49 @@ def read_options(config_file: str | None = None) -> PlacementOptions:
             incomplete_consumer_project_id=placement.incomplete_consumer_project_id,
             incomplete_consumer_user_id=placement.incomplete_consumer_user_id,
             enforce_new_defaults=conf.oslo_policy.enforce_new_defaults,
-            database=conf.placement_database.connection,
-            cors=_cors(conf),
+            behind_proxy=conf.oslo_middleware.enable_proxy_headers_parsing,
+            database=_database(conf.placement_database),
+            upgrade_database=conf.placement_database.sync_on_startup,
+            debug=conf.debug,
+            cors=_cors(conf.cors),
+            source=source,
         )
     except (cfg.Error, ValueError) as error:
         raise OperatorError(f"configuration: {error}") from error
 
 
-def _cors(conf: cfg.ConfigOpts) -> CorsOptions:
-    group = conf.cors
+def ignored_options(options: PlacementOptions) -> list[str]:
+    """A line for each option of the source that does nothing. Raises `OperatorError`."""
+    source = options.source or Source()
+    honoured = {group: set(_names(each)) for group, each in _GROUPS.items()}
+    honoured["DEFAULT"].add("auth_strategy")
+    if options.auth_strategy != "keystone":
+        return describe_ignored(source, honoured, {"keystone_authtoken": "auth_strategy is not keystone"})
+    # Imported only here: it takes as long as all the rest.
+    from roost.auth.token_check import known_options
+
+    for group, of_keystone in known_options(source.open(), source).items():
+        honoured.setdefault(group, set()).update(_names(of_keystone))
+    return describe_ignored(source, honoured, {})
+
+
+def _names(options: Iterable[cfg.Opt]) -> Iterable[str]:
+    """All names of options, older ones included."""
+    for option in options:
+        yield option.dest
+        for older in option.deprecated_opts:
+            if older.name:
+                yield older.name.replace("-", "_")
+
+
+def _database(group: cfg.ConfigOpts.GroupAttr) -> str | None:
+    url: str | None = group.connection
+    if url is None or not group.connection_parameters:
+        return url
+    return f"{url}{'&' if '?' in url else '?'}{group.connection_parameters}"
+
+
+def _cors(group: cfg.ConfigOpts.GroupAttr) -> CorsOptions:
     return CorsOptions(
         allowed_origin=tuple(group.allowed_origin),
         allow_credentials=group.allow_credentials,

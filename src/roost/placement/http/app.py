@@ -7,10 +7,11 @@ from roost.ledger import Ledger
 from roost.placement.errors import PlacementError
 from roost.placement.http.aggregates import Aggregates
 from roost.placement.http.allocations import Allocations, ConsumerAllocations, ProviderAllocations
-from roost.placement.http.auth import NoAuth
+from roost.placement.http.auth import open_authenticator
 from roost.placement.http.candidates import Candidates
 from roost.placement.http.cors import Cors
 from roost.placement.http.errors import answer_failure, answer_http_error, answer_refusal
+from roost.placement.http.forwarded import ForwardedRequest
 from roost.placement.http.gate import Gate
 from roost.placement.http.inventories import Inventories, InventoryOfClass
 from roost.placement.http.operations import OPERATIONS
@@ -49,12 +50,12 @@ RESOURCES: dict[str, type[Resource]] = {
 
 
 def create_app(ledger: Ledger, options: PlacementOptions) -> falcon.asgi.App:  # type: ignore[type-arg]
-    """The API on a ledger. The ledger stays its owner's to close."""
-    service = Service(ledger, Policy(options.enforce_new_defaults), options)
-    app = falcon.asgi.App(request_type=Request)
+    """The API on a ledger. The ledger stays its owner's to close. Raises `OperatorError`."""
+    service = Service(ledger, Policy(options.enforce_new_defaults, options.source), options)
+    app = falcon.asgi.App(request_type=ForwardedRequest if options.behind_proxy else Request)
     if options.cors.allowed_origin:
         app.add_middleware(Cors(options.cors))
-    app.add_middleware(Gate(NoAuth()))
+    app.add_middleware(Gate(open_authenticator(options)))
     app.resp_options.default_media_type = None  # type: ignore[assignment]  # an empty answer has no type
     for url in OPERATIONS:
         app.add_route(url, RESOURCES[url](service))

@@ -4,7 +4,7 @@ import uuid
 
 import falcon.asgi
 
-from roost.placement.http.auth import NOBODY, Identity
+from roost.auth import NOBODY, Identity
 
 
 class Request(falcon.asgi.Request):

@@ -13,6 +13,8 @@ from granian.log import LogLevels
 
 from roost.ledger import SCHEMA
 from roost.model.errors import OperatorError
+from roost.placement.http.auth import open_authenticator
+from roost.placement.http.policy import Policy
 from roost.placement.http.worker import Worker
 from roost.placement.options import PlacementOptions
 from roost.storage import Database
@@ -22,17 +24,13 @@ _LOGGING: dict[str, Any] = {
         "console": {"formatter": "generic", "class": "logging.StreamHandler", "stream": "ext://sys.stderr"},
         "access": {"formatter": "access", "class": "logging.StreamHandler", "stream": "ext://sys.stderr"},
     },
-    "root": {"handlers": ["console"], "level": "WARNING"},
 }
 
 
 def check_options(options: PlacementOptions) -> None:
-    """Raise `OperatorError` if something is configured that is not there yet."""
-    if options.auth_strategy != "noauth2":
-        raise OperatorError(
-            f"{options.auth_strategy} tokens are not supported yet: set auth_strategy = noauth2 in [api] of "
-            "the configuration file, or OS_API__AUTH_STRATEGY=noauth2 (which believes every token)"
-        )
+    """Raise `OperatorError` if tokens cannot be checked or policies not be read with these options."""
+    open_authenticator(options)
+    Policy(options.enforce_new_defaults, options.source)
 
 
 def check_address(host: str, port: int) -> None:
@@ -49,17 +47,21 @@ def check_address(host: str, port: int) -> None:
         raise OperatorError(f"cannot listen on {host} port {port}: {error.strerror}") from error
 
 
-def prepare_database(url: str) -> None:
-    """Set up an empty SQLite file, check any other database. Raises `StorageError`."""
+def prepare_database(url: str, upgrade: bool = False) -> None:
+    """Set up an empty SQLite file, check any other database or upgrade it. Raises `StorageError`."""
     database = Database(url)
     try:
-        SCHEMA.prepare(database)
+        if upgrade:
+            SCHEMA.upgrade(database)
+        else:
+            SCHEMA.prepare(database)
     finally:
         asyncio.run(database.close())
 
 
 def serve(host: str, port: int, workers: int, database: str, options: PlacementOptions) -> None:
     """Serve until SIGTERM or SIGINT, one process for each worker."""
+    level = "DEBUG" if options.debug else "WARNING"
     server = Granian(
         "placement",
         address=host,
@@ -69,6 +71,6 @@ def serve(host: str, port: int, workers: int, database: str, options: PlacementO
         websockets=False,
         workers_kill_timeout=10,
         log_level=LogLevels.warning,
-        log_dictconfig=_LOGGING,
+        log_dictconfig={**_LOGGING, "root": {"handlers": ["console"], "level": level}},
     )
     server.serve(target_loader=partial(Worker, database, options, os.getpid()), wrap_loader=False)

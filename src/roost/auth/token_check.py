@@ -1,0 +1,185 @@
+"""Validating tokens with keystonemiddleware: the part that blocks.
+
+keystonemiddleware is WSGI middleware, and its options, its cache (in memory or memcached), its service
+tokens and its access rules are what operators know. So it is used whole: it is handed the environment of a
+request that has nothing but the tokens, around an application that only says yes.
+"""
+
+import importlib.util
+import io
+import logging
+import time
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from keystoneauth1 import exceptions, loading
+from keystonemiddleware import auth_token
+from oslo_config import cfg
+
+from roost.auth.errors import IdentityUnavailable
+from roost.auth.identity import Identity, read_identity
+from roost.auth.source import Source
+from roost.model.errors import OperatorError
+
+_LOG = logging.getLogger(__name__)
+
+GROUP = "keystone_authtoken"
+TOKEN_HEADERS = ("x-auth-token", "x-storage-token", "x-service-token")
+
+_ANSWER_SECONDS = 30
+"""How long Keystone may take for an answer where http_connect_timeout does not say."""
+
+Environment = dict[str, Any]
+
+
+class Call(NamedTuple):
+    """A request with tokens. ``path`` is the whole one, ``headers`` have lower-case names."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+
+
+class Verdict(NamedTuple):
+    """Who a token is from. ``for_any_call``: not only for the method and path that it was validated for.
+    ``expires``: seconds since the epoch."""
+
+    identity: Identity
+    for_any_call: bool
+    expires: float
+
+
+class TokenCheck:
+    """Says who a request is from. Calls may come from several threads and may take seconds."""
+
+    def __init__(self, source: Source) -> None:
+        """Read the options. Raises `OperatorError` if nobody can be asked with them."""
+        conf = source.open()
+        for group, options in known_options(conf, source).items():
+            source.register(conf, group, options)
+        conf.set_default("http_connect_timeout", _ANSWER_SECONDS, GROUP)
+        section = conf[GROUP]
+        if not (section.auth_type or section.auth_section):
+            raise OperatorError(
+                f"[{GROUP}] has no auth_type: set auth_type, auth_url, username, password, project_name, "
+                "user_domain_name and project_domain_name there; or, for development, believe every token "
+                "with auth_strategy = noauth2 in [api] or OS_API__AUTH_STRATEGY=noauth2"
+            )
+        _check_cache(section)
+        self.cache_seconds: int = section.token_cache_time
+        try:
+            self._middleware = auth_token.AuthProtocol(_accept, {"oslo_config_config": conf})
+        except (exceptions.ClientException, auth_token.ConfigurationError, cfg.Error, ValueError) as error:
+            raise OperatorError(f"[{GROUP}]: {error}") from error
+
+    @property
+    def challenge(self) -> str:
+        """What to tell who proved nothing. Does not block once somebody was refused."""
+        return f'Keystone uri="{self._middleware.www_authenticate_uri}"'
+
+    def __call__(self, call: Call) -> Verdict | None:
+        """Validate the tokens; None if they prove nothing. Raises `IdentityUnavailable`."""
+        environment = _environment(call)
+        status = ""
+
+        def start_response(answered: str, *_: object) -> None:
+            nonlocal status
+            status = answered
+
+        try:
+            for _ in self._middleware(environment, start_response):
+                pass
+        except Exception as error:
+            raise IdentityUnavailable(f"tokens cannot be validated: {error!r}") from error
+        if status.startswith("401"):
+            return None
+        identity = _identity(environment)
+        if identity is None or not status.startswith("204"):
+            raise IdentityUnavailable(f"tokens cannot be validated: {status}")
+        return _verdict(identity, environment)
+
+
+def known_options(conf: cfg.ConfigOpts, source: Source) -> dict[str, list[cfg.Opt]]:
+    """What keystonemiddleware reads, by group: its own options and those of the way to authenticate."""
+    found = {group: list(options) for group, options in auth_token.list_opts()}
+    for option in found[GROUP]:
+        if option.dest in ("auth_type", "auth_section"):
+            source.register(conf, GROUP, [option])
+    section = conf[GROUP].auth_section or GROUP
+    if section != GROUP:
+        source.register(conf, section, [each for each in found[GROUP] if each.dest == "auth_type"])
+    if kind := conf[section].auth_type:
+        try:
+            of_kind = loading.get_auth_plugin_conf_options(loading.get_plugin_loader(kind))
+        except exceptions.NoMatchingPlugin as error:
+            raise OperatorError(f"[{section}] auth_type: {error}") from error
+        found[section] = [*found.get(section, []), *of_kind]
+    return found
+
+
+def _check_cache(section: Any) -> None:
+    """Raise `OperatorError` if the cache needs a package that is not installed."""
+    needed = section.memcached_servers and (section.memcache_sasl_enabled or section.memcache_tls_enabled)
+    if needed and importlib.util.find_spec("bmemcached") is None:
+        raise OperatorError(
+            f"[{GROUP}] memcached with TLS or SASL: install python-binary-memcached beside Roost"
+        )
+
+
+def _accept(environment: Environment, start_response: Any) -> Iterable[bytes]:
+    """The application behind the middleware: whoever comes through with a name is let in."""
+    start_response("401 Unauthorized" if _identity(environment) is None else "204 No Content", [])
+    return []
+
+
+def _environment(call: Call) -> Environment:
+    """A request with nothing that could pass for the middleware's own findings."""
+    environment: Environment = {
+        "REQUEST_METHOD": call.method,
+        "SCRIPT_NAME": "",
+        "PATH_INFO": call.path,
+        "SERVER_NAME": "placement",
+        "SERVER_PORT": "80",
+        "SERVER_PROTOCOL": "HTTP/1.1",
+        "HTTP_ACCEPT": "application/json",
+        "wsgi.version": (1, 0),
+        "wsgi.url_scheme": "http",
+        "wsgi.input": io.BytesIO(),
+        "wsgi.errors": io.StringIO(),
+        "wsgi.multithread": True,
+        "wsgi.multiprocess": True,
+        "wsgi.run_once": False,
+    }
+    for name in TOKEN_HEADERS:
+        if name in call.headers:
+            environment[_variable(name)] = call.headers[name]
+    return environment
+
+
+def _variable(header: str) -> str:
+    return "HTTP_" + header.upper().replace("-", "_")
+
+
+def _identity(environment: Environment) -> Identity | None:
+    """Who the middleware found out, None if nobody."""
+    if environment.get(_variable("x-identity-status")) != "Confirmed":
+        return None
+    return read_identity(
+        {
+            name.removeprefix("HTTP_").lower().replace("_", "-"): value
+            for name, value in environment.items()
+            if name.startswith("HTTP_") and value is not None
+        }
+    )
+
+
+def _verdict(identity: Identity, environment: Environment) -> Verdict:
+    token = environment["keystone.token_info"].get("token", {})
+    limited = (token.get("application_credential") or {}).get("access_rules") is not None
+    with_service = _variable("x-service-token") in environment
+    try:
+        expires = datetime.fromisoformat(token["expires_at"]).timestamp()
+    except (KeyError, ValueError):
+        expires = time.time()
+    return Verdict(identity, not (limited or with_service or token.get("bind")), expires)

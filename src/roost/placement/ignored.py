@@ -1,0 +1,142 @@
+"""Which of the options that an operator has set do nothing here, and why. Values are never told."""
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+
+from oslo_config import cfg
+
+from roost.auth import Source
+from roost.model.errors import OperatorError
+
+_LOGS = "logs go to standard error"
+_POOL = "connections are few and look after themselves"
+_TRIES = "the database's own time limits count"
+_PROFILER = "there is no profiler"
+_REMOTE = "rules ask no other server"
+_PATHS = "nothing is kept in files but the database"
+
+NO_EFFECT: Mapping[str, Mapping[str, str]] = {
+    "DEFAULT": {
+        "tempdir": _PATHS,
+        "pybasedir": _PATHS,
+        "state_path": _PATHS,
+        "log_options": _LOGS,
+        "log_config_append": _LOGS,
+        "log_date_format": _LOGS,
+        "log_file": _LOGS,
+        "log_dir": _LOGS,
+        "use_syslog": _LOGS,
+        "use_journal": _LOGS,
+        "syslog_log_facility": _LOGS,
+        "use_json": _LOGS,
+        "use_stderr": _LOGS,
+        "log_color": _LOGS,
+        "log_rotate_interval": _LOGS,
+        "log_rotate_interval_type": _LOGS,
+        "max_logfile_count": _LOGS,
+        "max_logfile_size_mb": _LOGS,
+        "log_rotation_type": _LOGS,
+        "logging_context_format_string": _LOGS,
+        "logging_default_format_string": _LOGS,
+        "logging_debug_format_suffix": _LOGS,
+        "logging_exception_prefix": _LOGS,
+        "logging_user_identity_format": _LOGS,
+        "default_log_levels": _LOGS,
+        "publish_errors": _LOGS,
+        "instance_format": _LOGS,
+        "instance_uuid_format": _LOGS,
+        "rate_limit_interval": _LOGS,
+        "rate_limit_burst": _LOGS,
+        "rate_limit_except_level": _LOGS,
+        "fatal_deprecations": _LOGS,
+    },
+    "placement": {
+        "allocation_conflict_retry_count": "writes queue and are judged one after the other: no retries",
+    },
+    "workarounds": {
+        "optimize_for_wide_provider_trees": "wide provider trees are always searched that way",
+    },
+    "placement_database": {
+        "slave_connection": "reads are answered from memory",
+        "sqlite_synchronous": "SQLite always syncs",
+        "mysql_sql_mode": "it is always TRADITIONAL",
+        "connection_recycle_time": _POOL,
+        "max_pool_size": _POOL,
+        "max_overflow": _POOL,
+        "pool_timeout": _POOL,
+        "max_retries": _TRIES,
+        "retry_interval": _TRIES,
+        "connection_debug": _LOGS,
+        "connection_trace": _LOGS,
+    },
+    "oslo_policy": {
+        "enforce_scope": "the scope of tokens is always enforced",
+        "remote_content_type": _REMOTE,
+        "remote_ssl_verify_server_crt": _REMOTE,
+        "remote_ssl_ca_crt_file": _REMOTE,
+        "remote_ssl_client_crt_file": _REMOTE,
+        "remote_ssl_client_key_file": _REMOTE,
+        "remote_timeout": _REMOTE,
+    },
+    "profiler": {
+        "enabled": _PROFILER,
+        "trace_sqlalchemy": _PROFILER,
+        "trace_requests": _PROFILER,
+        "trace_management_api": _PROFILER,
+        "hmac_keys": _PROFILER,
+        "connection_string": _PROFILER,
+        "es_doc_type": _PROFILER,
+        "es_scroll_time": _PROFILER,
+        "es_scroll_size": _PROFILER,
+        "socket_timeout": _PROFILER,
+        "sentinel_service_name": _PROFILER,
+        "filter_error_trace": _PROFILER,
+    },
+}
+"""Options of upstream that are accepted and do nothing: by group, with the reason."""
+
+_VARIABLE = re.compile(r"OS_([A-Z0-9_]+?)__([A-Z0-9_]+)")
+
+
+def describe_ignored(source: Source, honoured: Mapping[str, set[str]], idle: Mapping[str, str]) -> list[str]:
+    """A line for each option of the files and the environment that does nothing.
+
+    ``honoured``: the options that do something, by group. ``idle``: groups that are not looked at now, and
+    why. Raises `OperatorError` for an unknown option of the command line.
+    """
+    for setting in source.settings:
+        if setting.option not in honoured.get(setting.group, ()):
+            raise OperatorError(
+                f"--set {setting.group}.{setting.option}: {_why(setting.group, setting.option)}"
+            )
+    lines: dict[str, None] = {}
+    for place, group, option in (*_in_files(source), *_in_environment(honoured)):
+        if group in idle:
+            lines[f"{place}: [{group}] is ignored: {idle[group]}"] = None
+        elif option not in honoured.get(group, ()):
+            lines[f"{place}: [{group}] {option} is ignored: {_why(group, option)}"] = None
+    return list(lines)
+
+
+def _why(group: str, option: str) -> str:
+    return NO_EFFECT.get(group, {}).get(option, "no such option")
+
+
+def _in_files(source: Source) -> Iterator[tuple[str, str, str]]:
+    for file in source.files:
+        sections: dict[str, dict[str, list[str]]] = {}
+        cfg.ConfigParser(file, sections).parse()
+        for group, options in sections.items():
+            for option in options:
+                known = group if group.upper() != "DEFAULT" else "DEFAULT"
+                yield file, known, option.replace("-", "_")
+
+
+def _in_environment(honoured: Mapping[str, set[str]]) -> Iterator[tuple[str, str, str]]:
+    """Variables that name an option of a group that there is; others are none of ours."""
+    groups = {group.upper(): group for group in (*honoured, *NO_EFFECT)}
+    for name in sorted(os.environ):
+        found = _VARIABLE.fullmatch(name)
+        if found and found[1] in groups:
+            yield "environment", groups[found[1]], found[2].lower()
