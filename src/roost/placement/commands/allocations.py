@@ -81,7 +81,7 @@ def write_allocations(state: State, writes: Sequence[ConsumerWrite]) -> None:
     to another is not counted twice. An allocation that does not fit is let pass if the provider ends up
     with no more in use than before: overuse may always be lowered.
     """
-    held = [_check_consumer(state, write) for write in writes]
+    held = check_writes(state, writes)
     freed: Use = defaultdict(int)
     for before in held:
         if before is not None:
@@ -99,6 +99,25 @@ def write_allocations(state: State, writes: Sequence[ConsumerWrite]) -> None:
         raise_generation(state, state.fleet.row(provider))
 
 
+def check_writes(state: State, writes: Sequence[ConsumerWrite]) -> list[Held | None]:
+    """What each consumer holds now. Raises, in upstream's order, for a generation, then for a provider or
+    class that is not there."""
+    held = [_check_consumer(state, write) for write in writes]
+    for write in writes:
+        for provider in write.allocations:
+            if provider not in state.fleet:
+                raise BadRequest(f"Allocation for resource provider '{provider}' that does not exist.")
+    for write in writes:
+        for resources in write.allocations.values():
+            for name in resources:
+                if name not in state.fleet.resource_classes:
+                    raise BadRequest(
+                        f"Unable to allocate inventory for consumer {write.consumer}: "
+                        f"No such resource class {name}."
+                    )
+    return held
+
+
 def _check_consumer(state: State, write: ConsumerWrite) -> Held | None:
     held = state.held(write.consumer)
     current = held.consumer.generation if held is not None else None
@@ -111,19 +130,11 @@ def _check_consumer(state: State, write: ConsumerWrite) -> Held | None:
 
 
 def _judge(state: State, write: ConsumerWrite, freed: Use, wanted: Use) -> None:
-    """Raise unless everything that the write asks for is there and fits, and add it to ``wanted``."""
-    fleet = state.fleet
+    """Raise unless everything that the write asks for fits, and add it to ``wanted``."""
     for provider, resources in write.allocations.items():
-        if provider not in fleet:
-            raise BadRequest(f"Allocation for resource provider '{provider}' that does not exist.")
         for name, amount in resources.items():
-            if name not in fleet.resource_classes:
-                raise BadRequest(
-                    f"Unable to allocate inventory for consumer {write.consumer}: "
-                    f"No such resource class {name}."
-                )
-            if not 0 < amount <= MAX_INT:
-                raise BadRequest(f"amount of {name} must be from 1 to {MAX_INT}, not {amount}")
+            if amount < 1:
+                raise BadRequest(f"amount of {name} must be at least 1, not {amount}")
             _judge_amount(state, provider, name, amount, freed, wanted)
 
 
@@ -146,6 +157,7 @@ def _judge_amount(state: State, provider: str, name: str, amount: int, freed: Us
         f"Unable to allocate inventory: Unable to create allocation for '{name}' on resource provider "
         f"'{provider}'."
     )
+    # No provider has more than MAX_INT units, whatever its columns could hold.
     if not fits(amount, 0, MAX_INT, *units):
         raise CannotAllocate(
             f"{refusal} The requested amount would violate inventory constraints: {amount} with "

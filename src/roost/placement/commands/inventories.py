@@ -77,8 +77,9 @@ class SetInventory(msgspec.Struct, frozen=True):
         """Returns the provider's new generation."""
         row = provider_row(state, self.provider)
         check_generation(state, row, self.generation)
-        check_classes(state, (self.resource_class,))
         _check_capacity(self.provider, self.resource_class, self.inventory, self.may_reserve_all)
+        if self.resource_class not in state.fleet.resource_classes:
+            raise NotFound(f"No such resource class {self.resource_class}.")
         before = state.fleet.inventories(row)
         if self.resource_class not in before:
             raise BadRequest(

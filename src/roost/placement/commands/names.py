@@ -46,6 +46,8 @@ class RenameResourceClass(msgspec.Struct, frozen=True):
 
     def run(self, state: State) -> None:
         number = custom_class(state, self.name, "update")
+        if self.new_name == self.name:
+            return
         if self.new_name in state.fleet.resource_classes:
             raise Conflict(f"Resource class already exists: {self.new_name}")
         if state.fleet.stock(self.name).n:

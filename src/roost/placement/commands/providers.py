@@ -28,15 +28,15 @@ class CreateProvider(msgspec.Struct, frozen=True):
 
     def run(self, state: State) -> None:
         fleet = state.fleet
-        if self.uuid in fleet:
-            raise DuplicateName(f"Conflicting resource provider uuid: {self.uuid} already exists.")
-        _check_name(state, self.name, None)
-        if self.parent is not None and self.parent not in fleet:
-            itself = self.parent == self.uuid
+        itself = self.parent == self.uuid
+        if itself or (self.parent is not None and self.parent not in fleet):
             fault = "cannot be same as UUID." if itself else f"does not exist: {self.parent}"
             raise BadRequest(
                 f'Unable to create resource provider "{self.name}", {self.uuid}: parent provider UUID {fault}'
             )
+        if self.uuid in fleet:
+            raise DuplicateName(f"Conflicting resource provider uuid: {self.uuid} already exists.")
+        _check_name(state, self.name, None)
         facts = ProviderFacts(self.name, self.parent, 0)
         state.apply(ProviderChanged(self.uuid, fleet.free_row(), None, facts))
 
@@ -59,10 +59,10 @@ class UpdateProvider(msgspec.Struct, frozen=True):
         fleet = state.fleet
         row = provider_row(state, self.uuid)
         before = fleet.facts(row)
-        _check_name(state, self.name, row)
         parent = before.parent if self.parent is msgspec.UNSET else self.parent
         if parent != before.parent:
             self._check_parent(state, row, before.parent, parent)
+        _check_name(state, self.name, row)
         after = ProviderFacts(self.name, parent, before.generation)
         if after != before:
             state.apply(ProviderChanged(self.uuid, row, before, after))

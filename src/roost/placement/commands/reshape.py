@@ -6,7 +6,7 @@ import msgspec
 
 from roost.ledger import State
 from roost.model.inventory import Inventory
-from roost.placement.commands.allocations import ConsumerWrite, write_allocations
+from roost.placement.commands.allocations import ConsumerWrite, check_writes, write_allocations
 from roost.placement.commands.generations import check_generation
 from roost.placement.commands.inventories import check_classes, replace_inventories
 from roost.placement.errors import UnknownProvider
@@ -39,6 +39,8 @@ class Reshape(msgspec.Struct, frozen=True):
             if new.provider not in fleet:
                 raise UnknownProvider(f"Resource provider {new.provider} in inventories not found")
             check_generation(state, fleet.row(new.provider), new.generation)
+        check_writes(state, self.writes)
+        for new in self.inventories:
             check_classes(state, new.inventories)
         for new in self.inventories:
             if new.inventories:

@@ -7,7 +7,7 @@ from roost.placement.commands.belongings import SetAggregates
 from roost.placement.http.answers import answer
 from roost.placement.http.microversions import Since
 from roost.placement.http.request import Request, Response
-from roost.placement.http.resource import Resource, provider_row, read_body
+from roost.placement.http.resource import Resource, provider_row, read_body_for
 
 
 class Aggregates(Resource):
@@ -21,8 +21,7 @@ class Aggregates(Resource):
 
     async def on_put(self, req: Request, resp: Response, uuid: str) -> None:
         self.policy.authorise(req.identity, "resource_providers:aggregates:update")
-        provider_row(await self.ledger.current(), uuid)
-        body = await read_body(req)
+        body = await read_body_for(self, req, uuid)
         if req.version >= Since.AGGREGATE_GENERATIONS:
             aggregates = body.aggregates
             command = SetAggregates(uuid, frozenset(aggregates), body.resource_provider_generation)

@@ -16,7 +16,7 @@ from roost.placement.errors import NotFound
 from roost.placement.http.answers import answer, answer_empty, locate
 from roost.placement.http.microversions import Since
 from roost.placement.http.request import Request, Response
-from roost.placement.http.resource import Resource, provider_row, read_body
+from roost.placement.http.resource import Resource, provider_row, read_body_for
 
 
 class Inventories(Resource):
@@ -31,7 +31,7 @@ class Inventories(Resource):
 
     async def on_post(self, req: Request, resp: Response, uuid: str) -> None:
         self.policy.authorise(req.identity, "resource_providers:inventories:create")
-        body = await read_body(req)
+        body = await read_body_for(self, req, uuid)
         generation = await self.ledger.execute(
             AddInventory(uuid, body.resource_class, body.inventory, may_reserve_all=_may_reserve_all(req))
         )
@@ -40,7 +40,7 @@ class Inventories(Resource):
 
     async def on_put(self, req: Request, resp: Response, uuid: str) -> None:
         self.policy.authorise(req.identity, "resource_providers:inventories:update")
-        body = await read_body(req)
+        body = await read_body_for(self, req, uuid)
         inventories = body.by_class
         generation = await self.ledger.execute(
             SetInventories(uuid, inventories, body.resource_provider_generation, _may_reserve_all(req))
@@ -68,7 +68,7 @@ class InventoryOfClass(Resource):
 
     async def on_put(self, req: Request, resp: Response, uuid: str, resource_class: str) -> None:
         self.policy.authorise(req.identity, "resource_providers:inventories:update")
-        body = await read_body(req)
+        body = await read_body_for(self, req, uuid)
         command = SetInventory(
             uuid, resource_class, body.inventory, body.resource_provider_generation, _may_reserve_all(req)
         )

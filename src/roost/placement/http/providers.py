@@ -23,7 +23,7 @@ from roost.placement.http.query import (
     parse_resources,
 )
 from roost.placement.http.request import Request, Response
-from roost.placement.http.resource import Resource, provider_row, read_body
+from roost.placement.http.resource import Resource, provider_row, read_body, read_body_for
 
 LINKS = {"inventories": 0, "usages": 0, "aggregates": 1, "traits": 6, "allocations": 11}
 """What a provider links to, and since which version."""
@@ -63,7 +63,7 @@ class Provider(Resource):
 
     async def on_put(self, req: Request, resp: Response, uuid: str) -> None:
         self.policy.authorise(req.identity, "resource_providers:update")
-        body = await read_body(req)
+        body = await read_body_for(self, req, uuid)
         may_move = req.version >= Since.PROVIDERS_MOVE
         await self.ledger.execute(UpdateProvider(uuid, body.name, body.parent, may_move))
         await _answer_provider(self, req, resp, uuid)

@@ -5,7 +5,7 @@ from typing import Any
 
 from roost.fleet import Fleet, UnknownProvider
 from roost.ledger import Ledger
-from roost.placement.errors import NotFound, TooLarge
+from roost.placement.errors import NotFound, PlacementError, TooLarge
 from roost.placement.http.decoding import decode
 from roost.placement.http.operations import OPERATIONS
 from roost.placement.http.policy import Policy
@@ -46,6 +46,15 @@ async def read_body(req: Request) -> Any:
     if len(raw) > LARGEST_BODY:
         raise TooLarge(f"A body may have at most {LARGEST_BODY} bytes.")
     return decode(raw, form)
+
+
+async def read_body_for(resource: Resource, req: Request, uuid: str) -> Any:
+    """The request's body. If it is wrong and provider ``uuid`` is not there, `NotFound` is said first."""
+    try:
+        return await read_body(req)
+    except PlacementError:
+        provider_row(await resource.ledger.current(), uuid)
+        raise
 
 
 def provider_row(fleet: Fleet, uuid: str) -> int:
