@@ -24,7 +24,7 @@ def offers_of(world: World, query: CandidateQuery) -> tuple[FleetOffers, HostTab
     return FleetOffers(fleet_of(world), query, table, lambda step, left: None), table
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
 @given(worlds(), queries())
 def test_offered_are_the_hosts_with_a_candidate_of_their_own(world: World, query: CandidateQuery) -> None:
     offers, table = offers_of(world, query)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from roost.fleet.columns import Float64
+from roost.fleet.columns import Int64
 from roost.scheduler import plugins as found
 from roost.scheduler.hosts import HostTable
 from roost.scheduler.labels import Indexes
@@ -18,9 +18,9 @@ class Levels(MadeUp):
     def __init__(self, count: int) -> None:
         super().__init__([1] * count)
 
-    def _sums(self, resource_class: str) -> tuple[Float64, Float64]:
-        each = {"VCPU": 1.0, "MEMORY_MB": 10.0, "DISK_GB": 20.0}[resource_class]
-        return np.full(len(self.index), 100.0), each * self.index
+    def _sums(self, resource_class: str) -> tuple[Int64, Int64]:
+        each = {"VCPU": 1, "MEMORY_MB": 10, "DISK_GB": 20}[resource_class]
+        return np.full(len(self.index), 100), each * self.index
 
 
 def numbers(

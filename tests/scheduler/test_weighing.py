@@ -113,6 +113,8 @@ def test_best_are_those_of_a_full_sort(
     may = [index for index in range(n) if allowed[index] and playing[index]]
     expected = sorted(may, key=lambda index: (-numbers[index], index))[:among]
     assert weighing.best(among, playing).tolist() == expected
+    if not idle:
+        assert weighing.best(among).tolist() == expected
 
 
 @given(

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from roost.fleet.columns import Bools, Float64
+from roost.fleet.columns import Bools, Float64, Int64
 from roost.model.allocation import Candidate
 from roost.model.request import CandidateQuery, RequestGroup
 from roost.model.spec import RequestSpec
@@ -26,7 +26,7 @@ class MadeUp(Offers):
         super().__init__(np.arange(len(free)))
         self.left = list(free)
         self._sizes = sizes or [1] * len(free)
-        self._capacity = np.array(free, dtype=np.float64)
+        self._capacity = np.array(free, dtype=np.int64)
 
     def candidates(self, position: int) -> Iterator[Candidate]:
         for number in range(self._sizes[position]):
@@ -41,9 +41,9 @@ class MadeUp(Offers):
     def _in_tree_of(self, provider: str) -> Sequence[int]:
         return (int(provider.removeprefix("node")),)
 
-    def _sums(self, resource_class: str) -> tuple[Float64, Float64]:
+    def _sums(self, resource_class: str) -> tuple[Int64, Int64]:
         if resource_class != "VCPU":
-            return np.zeros(len(self.index)), np.zeros(len(self.index))
+            return np.zeros(len(self.index), dtype=np.int64), np.zeros(len(self.index), dtype=np.int64)
         return self._capacity, self._capacity - np.array(self.left)
 
 

@@ -3,8 +3,6 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
-import numpy as np
-
 from roost.fleet.columns import Bools
 from roost.model.spec import Selection
 from roost.scheduler.hosts import HostTable
@@ -99,11 +97,10 @@ class _Pool:
 
     def __init__(self, weighing: Weighing, in_cell: Bools, claimed: Sequence[int], expected: int) -> None:
         self._weighing = weighing
-        fresh, used = in_cell, np.zeros(len(in_cell), dtype=np.bool_)
-        used[claimed] = in_cell[claimed]
-        fresh[claimed] = False
-        self._fresh = fresh
-        self._claimed: list[int] = weighing.best(len(claimed), used).tolist()
+        used = {position for position in claimed if in_cell[position] and weighing.allowed[position]}
+        self._claimed = sorted(used, key=lambda position: (-weighing.weight(position), position))
+        self._fresh = in_cell
+        self._fresh[claimed] = False
         self._ranked: list[int] = []
         self._sort = expected + 8
         self._next = 0

@@ -4,8 +4,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from roost.fleet.columns import Float64
+from roost.fleet.columns import Int64
 from roost.fleet.fits import fits
+from roost.fleet.stock import CAPACITY_LIMIT
 from roost.model.allocation import Candidate
 from roost.model.vocabulary import MAX_INT, SHARING_TRAIT
 from roost.placement.interface import AllocationRequest, Level, ProviderSummary
@@ -56,15 +57,16 @@ class AnsweredOffers(Offers):
         position = self._position.get(self._root(provider))
         return () if position is None else (position,)
 
-    def _sums(self, resource_class: str) -> tuple[Float64, Float64]:
-        capacity, used = np.zeros(len(self.index)), np.zeros(len(self.index))
+    def _sums(self, resource_class: str) -> tuple[Int64, Int64]:
+        capacity, used = ([0] * len(self.index), [0] * len(self.index))
         for provider, summary in self._summaries.items():
             if resource_class in summary.resources:
                 level = self._level(provider, resource_class)
                 for position in self._in_tree_of(provider):
                     capacity[position] += level.capacity
                     used[position] += level.used
-        return capacity, used
+        within = [min(each, CAPACITY_LIMIT) for each in capacity]
+        return np.array(within, dtype=np.int64), np.array(used, dtype=np.int64)
 
     def _trees_of(self, request: AllocationRequest) -> list[str]:
         """The roots of the trees that a request is for."""

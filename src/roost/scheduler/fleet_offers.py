@@ -6,7 +6,7 @@ import numpy as np
 
 from roost.fleet import Fleet
 from roost.fleet.candidates import CandidateSearch
-from roost.fleet.columns import Float64
+from roost.fleet.columns import Int64
 from roost.fleet.match import Observer
 from roost.fleet.totals import tree_totals
 from roost.model.allocation import Candidate
@@ -35,7 +35,7 @@ class FleetOffers(Offers):
             order = np.argsort(index, kind="stable")
             rows, index = rows[order], index[order]
         self._rows = rows
-        super().__init__(index.astype(np.intp))
+        super().__init__(index)
 
     def candidates(self, position: int) -> Iterator[Candidate]:
         anchor = self._rows.item(position)
@@ -48,9 +48,8 @@ class FleetOffers(Offers):
         found: list[int] = np.flatnonzero(self._rows == root).tolist()
         return found
 
-    def _sums(self, resource_class: str) -> tuple[Float64, Float64]:
-        capacity, used = tree_totals(self._fleet, resource_class, self._rows)
-        return capacity.astype(np.float64), used.astype(np.float64)
+    def _sums(self, resource_class: str) -> tuple[Int64, Int64]:
+        return tree_totals(self._fleet, resource_class, self._rows)
 
     def _at_home(self, candidate: Candidate, anchor: int) -> bool:
         fleet = self._fleet

@@ -15,7 +15,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from roost.fleet.columns import Bools, Float64
+from roost.fleet.columns import Bools, Float64, Int64
 from roost.model.allocation import Candidate
 from roost.scheduler.hosts import HostTable
 from roost.scheduler.labels import Indexes
@@ -35,14 +35,14 @@ class Offers(ABC):
 
     def __init__(self, index: Indexes) -> None:
         self.index = index
-        self._totals: dict[str, tuple[Float64, Float64]] = {}
+        self._totals: dict[str, tuple[Int64, Int64]] = {}
 
-    def capacity(self, resource_class: str) -> Float64:
-        """Capacity of each host's whole tree: float64[n]."""
+    def capacity(self, resource_class: str) -> Int64:
+        """Capacity of each host's whole tree: int64[n]."""
         return self._both(resource_class)[0]
 
-    def used(self, resource_class: str) -> Float64:
-        """Use of each host's whole tree, claims made since included: float64[n]."""
+    def used(self, resource_class: str) -> Int64:
+        """Use of each host's whole tree, claims made since included: int64[n]."""
         return self._both(resource_class)[1]
 
     @abstractmethod
@@ -65,10 +65,10 @@ class Offers(ABC):
         """The host whose tree a provider stands in, if it is offered."""
 
     @abstractmethod
-    def _sums(self, resource_class: str) -> tuple[Float64, Float64]:
+    def _sums(self, resource_class: str) -> tuple[Int64, Int64]:
         """Capacity and use of each host's whole tree as placement told them."""
 
-    def _both(self, resource_class: str) -> tuple[Float64, Float64]:
+    def _both(self, resource_class: str) -> tuple[Int64, Int64]:
         both = self._totals.get(resource_class)
         if both is None:
             both = self._totals[resource_class] = self._sums(resource_class)
@@ -91,14 +91,14 @@ class HostView:
     def __len__(self) -> int:
         return len(self.index)
 
-    def capacity(self, resource_class: str) -> Float64:
-        """What each host's whole tree has of a class in all: float64[n]."""
+    def capacity(self, resource_class: str) -> Int64:
+        """What each host's whole tree has of a class in all: int64[n]."""
         return self._of_these(self._offers.capacity(resource_class))
 
     def free(self, resource_class: str) -> Float64:
         """What each host's whole tree has left of a class: float64[n]."""
         used = self._of_these(self._offers.used(resource_class))
-        return self._of_these(self._offers.capacity(resource_class)) - used
+        return np.subtract(self.capacity(resource_class), used, dtype=np.float64)
 
     def _of_these(self, column: npt.NDArray[S]) -> npt.NDArray[S]:
         return column if self._chosen is None else column[self._chosen]

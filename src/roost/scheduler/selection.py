@@ -121,7 +121,8 @@ class _Run:
         ``playing`` loses the hosts that turn out to be full or refuse: the instances are equal, so that
         what one cannot have the next cannot have either.
         """
-        while (position := self._pick(playing, weighing)) is not None:
+        within = None
+        while (position := self._pick(weighing, within)) is not None:
             weight = weighing.weight(position)
             for candidate in self.offers.candidates(position):
                 refusal = yield Claim(instance, candidate)
@@ -129,11 +130,12 @@ class _Run:
                 if refusal is None:
                     return Placed(instance, position, candidate, weight)
             playing[position] = False
+            within = playing
         return None
 
-    def _pick(self, playing: Bools, weighing: Weighing) -> int | None:
+    def _pick(self, weighing: Weighing, within: Bools | None) -> int | None:
         """One of the best ``host_subset_size`` hosts, None if there is none."""
-        best = weighing.best(self.question.options.host_subset_size, playing)
+        best = weighing.best(self.question.options.host_subset_size, within)
         if len(best) > 1:
             return best.item(self.random(len(best)))
         return best.item(0) if len(best) else None
@@ -153,7 +155,7 @@ class _Run:
                 break
             hosts = HostView(self.table, self.offers, None if left == len(playing) else playing)
             mask = plugin.mask(hosts, self.question, progress)
-            if mask is not None:
+            if mask is not None and not mask.all():
                 playing[playing] = mask
                 left = int(np.count_nonzero(playing))
             steps.append(Step(plugin.name, left))

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -42,29 +41,28 @@ class Weighing:
         for weigher in weighers if len(hosts) else ():
             raw = weigher.raw(hosts, question)
             if raw is not None:
-                self._scales.append(_Scale(weigher, _finite(raw), _multiplier(hosts, weigher, question)))
+                self._scales.append(_Scale(weigher, raw, _multiplier(hosts, weigher, question)))
         self._weights = self._sums(slice(None))
 
     def weight(self, position: int) -> float:
         """The weight of an allowed host."""
         return self._weights.item(self._positions.searchsorted(position))
 
-    def best(self, among: int, playing: Bools) -> Positions:
-        """The best ``among`` hosts of those allowed that are ``playing`` as well, best first; of equal ones
-        that with the lower index."""
-        places = self._places_of(playing)
-        weights = self._weights if len(places) == len(self._weights) else self._weights[places]
-        if not len(weights):
-            return places
-        if among == 1:
-            return self._positions[places[[int(weights.argmax())]]]
+    def best(self, among: int, within: Bools | None = None) -> Positions:
+        """The best ``among`` hosts of those allowed, best first; of equal ones that with the lower index.
+        ``within`` leaves out others, by position."""
+        positions, weights = self._positions, self._weights
+        if within is not None:
+            places = np.flatnonzero(within[positions])
+            positions, weights = positions[places], weights[places]
+        if among == 1 and len(weights):
+            return positions[[weights.argmax()]]
         if among < len(weights):
             # Only what is at least as good as the last of them need be sorted.
             least = np.partition(weights, len(weights) - among)[len(weights) - among]
             good = np.flatnonzero(weights >= least)
-            places, weights = places[good], weights[good]
-        order = np.argsort(-weights, kind="stable")[:among]
-        return self._positions[places[order]]
+            positions, weights = positions[good], weights[good]
+        return positions[np.argsort(-weights, kind="stable")[:among]]
 
     def claimed(self, positions: Sequence[int]) -> None:
         """Weigh anew what a claim changed, which took something from the hosts at ``positions``."""
@@ -73,59 +71,57 @@ class Weighing:
             return
         places = self._positions.searchsorted(ours)
         hosts = HostView(self._table, self._offers, self._positions[places])
-        changes = [scale.measure(places, hosts, self._question) for scale in self._scales]
+        changes = [scale.ask_again(places, hosts, self._question) for scale in self._scales]
         everywhere = slice(None) if any(changes) else places
         self._weights[everywhere] = self._sums(everywhere)
 
-    def _places_of(self, playing: Bools) -> Positions:
-        """The places in our columns of the hosts that are playing."""
-        return np.flatnonzero(playing[self._positions])
-
     def _sums(self, places: slice | Positions) -> Float64:
-        total = np.zeros(len(self._positions))[places]
-        for scale in self._scales:
-            if scale.least != scale.greatest:
-                total += scale.part(places)
+        parts = [scale.part(places) for scale in self._scales if scale.least != scale.greatest]
+        if not parts:
+            return np.zeros(len(self._positions))[places]
+        total, *others = parts
+        for part in others:
+            total += part
         return total
 
 
-@dataclass(slots=True)
 class _Scale:
-    """One weigher's numbers, ``raw``, of the hosts that are weighed: float64[n]."""
+    """One weigher's numbers, ``raw``, of the hosts that are weighed: float64[n].
 
-    weigher: Weigher
-    raw: Float64
-    multiplier: Float64 | float
-    least: float = 0.0
-    greatest: float = 0.0
+    What is no number counts as 0: a host without one must not spoil the others' weights.
+    """
 
-    def __post_init__(self) -> None:
-        self.least, self.greatest = self.raw.min().item(), self.raw.max().item()
+    def __init__(self, weigher: Weigher, raw: Float64, multiplier: Float64 | float) -> None:
+        self._weigher = weigher
+        self._multiplier = multiplier
+        self._raw = np.array(raw, dtype=np.float64)
+        self._measure()
 
     def part(self, places: slice | Positions) -> Float64:
         """What this weigher adds to the weights."""
-        part = self.raw[places] - self.least
+        part: Float64 = self._raw[places] - self.least
         part /= self.greatest - self.least
-        part *= self.multiplier if isinstance(self.multiplier, float) else self.multiplier[places]
+        if not isinstance(self._multiplier, float):
+            part *= self._multiplier[places]
+        elif self._multiplier != 1.0:
+            part *= self._multiplier
         return part
 
-    def measure(self, places: Positions, hosts: HostView, question: Question) -> bool:
+    def ask_again(self, places: Positions, hosts: HostView, question: Question) -> bool:
         """Ask for the numbers of some hosts again; returns whether that changes the weights of all."""
-        raw = self.weigher.raw(hosts, question)
+        raw = self._weigher.raw(hosts, question)
         if raw is None:
-            raise TypeError(f"weigher {self.weigher.name} had numbers for this request, and now has none")
-        self.raw[places] = _finite(raw)
+            raise TypeError(f"weigher {self._weigher.name} had numbers for this request, and now has none")
+        self._raw[places] = raw
         before = self.least, self.greatest
-        self.__post_init__()
+        self._measure()
         return before != (self.least, self.greatest)
 
-
-def _finite(raw: Float64) -> Float64:
-    """A copy with 0 for what is no number: a host without one must not spoil the others' weights."""
-    numbers = np.array(raw, dtype=np.float64)
-    if not np.isfinite(numbers).all():
-        np.nan_to_num(numbers, copy=False, nan=0.0, posinf=0.0, neginf=0.0)
-    return numbers
+    def _measure(self) -> None:
+        self.least, self.greatest = self._raw.min().item(), self._raw.max().item()
+        if not (math.isfinite(self.least) and math.isfinite(self.greatest)):
+            np.nan_to_num(self._raw, copy=False, nan=0.0, posinf=0.0, neginf=0.0)
+            self.least, self.greatest = self._raw.min().item(), self._raw.max().item()
 
 
 def _multiplier(hosts: HostView, weigher: Weigher, question: Question) -> Float64 | float:
