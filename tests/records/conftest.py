@@ -1,7 +1,7 @@
 """Runs and attempts to record, and both backends to record them in."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
@@ -12,6 +12,9 @@ from roost.model.spec import Flavor, RequestSpec
 from roost.records import Records, Retention, RunWithAttempts, redacted
 from roost.records.backend import open_sql_records
 from roost.records.jsonl import JsonLinesRecords
+from roost.records.tables import SCHEMA
+from roost.storage import Database
+from support.databases import Servers
 
 T = TypeVar("T")
 
@@ -77,13 +80,13 @@ Use = Callable[[Records], Awaitable[T]]
 Using = Callable[..., T]
 
 
-@pytest.fixture
-def using_sql(tmp_path: Path) -> Using[T]:
-    """Runs a function of the records in an event loop; the database stays from one call to the next."""
+def _using_database(url: str) -> Using[T]:
+    database = Database(url)
+    SCHEMA.upgrade(database)
+    asyncio.run(database.close())
 
     def using(use: Use[T], retention: Retention | None = None) -> T:
         async def run() -> T:
-            url = f"sqlite:///{tmp_path / 'records.sqlite'}"
             records = await open_sql_records(url, retention or Retention(0, 0))
             try:
                 return await use(records)
@@ -93,6 +96,12 @@ def using_sql(tmp_path: Path) -> Using[T]:
         return asyncio.run(run())
 
     return using
+
+
+@pytest.fixture
+def using_sql(database_url: str) -> Using[T]:
+    """Runs a function of the records in an event loop; the database stays from one call to the next."""
+    return _using_database(database_url)
 
 
 @pytest.fixture
@@ -112,7 +121,11 @@ def using_jsonl(tmp_path: Path) -> Using[T]:
     return using
 
 
-@pytest.fixture(params=["sql", "jsonl"])
-def using(request: pytest.FixtureRequest) -> Using[T]:
-    """Either backend."""
-    return request.getfixturevalue(f"using_{request.param}")
+@pytest.fixture(params=["jsonl", "sqlite", "postgresql", "mariadb"])
+def using(request: pytest.FixtureRequest, servers: Servers, tmp_path: Path) -> Iterator[Using[T]]:
+    """Every backend."""
+    if request.param == "jsonl":
+        yield request.getfixturevalue("using_jsonl")
+        return
+    with servers.place(request.param, tmp_path) as place:
+        yield _using_database(place.url)

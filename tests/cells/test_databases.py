@@ -1,0 +1,132 @@
+"""A cell and the conductor's tables do the same on every database."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import msgspec
+
+from roost.cells import SCHEMA, Cell
+from roost.conductor.requests import Requests, mapped_cells
+from roost.conductor.tables import SCHEMA as CONDUCTOR
+from roost.model.host import HostReport
+from roost.model.instance import (
+    ACTIVE,
+    ASSIGNED,
+    DELETING,
+    DESTROYED,
+    ERROR,
+    FAILED,
+    BuildRequest,
+    BuildResult,
+    Fault,
+    Instance,
+)
+from roost.model.spec import Flavor, RequestSpec, Selection
+from roost.storage import Database
+from support.databases import Place
+
+LONG = "x" * 100_000
+"""More than MariaDB's TEXT holds."""
+
+
+def using(place: Place, use: Callable[[Database], Awaitable[None]]) -> None:
+    async def run() -> None:
+        database = Database(place.url)
+        SCHEMA.upgrade(database)
+        CONDUCTOR.upgrade(database)
+        try:
+            await use(database)
+        finally:
+            await database.close()
+
+    asyncio.run(run())
+
+
+def instance(uuid: str, state: str = ASSIGNED, host: str | None = "host-1") -> Instance:
+    return Instance(
+        uuid=uuid,
+        request_id="request",
+        run="run",
+        project_id="project",
+        user_id="user",
+        flavor="m1.small",
+        state=state,
+        host=host,
+        node=None if host is None else f"node of {host}",
+        attempt=1,
+        alternates=(),
+        reason=None,
+    )
+
+
+def test_instances_go_their_way(place):
+    async def use(database: Database) -> None:
+        cell = Cell("cell1", database, lambda: 5.0)
+        await cell.add([instance("a"), instance("A"), instance("b"), instance("c", ERROR, None)])
+        await cell.add([instance("a", ERROR)])
+        assert (await cell.find(["a", "none"])) == {"a": instance("a")}
+        assert await cell.unsettled() == 3
+        failed = BuildResult("A", "host-1", 1, LONG)
+        for _ in range(2):
+            await cell.report([BuildResult("a", "host-1", 1), failed])
+        assert [each.state for each in (await cell.find(["a", "A"])).values()].count(ACTIVE) == 1
+        assert (await cell.find(["A"]))["A"].state == FAILED
+        assert await cell.faults_of("A") == [Fault("A", 1, "host-1", LONG, 5.0)]
+        assert await cell.faults_of("a") == []
+        selection = Selection("host-2", "node of host-2", "cell1", {}, {}, 1.0)
+        await cell.reassign("A", selection, [selection] * 5)
+        moved = (await cell.find(["A"]))["A"]
+        assert (moved.host, moved.attempt, moved.state, len(moved.alternates)) == ("host-2", 2, ASSIGNED, 5)
+        await cell.report([BuildResult("A", "host-2", 2, "no")])
+        await cell.give_up("A", LONG)
+        assert (await cell.find(["A"]))["A"].reason == LONG
+        await cell.delete(["a", "c"])
+        assert {each.uuid for each in await cell.in_state(DELETING, host="host-1")} == {"a"}
+        await cell.destroyed(["a"])
+        assert {each.uuid for each in await cell.in_state(DESTROYED)} == {"a", "c"}
+        await cell.forget(["a", "c", "b"])
+        assert {each.uuid for each in await cell.every("request")} == {"A", "b"}
+
+    using(place, use)
+
+
+def test_hosts_report(place):
+    async def use(database: Database) -> None:
+        cell = Cell("cell1", database)
+        first = HostReport(
+            host="host-1", node="n1", cell="cell1", last_seen=10.0, metrics={"cpu.percent": 0.5}
+        )
+        second = HostReport(host="Host-1", node="n2", cell="cell1", last_seen=20.0, failed_builds=3)
+        await cell.heartbeat([first, second])
+        later = msgspec.structs.replace(first, last_seen=30.0, enabled=False)
+        await cell.heartbeat([later])
+        await cell.heartbeat([later])
+        assert sorted(await cell.hosts(), key=lambda each: each.node) == [later, second]
+        assert await cell.hosts(25.0) == [later]
+
+    using(place, use)
+
+
+def test_requests_wait_until_they_are_finished(place):
+    async def use(database: Database) -> None:
+        times = iter([2.0, 1.0, 3.0])
+        requests = Requests(database, lambda: next(times))
+        spec = RequestSpec(project_id="p", user_id="u", flavor=Flavor("f", 1, 1, 1, {"key": LONG}))
+        made = [
+            BuildRequest(request_id=name, spec=spec, instances=(f"i{name}",), min_count=1)
+            for name in ("one", "ONE")
+        ]
+        for request in (*made, made[0]):
+            await requests.accept(request)
+        assert await requests.waiting() == made[::-1]
+        for url in ("here", "there", "there"):
+            await requests.map_cells({"cell1": url, "Cell1": url})
+        assert database.read_now(mapped_cells) == {"cell1": "there", "Cell1": "there"}
+        for _ in range(2):
+            await requests.finish(made[0], {"ione": "cell1", "iONE": "Cell1"})
+        assert await requests.waiting() == made[1:]
+        assert await requests.cells_of(["ione", "iONE", "none"]) == {"ione": "cell1", "iONE": "Cell1"}
+        await requests.unmap(["ione"])
+        assert await requests.every_mapping() == {"iONE": "Cell1"}
+
+    using(place, use)
