@@ -1,5 +1,7 @@
 """A database that shall become OpenStack Placement's: is it empty, and which names has it?"""
 
+from datetime import datetime
+
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
@@ -26,12 +28,10 @@ def check_target(connection: Connection, name: str) -> None:
     for table in rows.metadata.sorted_tables:
         if table.name not in present or table is rows.alembic_version:
             continue
-        query = sa.select(sa.literal(1)).select_from(table)
         if table in (rows.resource_classes, rows.traits):
-            names = connection.execute(sa.select(table.c.name)).scalars()
-            filled = any(is_custom(each) for each in names)
+            filled = any(is_custom(name) for name in connection.execute(sa.select(table.c.name)).scalars())
         else:
-            filled = connection.execute(query.limit(1)).first() is not None
+            filled = connection.execute(sa.select(table).limit(1)).first() is not None
         if filled:
             raise NotEmpty(f"database {name} is not empty, table {table.name} has rows: {advice}")
 
@@ -60,7 +60,9 @@ def finish_target(connection: Connection) -> None:
                 connection.execute(sa.select(sa.func.setval(sequence, highest)))
 
 
-def add_names(connection: Connection, table: sa.Table, wanted: dict[str, int]) -> dict[str, int]:
+def add_names(
+    connection: Connection, table: sa.Table, wanted: dict[str, int], now: datetime
+) -> dict[str, int]:
     """Add the names that the table lacks, with the ids wanted where they are free; returns all ids."""
     known = {name: row for row, name in connection.execute(sa.select(table.c.id, table.c.name))}
     taken = set(known.values())
@@ -73,5 +75,6 @@ def add_names(connection: Connection, table: sa.Table, wanted: dict[str, int]) -
         if name not in known and name not in new:
             new[name] = max(lowest - 1, *taken, *new.values()) + 1
     if new:
-        connection.execute(sa.insert(table), [{"id": row, "name": name} for name, row in new.items()])
+        written = [{"id": row, "name": name, "created_at": now} for name, row in new.items()]
+        connection.execute(sa.insert(table), written)
     return known | new

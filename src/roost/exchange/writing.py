@@ -29,6 +29,7 @@ class Writer:
         self._connection = connection
         self._fleet = fleet
         self._report = report
+        # No row without: of those that have none, the service cannot say when they last changed.
         self._now = datetime.now(UTC).replace(tzinfo=None)
         self._classes: dict[str, int] = {}
         self._traits: dict[str, int] = {}
@@ -45,8 +46,8 @@ class Writer:
     def write_names(self) -> None:
         """Write resource classes and traits."""
         fleet = self._fleet
-        self._classes = add_names(self._connection, rows.resource_classes, fleet.resource_classes)
-        self._traits = add_names(self._connection, rows.traits, fleet.traits)
+        self._classes = add_names(self._connection, rows.resource_classes, fleet.resource_classes, self._now)
+        self._traits = add_names(self._connection, rows.traits, fleet.traits, self._now)
         self._report.copied["resource classes"] = len(fleet.resource_classes)
         self._report.copied["traits"] = len(fleet.traits)
 

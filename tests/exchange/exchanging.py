@@ -1,0 +1,77 @@
+"""Exchanges for tests, and what they left."""
+
+import asyncio
+import hashlib
+from pathlib import Path
+from typing import Any
+
+from roost.exchange import Report, export_placement, import_placement
+from roost.fleet import Fleet
+from roost.ledger import SCHEMA, Held
+from roost.ledger.findings import Finding
+from roost.ledger.holdings import held_by_all
+from roost.ledger.load import load
+from roost.ledger.verify import verify
+from roost.placement.options import PlacementOptions
+from roost.storage import Database
+
+
+def at(path: Path) -> str:
+    """The URL of a SQLite file."""
+    return f"sqlite:///{path}"
+
+
+def prepared(url: str) -> str:
+    """A database with Roost's tables; its URL."""
+    database = Database(url)
+    SCHEMA.upgrade(database)
+    asyncio.run(database.close())
+    return url
+
+
+def imported(source: str, target: str, **incomplete: str) -> Report:
+    """Import; what came of it."""
+    opened = Database(source, read_only=True)
+    try:
+        return import_placement(opened, target, PlacementOptions(**incomplete), lambda done, total: None)
+    finally:
+        asyncio.run(opened.close())
+
+
+def exported(source: str, target: str) -> Report:
+    """Export; what came of it."""
+    opened = Database(source, read_only=True)
+    into = Database(target)
+    try:
+        return export_placement(opened, into, lambda done, total: None)
+    finally:
+        asyncio.run(opened.close())
+        asyncio.run(into.close())
+
+
+def fleet_in(url: str) -> Fleet:
+    """The fleet that a database of Roost holds."""
+    return _read(url, load)
+
+
+def holdings_in(url: str) -> dict[str, Held]:
+    """The consumers that a database of Roost holds."""
+    return _read(url, held_by_all)
+
+
+def verified(url: str) -> list[Finding]:
+    """What is wrong with a database of Roost."""
+    return _read(url, verify)
+
+
+def digest(path: Path) -> str:
+    """What tells whether a file was changed."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _read(url: str, work: Any) -> Any:
+    database = Database(url, read_only=True)
+    try:
+        return database.read_now(work)
+    finally:
+        asyncio.run(database.close())
