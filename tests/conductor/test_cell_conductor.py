@@ -1,0 +1,263 @@
+"""A cell's conductor: failed builds move to alternates, with their claims, or end with every reason."""
+
+import asyncio
+from itertools import pairwise
+
+import pytest
+
+from roost.model.instance import ACTIVE, ASSIGNED, ERROR
+from roost.model.record import CLAIMED, REFUSED
+from roost.model.record import FAILED as BUILD_FAILED
+from roost.placement.commands.allocations import ConsumerWrite
+from roost.records.errors import RecordsUnavailable
+from roost.storage import DatabaseUnavailable
+from support.conducting import VCPUS, Conductors, Dead, Death, conducting, request
+
+ONE = "i0"
+
+
+async def one(now: Conductors):
+    return (await now.instances())[ONE]
+
+
+async def fill(now: Conductors, host: str) -> None:
+    """Leave no room on a host."""
+    write = ConsumerWrite(
+        consumer=f"other on {host}",
+        allocations={f"node-{host}": {"VCPU": VCPUS}},
+        project_id="other",
+        user_id="other",
+    )
+    await now.placement.write_allocations([write])
+
+
+async def place_and_fail(now: Conductors) -> list[str]:
+    """Place one instance in cell1 and have its first build fail; returns its hosts in order."""
+    await now.run(request(requested_host=None, ignore_hosts=frozenset("de")))
+    instance = await one(now)
+    await now.build([instance.host or ""])
+    return [instance.host or "", *(other.host for other in instance.alternates)]
+
+
+def test_failed_build_moves_with_its_claim_to_the_first_alternate(tmp_path) -> None:
+    async def run() -> None:
+        async with conducting(tmp_path) as now:
+            hosts = await place_and_fail(now)
+            await now.step()
+            instance = await one(now)
+            assert (instance.state, instance.attempt, instance.host) == (ASSIGNED, 2, hosts[1])
+            assert [other.host for other in instance.alternates] == hosts[2:]
+            assert await now.claims() == {ONE: {instance.node: {"VCPU": 1}}}
+            await now.check()
+            await now.settle()
+            assert (await one(now)).state == ACTIVE
+
+    asyncio.run(run())
+
+
+def test_claim_moves_in_one_write(tmp_path) -> None:
+    async def run() -> None:
+        async with conducting(tmp_path) as now:
+            hosts = await place_and_fail(now)
+            written = []
+            execute = now.ledger.execute
+
+            async def watched(command):
+                written.append(command)
+                return await execute(command)
+
+            now.ledger.execute = watched  # type: ignore[method-assign]
+            await now.step()
+            [command] = written
+            [write] = command.writes
+            assert write.allocations == {f"node-{hosts[1]}": {"VCPU": 1}}
+
+    asyncio.run(run())
+
+
+def test_alternate_that_is_full_is_passed_over(tmp_path) -> None:
+    async def run() -> None:
+        async with conducting(tmp_path) as now:
+            hosts = await place_and_fail(now)
+            await fill(now, hosts[1])
+            await now.step()
+            instance = await one(now)
+            assert (instance.host, instance.attempt, instance.alternates) == (hosts[2], 2, ())
+            results = [(attempt.host, attempt.result) for attempt in now.records.attempts]
+            assert results == [
+                (hosts[0], CLAIMED),
+                (hosts[0], BUILD_FAILED),
+                (hosts[1], REFUSED),
+                (hosts[2], CLAIMED),
+            ]
+            await now.check()
+
+    asyncio.run(run())
+
+
+def test_given_up_instance_has_every_reason_and_no_claim(tmp_path) -> None:
+    async def run() -> None:
+        async with conducting(tmp_path) as now:
+            hosts = await place_and_fail(now)
+            await now.step()
+            await fill(now, hosts[2])
+            await now.build([hosts[1]], reason="no disk")
+            await now.step()
+            instance = await one(now)
+            assert (instance.state, instance.attempt) == (ERROR, 2)
+            assert instance.reason is not None
+            assert instance.reason.startswith("Exceeded maximum number of retries after 2 attempts")
+            for part in (f"attempt 1 on {hosts[0]}: no IP", f"attempt 2 on {hosts[1]}: no disk"):
+                assert part in instance.reason
+            assert f"alternate {hosts[2]}: Unable to allocate inventory" in instance.reason
+            assert await now.claims() == {}
+            await now.check()
+
+    asyncio.run(run())
+
+
+def test_destroyed_instances_are_freed_and_forgotten(tmp_path) -> None:
+    async def run() -> None:
+        async with conducting(tmp_path) as now:
+            await now.run(request(10, min_count=1))
+            await now.settle(failing="d")
+            await now.super.delete([f"i{number}" for number in range(10)])
+            await now.settle()
+            assert await now.instances() == {}
+            assert await now.used() == 0
+            await now.check()
+
+    asyncio.run(run())
+
+
+def test_instance_that_is_deleted_during_its_retry_is_not_assigned(tmp_path) -> None:
+    async def run() -> None:
+        async with conducting(tmp_path) as now:
+            await place_and_fail(now)
+            write = now.records.write
+
+            async def delete_meanwhile(runs, attempts) -> None:
+                await now.super.delete([ONE])
+                await write(runs, attempts)
+
+            now.records.write = delete_meanwhile  # type: ignore[method-assign]
+            await now.step()
+            assert (await one(now)).attempt == 1
+            await now.settle()
+            assert await now.instances() == {}
+            assert await now.used() == 0
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("at", range(1, 4))
+@pytest.mark.parametrize("case", ["swap", "passed over", "given up", "freed"])
+def test_killed_between_any_two_steps_it_goes_on(tmp_path, monkeypatch, case, at, after) -> None:
+    death = Death(monkeypatch)
+
+    async def first_life() -> None:
+        async with conducting(tmp_path) as now:
+            hosts = await place_and_fail(now)
+            if case in ("passed over", "given up"):
+                await fill(now, hosts[1])
+            if case == "given up":
+                await fill(now, hosts[2])
+            if case == "freed":
+                await now.super.delete([ONE])
+                await now.cells["cell1"].destroyed([ONE])
+            death.comes(at, after)
+            try:
+                await now.step()
+            except Dead:
+                pass
+            finally:
+                # If it never came.
+                death.comes(0, after)
+
+    async def second_life() -> None:
+        async with conducting(tmp_path) as now:
+            await now.check()
+            await now.super.resume()
+            await now.settle()
+            found = await now.instances()
+            if case == "freed":
+                assert found == {}
+            else:
+                assert found[ONE].state == (ERROR if case == "given up" else ACTIVE)
+                assert found[ONE].attempt == (1 if case == "given up" else 2)
+            for uuid, claim in (await now.claims()).items():
+                assert claim == {found[uuid].node: {"VCPU": 1}}
+            others = {"swap": 0, "passed over": VCPUS, "given up": 2 * VCPUS, "freed": 0}[case]
+            running = sum(each.state == ACTIVE for each in found.values())
+            assert await now.used() == others + running
+            await now.check()
+
+    asyncio.run(first_life())
+    death.revive()
+    asyncio.run(second_life())
+
+
+@pytest.mark.parametrize("error", [DatabaseUnavailable("gone"), RecordsUnavailable("gone")])
+def test_outage_is_survived(tmp_path, error) -> None:
+    async def run() -> None:
+        async with conducting(tmp_path) as now:
+            await place_and_fail(now)
+            write, failures = now.records.write, [error, error]
+
+            async def perhaps(runs, attempts) -> None:
+                if failures:
+                    raise failures.pop()
+                await write(runs, attempts)
+
+            now.records.write = perhaps  # type: ignore[method-assign]
+            conductor = now.of_cell["cell1"]
+            conductor._poll_seconds = 0.01
+            task = asyncio.create_task(conductor.run())
+            async with asyncio.timeout(5):
+                while (await one(now)).attempt == 1:
+                    await asyncio.sleep(0.01)
+            assert not failures
+            assert not task.done()
+            task.cancel()
+            await asyncio.wait([task])
+            await now.check()
+
+    asyncio.run(run())
+
+
+def test_retry_of_one_instance_waits_for_those_of_the_others(tmp_path) -> None:
+    async def run() -> None:
+        async with conducting(tmp_path) as now:
+            await now.run(request(2, ignore_hosts=frozenset("de")))
+            await now.build("abc")
+            write, seen = now.records.write, []
+
+            async def perhaps(runs, attempts) -> None:
+                seen.append(attempts)
+                if len(seen) == 1:
+                    raise DatabaseUnavailable("gone")
+                await asyncio.sleep(0.05)
+                await write(runs, attempts)
+
+            now.records.write = perhaps  # type: ignore[method-assign]
+            with pytest.raises(DatabaseUnavailable):
+                await now.of_cell["cell1"].step()
+            attempts = sorted(each.attempt for each in (await now.instances()).values())
+            assert attempts == [1, 2], "the other one is still under way"
+
+    asyncio.run(run())
+
+
+def test_attempts_of_an_instance_are_recorded_in_order(tmp_path) -> None:
+    async def run() -> None:
+        async with conducting(tmp_path) as now:
+            await place_and_fail(now)
+            await now.settle(failing="abc")
+            results = [attempt.result for attempt in now.records.attempts]
+            assert results == [CLAIMED, BUILD_FAILED] * 3
+            hosts = [attempt.host for attempt in now.records.attempts]
+            assert all(claimed == failed for claimed, failed in list(pairwise(hosts))[::2])
+            assert (await one(now)).state == ERROR
+
+    asyncio.run(run())

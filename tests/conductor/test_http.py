@@ -1,0 +1,236 @@
+"""Instances over HTTP: what is asked for is durable, what is wrong is said, and then nothing is changed."""
+
+import asyncio
+from contextlib import asynccontextmanager
+
+import httpx
+import pytest
+
+from roost.conductor.http import create_app
+from roost.placement.http.auth import NoAuth
+from roost.storage import DatabaseUnavailable
+from support.conducting import Conductors, conducting
+
+FLAVOR = {"vcpus": 1, "memory_mb": 0}
+TOKEN = {"X-Auth-Token": "user:project"}
+
+
+@asynccontextmanager
+async def api(directory):
+    async with conducting(directory) as now:
+        app = create_app(now.super, now.requests, NoAuth())
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://roost", headers=TOKEN) as client:
+            yield now, client
+
+
+def hold(now: Conductors, monkeypatch) -> asyncio.Event:
+    """Keep requests on their way to their cells until the event is set."""
+    go, place = asyncio.Event(), now.super._place
+
+    async def later(*arguments, **named):
+        await go.wait()
+        return await place(*arguments, **named)
+
+    monkeypatch.setattr(now.super, "_place", later)
+    return go
+
+
+def detail(answer: httpx.Response) -> str:
+    [error] = answer.json()["errors"]
+    assert error["status"] == answer.status_code
+    text: str = error["detail"]
+    return text
+
+
+def test_asked_for_looked_at_and_deleted(tmp_path) -> None:
+    async def run() -> None:
+        async with api(tmp_path) as (now, client):
+            asked = await client.post("/v1/instances", json={"flavor": FLAVOR, "count": 3})
+            assert asked.status_code == 202
+            assert len(set(asked.json()["instances"])) == 3
+            await now.settle()
+            listed = (await client.get("/v1/instances")).json()["instances"]
+            assert {each["uuid"] for each in listed} == set(asked.json()["instances"])
+            one = asked.json()["instances"][0]
+            shown = (await client.get(f"/v1/instances/{one}")).json()
+            assert shown == next(each for each in listed if each["uuid"] == one)
+            assert (shown["state"], shown["project_id"], shown["user_id"]) == ("active", "project", "user")
+            of_request = await client.get("/v1/instances", params={"request_id": asked.json()["request_id"]})
+            assert len(of_request.json()["instances"]) == 3
+            other = await client.get("/v1/instances", params={"request_id": "another"})
+            assert other.json() == {"instances": []}
+            assert (await client.delete(f"/v1/instances/{one}")).status_code == 202
+            await now.settle()
+            assert (await client.get(f"/v1/instances/{one}")).status_code == 404
+            assert (await client.delete(f"/v1/instances/{one}")).status_code == 404
+            assert await now.used() == 2
+
+    asyncio.run(run())
+
+
+def test_failed_instance_shows_why(tmp_path) -> None:
+    async def run() -> None:
+        async with api(tmp_path) as (now, client):
+            body = {"flavor": {**FLAVOR, "vcpus": 100}, "count": 1}
+            [one] = (await client.post("/v1/instances", json=body)).json()["instances"]
+            await now.settle()
+            shown = (await client.get(f"/v1/instances/{one}")).json()
+            assert (shown["state"], shown["cell"]) == ("error", "cell0")
+            assert shown["reason"] == shown["faults"][0]["reason"] != ""
+
+    asyncio.run(run())
+
+
+def test_on_its_way_it_is_shown_and_cannot_be_deleted(tmp_path, monkeypatch) -> None:
+    async def run() -> None:
+        async with api(tmp_path) as (now, client):
+            go = hold(now, monkeypatch)
+            [one] = (await client.post("/v1/instances", json={"flavor": FLAVOR})).json()["instances"]
+            assert (await client.get(f"/v1/instances/{one}")).json()["state"] == "scheduling"
+            [listed] = (await client.get("/v1/instances")).json()["instances"]
+            assert listed["state"] == "scheduling"
+            refused = await client.delete(f"/v1/instances/{one}")
+            assert refused.status_code == 409
+            assert one in detail(refused)
+            go.set()
+            await now.settle()
+            assert (await client.get(f"/v1/instances/{one}")).json()["state"] == "active"
+            assert (await client.delete(f"/v1/instances/{one}")).status_code == 202
+
+    asyncio.run(run())
+
+
+def test_what_reaches_its_cell_between_two_looks_is_never_unknown(tmp_path, monkeypatch) -> None:
+    async def run() -> None:
+        async with api(tmp_path) as (now, client):
+            waiting = now.requests.waiting
+
+            async def wait_for_the_cell():
+                go.set()
+                await now.super.idle()
+                return await waiting()
+
+            for ask in (client.get, client.delete):
+                go = hold(now, monkeypatch)
+                [one] = (await client.post("/v1/instances", json={"flavor": FLAVOR})).json()["instances"]
+                monkeypatch.setattr(now.requests, "waiting", wait_for_the_cell)
+                assert (await ask(f"/v1/instances/{one}")).status_code in (200, 202)
+                monkeypatch.undo()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (b"", "truncated"),
+        (b"{", "truncated"),
+        (b"[]", "Expected `object`"),
+        (b"\xff", "malformed"),
+        (b"{}", "flavor"),
+        ({"flavor": {"vcpus": 1}}, "memory_mb"),
+        ({"flavor": {**FLAVOR, "vcpus": -1}}, "$.flavor.vcpus"),
+        ({"flavor": {**FLAVOR, "vcpus": 2**31}}, "$.flavor.vcpus"),
+        ({"flavor": {**FLAVOR, "vcpus": "4"}}, "$.flavor.vcpus"),
+        ({"flavor": {**FLAVOR, "name": ""}}, "$.flavor.name"),
+        ({"flavor": {**FLAVOR, "ram": 4}}, "ram"),
+        ({"flavor": FLAVOR, "count": 0}, "$.count"),
+        ({"flavor": FLAVOR, "count": 1001}, "$.count"),
+        ({"flavor": FLAVOR, "count": 2, "min_count": 3}, "min_count 3 is more than count 2"),
+        ({"flavor": FLAVOR, "group": {"uuid": "g", "policy": "soft-affinity"}}, "$.group.policy"),
+        ({"flavor": FLAVOR, "group": {"uuid": "g"}}, "policy"),
+        ({"flavor": FLAVOR, "colour": "red"}, "colour"),
+    ],
+)
+def test_bad_request_names_what_is_wrong_and_changes_nothing(tmp_path, body, words) -> None:
+    async def run() -> None:
+        async with api(tmp_path) as (now, client):
+            sent = {"content": body} if isinstance(body, bytes) else {"json": body}
+            refused = await client.post("/v1/instances", **sent)
+            assert refused.status_code == 400
+            assert words in detail(refused)
+            assert await now.requests.waiting() == []
+            assert await now.instances() == {}
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/v1/instances"),
+        ("POST", "/v1/instances"),
+        ("GET", "/v1/instances/x"),
+        ("DELETE", "/v1/instances/x"),
+    ],
+)
+def test_without_a_token_nobody_is_served(tmp_path, method, path) -> None:
+    async def run() -> None:
+        async with api(tmp_path) as (_, client):
+            del client.headers["X-Auth-Token"]
+            refused = await client.request(method, path)
+            assert refused.status_code == 401
+            assert "X-Auth-Token" in detail(refused)
+
+    asyncio.run(run())
+
+
+def test_names_of_users_have_a_limit(tmp_path) -> None:
+    async def run() -> None:
+        async with api(tmp_path) as (now, client):
+            refused = await client.post(
+                "/v1/instances", json={"flavor": FLAVOR}, headers={"X-Auth-Token": "u" * 256}
+            )
+            assert (refused.status_code, "255" in detail(refused)) == (400, True)
+            assert await now.requests.waiting() == []
+
+    asyncio.run(run())
+
+
+def test_outage_of_the_database_is_said(tmp_path, monkeypatch) -> None:
+    async def run() -> None:
+        async with api(tmp_path) as (now, client):
+
+            async def fail(work) -> None:
+                raise DatabaseUnavailable("database x: disk I/O error")
+
+            with monkeypatch.context() as broken:
+                broken.setattr(now.ledger.database, "write", fail)
+                refused = await client.post("/v1/instances", json={"flavor": FLAVOR})
+            assert refused.status_code == 503
+            assert refused.headers["Retry-After"] == "1"
+            assert "disk I/O error" in detail(refused)
+            await now.super.idle()
+            assert await now.instances() == {}
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    "extra_specs",
+    [
+        {"resources:CUSTOM_NOWHERE": "1"},
+        {"resources:NOT A CLASS": "1"},
+        {"resources:VCPU": "many"},
+        {"resources:VCPU": "9" * 30},
+        {"resources:VCPU": "0"},
+        {"resources_1:VCPU": "1", "group_policy": "both"},
+        {"trait:CUSTOM_NOWHERE": "required"},
+        {"trait:not a trait": "required"},
+        {"trait:CUSTOM_NOWHERE": "perhaps"},
+        {"trait_1:CUSTOM_X": "required"},
+    ],
+)
+def test_flavor_that_makes_no_sense_ends_in_error_and_breaks_nothing(tmp_path, extra_specs) -> None:
+    async def run() -> None:
+        async with api(tmp_path) as (now, client):
+            body = {"flavor": {**FLAVOR, "extra_specs": extra_specs}}
+            [one] = (await client.post("/v1/instances", json=body)).json()["instances"]
+            await now.settle()
+            assert now.super.failure is None
+            shown = (await client.get(f"/v1/instances/{one}")).json()
+            assert shown["state"] == "error"
+            assert shown["reason"]
+
+    asyncio.run(run())

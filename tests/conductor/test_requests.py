@@ -1,0 +1,66 @@
+"""Build requests and mappings."""
+
+import asyncio
+from contextlib import asynccontextmanager
+
+import msgspec
+
+from roost.conductor.requests import Requests, mapped_cells
+from roost.storage import Database
+from support.conducting import request
+
+
+@asynccontextmanager
+async def requests(directory, clock=lambda: 1.0):
+    database = Database(f"sqlite:///{directory / 'api.db'}")
+    try:
+        kept = Requests(database, clock)
+        await kept.map_cells({"cell0": "sqlite:///0", "cell1": "sqlite:///1"})
+        yield kept, database
+    finally:
+        await database.close()
+
+
+def test_request_comes_back_as_it_was_in_order_of_acceptance(tmp_path) -> None:
+    async def run() -> None:
+        times = iter((2.0, 1.0, 3.0))
+        first = msgspec.structs.replace(request(2, policy="affinity"), request_id="b")
+        second = msgspec.structs.replace(request(1), request_id="a")
+        async with requests(tmp_path, lambda: next(times)) as (kept, _):
+            await kept.accept(first)
+            await kept.accept(second)
+            await kept.accept(msgspec.structs.replace(first, min_count=9))
+        async with requests(tmp_path) as (kept, _):
+            assert await kept.waiting() == [second, first]
+
+    asyncio.run(run())
+
+
+def test_finished_request_is_a_mapping_for_each_instance(tmp_path) -> None:
+    async def run() -> None:
+        async with requests(tmp_path) as (kept, _):
+            wanted = request(1100)
+            await kept.accept(wanted)
+            cells = {uuid: f"cell{number % 2}" for number, uuid in enumerate(wanted.instances)}
+            for _ in range(2):
+                await kept.finish(wanted, cells)
+                assert await kept.waiting() == []
+                assert await kept.cells_of([*wanted.instances, "unknown"]) == cells
+                assert await kept.every_mapping() == cells
+            await kept.unmap(wanted.instances[:1099])
+            assert list(await kept.every_mapping()) == ["i1099"]
+
+    asyncio.run(run())
+
+
+def test_cell_that_moved_has_its_new_place(tmp_path) -> None:
+    async def run() -> None:
+        async with requests(tmp_path) as (kept, database):
+            await kept.map_cells({"cell1": "sqlite:///moved", "cell2": "sqlite:///2"})
+            assert database.read_now(mapped_cells) == {
+                "cell0": "sqlite:///0",
+                "cell1": "sqlite:///moved",
+                "cell2": "sqlite:///2",
+            }
+
+    asyncio.run(run())

@@ -1,0 +1,318 @@
+"""The super conductor: what is accepted is carried out, whatever happens, and once."""
+
+import asyncio
+
+import pytest
+
+from roost.conductor.super_conductor import CELL0
+from roost.model.instance import ACTIVE, ASSIGNED, DELETING, DESTROYED, ERROR
+from roost.placement.commands.allocations import ConsumerWrite
+from roost.records.errors import RecordsUnavailable
+from roost.storage import DatabaseUnavailable
+from support.conducting import HOSTS, VCPUS, Dead, Death, conducting, request
+
+
+def test_request_is_durable_before_it_is_accepted(tmp_path) -> None:
+    async def run() -> None:
+        async with conducting(tmp_path) as now:
+            await now.super.accept(request(2))
+            assert await now.requests.waiting() == [request(2)]
+            await now.super.idle()
+            assert await now.requests.waiting() == []
+
+    asyncio.run(run())
+
+
+def test_placed_instances_are_claimed_assigned_and_mapped(tmp_path) -> None:
+    async def run() -> None:
+        async with conducting(tmp_path) as now:
+            await now.run(request(3))
+            found = await now.instances()
+            assert found.keys() == {"i0", "i1", "i2"}
+            claims = await now.claims()
+            for uuid, instance in found.items():
+                assert (instance.state, instance.attempt) == (ASSIGNED, 1)
+                assert claims[uuid] == {instance.node: {"VCPU": 1}}
+                others = [other.host for other in instance.alternates]
+                assert len(set(others) - {instance.host}) == 2 or HOSTS[instance.host] == "cell2"
+                assert {HOSTS[other] for other in others} == {HOSTS[instance.host]}
+            mapped = await now.requests.cells_of(found)
+            assert mapped == {uuid: HOSTS[instance.host] for uuid, instance in found.items()}
+            await now.check()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("wanted", "reason"),
+    [
+        (request(2, vcpus=VCPUS + 1), "No valid host was found: no host left after VCPU"),
+        (request(1, vcpus=0), "flavor small asks for no resources"),
+        (request(1, required_traits=frozenset({"HW_CPU_X86_AVX"})), "HW_CPU_X86_AVX"),
+        (request(1, requested_host="nowhere"), "nowhere"),
+        (request(1, availability_zone="moon"), "no host left after availability_zone"),
+    ],
+)
+def test_refusal_goes_to_cell0_with_the_reason(tmp_path, wanted, reason) -> None:
+    async def run() -> None:
+        async with conducting(tmp_path) as now:
+            await now.run(wanted)
+            assert now.super.failure is None
+            cell0 = now.cells[CELL0]
+            for uuid in wanted.instances:
+                instance = (await cell0.find([uuid]))[uuid]
+                assert (instance.state, instance.host) == (ERROR, None)
+                [fault] = await cell0.faults_of(uuid)
+                assert instance.reason == fault.reason
+                assert reason in fault.reason
+            assert await now.used() == 0
+            await now.check()
+
+    asyncio.run(run())
+
+
+def test_fewer_than_min_count_places_none(tmp_path) -> None:
+    async def run() -> None:
+        async with conducting(tmp_path) as now:
+            await now.run(request(len(HOSTS) + 1, vcpus=VCPUS))
+            assert {each.state for each in (await now.instances()).values()} == {ERROR}
+            assert await now.used() == 0
+
+    asyncio.run(run())
+
+
+def test_min_count_places_what_fits_and_says_so_of_the_rest(tmp_path) -> None:
+    async def run() -> None:
+        async with conducting(tmp_path) as now:
+            await now.run(request(len(HOSTS) + 2, min_count=2, vcpus=VCPUS))
+            found = (await now.instances()).values()
+            assert sum(each.state == ASSIGNED for each in found) == len(HOSTS)
+            assert {each.reason for each in found if each.state == ERROR} == {
+                "No valid host was found: 5 of 7 instances fit"
+            }
+            await now.check()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("at", range(1, 7))
+@pytest.mark.parametrize(
+    "wanted",
+    [request(4, min_count=1), request(7, min_count=2, vcpus=VCPUS), request(2, vcpus=VCPUS + 1)],
+    ids=["all fit", "some fit", "none fits"],
+)
+def test_killed_at_any_write_it_carries_on_after_the_next_start(
+    tmp_path, monkeypatch, wanted, at, after
+) -> None:
+    death = Death(monkeypatch)
+
+    async def first_life() -> bool:
+        async with conducting(tmp_path) as now:
+            death.comes(at, after)
+            try:
+                await now.super.accept(wanted)
+            except Dead:
+                return False
+            finally:
+                await now.super.idle()
+            return True
+
+    async def second_life(accepted: bool) -> None:
+        async with conducting(tmp_path) as now:
+            known = bool(await now.requests.waiting() or await now.instances())
+            assert known or not accepted, "what was accepted is lost"
+            await now.super.resume()
+            await now.settle()
+            found = await now.instances()
+            assert set(found) == (set(wanted.instances) if known else set())
+            running = [each for each in found.values() if each.state == ACTIVE]
+            claims = await now.claims()
+            assert claims == {
+                each.uuid: {each.node: {"VCPU": wanted.spec.flavor.vcpus}} for each in running
+            }, "claimed twice, or not at all"
+            assert await now.used() == sum(claim[node]["VCPU"] for claim in claims.values() for node in claim)
+            assert await now.requests.waiting() == []
+            await now.check()
+
+    accepted = asyncio.run(first_life())
+    death.revive()
+    asyncio.run(second_life(accepted))
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("at", range(1, 5))
+def test_killed_while_deleting_it_forgets_neither_more_nor_less(tmp_path, monkeypatch, at, after) -> None:
+    death = Death(monkeypatch)
+
+    async def first_life() -> bool:
+        async with conducting(tmp_path) as now:
+            await now.run(request(4))
+            await now.settle()
+            death.comes(at, after)
+            try:
+                await now.super.delete(["i0", "i1"])
+            except Dead:
+                return False
+            return True
+
+    async def second_life(deleted: bool) -> None:
+        async with conducting(tmp_path) as now:
+            await now.super.resume()
+            await now.settle()
+            found = await now.instances()
+            assert {"i2", "i3"} <= set(found)
+            assert not deleted or set(found) == {"i2", "i3"}
+            assert (await now.requests.every_mapping()).keys() == found.keys(), "a mapping leads nowhere"
+            assert await now.used() == len(found)
+            await now.check()
+
+    deleted = asyncio.run(first_life())
+    death.revive()
+    asyncio.run(second_life(deleted))
+
+
+def test_members_of_a_group_stay_apart_though_a_crash_came_between_them(tmp_path) -> None:
+    wanted = request(5, min_count=1, policy="anti-affinity")
+
+    async def run() -> None:
+        async with conducting(tmp_path) as now:
+            await now.run(wanted)
+            hosts = {each.host for each in (await now.instances()).values()}
+            assert len(hosts) == 5
+        # As a crash would leave it that came before cell2 had its instances.
+        async with conducting(tmp_path) as now:
+            lost = [each.uuid for each in await now.cells["cell2"].every()]
+            await now.requests.unmap(await now.requests.every_mapping())
+            await now.requests.accept(wanted)
+            await now.cells["cell2"].delete(lost)
+            await now.cells["cell2"].destroyed(lost)
+            await now.cells["cell2"].forget(lost)
+        async with conducting(tmp_path) as now:
+            await now.super.resume()
+            await now.super.idle()
+            hosts = [each.host for each in (await now.instances()).values()]
+            assert sorted(hosts) == sorted(HOSTS)
+            await now.check()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("error", [DatabaseUnavailable("gone"), RecordsUnavailable("gone")])
+def test_outage_delays_a_request_and_claims_nothing_twice(tmp_path, monkeypatch, error) -> None:
+    async def run() -> None:
+        async with conducting(tmp_path) as now:
+            place = now.records if isinstance(error, RecordsUnavailable) else now.cells["cell2"]
+            name = "write" if isinstance(error, RecordsUnavailable) else "add"
+            call, failures = getattr(place, name), [error, error]
+
+            async def perhaps(*arguments) -> None:
+                if failures:
+                    raise failures.pop()
+                await call(*arguments)
+
+            monkeypatch.setattr(place, name, perhaps)
+            await now.run(request(10))
+            assert not failures
+            assert now.super.failure is None
+            assert {each.state for each in (await now.instances()).values()} == {ASSIGNED}
+            assert await now.used() == 10
+            await now.check()
+
+    asyncio.run(run())
+
+
+def test_retry_waits_for_the_writes_of_the_first_try(tmp_path, monkeypatch) -> None:
+    async def run() -> None:
+        async with conducting(tmp_path) as now:
+            late, failures = now.cells["cell1"].add, [DatabaseUnavailable("gone")]
+
+            async def slowly(*arguments) -> None:
+                await asyncio.sleep(0.1)
+                await late(*arguments)
+
+            async def perhaps(*arguments) -> None:
+                if failures:
+                    raise failures.pop()
+                await add(*arguments)
+
+            add = now.cells["cell2"].add
+            monkeypatch.setattr(now.cells["cell1"], "add", slowly)
+            monkeypatch.setattr(now.cells["cell2"], "add", perhaps)
+            await now.run(request(10))
+            assert not failures
+            assert len(await now.instances()) == 10
+            await now.check()
+
+    asyncio.run(run())
+
+
+def test_instance_that_holds_something_already_is_decided_anew(tmp_path) -> None:
+    async def run() -> None:
+        async with conducting(tmp_path) as now:
+            held = ConsumerWrite(
+                consumer="i0", allocations={"node-a": {"VCPU": 2}}, project_id="p", user_id="u"
+            )
+            await now.placement.write_allocations([held])
+            await now.run(request(2))
+            assert await now.used() == 2
+            await now.check()
+
+    asyncio.run(run())
+
+
+def test_defect_is_noticed_and_the_request_kept(tmp_path, monkeypatch) -> None:
+    async def run() -> None:
+        async with conducting(tmp_path) as now:
+            monkeypatch.setattr(now.requests, "finish", None)
+            await now.run(request())
+            assert isinstance(now.super.failure, TypeError)
+            assert await now.requests.waiting() == [request()]
+
+    asyncio.run(run())
+
+
+def test_delete_knows_what_is_in_cells(tmp_path) -> None:
+    async def run() -> None:
+        async with conducting(tmp_path) as now:
+            await now.run(request(3))
+            assert sorted(await now.super.delete(["i0", "i2", "unknown"])) == ["i0", "i2"]
+            assert await now.super.delete(["i0"]) == []
+            found = await now.instances()
+            assert [found[uuid].state for uuid in ("i0", "i1", "i2")] == [DELETING, ASSIGNED, DELETING]
+            await now.settle()
+            assert set(await now.instances()) == {"i1"}
+            assert await now.used() == 1
+            await now.check()
+
+    asyncio.run(run())
+
+
+def test_deleted_refusal_needs_no_host(tmp_path) -> None:
+    async def run() -> None:
+        async with conducting(tmp_path) as now:
+            await now.run(request(1, vcpus=VCPUS + 1))
+            await now.super.delete(["i0"])
+            assert (await now.instances())["i0"].state == DESTROYED
+            await now.step()
+            assert await now.instances() == {}
+
+    asyncio.run(run())
+
+
+def test_closed_conductor_carries_nothing_on(tmp_path, monkeypatch) -> None:
+    async def run() -> None:
+        async with conducting(tmp_path) as now:
+
+            async def forever(*arguments) -> None:
+                await asyncio.Event().wait()
+
+            monkeypatch.setattr(now.cells["cell1"], "add", forever)
+            task = await now.super.accept(request())
+            await asyncio.sleep(0.05)
+            assert not task.done()
+            await now.super.close()
+            assert task.cancelled()
+            assert now.super.failure is None
+
+    asyncio.run(run())
