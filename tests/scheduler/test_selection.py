@@ -1,6 +1,9 @@
 """The selection: what it picks, what it claims, and what it says when it cannot."""
 
 import random
+from collections.abc import Sequence
+from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -11,12 +14,14 @@ from roost.fleet.columns import Bools
 from roost.model.record import Step
 from roost.model.spec import ServerGroup
 from roost.scheduler import plugins as found
+from roost.scheduler import selection
 from roost.scheduler.offers import HostView
 from roost.scheduler.outcome import Claim
 from roost.scheduler.question import Progress, Question
 from roost.scheduler.selection import select
+from roost.scheduler.weighing import Weighing
 from support.clouds import spec
-from support.offering import MadeUp, Only, driven, hosts, no_chance, plugins, question, where
+from support.offering import Free, MadeUp, Only, driven, hosts, no_chance, plugins, question, where
 
 
 def test_picks_the_heaviest_host() -> None:
@@ -271,3 +276,54 @@ def test_weights_are_told_as_they_were_when_it_was_chosen() -> None:
     [one] = outcome.destinations
     assert one.selected.weight == 1.0
     assert [(other.host, other.weight) for other in one.alternates] == [("host2", 0.5), ("host0", 0.0)]
+
+
+# Why it may be quick
+
+
+@given(
+    st.lists(st.integers(1, 6), min_size=1, max_size=8),
+    st.integers(1, 12),
+    st.sampled_from([None, "affinity", "anti-affinity"]),
+    st.sampled_from([1.0, -1.0]),
+    st.integers(0, 2),
+    st.integers(1, 3),
+)
+def test_choices_are_those_of_weighing_all_hosts_again_for_each_instance(
+    free: list[int], count: int, policy: str | None, multiplier: float, alternates: int, subset: int
+) -> None:
+    group = None if policy is None else ServerGroup("g", policy, (), 2)
+    asked = question(
+        count,
+        of=spec(group=group),
+        num_alternates=alternates,
+        min_count=1,
+        multipliers={"free": multiplier},
+        host_subset_size=subset,
+    )
+    filters = found.filters(["server_group_anti_affinity", "server_group_affinity"])
+    chosen = plugins(*filters, weighers=[Free(), *found.weighers(["cpu"])])
+
+    def run() -> object:
+        chance = random.Random(5).randrange
+        outcome, claims = driven(select(asked, hosts(len(free)), MadeUp(free), chosen, chance))
+        return outcome.destinations, outcome.tries, outcome.refusal, claims
+
+    quick = run()
+    with patch.object(selection, "Weighing", Afresh):
+        assert run() == quick
+
+
+class Afresh(Weighing):
+    """Weighs all hosts again whenever something may have changed."""
+
+    def __init__(self, *known: Any) -> None:
+        super().__init__(*known)
+        self._known = known
+
+    def narrowed(self, allowed: Bools) -> Weighing:
+        table, offers, _, weighers, asked = self._known
+        return Afresh(table, offers, allowed, weighers, asked)
+
+    def claimed(self, positions: Sequence[int]) -> None:
+        pass

@@ -119,31 +119,41 @@ def test_best_are_those_of_a_full_sort(
 
 @given(
     st.lists(st.integers(1, 9), min_size=1, max_size=12),
-    st.lists(st.integers(0, 11), max_size=30),
+    st.lists(st.tuples(st.integers(0, 11), st.sets(st.integers(0, 11), max_size=2)), max_size=20),
     st.sets(st.integers(0, 11)),
     st.sampled_from([1.0, -1.0, 0.3]),
 )
-def test_after_claims_the_weights_are_those_of_weighing_again(
-    free: list[int], claims: list[int], out: set[int], multiplier: float
+def test_after_claims_and_hosts_that_fall_out_weights_are_those_of_weighing_again(
+    free: list[int], history: list[tuple[int, set[int]]], out: set[int], multiplier: float
 ) -> None:
     n = len(free)
     allowed = np.array([index not in out for index in range(n)])
-    if not allowed.any():
-        return
+    aggregate = HostAggregate("a", "a", {"ram_weight_multiplier": "2.5", "free_weight_multiplier": "0.7"})
     table = HostTable(
-        report(f"host{index}", f"node{index}", failed_builds=index % 3, metrics={"heat": 7.0 * index})
+        report(
+            f"host{index}",
+            f"node{index}",
+            failed_builds=index % 3,
+            metrics={"heat": 7.0 * index},
+            aggregates=(aggregate,) * (index % 2),
+        )
         for index in range(n)
     )
     weighers = [Free(), *found.weighers(["cpu", "ram", "metrics", "build_failure"])]
     asked = question(multipliers={"cpu": multiplier}, metrics_weights={"heat": -0.1})
     offers = MadeUp(free)
     weighing = Weighing(table, offers, allowed, weighers, asked)
-    for claim in claims:
-        if claim >= n:
-            continue
-        candidate = Candidate(f"node{claim}", {f"node{claim}": {"VCPU": 1}}, {})
-        weighing.claimed(offers.claimed(candidate))
+    for claim, gone in history:
+        allowed = allowed & np.array([index not in gone for index in range(n)])
+        before = weighing
+        told = [before.weight(position) for position in np.flatnonzero(before.allowed).tolist()]
+        weighing = before.narrowed(allowed)
+        assert [before.weight(each) for each in np.flatnonzero(before.allowed).tolist()] == told
+        if claim < n:
+            candidate = Candidate(f"node{claim}", {f"node{claim}": {"VCPU": 1}}, {})
+            weighing.claimed(offers.claimed(candidate))
         again = Weighing(table, offers, allowed, weighers, asked)
+        assert weighing.best(n).tolist() == again.best(n).tolist()
         for position in np.flatnonzero(allowed).tolist():
             assert weighing.weight(position) == again.weight(position), "not to the last bit"
 

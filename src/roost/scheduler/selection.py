@@ -84,10 +84,11 @@ class _Run:
             # The record tells how the first instance fared; what is gone for later ones, this run took.
             steps = [] if placed else self.steps
             allowed = self._filter_again(playing, self.progress, steps)
-            if weighing is not None and np.array_equal(weighing.allowed, allowed):
-                weighing.claimed(changed)
-            else:
+            if weighing is None or (allowed & ~weighing.allowed).any():
                 weighing = Weighing(self.table, self.offers, allowed, self.plugins.weighers, self.question)
+            else:
+                weighing = weighing.narrowed(allowed)
+                weighing.claimed(changed)
             one = yield from self._place(instance, playing, weighing)
             if one is None:
                 refusal = self._reason(instance, len(placed), steps)

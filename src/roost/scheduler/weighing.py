@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from copy import copy
 
 import numpy as np
 
@@ -19,8 +20,8 @@ class Weighing:
     between the least and the greatest of these hosts; where all are equal they count nothing (Nova's rule).
 
     Why it is kept from one instance to the next: a claim changes the numbers of one host, and mostly
-    neither the least nor the greatest of all, so that nothing else changes. `claimed` does what weighing
-    again would do, to the last bit, for a fraction of the cost.
+    neither the least nor the greatest of all, so that nothing else changes; so does a host that falls out.
+    `narrowed` and `claimed` do what weighing again would do, to the last bit, for a fraction of the cost.
     """
 
     def __init__(
@@ -63,6 +64,19 @@ class Weighing:
             good = np.flatnonzero(weights >= least)
             positions, weights = positions[good], weights[good]
         return positions[np.argsort(-weights, kind="stable")[:among]]
+
+    def narrowed(self, allowed: Bools) -> "Weighing":
+        """The weights where fewer hosts are allowed; this one stays as it is."""
+        kept = allowed[self._positions]
+        if kept.all():
+            return self
+        other = copy(self)
+        other.allowed = allowed
+        other._positions = self._positions[kept]
+        other._scales = [scale.narrowed(kept) for scale in self._scales] if kept.any() else []
+        same = all(scale.spans(old) for scale, old in zip(other._scales, self._scales, strict=False))
+        other._weights = self._weights[kept] if same else other._sums(slice(None))
+        return other
 
     def claimed(self, positions: Sequence[int]) -> None:
         """Weigh anew what a claim changed, which took something from the hosts at ``positions``."""
@@ -116,6 +130,15 @@ class _Scale:
         before = self.least, self.greatest
         self._measure()
         return before != (self.least, self.greatest)
+
+    def narrowed(self, kept: Bools) -> "_Scale":
+        """Of fewer hosts."""
+        multiplier = self._multiplier if isinstance(self._multiplier, float) else self._multiplier[kept]
+        return _Scale(self._weigher, self._raw[kept], multiplier)
+
+    def spans(self, other: "_Scale") -> bool:
+        """Whether least and greatest are those of another."""
+        return (self.least, self.greatest) == (other.least, other.greatest)
 
     def _measure(self) -> None:
         self.least, self.greatest = self._raw.min().item(), self._raw.max().item()

@@ -1,7 +1,8 @@
 """How the scheduler reaches placement: one small protocol, two ways with the same answers.
 
-local   the ledger is in this process: the whole decision is one command of its transaction
-http    a placement service (Roost's or OpenStack's own): candidates, then PUT, next on conflict
+local     the ledger is in this process: the whole decision is one command of its transaction
+http      a placement service (Roost's or OpenStack's own): candidates, then a claim, next on conflict
+claiming  what both do alike
 """
 
 from typing import NamedTuple, Protocol
@@ -25,4 +26,8 @@ class Gateway(Protocol):
     """Decides a question and claims what was chosen."""
 
     async def decide(self, question: Question, table: HostTable, plugins: Plugins) -> Decided:
-        """Choose, claim and find alternates. Claims of a run that was refused do not stay."""
+        """Choose, claim and find alternates. Claims of a run that is refused, or raises, do not stay.
+
+        Raises `ConcurrentUpdate` if an instance holds something already, `BadRequestSpec` for a resource
+        class or trait that placement does not know.
+        """

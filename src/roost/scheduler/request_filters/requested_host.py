@@ -11,7 +11,10 @@ from roost.scheduler.request_filters.narrowing import narrowed
 def ask_for_host(
     query: CandidateQuery, spec: RequestSpec, table: HostTable, options: SchedulerOptions
 ) -> CandidateQuery:
-    """``in_tree`` of the host's root provider."""
+    """``in_tree`` of the host's root provider.
+
+    Sharing providers outside of the tree do not serve the unsuffixed group then: placement's rule.
+    """
     if spec.requested_host is None:
         return query
     index = table.index(spec.requested_host)
