@@ -1,9 +1,13 @@
-"""The authenticator for each value of ``[api] auth_strategy``."""
+"""Who asks: the authenticator for each value of ``[api] auth_strategy``, and its answer for a request."""
 
-from roost.auth import Authenticator, NoAuth, Source
+import falcon
+
+from roost.auth import Authenticator, IdentityUnavailable, NoAuth, Source
+from roost.placement.errors import Unauthorised
+from roost.placement.http.request import Request, Response
 from roost.placement.options import PlacementOptions
 
-__all__ = ["Authenticator", "NoAuth", "open_authenticator"]
+__all__ = ["Authenticator", "NoAuth", "identify", "open_authenticator"]
 
 
 def open_authenticator(options: PlacementOptions) -> Authenticator:
@@ -14,3 +18,17 @@ def open_authenticator(options: PlacementOptions) -> Authenticator:
     from roost.auth.keystone import Keystone
 
     return Keystone(options.source or Source())
+
+
+async def identify(authenticator: Authenticator, req: Request, resp: Response) -> None:
+    """Find out who asks, as ``req.identity``. Raises `Unauthorised`, with a header for it in ``resp``."""
+    try:
+        identity = await authenticator.identify(req.headers, req.method, req.root_path + req.path)
+    except IdentityUnavailable:
+        text = "The identity service cannot validate tokens now; try again."
+        raise falcon.HTTPServiceUnavailable(description=text) from None
+    if identity is None:
+        if authenticator.challenge is not None:
+            resp.set_header("www-authenticate", authenticator.challenge)
+        raise Unauthorised("X-Auth-Token is missing or not valid.")
+    req.identity = identity

@@ -2,15 +2,15 @@
 
 import falcon
 
-from roost.auth import Authenticator, IdentityUnavailable
+from roost.auth import Authenticator
 from roost.placement.errors import (
     BadRequest,
     NotAcceptable,
     NotAllowed,
     NotFound,
-    Unauthorised,
     Unsupported,
 )
+from roost.placement.http.auth import identify
 from roost.placement.http.microversions import HEADER, SERVICE, parse_version, version_text
 from roost.placement.http.operations import OPERATIONS
 from roost.placement.http.request import Request, Response
@@ -28,22 +28,9 @@ class Gate:
             # Databases take no NUL; the router would overlook the second slash.
             raise NotFound
         if req.path not in ("/", ""):
-            await self._identify(req, resp)
+            await identify(self._authenticator, req, resp)
         req.version_asked = parse_version(req.get_header(HEADER))
         _check_length(req)
-
-    async def _identify(self, req: Request, resp: Response) -> None:
-        path = req.root_path + req.path
-        try:
-            identity = await self._authenticator.identify(req.headers, req.method, path)
-        except IdentityUnavailable:
-            text = "The identity service cannot validate tokens now; try again."
-            raise falcon.HTTPServiceUnavailable(description=text) from None
-        if identity is None:
-            if self._authenticator.challenge is not None:
-                resp.set_header("www-authenticate", self._authenticator.challenge)
-            raise Unauthorised
-        req.identity = identity
 
     async def process_resource(
         self, req: Request, resp: Response, resource: object, params: dict[str, str]

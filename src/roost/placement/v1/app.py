@@ -8,7 +8,7 @@ import falcon.asgi
 
 from roost.ledger import Ledger
 from roost.placement.errors import PlacementError
-from roost.placement.http.auth import NoAuth
+from roost.placement.http.auth import open_authenticator
 from roost.placement.http.cors import Cors
 from roost.placement.http.policy import Policy
 from roost.placement.http.request import Request
@@ -41,7 +41,8 @@ class V1:
         self.falcon = falcon.asgi.App(request_type=Request)
         if options.cors.allowed_origin:
             self.falcon.add_middleware(Cors(options.cors))
-        self.falcon.add_middleware(Gate(NoAuth(), Policy(options.enforce_new_defaults)))
+        policy = Policy(options.enforce_new_defaults, options.source)
+        self.falcon.add_middleware(Gate(open_authenticator(options), policy))
         self.falcon.add_route("/v1/allocation_candidates", Candidates(service))
         self.falcon.add_route("/v1/changes", Changes(service))
         self.falcon.add_route("/v1/explain", Explain(service))

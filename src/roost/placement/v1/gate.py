@@ -1,7 +1,7 @@
 """What every request under ``/v1`` passes before its operation and after it."""
 
-from roost.placement.errors import NotAcceptable, NotAllowed, NotFound, Unauthorised
-from roost.placement.http.auth import Authenticator
+from roost.placement.errors import NotAcceptable, NotAllowed, NotFound
+from roost.placement.http.auth import Authenticator, identify
 from roost.placement.http.microversions import LATEST
 from roost.placement.http.policy import Policy
 from roost.placement.http.request import Request, Response
@@ -31,10 +31,7 @@ class Gate:
             raise NotFound
         if _is_public(req.path):
             return
-        identity = await self._authenticator.identify(req.headers)
-        if identity is None:
-            raise Unauthorised("X-Auth-Token is missing.")
-        req.identity = identity
+        await identify(self._authenticator, req, resp)
 
     async def process_resource(
         self, req: Request, resp: Response, resource: object, params: dict[str, str]
