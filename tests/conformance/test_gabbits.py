@@ -83,16 +83,7 @@ def test_there_are_as_many_as_upstream_has() -> None:
     assert (len(FILES), sum(len(read(file)["tests"]) for file in FILES)) == (79, TESTS)
 
 
-POLICY_FILES = pytest.mark.xfail(reason="policy files are not read yet")
-
-
-@pytest.mark.parametrize(
-    "file",
-    [
-        pytest.param(file, id=file.stem, marks=[POLICY_FILES] * file.stem.endswith("-policy"))
-        for file in FILES
-    ],
-)
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_file(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty_database: Path) -> None:
     [fixture] = read(file)["fixtures"]
     rules = [f"{noun}:{verb}".lstrip(":") for noun, verbs in RULES.items() for verb in verbs]

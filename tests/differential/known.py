@@ -1,9 +1,11 @@
-"""Where Roost answers otherwise than upstream on purpose: the sections of docs/differences.md that say so.
+"""Where Roost answers otherwise than upstream on purpose, by the words of docs/differences.md.
 
 Each looks at one operation and both answers and says whether this is its case and nothing more.
 """
 
+from collections import defaultdict
 from collections.abc import Callable
+from urllib.parse import parse_qsl, urlsplit
 
 from differential.operations import Operation
 from support.wsgi import Answer
@@ -20,10 +22,32 @@ def _unknown_name(operation: Operation, upstream: Answer, roost: Answer) -> bool
     )
 
 
+def _bare_group(operation: Operation, upstream: Answer, roost: Answer) -> bool:
+    """Of a group without resources upstream finds nothing if it only forbids, and overlooks ``in_tree``."""
+    if upstream.status != 200 or roost.status != 200:
+        return False
+    by_suffix: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for name, value in parse_qsl(urlsplit(operation.url).query):
+        for kind in ("resources", "required", "member_of", "in_tree"):
+            if name.startswith(kind):
+                by_suffix[name.removeprefix(kind)][kind].append(value)
+    bare = [parameters for parameters in by_suffix.values() if "resources" not in parameters]
+    only_forbids = any(
+        all(part.startswith("!") for value in group["required"] for part in value.split(","))
+        and all(value.startswith("!") for value in group["member_of"])
+        for group in bare
+    )
+    theirs, ours = ([*map(str, answer.json["allocation_requests"])] for answer in (upstream, roost))
+    return (only_forbids and not theirs) or (
+        any(group["in_tree"] for group in bare) and set(ours) <= set(theirs)
+    )
+
+
 KNOWN: dict[str, Case] = {
     "An unknown trait or class is refused even where nothing would be found": _unknown_name,
+    "A group without resources that only forbids a trait, or only has `in_tree`, finds nothing": _bare_group,
 }
-"""Heading in docs/differences.md -> whether a difference is that one."""
+"""Words in docs/differences.md -> whether a difference is that one."""
 
 
 def known(operation: Operation, upstream: Answer, roost: Answer) -> bool:

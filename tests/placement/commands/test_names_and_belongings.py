@@ -6,22 +6,31 @@ from roost.ledger import Ledger
 from roost.placement.commands.belongings import SetTraits
 from roost.placement.commands.names import AddResourceClass, DeleteTrait, RenameResourceClass
 from roost.placement.commands.providers import CreateProvider
-from roost.placement.errors import BadRequest, Conflict
+from roost.placement.errors import BadRequest, ConcurrentUpdate, Conflict
 from roost.storage import Database
 from support.placement_api import Api, uuid_of
 
 A = uuid_of("a")
 
 
-def test_a_renamed_class_keeps_its_number(api: Api) -> None:
+def test_a_renamed_class_is_there_once(api: Api) -> None:
     api.execute(AddResourceClass("CUSTOM_OLD"))
-    number = api.run(api.ledger.current()).resource_classes["CUSTOM_OLD"]
     api.execute(RenameResourceClass("CUSTOM_OLD", "CUSTOM_NEW"))
     classes = api.run(api.ledger.current()).resource_classes
-    assert classes["CUSTOM_NEW"] == number
-    assert "CUSTOM_OLD" not in classes
+    assert "CUSTOM_NEW" in classes and "CUSTOM_OLD" not in classes
+    api.execute(RenameResourceClass("CUSTOM_NEW", "CUSTOM_NEW"))
     with pytest.raises(Conflict):
         api.execute(RenameResourceClass("CUSTOM_NEW", "VCPU"))
+
+
+def test_a_class_is_renamed_only_with_all_that_is_held(api: Api) -> None:
+    api.execute(AddResourceClass("CUSTOM_OLD"))
+    api.provider("a", CUSTOM_OLD=4)
+    api.claim(uuid_of("c1"), A, CUSTOM_OLD=1)
+    api.claim(uuid_of("c2"), A, CUSTOM_OLD=1)
+    with pytest.raises(ConcurrentUpdate):
+        api.execute(RenameResourceClass("CUSTOM_OLD", "CUSTOM_NEW", (uuid_of("c1"), uuid_of("gone"))))
+    assert api.get(f"/resource_providers/{A}/usages")["usages"] == {"CUSTOM_OLD": 2}
 
 
 def test_a_renamed_class_is_the_same_for_another_worker(api: Api) -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from support.ledgers import findings_in
 from support.placement_api import Api, uuid_of
 
 
@@ -47,10 +48,28 @@ def test_up_to_1_6_put_renames(api: Api) -> None:
     assert api.ask("PUT", "/resource_classes/VCPU", new, version="1.6").status_code == 400
 
 
-def test_a_class_in_use_neither_goes_nor_is_renamed(api: Api) -> None:
+def test_a_class_in_use_stays(api: Api) -> None:
     api.put("/resource_classes/CUSTOM_GPU")
     api.provider("a", CUSTOM_GPU=1)
     assert api.ask("DELETE", "/resource_classes/CUSTOM_GPU").status_code == 409
-    answer = api.ask("PUT", "/resource_classes/CUSTOM_GPU", {"name": "CUSTOM_NEW"}, version="1.6")
-    assert answer.status_code == 409
     assert api.get(f"/resource_providers/{uuid_of('a')}/inventories/CUSTOM_GPU")["total"] == 1
+
+
+def test_a_class_in_use_is_renamed_with_all_that_is_held(api: Api) -> None:
+    a, consumers = uuid_of("a"), [uuid_of("c1"), uuid_of("c2")]
+    api.put("/resource_classes/CUSTOM_GPU")
+    api.provider("a", CUSTOM_GPU=4, VCPU=8)
+    for consumer in consumers:
+        api.claim(consumer, a, CUSTOM_GPU=1, VCPU=2)
+    before = api.generation(a)
+    api.put("/resource_classes/CUSTOM_GPU", {"name": "CUSTOM_NEW"}, version="1.6")
+    assert api.generation(a) == before
+    assert api.get(f"/resource_providers/{a}/inventories")["inventories"].keys() == {"CUSTOM_NEW", "VCPU"}
+    assert api.get(f"/resource_providers/{a}/usages")["usages"] == {"CUSTOM_NEW": 2, "VCPU": 4}
+    for consumer in consumers:
+        held = api.get(f"/allocations/{consumer}")
+        assert held["allocations"][a]["resources"] == {"CUSTOM_NEW": 1, "VCPU": 2}
+        assert held["consumer_generation"] == 1
+    api.delete(f"/allocations/{consumers[0]}")
+    assert api.get(f"/resource_providers/{a}/usages")["usages"] == {"CUSTOM_NEW": 1, "VCPU": 2}
+    assert findings_in(api.path) == []

@@ -6,9 +6,9 @@ import msgspec
 
 from roost.ledger import State
 from roost.ledger.vocabulary import free_class_id, free_trait_id
-from roost.model.change import ResourceClassChanged, TraitChanged
+from roost.model.change import AllocationsChanged, InventoryChanged, ResourceClassChanged, TraitChanged
 from roost.model.vocabulary import is_custom
-from roost.placement.errors import BadRequest, Conflict, NameInUse, NotFound
+from roost.placement.errors import BadRequest, ConcurrentUpdate, Conflict, NameInUse, NotFound
 
 
 class AddResourceClass(msgspec.Struct, frozen=True):
@@ -33,27 +33,55 @@ class AddResourceClass(msgspec.Struct, frozen=True):
 
 
 class RenameResourceClass(msgspec.Struct, frozen=True):
-    """A custom resource class gets another name, up to microversion 1.6.
+    """A custom resource class gets another name, up to microversion 1.6, in use or not.
 
-    Only while no inventory has it: what is in use keeps its name (upstream renames it all the same).
+    Why not one change "renamed": a class is named in the inventories and allocations of every other change,
+    and this operation is too rare to teach that to all who read commits. So what there is of the class
+    moves to one of the new name. ``holders`` are the consumers that hold some of it.
     """
 
     name: str
     new_name: str
+    holders: tuple[str, ...] = ()
 
     def consumers(self) -> Iterable[str]:
-        return ()
+        return self.holders
 
     def run(self, state: State) -> None:
+        """Raises `ConcurrentUpdate` if others than ``holders`` hold some of the class."""
+        fleet = state.fleet
         number = custom_class(state, self.name, "update")
         if self.new_name == self.name:
             return
-        if self.new_name in state.fleet.resource_classes:
+        if self.new_name in fleet.resource_classes:
             raise Conflict(f"Resource class already exists: {self.new_name}")
-        if state.fleet.stock(self.name).n:
-            raise NameInUse(f"Cannot rename resource class {self.name}. Class is in use in inventory.")
+        old = fleet.stock(self.name)
+        rows = [row for row in fleet.rows().tolist() if old.slot(row) >= 0]
+        state.apply(ResourceClassChanged(self.new_name, None, free_class_id(state)))
+        # Providers have the class under both names until the allocations have moved.
+        for row in rows:
+            before = fleet.inventories(row)
+            state.apply(
+                InventoryChanged(fleet.uuid(row), before, {**before, self.new_name: before[self.name]})
+            )
+        for consumer in self.holders:
+            self._move(state, consumer)
+        if any(old.used_by(row) for row in rows):
+            raise ConcurrentUpdate(f"Resource class {self.name} was allocated meanwhile; try again.")
+        for row in rows:
+            before = fleet.inventories(row)
+            after = {name: inventory for name, inventory in before.items() if name != self.name}
+            state.apply(InventoryChanged(fleet.uuid(row), before, after))
         state.apply(ResourceClassChanged(self.name, number, None))
-        state.apply(ResourceClassChanged(self.new_name, None, number))
+
+    def _move(self, state: State, consumer: str) -> None:
+        held = state.held(consumer)
+        if held is not None:
+            holds = {
+                provider: {self.new_name if name == self.name else name: n for name, n in resources.items()}
+                for provider, resources in held.allocations.items()
+            }
+            state.apply(AllocationsChanged(consumer, held.consumer, held.consumer, held.allocations, holds))
 
 
 class DeleteResourceClass(msgspec.Struct, frozen=True):

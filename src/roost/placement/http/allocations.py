@@ -4,10 +4,13 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
+from sqlalchemy.engine import Connection
+
 from roost.fleet import Fleet
 from roost.ledger import Held
 from roost.ledger.holdings import held_by, held_on
 from roost.placement.commands.allocations import DeleteAllocations, WriteAllocations
+from roost.placement.commands.holders import written_at
 from roost.placement.errors import BadRequest
 from roost.placement.http.answers import answer, answer_empty
 from roost.placement.http.complaints import is_uuid_like
@@ -39,10 +42,13 @@ class ConsumerAllocations(Resource):
 
     async def on_get(self, req: Request, resp: Response, consumer: str) -> None:
         self.policy.authorise(req.identity, "allocations:list")
-        found = await self.ledger.database.read(lambda connection: held_by(connection, (consumer,)))
+        found, modified = await self.ledger.database.read(
+            lambda connection: (held_by(connection, (consumer,)), written_at(connection, (consumer,)))
+        )
         fleet = await self.ledger.current()
         held = found.get(consumer)
-        answer(req, resp, {"allocations": {}} if held is None else _describe(req, fleet, held))
+        document = {"allocations": {}} if held is None else _describe(req, fleet, held)
+        answer(req, resp, document, modified=modified)
 
     async def on_put(self, req: Request, resp: Response, consumer: str) -> None:
         self.policy.authorise(req.identity, "allocations:update")
@@ -69,13 +75,18 @@ class ProviderAllocations(Resource):
     async def on_get(self, req: Request, resp: Response, uuid: str) -> None:
         self.policy.authorise(req.identity, "resource_providers:allocations:list")
         provider_row(await self.ledger.current(), uuid)
-        found = await self.ledger.database.read(lambda connection: held_on(connection, uuid))
+        found, modified = await self.ledger.database.read(lambda connection: _held_on(connection, uuid))
         fleet = await self.ledger.current()
         document = {
             "allocations": _describe_consumers(req, uuid, found),
             "resource_provider_generation": fleet.generation.item(provider_row(fleet, uuid)),
         }
-        answer(req, resp, document)
+        answer(req, resp, document, modified=modified)
+
+
+def _held_on(connection: Connection, provider: str) -> tuple[Mapping[str, Held], float | None]:
+    found = held_on(connection, provider)
+    return found, written_at(connection, found)
 
 
 def _describe(req: Request, fleet: Fleet, held: Held) -> dict[str, Any]:

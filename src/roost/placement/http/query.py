@@ -52,7 +52,7 @@ SUFFIXES = {0: "", 25: "([1-9][0-9]*)?", 33: "([a-zA-Z0-9_-]{1,64})?"}
 """What may follow them, from each version on."""
 
 _REQUIRED = {"/usages": ["project_id"]}
-_AMOUNT = re.compile(r"\s*[+-]?\d+(_\d+)*\s*")
+_AMOUNT = re.compile(r"\s*[+-]?[0-9]+\s*")
 _LONGEST_AMOUNT = 20
 """Characters of an amount; one of more than these fits nowhere anyway, and is costly to read."""
 

@@ -2,13 +2,16 @@
 
 from typing import Any
 
+from roost.placement.commands.holders import holders_of
 from roost.placement.commands.names import AddResourceClass, DeleteResourceClass, RenameResourceClass
-from roost.placement.errors import NotFound
+from roost.placement.errors import ConcurrentUpdate, NotFound
 from roost.placement.http.answers import answer, answer_empty, href, locate
 from roost.placement.http.bodies import NewClass
 from roost.placement.http.decoding import check
 from roost.placement.http.request import Request, Response
 from roost.placement.http.resource import Resource, read_body
+
+_TRIES_TO_RENAME = 10
 
 
 class ResourceClasses(Resource):
@@ -42,7 +45,7 @@ class ResourceClass(Resource):
         self.policy.authorise(req.identity, "resource_classes:update")
         body = await read_body(req)
         if body is not None:
-            await self.ledger.execute(RenameResourceClass(name, body.name))
+            await self._rename(name, body.name)
             answer(req, resp, _describe(req, body.name))
             return
         check(NewClass(name), NewClass)
@@ -54,6 +57,19 @@ class ResourceClass(Resource):
         self.policy.authorise(req.identity, "resource_classes:delete")
         await self.ledger.execute(DeleteResourceClass(name))
         answer_empty(resp)
+
+    async def _rename(self, name: str, new_name: str) -> None:
+        """Rename, and if somebody claims some of the class meanwhile, do it again."""
+        tries = _TRIES_TO_RENAME
+        while tries:
+            tries -= 1
+            holders = await self.ledger.database.read(lambda connection: holders_of(connection, name))
+            try:
+                await self.ledger.execute(RenameResourceClass(name, new_name, holders))
+                tries = 0
+            except ConcurrentUpdate:
+                if not tries:
+                    raise
 
 
 def _describe(req: Request, name: str) -> dict[str, Any]:

@@ -81,7 +81,7 @@ class ProviderTraits(Resource):
 def _find(fleet: Fleet, parameters: Parameters) -> Iterator[str]:
     named = last(parameters, "name")
     kind, colon, value = (named or "").partition(":")
-    if named is not None and not colon:
+    if named is not None and (not colon or kind not in ("in", "startswith")):
         raise BadRequest(
             "Badly formatted name parameter. Expected name query string parameter in form: "
             f'?name=[in|startswith]:[name1,name2|prefix]. Got: "{named}"'
