@@ -7,7 +7,9 @@
     match          the providers that can serve one request group
     candidates     whole allocation candidates: one provider, trees, sharing, granular groups
     walk           the search for combinations within one tree
-    explain        how many trees each constraint of a query leaves
+    constraint     the constraints of a query one by one: named, added, left out
+    explain        how many trees each constraint of a query leaves; in full by way of
+                   judging, removals (providers and trees, alone and in order) and misses (what is nearest)
     totals         what whole trees have and use, for weighing hosts
 
 Pure: numpy in, numpy out; no I/O, no clock, no randomness.

@@ -8,11 +8,13 @@ query is built up again, one constraint at a time, and searched each time.
 from collections.abc import Iterator
 from typing import NamedTuple
 
-import msgspec
-
 from roost.fleet.candidates import CandidateSearch
+from roost.fleet.constraint import SAME_SUBTREE, TOGETHER, Constraint, constraints_of, narrowed
 from roost.fleet.fleet import Fleet
-from roost.model.request import CandidateQuery, RequestGroup
+from roost.fleet.judging import reach_of
+from roost.fleet.misses import Miss, misses
+from roost.fleet.removals import Removed, removals
+from roost.model.request import CandidateQuery
 
 
 class Left(NamedTuple):
@@ -33,52 +35,44 @@ def explain(fleet: Fleet, query: CandidateQuery) -> list[Left]:
     search = CandidateSearch(fleet, query)
     if not search.single:
         exact = sum(next(search.at(anchor), None) is not None for anchor in search.anchors.tolist())
-        found.append(Left("everything from one tree at once", exact))
+        found.append(Left(str(Constraint(None, TOGETHER)), exact))
     return found
 
 
 def constraints(query: CandidateQuery) -> Iterator[tuple[str, CandidateQuery]]:
-    """The name of each constraint, with the query up to and including it."""
-    done: tuple[RequestGroup, ...] = ()
-    for group in query.groups:
-        for name, partial in _of_group(group):
-            of_group = f"group {group.suffix}: {name}" if group.granular else name
-            yield of_group, CandidateQuery((*done, partial))
-        done = (*done, group)
-    partial_query = CandidateQuery(done)
-    for trait in sorted(query.root_required):
-        partial_query = msgspec.structs.replace(
-            partial_query, root_required=partial_query.root_required | {trait}
-        )
-        yield f"root requires {trait}", partial_query
-    for trait in sorted(query.root_forbidden):
-        partial_query = msgspec.structs.replace(
-            partial_query, root_forbidden=partial_query.root_forbidden | {trait}
-        )
-        yield f"root forbids {trait}", partial_query
-    if query.isolate:
-        yield "group_policy isolate", msgspec.structs.replace(partial_query, isolate=True)
+    """The name of each constraint, with the query up to and including it.
+
+    Common subtrees are not among them: only whole combinations have or lack them.
+    """
+    partial = CandidateQuery(())
+    for constraint in constraints_of(query):
+        if constraint.kind != SAME_SUBTREE:
+            partial = narrowed(partial, constraint)
+            yield str(constraint), partial
 
 
-def _of_group(group: RequestGroup) -> Iterator[tuple[str, RequestGroup]]:
-    partial = RequestGroup(suffix=group.suffix)
-    if not group.resources:
-        yield "any provider", partial
-    for name, amount in group.resources.items():
-        partial = msgspec.structs.replace(partial, resources={**partial.resources, name: amount})
-        yield f"{amount} {name}", partial
-    for any_of in group.required:
-        partial = msgspec.structs.replace(partial, required=(*partial.required, any_of))
-        yield f"required {' or '.join(sorted(any_of))}", partial
-    for trait in sorted(group.forbidden):
-        partial = msgspec.structs.replace(partial, forbidden=partial.forbidden | {trait})
-        yield f"forbidden {trait}", partial
-    for any_of in group.member_of:
-        partial = msgspec.structs.replace(partial, member_of=(*partial.member_of, any_of))
-        yield f"member_of {' or '.join(sorted(any_of))}", partial
-    if group.forbidden_aggregates:
-        partial = msgspec.structs.replace(partial, forbidden_aggregates=group.forbidden_aggregates)
-        yield f"not member_of {' or '.join(sorted(group.forbidden_aggregates))}", partial
-    if group.in_tree is not None:
-        partial = msgspec.structs.replace(partial, in_tree=group.in_tree)
-        yield f"in_tree {group.in_tree}", partial
+class Explanation(NamedTuple):
+    """Why a query has so few candidates. ``trees``: how many there are; ``served``: those with a candidate,
+    and ``unknown`` more that were too many to look at."""
+
+    providers: int
+    trees: int
+    served: int
+    unknown: int
+    steps: list[Removed]
+    misses: list[Miss]
+
+
+def explain_fully(fleet: Fleet, query: CandidateQuery, most_misses: int) -> Explanation:
+    """What each constraint removes, and what would be nearest. Takes a few searches for each constraint."""
+    reach = reach_of(fleet)
+    steps, judged = removals(fleet, query, reach)
+    nearest = misses(fleet, query, reach, steps, judged, most_misses)
+    return Explanation(
+        providers=len(fleet),
+        trees=int((fleet.parent[fleet.rows()] < 0).sum()),
+        served=len(judged.served),
+        unknown=len(judged.unknown),
+        steps=steps,
+        misses=nearest,
+    )

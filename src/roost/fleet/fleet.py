@@ -193,6 +193,14 @@ class Fleet:
         other._in_aggregate = {name: rows.copy() for name, rows in self._in_aggregate.items()}
         return other
 
+    def with_stock(self, resource_class: str, stock: Stock) -> "Fleet":
+        """This fleet with a stock of one class in place of its own, for what-if: a view that shares all the
+        rest, so neither may change while it is looked at."""
+        other = Fleet.__new__(Fleet)
+        other.__dict__.update(self.__dict__)
+        other._stocks = {**self._stocks, resource_class: stock}
+        return other
+
     # How it changes
 
     def advance(self, version: int, changes: Iterable[Change], at: float) -> None:

@@ -5,6 +5,7 @@
     ledger       the writer (group commit by compare-and-append), the tail, reads at head
     projection   from a commit's changes to rows inserted, updated and deleted
     tail         what is newer than a replica
+    feed         the change feed: commits in their order, read forwards and backwards
     load         from tables to a fleet
     trim         forgetting old commits
     holdings     consumers and what they hold, read from the tables

@@ -83,10 +83,7 @@ class Moment:
         It is the caller's until it is given back with `keep`.
         """
         before = [key for key in self._readings if key[0] == name and key[1] <= offset]
-        if before:
-            reading = self._readings.pop(max(before))
-        else:
-            reading = Reading(self.fleet, query, offset)
+        reading = self._readings.pop(max(before)) if before else Reading(self.fleet, query, offset)
         await reading.skip_to(offset)
         return reading
 

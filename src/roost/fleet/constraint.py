@@ -1,0 +1,140 @@
+"""The constraints of a query, one by one: named, added to a query, and left out of it."""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from roost.model.request import CandidateQuery, RequestGroup
+
+RESOURCES = "resources"
+ANY_PROVIDER = "any_provider"
+REQUIRED = "required"
+FORBIDDEN = "forbidden"
+MEMBER_OF = "member_of"
+FORBIDDEN_AGGREGATES = "forbidden_aggregates"
+IN_TREE = "in_tree"
+ROOT_REQUIRED = "root_required"
+ROOT_FORBIDDEN = "root_forbidden"
+SAME_SUBTREE = "same_subtree"
+ISOLATE = "isolate"
+TOGETHER = "together"
+"""Not a wish, but what comes of several: that one tree must meet all of them at the same time."""
+
+
+class Constraint(msgspec.Struct, frozen=True):
+    """One wish of a query. ``group``: its suffix, None for a wish of the whole query.
+
+    ``names``: resource class, traits, aggregates (any of them), provider, or suffixes; ``amount`` of the
+    resource class.
+    """
+
+    group: str | None
+    kind: str
+    names: tuple[str, ...] = ()
+    amount: int = 0
+
+    def __str__(self) -> str:
+        words = _WORDS[self.kind].format(names=" or ".join(self.names), amount=self.amount)
+        return f"group {self.group}: {words}" if self.group else words
+
+
+_WORDS = {
+    RESOURCES: "{amount} {names}",
+    ANY_PROVIDER: "any provider",
+    REQUIRED: "required {names}",
+    FORBIDDEN: "forbidden {names}",
+    MEMBER_OF: "member_of {names}",
+    FORBIDDEN_AGGREGATES: "not member_of {names}",
+    IN_TREE: "in_tree {names}",
+    ROOT_REQUIRED: "root requires {names}",
+    ROOT_FORBIDDEN: "root forbids {names}",
+    SAME_SUBTREE: "same_subtree {names}",
+    ISOLATE: "group_policy isolate",
+    TOGETHER: "everything from one tree at once",
+}
+
+
+def constraints_of(query: CandidateQuery) -> list[Constraint]:
+    """All constraints of a query, in the order in which an explanation asks them."""
+    found = [constraint for group in query.groups for constraint in _of_group(group)]
+    found += [Constraint(None, ROOT_REQUIRED, (trait,)) for trait in sorted(query.root_required)]
+    found += [Constraint(None, ROOT_FORBIDDEN, (trait,)) for trait in sorted(query.root_forbidden)]
+    found += [Constraint(None, SAME_SUBTREE, tuple(sorted(suffixes))) for suffixes in query.same_subtree]
+    if query.isolate:
+        found.append(Constraint(None, ISOLATE))
+    return found
+
+
+def _of_group(group: RequestGroup) -> Iterator[Constraint]:
+    name = group.suffix
+    if not group.resources:
+        yield Constraint(name, ANY_PROVIDER)
+    for resource_class, amount in group.resources.items():
+        yield Constraint(name, RESOURCES, (resource_class,), amount)
+    for any_of in group.required:
+        yield Constraint(name, REQUIRED, tuple(sorted(any_of)))
+    for trait in sorted(group.forbidden):
+        yield Constraint(name, FORBIDDEN, (trait,))
+    for any_of in group.member_of:
+        yield Constraint(name, MEMBER_OF, tuple(sorted(any_of)))
+    if group.forbidden_aggregates:
+        yield Constraint(name, FORBIDDEN_AGGREGATES, tuple(sorted(group.forbidden_aggregates)))
+    if group.in_tree is not None:
+        yield Constraint(name, IN_TREE, (group.in_tree,))
+
+
+def narrowed(query: CandidateQuery, constraint: Constraint) -> CandidateQuery:
+    """A query with one more constraint."""
+    names = frozenset(constraint.names)
+    if constraint.group is not None:
+        groups = {group.suffix: group for group in query.groups}
+        group = groups.get(constraint.group, RequestGroup(suffix=constraint.group))
+        groups[constraint.group] = _narrowed(group, constraint, names)
+        return msgspec.structs.replace(query, groups=tuple(groups.values()))
+    match constraint.kind:
+        case "root_required":
+            return msgspec.structs.replace(query, root_required=query.root_required | names)
+        case "root_forbidden":
+            return msgspec.structs.replace(query, root_forbidden=query.root_forbidden | names)
+        case "same_subtree":
+            return msgspec.structs.replace(query, same_subtree=(*query.same_subtree, names))
+        case "isolate":
+            return msgspec.structs.replace(query, isolate=True)
+    return query
+
+
+def _narrowed(group: RequestGroup, constraint: Constraint, names: frozenset[str]) -> RequestGroup:
+    match constraint.kind:
+        case "resources":
+            resources = {**group.resources, constraint.names[0]: constraint.amount}
+            return msgspec.structs.replace(group, resources=resources)
+        case "required":
+            return msgspec.structs.replace(group, required=(*group.required, names))
+        case "forbidden":
+            return msgspec.structs.replace(group, forbidden=group.forbidden | names)
+        case "member_of":
+            return msgspec.structs.replace(group, member_of=(*group.member_of, names))
+        case "forbidden_aggregates":
+            return msgspec.structs.replace(group, forbidden_aggregates=names)
+        case "in_tree":
+            return msgspec.structs.replace(group, in_tree=constraint.names[0])
+    return group
+
+
+def without(query: CandidateQuery, left_out: Constraint) -> CandidateQuery:
+    """A query without one of its constraints, which is not one of resources."""
+    made = CandidateQuery(())
+    for constraint in constraints_of(query):
+        if constraint != left_out:
+            made = narrowed(made, constraint)
+    return made
+
+
+def replaced(query: CandidateQuery, constraint: Constraint, resource_class: str) -> CandidateQuery:
+    """A query that asks for one unit of another class instead of what a constraint on resources asks for."""
+    made = CandidateQuery(())
+    for each in constraints_of(query):
+        if each == constraint:
+            each = Constraint(each.group, RESOURCES, (resource_class,), 1)
+        made = narrowed(made, each)
+    return made

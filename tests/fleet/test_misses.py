@@ -1,0 +1,305 @@
+"""Full explanations against the plain oracle: what each constraint removes, and the nearest misses."""
+
+import time
+from collections.abc import Iterable
+from dataclasses import replace
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from roost.fleet.constraint import (
+    ANY_PROVIDER,
+    FORBIDDEN,
+    FORBIDDEN_AGGREGATES,
+    IN_TREE,
+    ISOLATE,
+    MEMBER_OF,
+    REQUIRED,
+    RESOURCES,
+    ROOT_FORBIDDEN,
+    ROOT_REQUIRED,
+    SAME_SUBTREE,
+    TOGETHER,
+    Constraint,
+    constraints_of,
+    narrowed,
+    replaced,
+    without,
+)
+from roost.fleet.explain import explain_fully
+from roost.model.inventory import Inventory
+from roost.model.request import CandidateQuery, RequestGroup, all_of
+from support import oracle
+from support.fleets import fleet_of, queries, worlds
+from support.oracle import Provider, World
+
+WHOLE = (TOGETHER, SAME_SUBTREE, ISOLATE)
+
+
+def meets(world: World, uuid: str, constraint: Constraint) -> bool:
+    """Whether a provider meets one constraint, as plain as can be."""
+    provider, root = world[uuid], world[oracle.root_of(world, uuid)]
+    names = frozenset(constraint.names)
+    around = provider.aggregates | (root.aggregates if not constraint.group else frozenset())
+    match constraint.kind:
+        case "resources":
+            return oracle.fits(provider, constraint.names[0], constraint.amount)
+        case "required":
+            return bool(provider.traits & names)
+        case "forbidden":
+            return not provider.traits & names
+        case "member_of":
+            return bool(around & names)
+        case "forbidden_aggregates":
+            return not around & names
+        case "in_tree":
+            return oracle.in_tree(world, uuid, RequestGroup(in_tree=constraint.names[0]))
+        case "root_required":
+            return bool(root.traits & names)
+        case "root_forbidden":
+            return not root.traits & names
+    return True
+
+
+def part_is_there(world: World, anchor: str, done: list[Constraint]) -> bool:
+    """Whether each part of the query so far has a provider that the tree reaches."""
+    near = [uuid for uuid in world if oracle.reaches(world, uuid, anchor)]
+    for suffix in {each.group for each in done}:
+        mine = [each for each in done if each.group == suffix]
+        if suffix is None:
+            ok = all(meets(world, anchor, each) for each in mine)
+        elif suffix:
+            ok = any(all(meets(world, uuid, each) for each in mine) for uuid in near)
+        else:
+            fit = [each for each in mine if each.kind == RESOURCES]
+            traits = [each for each in mine if each.kind == REQUIRED]
+            rest = [each for each in mine if each.kind not in (RESOURCES, REQUIRED)]
+            able = [uuid for uuid in near if all(meets(world, uuid, each) for each in rest)]
+            serving = [uuid for uuid in able if any(meets(world, uuid, each) for each in fit)]
+            ok = all(any(meets(world, uuid, each) for uuid in able) for each in fit)
+            ok = ok and all(any(meets(world, uuid, each) for uuid in serving) for each in traits)
+        if not ok:
+            return False
+    return True
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(worlds(), queries())
+def test_what_is_removed_is_what_counting_finds(world: World, query: CandidateQuery) -> None:
+    explanation = explain_fully(fleet_of(world), query, 0)
+    roots = [uuid for uuid, provider in world.items() if provider.parent is None]
+    done: list[Constraint] = []
+    left = set(roots)
+    for step in explanation.steps:
+        constraint = step.constraint
+        if constraint.kind in WHOLE:
+            continue
+        before = [each for each in done if each.group == constraint.group]
+        failing = [uuid for uuid in world if not meets(world, uuid, constraint)]
+        assert step.providers_alone == len(failing)
+        assert step.providers == sum(all(meets(world, uuid, each) for each in before) for uuid in failing)
+        alone = [
+            root
+            for root in roots
+            if not any(meets(world, p, constraint) for p in world if oracle.reaches(world, p, root))
+        ]
+        assert constraint.group is None or step.trees_alone == len(alone)
+        done.append(constraint)
+        now = {root for root in left if part_is_there(world, root, done)}
+        assert step.trees == len(left) - len(now)
+        left = now
+    served = oracle.candidates(world, query)
+    assert (explanation.served, explanation.unknown) == (len(served), 0)
+    assert explanation.trees - sum(step.trees for step in explanation.steps) == len(served)
+
+
+def relaxed(
+    world: World, query: CandidateQuery, constraint: Constraint, holders: Iterable[str]
+) -> tuple[World, CandidateQuery]:
+    """World and query with nothing but one constraint relaxed; of an amount, ``holders`` have plenty."""
+    if constraint.kind != RESOURCES:
+        return world, without(query, constraint)
+    other = dict(world)
+    for uuid in holders:
+        inventories = {**world[uuid].inventories, "PLENTY": Inventory(10**6)}
+        other[uuid] = replace(world[uuid], inventories=inventories)
+    return other, replaced(query, constraint, "PLENTY")
+
+
+def having(world: World, constraint: Constraint) -> list[str]:
+    return [uuid for uuid, provider in world.items() if set(constraint.names) & set(provider.inventories)]
+
+
+@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(worlds(), queries())
+def test_a_miss_would_do_if_just_its_constraint_were_relaxed(world: World, query: CandidateQuery) -> None:
+    explanation = explain_fully(fleet_of(world), query, 50)
+    served = oracle.candidates(world, query)
+    distances = [miss.distance for miss in explanation.misses]
+    assert distances == sorted(distances)
+    for miss in explanation.misses:
+        assert miss.root not in served
+        assert 0 < miss.distance <= 1
+        assert miss.constraint.kind != RESOURCES or miss.provider in having(world, miss.constraint)
+        other_world, other_query = relaxed(world, query, miss.constraint, filter(None, [miss.provider]))
+        assert oracle.candidates_at(other_world, other_query, miss.root), miss
+        if miss.provider is not None and miss.constraint.kind not in (RESOURCES, *WHOLE):
+            assert not meets(world, miss.provider, miss.constraint)
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(worlds(), queries())
+def test_no_tree_is_missed_that_one_constraint_keeps_out(world: World, query: CandidateQuery) -> None:
+    explanation = explain_fully(fleet_of(world), query, 100)
+    served = oracle.candidates(world, query)
+    told = {(miss.constraint, miss.root) for miss in explanation.misses}
+    # What a sharing provider misses is told of one of the trees that it shares with.
+    told |= {
+        (miss.constraint, root)
+        for miss in explanation.misses
+        for root in world
+        if miss.provider is not None and oracle.shares_with(world, miss.provider, root)
+    }
+    sole = {step.constraint: step.trees_sole for step in explanation.steps}
+    for constraint in constraints_of(query):
+        if constraint.kind != ANY_PROVIDER:
+            near = set(oracle.candidates(*relaxed(world, query, constraint, having(world, constraint))))
+            near -= set(served)
+            assert {(constraint, root) for root in near} <= told
+            assert sole[constraint] >= len(near)
+
+
+@given(queries())
+def test_a_query_is_the_sum_of_its_constraints(query: CandidateQuery) -> None:
+    made = CandidateQuery(())
+    for constraint in constraints_of(query):
+        made = narrowed(made, constraint)
+        assert str(constraint)
+    assert made == query
+
+
+HOST = Provider(None, {"VCPU": Inventory(8), "DISK_GB": Inventory(100, max_unit=60)})
+
+
+def explained(query: CandidateQuery, **world: Provider) -> list[tuple[str, str | None, float, int | None]]:
+    found = explain_fully(fleet_of(world), query, 10).misses
+    return [(str(miss.constraint), miss.provider, round(miss.distance, 2), miss.free) for miss in found]
+
+
+def test_the_nearest_is_first_and_says_by_how_much() -> None:
+    query = CandidateQuery((RequestGroup({"VCPU": 8}, required=all_of("CUSTOM_FAST")),))
+    fast = replace(HOST, traits=frozenset({"CUSTOM_FAST"}))
+    assert explained(
+        query,
+        full=replace(fast, used={"VCPU": 8}),
+        near=replace(fast, used={"VCPU": 2}),
+        slow=HOST,
+        neither=replace(HOST, used={"VCPU": 1}),
+    ) == [
+        ("8 VCPU", "near", 0.25, 6),
+        ("required CUSTOM_FAST", "slow", 0.5, None),
+        ("8 VCPU", "full", 1.0, 0),
+    ]
+
+
+def test_limits_of_an_inventory_are_named() -> None:
+    found = explain_fully(
+        fleet_of(
+            {
+                "most": Provider(None, {"VCPU": Inventory(8, max_unit=3)}),
+                "least": Provider(None, {"VCPU": Inventory(8, min_unit=5)}),
+                "step": Provider(None, {"VCPU": Inventory(8, step_size=3)}),
+            }
+        ),
+        CandidateQuery((RequestGroup({"VCPU": 4}),)),
+        10,
+    ).misses
+    assert {(miss.provider, miss.unit) for miss in found} == {
+        ("most", "max_unit"),
+        ("least", "min_unit"),
+        ("step", "step_size"),
+    }
+
+
+def test_devices_and_shared_storage_are_looked_at_as_one_tree() -> None:
+    tree = {
+        "host": Provider(None, {"VCPU": Inventory(8)}, aggregates=frozenset({"agg"})),
+        "gpu1": Provider("host", {"CUSTOM_GPU": Inventory(2)}, used={"CUSTOM_GPU": 1}),
+        "gpu2": Provider("host", {"CUSTOM_GPU": Inventory(1)}, used={"CUSTOM_GPU": 1}),
+        "pool": Provider(
+            None,
+            {"DISK_GB": Inventory(100)},
+            used={"DISK_GB": 90},
+            traits=frozenset({oracle.SHARING}),
+            aggregates=frozenset({"agg"}),
+        ),
+    }
+    disk = RequestGroup({"VCPU": 4, "DISK_GB": 20})
+    assert explained(CandidateQuery((disk,)), **tree) == [("20 DISK_GB", "pool", 0.5, 10)]
+    gpus = RequestGroup({"CUSTOM_GPU": 2}, "_1")
+    assert explained(CandidateQuery((RequestGroup({"VCPU": 4}), gpus)), **tree) == [
+        ("group _1: 2 CUSTOM_GPU", "gpu1", 0.5, 1)
+    ]
+
+
+def test_what_other_groups_take_is_not_free() -> None:
+    query = CandidateQuery((RequestGroup({"VCPU": 5}, "_1"), RequestGroup({"VCPU": 6}, "_2")))
+    assert explained(query, host=HOST) == [
+        ("group _2: 6 VCPU", "host", 0.5, 3),
+        ("group _1: 5 VCPU", "host", 0.6, 2),
+    ]
+
+
+@pytest.mark.parametrize(
+    "kind", [FORBIDDEN, MEMBER_OF, FORBIDDEN_AGGREGATES, IN_TREE, ROOT_REQUIRED, ROOT_FORBIDDEN]
+)
+def test_each_kind_of_constraint_is_blamed(kind: str) -> None:
+    group, query = RequestGroup({"VCPU": 1}), CandidateQuery(())
+    match kind:
+        case "forbidden":
+            group = replace_group(group, forbidden=frozenset({"CUSTOM_RED"}))
+        case "member_of":
+            group = replace_group(group, member_of=all_of("agg-b"))
+        case "forbidden_aggregates":
+            group = replace_group(group, forbidden_aggregates=frozenset({"agg-a"}))
+        case "in_tree":
+            group = replace_group(group, in_tree="other")
+        case "root_required":
+            query = CandidateQuery((), root_required=frozenset({"CUSTOM_FAST"}))
+        case "root_forbidden":
+            query = CandidateQuery((), root_forbidden=frozenset({"CUSTOM_RED"}))
+    red = replace(HOST, traits=frozenset({"CUSTOM_RED"}), aggregates=frozenset({"agg-a"}))
+    asked = CandidateQuery((group,), False, (), query.root_required, query.root_forbidden)
+    [miss] = explain_fully(fleet_of({"red": red, "other": Provider()}), asked, 5).misses
+    assert (miss.constraint.kind, miss.provider) == (kind, "red")
+
+
+def replace_group(group: RequestGroup, **changes: object) -> RequestGroup:
+    return msgspec.structs.replace(group, **changes)
+
+
+def test_ten_thousand_hosts_are_explained_in_a_moment() -> None:
+    world = {
+        f"host-{n}": Provider(
+            None,
+            {"VCPU": Inventory(64), "MEMORY_MB": Inventory(2**18), "DISK_GB": Inventory(4000)},
+            used={"VCPU": 40 + n % 24, "MEMORY_MB": 2**17},
+            traits=frozenset({"CUSTOM_FAST"} if n % 3 else ()),
+            aggregates=frozenset({f"rack-{n // 40}"}),
+        )
+        for n in range(10_000)
+    }
+    fleet = fleet_of(world)
+    group = RequestGroup(
+        {"VCPU": 32, "MEMORY_MB": 2**16, "DISK_GB": 100},
+        required=all_of("CUSTOM_FAST"),
+        forbidden=frozenset({"CUSTOM_RED"}),
+        member_of=(frozenset({"rack-1", "rack-2", "rack-3"}),),
+    )
+    times = []
+    for _ in range(5):
+        started = time.process_time()
+        assert explain_fully(fleet, CandidateQuery((group,)), 10).served == 0
+        times.append(time.process_time() - started)
+    assert min(times) < 0.1
