@@ -17,10 +17,11 @@ import yaml
 from gabbi import handlers, suitemaker
 
 from conformance.worlds import SETTINGS, WORLDS, identifiers
-from roost.ledger import Ledger
+from roost.ledger import SCHEMA, Ledger
 from roost.placement.http.app import create_app
 from roost.placement.options import read_options
 from roost.storage import Database
+from support.databases import Servers
 from support.worlds import World
 from support.wsgi import AsWsgi
 
@@ -83,23 +84,44 @@ def test_there_are_as_many_as_upstream_has() -> None:
     assert (len(FILES), sum(len(read(file)["tests"]) for file in FILES)) == (79, TESTS)
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_file(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty_database: Path) -> None:
+def check(url: str, file: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run a file's tests on an empty database, configured as its fixture says."""
     [fixture] = read(file)["fixtures"]
     rules = [f"{noun}:{verb}".lstrip(":") for noun, verbs in RULES.items() for verb in verbs]
-    (tmp_path / "policy.yaml").write_text("".join(f'"placement:{rule}": "@"\n' for rule in rules))
+    (folder / "policy.yaml").write_text("".join(f'"placement:{rule}": "@"\n' for rule in rules))
     settings = {
         "OS_API__AUTH_STRATEGY": "noauth2",
         "OS_OSLO_POLICY__ENFORCE_NEW_DEFAULTS": "false",
         **SETTINGS.get(fixture, {}),
     }
     for name, value in settings.items():
-        monkeypatch.setenv(name, value.replace("policy.yaml", str(tmp_path / "policy.yaml")))
-    path = tmp_path / "roost.db"
-    path.write_bytes(empty_database.read_bytes())
-    with roost(f"sqlite:///{path}") as app:
+        monkeypatch.setenv(name, value.replace("policy.yaml", str(folder / "policy.yaml")))
+    with roost(url) as app:
         world = World(app, monkeypatch.setenv)
         identifiers(world)
         WORLDS[fixture](world)
         failed = failures(app, file)
     assert not failed, "\n\n".join(failed)
+
+
+each_file = pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+
+
+@each_file
+def test_file(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty_database: Path) -> None:
+    path = tmp_path / "roost.db"
+    path.write_bytes(empty_database.read_bytes())
+    check(f"sqlite:///{path}", file, tmp_path, monkeypatch)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("kind", ["postgresql", "mariadb"])
+@each_file
+def test_file_on_other_databases(
+    file: Path, kind: str, servers: Servers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with servers.place(kind, tmp_path) as place:
+        database = Database(place.url)
+        SCHEMA.upgrade(database)
+        asyncio.run(database.close())
+        check(place.url, file, tmp_path, monkeypatch)
