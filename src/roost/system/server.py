@@ -16,7 +16,6 @@ from roost.placement.v1.app import V1, Application, dispatch
 from roost.placement.v1.document import read_document, with_more
 from roost.system.system import System
 
-
 STOP_SECONDS = 1.0
 """So long requests under way may take once the server is to stop."""
 
@@ -38,13 +37,13 @@ async def serve(system: System, host: str, port: int, on_ready: Callable[[], Non
         log_enabled=False,
         log_level=LogLevels.warning,
     )
-    server.on_startup(on_ready)
     stop = asyncio.Event()
     for name in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(name, stop.set)
     serving = asyncio.create_task(server.serve())
     stopping = asyncio.create_task(stop.wait())
     breaking = asyncio.create_task(system.broken())
+    announcing = asyncio.create_task(_announce(host, port, on_ready))
     try:
         await asyncio.wait((serving, stopping, breaking), return_when=asyncio.FIRST_COMPLETED)
         if breaking.done():
@@ -57,13 +56,28 @@ async def serve(system: System, host: str, port: int, on_ready: Callable[[], Non
         server.stop()  # type: ignore[no-untyped-call]
         # It waits for every open connection, also for those whose client says nothing more.
         await asyncio.wait((serving,), timeout=STOP_SECONDS)
-        for task in (serving, stopping, breaking):
+        tasks = (serving, stopping, breaking, announcing)
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(serving, stopping, breaking, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _announce(host: str, port: int, on_ready: Callable[[], None]) -> None:
+    """Call ``on_ready`` as soon as somebody listens: the server itself does not say when."""
+    while True:
+        try:
+            _, writer = await asyncio.open_connection(host, port)
+        except OSError:
+            await asyncio.sleep(0.01)
+        else:
+            writer.close()
+            await writer.wait_closed()
+            on_ready()
+            return
 
 
 def _application(system: System, v1: V1, options: PlacementOptions) -> Application:
-    """``/v1/instances`` is the conductor's, the rest of ``/v1`` is V1's, everything else the Placement API's."""
+    """``/v1/instances`` is the conductor's, the rest of ``/v1`` is V1's; all else is the Placement API's."""
     placement = create_app(system.ledger, options)
     conductor = conductor_http.create_app(system.super_conductor, system.requests, NoAuth())
     return dispatch({"/v1": v1, "/v1/instances": conductor}, placement)
