@@ -1,0 +1,51 @@
+"""Whole systems in this process."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from roost.cli.db import verify_database
+from roost.compute.drivers.simulated import FailureRule, Script
+from roost.model.instance import BuildRequest
+from roost.model.inventory import Inventory
+from roost.model.spec import Flavor, RequestSpec
+from roost.records.backend import open_sql_records
+from roost.records.records import Retention
+from roost.system import Layout, System, SystemOptions, uniform_layout
+
+SMALL = uniform_layout(6, 2, {"VCPU": Inventory(4)})
+
+
+@asynccontextmanager
+async def opened_system(
+    directory: Path, layout: Layout = SMALL, failure_rate: float = 0.0, **options: float
+) -> AsyncIterator[System]:
+    """The system in a directory, set up if it is new, and closed in the end."""
+    records = await open_sql_records(f"sqlite:///{directory / 'records.db'}", Retention())
+    script = Script(failures=(FailureRule(failure_rate),) if failure_rate else ())
+    system = await System.open(directory, layout, records, SystemOptions(script=script, **options))  # type: ignore[arg-type]
+    try:
+        yield system
+    finally:
+        await system.close()
+
+
+def wanted(request_id: str, count: int = 1, vcpus: int = 1) -> BuildRequest:
+    """A request for instances that are named after it; what fits is placed."""
+    return BuildRequest(
+        request_id=request_id,
+        spec=RequestSpec(project_id="project", user_id="user", flavor=Flavor("small", vcpus, 0)),
+        instances=tuple(f"{request_id}-{number}" for number in range(count)),
+        min_count=1,
+    )
+
+
+async def states(system: System) -> dict[str, str]:
+    """The state of every instance in every cell."""
+    return {each.uuid: each.state for cell in system.cells.values() for each in await cell.every()}
+
+
+async def differences(directory: Path) -> list[object]:
+    """What `roost db verify` finds in a data directory."""
+    findings, unread = await verify_database(f"sqlite:///{directory / 'api.db'}")
+    return [*findings, *unread]

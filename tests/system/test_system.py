@@ -1,0 +1,157 @@
+"""A whole system in one process: opened, worked, closed, opened again."""
+
+import asyncio
+import sqlite3
+from contextlib import closing
+
+import msgspec
+import pytest
+
+from roost.cells import Cell
+from roost.model.errors import OperatorError
+from roost.model.instance import ACTIVE, ERROR
+from roost.model.inventory import Inventory
+from roost.storage import DatabaseUnavailable
+from roost.system import kept_layout, uniform_layout
+from support.systems import SMALL, differences, opened_system, states, wanted
+
+
+def test_what_is_asked_for_runs_and_what_is_deleted_is_gone(tmp_path) -> None:
+    async def run() -> None:
+        async with opened_system(tmp_path) as system:
+            for name in ("first", "second"):
+                await system.super_conductor.accept(wanted(name, 5))
+            await system.settle()
+            assert set((await states(system)).values()) == {ACTIVE}
+            await system.super_conductor.delete(["first-0", "second-4"])
+            await system.settle()
+            assert len(await states(system)) == 8
+        assert await differences(tmp_path) == []
+
+    asyncio.run(run())
+
+
+def test_system_that_is_closed_at_once_goes_on_when_it_is_opened_again(tmp_path) -> None:
+    async def run() -> None:
+        async with opened_system(tmp_path) as system:
+            await system.super_conductor.accept(wanted("first", 5))
+        async with opened_system(tmp_path, failure_rate=0.5) as system:
+            await system.super_conductor.accept(wanted("second", 5))
+            await asyncio.sleep(0.02)
+        async with opened_system(tmp_path) as system:
+            await system.settle()
+            found = await states(system)
+            assert len(found) == 10
+            assert set(found.values()) <= {ACTIVE, ERROR}
+            assert [state for name, state in found.items() if name.startswith("first")] == [ACTIVE] * 5
+        assert await differences(tmp_path) == []
+
+    asyncio.run(run())
+
+
+def test_builds_that_fail_are_tried_on_alternates(tmp_path) -> None:
+    async def run() -> None:
+        async with opened_system(tmp_path, failure_rate=0.4) as system:
+            await system.super_conductor.accept(wanted("first", 20))
+            await system.settle()
+            every = [each for cell in system.cells.values() for each in await cell.every()]
+            assert len(every) == 20
+            assert any(each.attempt > 1 for each in every)
+            for each in every:
+                assert each.state == ACTIVE or each.reason
+        assert await differences(tmp_path) == []
+
+    asyncio.run(run())
+
+
+def test_part_that_dies_is_noticed(tmp_path, monkeypatch) -> None:
+    async def fail(cell: Cell, reports) -> None:
+        raise ZeroDivisionError("a defect")
+
+    async def run() -> None:
+        async with opened_system(tmp_path, heartbeat_seconds=0.05) as system:
+            monkeypatch.setattr(Cell, "heartbeat", fail)
+            error = await asyncio.wait_for(system.broken(), 5)
+            assert "ZeroDivisionError" in repr(error)
+            with pytest.raises(ExceptionGroup):
+                await system.settle()
+
+    asyncio.run(run())
+
+
+def test_trimming_outlives_an_outage(tmp_path, monkeypatch) -> None:
+    async def run() -> None:
+        async with opened_system(tmp_path, trim_seconds=0.01) as system:
+            calls = []
+
+            async def fail(keep: int, older_than: float) -> int:
+                calls.append(keep)
+                raise DatabaseUnavailable("gone")
+
+            monkeypatch.setattr(system.ledger, "trim", fail)
+            async with asyncio.timeout(5):
+                while len(calls) < 3:
+                    await asyncio.sleep(0.01)
+            await system.settle()
+
+    asyncio.run(run())
+
+
+def test_host_is_not_offered_that_is_no_longer_heard_of(tmp_path) -> None:
+    async def run() -> None:
+        async with opened_system(tmp_path) as system:
+            for report in [report for cell in system.cells.values() for report in await cell.hosts()]:
+                system.table.update([msgspec.structs.replace(report, last_seen=report.last_seen - 3600)])
+            await system.super_conductor.accept(wanted("first"))
+            await system.super_conductor.idle()
+            assert list((await states(system)).values()) == [ERROR]
+
+    asyncio.run(run())
+
+
+def test_layout_is_kept_and_cannot_be_another(tmp_path) -> None:
+    async def run() -> None:
+        async with opened_system(tmp_path):
+            pass
+        assert kept_layout(tmp_path) == SMALL
+        larger = uniform_layout(7, 2, {"VCPU": Inventory(4)})
+        with pytest.raises(OperatorError, match="set up with other hosts"):
+            async with opened_system(tmp_path, larger):
+                pass
+        assert kept_layout(tmp_path) == SMALL
+
+    asyncio.run(run())
+
+
+def test_hosts_are_dealt_out_to_cells_in_turn() -> None:
+    layout = uniform_layout(5, 2, {})
+    names = {cell: [there.host.name for there in hosts] for cell, hosts in layout.cells.items()}
+    assert names == {"cell1": ["host-0001", "host-0003", "host-0005"], "cell2": ["host-0002", "host-0004"]}
+    assert layout.hosts == 5
+
+
+@pytest.mark.parametrize("name", ["api.db", "cell0.db", "cell2.db", "records.db"])
+@pytest.mark.parametrize("damage", ["no database", "newer"])
+def test_damaged_file_is_named_and_left_as_it_is(tmp_path, name, damage) -> None:
+    path = tmp_path / name
+
+    async def set_up() -> None:
+        async with opened_system(tmp_path):
+            pass
+
+    async def open_again() -> None:
+        with pytest.raises(OperatorError, match=name):
+            async with opened_system(tmp_path):
+                pass
+
+    asyncio.run(set_up())
+    if damage == "newer":
+        with closing(sqlite3.connect(path)) as connection, connection:
+            tables = connection.execute("select name from sqlite_master where name like '%_schema'")
+            for (table,) in tables.fetchall():
+                connection.execute(f"update {table} set version_num = 'ffff'")
+    else:
+        path.write_bytes(b"This is not a database. " * 1000)
+    before = path.read_bytes()
+    asyncio.run(open_again())
+    assert path.read_bytes() == before
