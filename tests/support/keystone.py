@@ -1,0 +1,230 @@
+"""A private Keystone for tests, as it comes from its package: SQLite, Fernet tokens, one loopback port.
+
+It has an environment of its own, ``.venv/keystone``, made from requirements-keystone.lock when it is first
+needed: beside Roost it would bring packages that change how the libraries of both behave.
+"""
+
+import base64
+import contextlib
+import hashlib
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from support.servers import free_ports
+
+ROOT = Path(__file__).parents[2]
+LOCK = ROOT / "requirements-keystone.lock"
+ENVIRONMENT = ROOT / ".venv" / "keystone"
+PASSWORD = "secret"
+DOMAIN = {"id": "default"}
+START_SECONDS = 60.0
+ANYWHERE = "http://127.0.0.1:1/v3"
+
+USERS = (
+    ("nova", "service", ("service",)),
+    ("rita", "alpha", ("reader",)),
+    ("mo", "alpha", ("member", "reader")),
+)
+"""Name, project and roles."""
+
+_CONFIGURATION = """
+[database]
+connection = sqlite:///{folder}/keystone.db
+[token]
+provider = fernet
+[fernet_tokens]
+key_repository = {folder}/keys
+[fernet_receipts]
+key_repository = {folder}/keys
+[credential]
+key_repository = {folder}/keys
+[identity]
+password_hash_rounds = 4
+[cache]
+enabled = false
+"""
+
+
+def install() -> Path:
+    """The interpreter of Keystone's environment, which is made if it is not there as the lock says."""
+    python = ENVIRONMENT / "bin" / "python"
+    stamp = ENVIRONMENT / "lock"
+    wanted = hashlib.sha256(LOCK.read_bytes()).hexdigest()
+    if stamp.exists() and stamp.read_text() == wanted:
+        return python
+    shutil.rmtree(ENVIRONMENT, ignore_errors=True)
+    lock = ["--quiet", "--require-hashes", "-r", str(LOCK)]
+    if uv := shutil.which("uv"):
+        _run(uv, "venv", "--quiet", "--python", sys.executable, str(ENVIRONMENT))
+        _run(uv, "pip", "install", "--python", str(python), *lock)
+    else:
+        _run(sys.executable, "-m", "venv", str(ENVIRONMENT))
+        _run(str(python), "-m", "pip", "install", "--disable-pip-version-check", *lock)
+    stamp.write_text(wanted)
+    return python
+
+
+def prepared() -> Path:
+    """A folder with Keystone's keys and its database: `USERS` and a catalog. Made once, which takes long."""
+    done = ENVIRONMENT / "prepared"
+    install()
+    if done.exists():
+        return done
+    folder = ENVIRONMENT / "preparing"
+    shutil.rmtree(folder, ignore_errors=True)
+    (folder / "keys").mkdir(mode=0o700, parents=True)
+    for number in range(2):
+        (folder / "keys" / str(number)).write_bytes(base64.urlsafe_b64encode(os.urandom(32)))
+    manage = [str(ENVIRONMENT / "bin" / "keystone-manage"), "--config-file", str(_configure(folder))]
+    _run(*manage, "db_sync")
+    urls = (f"--bootstrap-{kind}-url={ANYWHERE}" for kind in ("admin", "public", "internal"))
+    _run(*manage, "bootstrap", f"--bootstrap-password={PASSWORD}", "--bootstrap-region-id=here", *urls)
+    keystone = Keystone(folder)
+    for name, project, roles in USERS:
+        keystone.add_user(name, project, *roles)
+    keystone.add_service("placement")
+    keystone.close()
+    folder.rename(done)
+    return done
+
+
+class Keystone:
+    """Keystone, running on a folder with its keys and its database.
+
+    It has the user ``admin`` of the project ``admin``, who may also act for the whole system, and `USERS`.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        [port] = free_ports(1)
+        self.url = f"http://127.0.0.1:{port}/v3"
+        self._log = folder / "requests"
+        self._log.touch()
+        with contextlib.closing(sqlite3.connect(folder / "keystone.db")) as database, database:
+            database.execute("UPDATE endpoint SET url = ? WHERE url LIKE '%/v3'", (self.url,))
+        # -P: in the script's folder this module would be found as Keystone.
+        script = Path(__file__).with_name("keystone_server.py")
+        serve = [str(ENVIRONMENT / "bin" / "python"), "-P", str(script)]
+        environment = {
+            **os.environ,
+            "OS_KEYSTONE_CONFIG_FILES": str(_configure(folder)),
+            "TEST_PORT": str(port),
+            "TEST_LOG": str(self._log),
+        }
+        with (folder / "log").open("wb") as log:
+            self._process = subprocess.Popen(serve, env=environment, stdout=log, stderr=log)
+        self._client = httpx.Client(base_url=self.url, timeout=30, trust_env=False)
+        until = time.monotonic() + START_SECONDS
+        while not self._answers():
+            if self._process.poll() is not None or time.monotonic() > until:
+                self.close()
+                raise AssertionError(f"Keystone does not start:\n{(folder / 'log').read_text()[-3000:]}")
+            time.sleep(0.1)
+        self._admin = {"x-auth-token": self.token()}
+        self._ids: dict[tuple[str, str], str] = {}
+
+    @classmethod
+    def start(cls, folder: Path) -> "Keystone":
+        """A Keystone of its own in a new folder."""
+        shutil.copytree(prepared(), folder, dirs_exist_ok=True)
+        return cls(folder)
+
+    def close(self) -> None:
+        self._client.close()
+        self._process.send_signal(signal.SIGKILL)
+        self._process.wait()
+
+    def validations(self) -> int:
+        """How many tokens it was asked about until now."""
+        return self._log.read_text().count("GET /v3/auth/tokens")
+
+    def token(
+        self, user: str = "admin", project: str | None = "admin", seconds: int | None = None, **identity: Any
+    ) -> str:
+        """A token of a user for a project; project None: for the system. ``seconds``: how long it is good."""
+        who = {"user": {"name": user, "domain": DOMAIN, "password": PASSWORD}}
+        scope: Any = {"system": {"all": True}}
+        if project is not None:
+            scope = {"project": {"name": project, "domain": DOMAIN}}
+        auth = {"identity": {"methods": ["password"], "password": who}, "scope": scope}
+        if identity:
+            auth = {"identity": identity}
+        answer = self._client.post(
+            "/auth/tokens",
+            json={"auth": auth},
+            headers={} if seconds is None else {"x-test-expiration": str(seconds)},
+        )
+        assert answer.status_code == 201, answer.text
+        return answer.headers["x-subject-token"]
+
+    def project_id(self, token: str) -> str:
+        found = self._client.get("/auth/tokens", headers={**self._admin, "x-subject-token": token}).json()
+        project: str = found["token"]["project"]["id"]
+        return project
+
+    def revoke(self, token: str) -> None:
+        answer = self._client.delete("/auth/tokens", headers={**self._admin, "x-subject-token": token})
+        assert answer.status_code == 204, answer.text
+
+    def add_user(self, name: str, project: str, *roles: str) -> None:
+        """A user with roles in a project, all made if they are not there."""
+        user = self._made("user", name, password=PASSWORD, domain_id="default")
+        of = self._made("project", project, domain_id="default")
+        for role in roles:
+            granted = self._made("role", role)
+            self._ask("PUT", f"/projects/{of}/users/{user}/roles/{granted}")
+
+    def add_service(self, kind: str) -> None:
+        """A service in the catalog."""
+        service = self._ask("POST", "/services", {"service": {"type": kind, "name": kind}})["service"]["id"]
+        endpoint = {"service_id": service, "interface": "public", "url": "http://there", "region_id": "here"}
+        self._ask("POST", "/endpoints", {"endpoint": endpoint})
+
+    def application_credential(self, *rules: dict[str, str]) -> dict[str, Any]:
+        """What the user admin can authenticate with for some requests only."""
+        found = self._client.get(
+            "/auth/tokens", headers={**self._admin, "x-subject-token": self._admin["x-auth-token"]}
+        ).json()["token"]
+        body = {"application_credential": {"name": f"limited {len(self._ids)}", "access_rules": list(rules)}}
+        path = f"/users/{found['user']['id']}/application_credentials"
+        made = self._ask("POST", path, body)["application_credential"]
+        of = {"id": made["id"], "secret": made["secret"]}
+        return {"methods": ["application_credential"], "application_credential": of}
+
+    def _made(self, kind: str, name: str, **more: str) -> str:
+        if (kind, name) not in self._ids:
+            found = self._ask("GET", f"/{kind}s?name={name}")[f"{kind}s"]
+            if not found:
+                found = [self._ask("POST", f"/{kind}s", {kind: {"name": name, **more}})[kind]]
+            self._ids[kind, name] = found[0]["id"]
+        return self._ids[kind, name]
+
+    def _ask(self, method: str, path: str, body: Any = None) -> Any:
+        answer = self._client.request(method, path, json=body, headers=self._admin)
+        assert answer.status_code < 300, answer.text
+        return answer.json() if answer.content else None
+
+    def _answers(self) -> bool:
+        try:
+            return self._client.get(self.url).status_code == 200
+        except httpx.TransportError:
+            return False
+
+
+def _configure(folder: Path) -> Path:
+    file = folder / "keystone.conf"
+    file.write_text(_CONFIGURATION.format(folder=folder))
+    return file
+
+
+def _run(*command: str) -> None:
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
