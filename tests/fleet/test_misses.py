@@ -222,6 +222,12 @@ def test_limits_of_an_inventory_are_named() -> None:
     }
 
 
+def test_an_amount_beyond_all_numbers_is_far_away() -> None:
+    assert explained(CandidateQuery((RequestGroup({"VCPU": 10**20}),)), host=HOST) == [
+        (f"{10**20} VCPU", "host", 1.0, 8)
+    ]
+
+
 def test_devices_and_shared_storage_are_looked_at_as_one_tree() -> None:
     tree = {
         "host": Provider(None, {"VCPU": Inventory(8)}, aggregates=frozenset({"agg"})),

@@ -215,7 +215,7 @@ def _plenty(stock: Stock) -> Stock:
 def _missing(stock: Stock, slots: Rows, wanted: int) -> Float64:
     """What part of an amount is missing at each slot, as far as room and max_unit tell: float64[n]."""
     free = np.minimum(stock.capacity[slots] - stock.used[slots], stock.max_unit[slots])
-    missing: Float64 = np.clip((wanted - np.clip(free, 0, None)) / wanted, 0.0, FARTHEST)
+    missing: Float64 = np.clip(1.0 - np.clip(free, 0, None) / float(wanted), 0.0, FARTHEST)
     return missing
 
 

@@ -42,6 +42,9 @@ RULES = (
     "allocation_candidates:list",
     "usages",
     "reshaper:reshape",
+    # Of /v1, which upstream has not.
+    "allocation_candidates:explain",
+    "changes:list",
 )
 
 

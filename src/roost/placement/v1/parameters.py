@@ -5,6 +5,7 @@ import re
 import msgspec
 
 from roost.model.request import CandidateQuery
+from roost.model.vocabulary import MAX_INT
 from roost.placement.errors import BadRequest, DuplicateKey
 from roost.placement.http.candidate_query import parse_candidate_request
 from roost.placement.http.microversions import LATEST
@@ -43,7 +44,11 @@ def _query(found: Parameters, operation: Operation) -> CandidateQuery:
     if operation.of_candidates:
         # The page's own limit is not Placement's, which may be any number.
         check_parameters(found, _CANDIDATES, LATEST)
-        return canonical(parse_candidate_request(found, LATEST).query)
+        query = parse_candidate_request(found, LATEST).query
+        for name, amount in query.resources.items():
+            if amount > MAX_INT:
+                raise BadRequest(f"Nobody can have {amount} of {name}: amounts are at most {MAX_INT}.")
+        return canonical(query)
     if found:
         raise BadRequest(f"Invalid query string parameters: unknown: {', '.join(sorted(found))[:200]}")
     return CandidateQuery(())

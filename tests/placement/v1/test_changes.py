@@ -1,0 +1,124 @@
+"""``/v1/changes``: every commit once and in order, whoever made it."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from roost.fleet import Fleet
+from roost.ledger.feed import commits_after
+from roost.ledger.ledger import decode_changes
+from roost.placement.v1 import changes
+from support.ledgers import claim, host, opened, run, whole
+from support.placement_api import uuid_of
+from support.v1_api import V1Api, fault_of
+
+
+def numbers(document: dict[str, Any]) -> list[int]:
+    return [commit["seq"] for commit in document["commits"]]
+
+
+@pytest.fixture
+def written(v1: V1Api) -> Iterator[V1Api]:
+    v1.provider("a", VCPU=8)
+    for number in range(5):
+        v1.claim(uuid_of(f"c{number}"), uuid_of("a"), VCPU=1)
+    yield v1
+
+
+def test_pages_follow_each_other_up_to_the_head(written: V1Api) -> None:
+    found: list[int] = []
+    while True:
+        page = written.read(f"/v1/changes?after={found[-1] if found else 0}&limit=2")
+        assert len(page["commits"]) <= 2
+        if not page["commits"]:
+            break
+        found += numbers(page)
+    assert found == list(range(1, page["head"] + 1))
+
+
+def test_changes_carry_the_fact_before_and_after(written: V1Api) -> None:
+    head = written.read("/v1/changes?limit=1")["head"]
+    [commit] = written.read(f"/v1/changes?after={head - 1}")["commits"]
+    [change, _] = commit["changes"]
+    assert change["type"] == "allocations"
+    assert change["before"] is None
+    assert change["holds"] == {uuid_of("a"): {"VCPU": 1}}
+    assert commit["at"] > 1e9
+
+
+def test_a_page_is_bounded_in_bytes(written: V1Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(changes, "MOST_BYTES", 1)
+    assert numbers(written.read("/v1/changes")) == [1]
+    assert numbers(written.read("/v1/changes?after=1")) == [2]
+
+
+def test_what_is_trimmed_away_is_gone(written: V1Api) -> None:
+    head = written.read("/v1/changes?limit=1")["head"]
+    written.run(written.ledger.trim(2, 0.0))
+    status, text = fault_of(written.fetch(f"/v1/changes?after={head - 3}"))
+    assert (status, f"the oldest kept is {head - 1}" in text) == (410, True)
+    assert numbers(written.read(f"/v1/changes?after={head - 2}")) == [head - 1, head]
+    assert numbers(written.read(f"/v1/changes?after={head}")) == []
+
+
+@pytest.mark.parametrize("accept", ["application/json", "text/event-stream"])
+def test_a_version_yet_to_come_is_refused(written: V1Api, accept: str) -> None:
+    assert fault_of(written.fetch("/v1/changes?after=99999", accept=accept))[0] == 400
+    assert fault_of(written.fetch(f"/v1/changes?after={2**63 - 1}", accept=accept))[0] == 400
+
+
+@pytest.mark.parametrize("last", ["x", "-1", "1.5", "99999", "9" * 40])
+def test_a_wrong_last_event_is_refused(written: V1Api, last: str) -> None:
+    answer = written.fetch("/v1/changes", accept="text/event-stream", last_event_id=last)
+    assert fault_of(answer)[0] == 400
+
+
+def test_waiting_ends_with_the_next_commit(written: V1Api) -> None:
+    head = written.read("/v1/changes?limit=1")["head"]
+
+    async def wait() -> dict[str, Any]:
+        waiting = asyncio.create_task(
+            written.client.get(f"/v1/changes?after={head}&wait=20", headers={"x-auth-token": "admin"})
+        )
+        await asyncio.sleep(0.3)
+        assert not waiting.done()
+        await written.ledger.execute(claim("late", uuid_of("a"), VCPU=1))
+        return (await waiting).json()
+
+    assert numbers(written.run(wait())) == [head + 1]
+    assert numbers(written.read(f"/v1/changes?after={head + 1}&wait=1")) == []
+
+
+def test_whoever_follows_the_feed_has_the_fleet(tmp_path: Path) -> None:
+    """Two workers write at the same time; what a third reads is the fleet of both."""
+
+    async def check() -> None:
+        async with opened(tmp_path / "roost.db", 3) as [one, other, reader]:
+            await run(one, *host("h", VCPU=1000))
+            copy = Fleet()
+
+            async def write(ledger: Any, name: str) -> None:
+                for number in range(40):
+                    await ledger.execute(claim(f"{name}{number}", "h", VCPU=1))
+
+            async def follow() -> None:
+                while copy.version < head or not writing.done():
+                    stretch = await reader.database.read(
+                        lambda connection: commits_after(connection, copy.version, 7, 2000)
+                    )
+                    for commit in stretch.commits:
+                        copy.advance(commit.seq, decode_changes(commit.changes), commit.at)
+                    await asyncio.sleep(0)
+
+            head = 0
+            writing = asyncio.gather(write(one, "a"), write(other, "b"))
+            following = asyncio.create_task(follow())
+            await writing
+            head = (await one.current()).version
+            await following
+            assert whole(copy) == whole(await reader.current())
+
+    asyncio.run(check())
