@@ -21,7 +21,7 @@ def table_of(world: World) -> HostTable:
 
 def offers_of(world: World, query: CandidateQuery) -> tuple[FleetOffers, HostTable]:
     table = table_of(world)
-    return FleetOffers(fleet_of(world), query, table, lambda step, left: None), table
+    return FleetOffers(fleet_of(world), query, table), table
 
 
 @settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
@@ -63,7 +63,7 @@ def test_claims_count_on_every_tree_that_gives_something() -> None:
     fleet = fleet_of(SHARED)
     table = HostTable([report("store", "nfs"), report("a", "host0"), report("b", "host1")])
     query = CandidateQuery((RequestGroup({"VCPU": 1, "DISK_GB": 6}),))
-    offers = FleetOffers(fleet, query, table, lambda step, left: None)
+    offers = FleetOffers(fleet, query, table)
     assert [table.names[host] for host in offers.index] == ["a", "b"]
     assert offers.used("VCPU").tolist() == [0, 0]
     [candidate] = offers.candidates(0)
@@ -78,10 +78,3 @@ def test_claims_count_on_every_tree_that_gives_something() -> None:
 def test_what_is_all_from_sharing_providers_is_for_no_host() -> None:
     offers, table = offers_of(SHARED, CandidateQuery((RequestGroup({"DISK_GB": 1}),)))
     assert [table.nodes[host] for host in offers.index] == ["nfs"]
-
-
-def test_steps_are_told() -> None:
-    steps: list[tuple[str, int]] = []
-    query = CandidateQuery((RequestGroup({"VCPU": 1}), RequestGroup({"DISK_GB": 99}, "_disk")))
-    FleetOffers(fleet_of(SHARED), query, table_of(SHARED), lambda step, left: steps.append((step, left)))
-    assert steps[:2] == [("VCPU", 2), ("group _disk: DISK_GB", 0)]

@@ -138,10 +138,10 @@ def test_refused_run_says_how_many_hosts_each_step_left(within: Within) -> None:
         [run] = room.kept.runs
         assert [(step.name, step.left) for step in run.steps] == [
             ("hosts known", 4),
-            ("VCPU", 4),
-            ("MEMORY_MB", 4),
-            ("DISK_GB", 3),
-            (f"root forbidden {DISABLED_TRAIT}", 2),
+            ("1 VCPU", 4),
+            ("1024 MEMORY_MB", 4),
+            ("10 DISK_GB", 3),
+            (f"root forbids {DISABLED_TRAIT}", 2),
             ("hosts with candidates", 2),
             ("ignore_hosts", 1),
             ("compute_up", 0),
@@ -153,19 +153,21 @@ def test_refused_run_says_how_many_hosts_each_step_left(within: Within) -> None:
 
 def test_refusal_by_placement_names_the_class(within: Within) -> None:
     async def work(room: Room) -> None:
-        assert await room.refusal(1, 0, 99) == "no host left after VCPU"
+        assert await room.refusal(1, 0, 99) == "no host left after 99 VCPU"
 
     within(flat(2), work)
 
 
-def test_no_tree_that_can_serve_all_groups_is_said_so(within: Within) -> None:
+def test_refusal_by_placement_names_the_group(within: Within) -> None:
     cloud = flat(2)
     cloud.providers[0].inventories.pop("DISK_GB")
     cloud.providers.append(Provider(uuid_of(7), {GPU: Inventory(1)}, uuid_of(0)))
     group = RequestGroup({GPU: 1}, "_port")
 
     async def work(room: Room) -> None:
-        assert await room.refusal(requested_resources=(group,)) == "no host left after all groups in one tree"
+        assert (
+            await room.refusal(requested_resources=(group,)) == "no host left after group _port: 1 CUSTOM_GPU"
+        )
 
     within(cloud, work)
 

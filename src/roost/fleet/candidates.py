@@ -18,13 +18,11 @@ import numpy as np
 from roost.fleet.columns import Bools, Rows
 from roost.fleet.fleet import Fleet
 from roost.fleet.match import (
-    Observer,
     in_any,
     match,
     match_places,
     match_resources,
     match_traits,
-    unobserved,
 )
 from roost.fleet.walk import Term, Walk
 from roost.model.allocation import Allocations, Candidate, Resources
@@ -38,24 +36,22 @@ class CandidateSearch:
     served by the root alone.
     """
 
-    def __init__(self, fleet: Fleet, query: CandidateQuery, observe: Observer = unobserved) -> None:
+    def __init__(self, fleet: Fleet, query: CandidateQuery) -> None:
         self._fleet = fleet
         self._query = query
-        rows_by_term = list(_matches(fleet, query, observe))
+        rows_by_term = list(_matches(fleet, query))
         self.single = _all_alone(fleet, [rows for _, _, rows in rows_by_term])
         self._terms: list[Term] = []
         if self.single:
-            self.anchors = self._alone([rows for _, _, rows in rows_by_term], observe)
+            self.anchors = self._alone([rows for _, _, rows in rows_by_term])
         else:
             self._terms = [_term(fleet, *parts) for parts in rows_by_term]
             self.anchors = _common([_distinct(term.anchors) for term in self._terms])
-            observe("all groups in one tree", len(self.anchors))
         self.anchors = match_traits(
             fleet,
             self.anchors,
             [frozenset((trait,)) for trait in sorted(query.root_required)],
             query.root_forbidden,
-            lambda step, left: observe(f"root {step}", left),
         )
 
     def __iter__(self) -> Iterator[Candidate]:
@@ -137,21 +133,19 @@ class CandidateSearch:
                 )
         return sure & home
 
-    def _alone(self, matched: list[Rows], observe: Observer) -> Rows:
+    def _alone(self, matched: list[Rows]) -> Rows:
         """The anchors where the root serves every term by itself."""
         query = self._query
         rows = _common(matched)
         if len(query.groups) > 1:
             if query.isolate and sum(group.granular for group in query.groups) > 1:
                 rows = rows[:0]
-                observe("group_policy isolate", 0)
             resources = query.resources
             if len(rows) and sum(len(group.resources) for group in query.groups) > len(resources):
                 rows = np.intersect1d(rows, match_resources(self._fleet, resources), assume_unique=True)
-                observe("all groups together", len(rows))
         for group in query.groups:
             if not group.granular:
-                rows = match_traits(self._fleet, rows, group.required, (), observe)
+                rows = match_traits(self._fleet, rows, group.required, ())
         return rows
 
     def _of_one(self, anchor: int) -> Candidate:
@@ -189,24 +183,18 @@ class CandidateSearch:
         return Candidate(fleet.uuid(anchor), allocations, mappings)
 
 
-def _matches(
-    fleet: Fleet, query: CandidateQuery, observe: Observer
-) -> Iterator[tuple[RequestGroup, Resources, Rows]]:
+def _matches(fleet: Fleet, query: CandidateQuery) -> Iterator[tuple[RequestGroup, Resources, Rows]]:
     """Each term's group and resources, and the rows that can serve it wherever they are."""
     for group in query.groups:
         if group.granular:
-            yield group, group.resources, match(fleet, group, _named(group, observe))
+            yield group, group.resources, match(fleet, group)
             continue
         # The unsuffixed group: one term for each class. Required traits are met by the providers
         # together, so they are judged on whole combinations.
         for name, amount in group.resources.items():
-            rows = match_resources(fleet, {name: amount}, observe)
-            rows = match_traits(fleet, rows, (), group.forbidden, observe)
-            yield group, {name: amount}, match_places(fleet, rows, group, observe, roots_span_trees=True)
-
-
-def _named(group: RequestGroup, observe: Observer) -> Observer:
-    return lambda step, left: observe(f"group {group.suffix}: {step}", left)
+            rows = match_resources(fleet, {name: amount})
+            rows = match_traits(fleet, rows, (), group.forbidden)
+            yield group, {name: amount}, match_places(fleet, rows, group, roots_span_trees=True)
 
 
 def _all_alone(fleet: Fleet, matched: list[Rows]) -> bool:

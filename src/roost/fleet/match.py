@@ -13,26 +13,19 @@ from roost.fleet.rowset import RowSet
 from roost.model.allocation import Resources
 from roost.model.request import RequestGroup
 
-Observer = Callable[[str, int], None]
-"""Told after each step its name and how many rows are left; for explaining a refusal."""
 
-
-def unobserved(step: str, left: int) -> None:
-    pass
-
-
-def match(fleet: Fleet, group: RequestGroup, observe: Observer = unobserved) -> Rows:
+def match(fleet: Fleet, group: RequestGroup) -> Rows:
     """The rows, ascending, of the providers that can serve the whole of ``group`` by themselves.
 
     Its traits and aggregates too must be their own: an aggregate of the root spans the tree only for the
     unsuffixed group.
     """
-    rows = match_resources(fleet, group.resources, observe) if group.resources else fleet.rows()
-    rows = match_traits(fleet, rows, group.required, group.forbidden, observe)
-    return match_places(fleet, rows, group, observe)
+    rows = match_resources(fleet, group.resources) if group.resources else fleet.rows()
+    rows = match_traits(fleet, rows, group.required, group.forbidden)
+    return match_places(fleet, rows, group)
 
 
-def match_resources(fleet: Fleet, resources: Resources, observe: Observer = unobserved) -> Rows:
+def match_resources(fleet: Fleet, resources: Resources) -> Rows:
     """The rows, ascending, on which every one of ``resources`` fits."""
     stocks = sorted(((fleet.stock(name), name) for name in resources), key=lambda pair: pair[0].n)
     first, name = stocks[0]
@@ -40,10 +33,8 @@ def match_resources(fleet: Fleet, resources: Resources, observe: Observer = unob
     rows: Rows = first.row[fitting].astype(np.intp)
     if not first.ascending:
         rows = np.sort(rows)
-    observe(name, len(rows))
     for stock, name in stocks[1:]:
         rows = rows[stock.fits_in(stock.slots(rows), resources[name])]
-        observe(name, len(rows))
     return rows
 
 
@@ -52,15 +43,12 @@ def match_traits(
     rows: Rows,
     required: Iterable[frozenset[str]],
     forbidden: Iterable[str],
-    observe: Observer = unobserved,
 ) -> Rows:
     """Those of ``rows`` that have a trait of every set in ``required`` and none in ``forbidden``."""
     for any_of in sorted(required, key=sorted):
         rows = rows[in_any(fleet.with_trait, any_of, rows)]
-        observe("required " + " or ".join(sorted(any_of)), len(rows))
     for trait in sorted(forbidden):
         rows = rows[~fleet.with_trait(trait).among(rows)]
-        observe(f"forbidden {trait}", len(rows))
     return rows
 
 
@@ -68,7 +56,6 @@ def match_places(
     fleet: Fleet,
     rows: Rows,
     group: RequestGroup,
-    observe: Observer = unobserved,
     *,
     roots_span_trees: bool = False,
 ) -> Rows:
@@ -85,17 +72,14 @@ def match_places(
             itself &= in_any(fleet.in_aggregate, any_of, rows)
             if spanned:
                 root &= in_any(fleet.in_aggregate, any_of, fleet.roots(rows))
-            observe("member_of " + " or ".join(sorted(any_of)), int((itself | root).sum()))
         rows = rows[itself | root]
     if group.forbidden_aggregates:
         rows = rows[~in_any(fleet.in_aggregate, group.forbidden_aggregates, rows)]
         if spanned:
             rows = rows[~in_any(fleet.in_aggregate, group.forbidden_aggregates, fleet.roots(rows))]
-        observe("not member_of " + " or ".join(sorted(group.forbidden_aggregates)), len(rows))
     if group.in_tree is not None:
         tree = fleet.root.item(fleet.row(group.in_tree)) if group.in_tree in fleet else -1
         rows = rows[fleet.roots(rows) == tree]
-        observe(f"in_tree {group.in_tree}", len(rows))
     return rows
 
 

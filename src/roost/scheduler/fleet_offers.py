@@ -7,7 +7,6 @@ import numpy as np
 from roost.fleet import Fleet
 from roost.fleet.candidates import CandidateSearch
 from roost.fleet.columns import Int64
-from roost.fleet.match import Observer
 from roost.fleet.totals import tree_totals
 from roost.model.allocation import Candidate
 from roost.model.request import CandidateQuery
@@ -16,17 +15,12 @@ from roost.scheduler.offers import Offers
 
 
 class FleetOffers(Offers):
-    """What the fleet offers now. Claims are applied to it by whoever makes them, before `claimed`.
+    """What the fleet offers now. Claims are applied to it by whoever makes them, before `claimed`."""
 
-    ``observe`` is told how the hosts were narrowed down.
-    """
-
-    def __init__(self, fleet: Fleet, query: CandidateQuery, table: HostTable, observe: Observer) -> None:
+    def __init__(self, fleet: Fleet, query: CandidateQuery, table: HostTable) -> None:
         self._fleet = fleet
-        self._search = CandidateSearch(fleet, query, observe)
+        self._search = CandidateSearch(fleet, query)
         rows = self._search.at_home()
-        if not self._search.single:
-            observe("everything from one tree at once", len(rows))
         index = table.indexes_of_rows(fleet, rows)
         if len(index) and int(index.min()) < 0:
             known = index >= 0

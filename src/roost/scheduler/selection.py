@@ -49,14 +49,12 @@ def select(
     offers: Offers,
     plugins: Plugins,
     random: Random,
-    narrowing: Sequence[Step] = (),
 ) -> Selecting:
     """Choose and claim a host for each instance, then find alternates.
 
-    ``narrowing``: what placement said of how it came to these offers. The claims of a run that is refused
-    are the caller's to take back.
+    The claims of a run that is refused are the caller's to take back.
     """
-    steps = [Step(KNOWN, len(table)), *narrowing, Step(OFFERED, len(offers.index))]
+    steps = [Step(KNOWN, len(table)), Step(OFFERED, len(offers.index))]
     run = _Run(question, table, offers, plugins, random, steps)
     return (yield from run.run())
 

@@ -6,9 +6,11 @@ more often. Here the choice is made on the exact state that the claim is committ
 
 import time
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import NamedTuple
 
 from roost.fleet import Fleet
+from roost.fleet.explain import explain
 from roost.ledger import Ledger, State
 from roost.model.record import Step
 from roost.model.request import CandidateQuery
@@ -20,7 +22,7 @@ from roost.scheduler.gateways import Decided
 from roost.scheduler.gateways.claiming import INSTANCE as INSTANCE
 from roost.scheduler.gateways.claiming import Driven, claim_write, refusal
 from roost.scheduler.hosts import HostTable
-from roost.scheduler.outcome import Claim
+from roost.scheduler.outcome import Claim, Outcome
 from roost.scheduler.question import Question
 from roost.scheduler.selection import Plugins, Random, select
 
@@ -51,17 +53,16 @@ class Decide(NamedTuple):
         started = time.perf_counter()
         mark = len(state.changes)
         _check_known(state.fleet, self.question.query)
-        steps: list[Step] = []
-        offers = FleetOffers(
-            state.fleet, self.question.query, self.table, lambda name, left: steps.append(Step(name, left))
-        )
-        selecting = select(self.question, self.table, offers, self.plugins, self.random, steps)
+        offers = FleetOffers(state.fleet, self.question.query, self.table)
+        selecting = select(self.question, self.table, offers, self.plugins, self.random)
         driven = Driven(selecting)
         while driven.claim is not None:
             driven.answer(self._claim(state, driven.claim))
-        if not driven.outcome.destinations:
+        outcome = driven.outcome
+        if not outcome.destinations:
             state.take_back(mark)
-        return Decided(driven.outcome, state.fleet.version, time.perf_counter() - started)
+            outcome = _explained(outcome, state.fleet, self.question.query)
+        return Decided(outcome, state.fleet.version, time.perf_counter() - started)
 
     def _claim(self, state: State, claim: Claim) -> str | None:
         try:
@@ -72,6 +73,18 @@ class Decide(NamedTuple):
                 raise
             return refused
         return None
+
+
+def _explained(outcome: Outcome, fleet: Fleet, query: CandidateQuery) -> Outcome:
+    """A refusal with the trees that each constraint left, between the hosts known and those offered."""
+    known, *rest = outcome.steps
+    narrowing = [Step(left.constraint, left.trees) for left in explain(fleet, query)]
+    nothing = next((step.name for step in narrowing if not step.left), None)
+    return replace(
+        outcome,
+        steps=(known, *narrowing, *rest),
+        refusal=outcome.refusal if nothing is None else f"no host left after {nothing}",
+    )
 
 
 def _check_known(fleet: Fleet, query: CandidateQuery) -> None:
