@@ -1,18 +1,27 @@
 """A rich state in OpenStack Placement, made once."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from exchange.asking import Upstream
+from exchange.asking import Ours, Upstream
+from exchange.exchanging import at
 from exchange.rich_state import make
 
 
 @pytest.fixture(scope="session")
-def rich_source(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def rich_source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A SQLite file that OpenStack Placement has written, to be copied."""
     path = tmp_path_factory.mktemp("source") / "placement.db"
     with Upstream(f"sqlite:///{path}") as upstream:
         make(upstream)
-    yield path
+    return path
+
+
+@pytest.fixture(scope="session")
+def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database of Roost with the standard names and nothing else, to be copied."""
+    path = tmp_path_factory.mktemp("empty") / "roost.db"
+    with Ours(at(path)):
+        pass
+    return path

@@ -41,12 +41,10 @@ def imported(source: str, target: str, **incomplete: str) -> Report:
 def exported(source: str, target: str) -> Report:
     """Export; what came of it."""
     opened = Database(source, read_only=True)
-    into = Database(target)
     try:
-        return export_placement(opened, into, lambda done, total: None)
+        return export_placement(opened, target, lambda done, total: None)
     finally:
         asyncio.run(opened.close())
-        asyncio.run(into.close())
 
 
 def fleet_in(url: str) -> Fleet:

@@ -8,7 +8,7 @@ from urllib.parse import quote
 from exchange.asking import Answer, Service
 from exchange.rich_state import AGGREGATES, CONSUMERS, PROJECTS, PROVIDERS, SINGLE, uid
 
-VERSIONS = ("1.0", "1.12", "1.28", "1.39")
+VERSIONS = ("1.0", "1.12", "1.39")
 """All of them would take minutes; between these the answers about all that is stored change shape."""
 
 CLASSES = ("VCPU", "MEMORY_MB", "DISK_GB", "PCPU", "PCI_DEVICE", "CUSTOM_MAGIC")

@@ -254,10 +254,13 @@ def sound(rich_source: Path, tmp_path_factory: pytest.TempPathFactory) -> Report
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_damage_is_named(name: str, rich_source: Path, sound: Report, tmp_path: Path) -> None:
+def test_damage_is_named(
+    name: str, rich_source: Path, empty_database: Path, sound: Report, tmp_path: Path
+) -> None:
     case = CASES[name]
     source, roost = tmp_path / "placement.db", at(tmp_path / "roost.db")
     shutil.copy(rich_source, source)
+    shutil.copy(empty_database, tmp_path / "roost.db")
     with closing(sqlite3.connect(source)) as connection, connection:
         for statement in case.sql:
             assert connection.execute(statement).rowcount

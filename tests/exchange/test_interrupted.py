@@ -82,7 +82,7 @@ def test_an_import_that_is_killed_goes_on(large: Path, tmp_path: Path) -> None:
     assert needed >= 10
     randomness = random.Random(7)
     seen: list[int] = []
-    for _ in range(4):
+    for _ in range(3):
         process = start("import-placement", "--from", at(large), "--database", at(cut))
         stop_at = (seen[-1] if seen else 0) + randomness.randint(1, 2)
         until = time.monotonic() + SECONDS

@@ -70,12 +70,8 @@ def export_command(target: str, database: str, as_json: bool) -> None:
     """
     opened = Database(database, read_only=True)
     try:
-        into = Database(target)
-        try:
-            with _progress("export") as told:
-                report = export_placement(opened, into, told)
-        finally:
-            asyncio.run(into.close())
+        with _progress("export") as told:
+            report = export_placement(opened, target, told)
     finally:
         asyncio.run(opened.close())
     _print(report, as_json)
@@ -84,7 +80,8 @@ def export_command(target: str, database: str, as_json: bool) -> None:
 @contextmanager
 def _progress(what: str) -> Iterator[Told]:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True)) as progress:
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
         task = progress.add_task(what, total=None)
         yield lambda done, total: progress.update(task, completed=done, total=total)
 

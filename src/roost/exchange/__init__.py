@@ -7,8 +7,9 @@
     consumer_rows      from its rows to consumers with all that they hold
     copying            the commands that put these into a ledger
     importing          from Placement to Roost, chunk by chunk
-    exporting          from Roost to Placement, all or nothing, by way of
+    exporting          from Roost to Placement, all or nothing, by way of consumer_pages (reading ours),
                        target (is it empty?) and writing (the rows)
+    glance             a look at a target before it is opened for writing
     doubts             what was doubtful, in words; report is what came of it all
 
 Words: what cannot be right but can be kept is *kept* and named as a *doubt*; what the other side has no

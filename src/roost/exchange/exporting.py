@@ -4,6 +4,8 @@ Why not in chunks, as the way in: a database that holds half of an export looks 
 a whole one, and whoever started it on that would place onto hosts that are full.
 """
 
+import asyncio
+
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import DBAPIError
@@ -11,6 +13,7 @@ from sqlalchemy.exc import DBAPIError
 from roost.exchange.consumer_pages import holdings
 from roost.exchange.doubts import doubt_units, doubt_use
 from roost.exchange.errors import ExchangeError
+from roost.exchange.glance import glance
 from roost.exchange.report import Progress, Report
 from roost.exchange.target import check_target, finish_target, prepare_target
 from roost.exchange.writing import Writer
@@ -22,25 +25,28 @@ from roost.ledger.tables import consumers
 from roost.storage import Database
 
 
-def export_placement(source: Database, target: Database, progress: Progress) -> Report:
-    """Write everything in ``source``, opened read-only, into ``target``, which is empty or holds nothing but
-    standard names.
+def export_placement(source: Database, target: str, progress: Progress) -> Report:
+    """Write everything in ``source``, opened read-only, into the database with the URL ``target``, which is
+    empty or holds nothing but standard names.
 
     Raises `ExchangeError` or `StorageError`; the target has nothing of it then.
     """
     SCHEMA.check(source)
-    # Where nothing is promised of a table that is made in a transaction, it must not be begun in vain.
-    target.read_now(lambda connection: check_target(connection, str(target)))
+    name = sa.make_url(target).render_as_string()
+    glance(target, lambda connection: check_target(connection, name))
+    into = Database(target)
 
     def export(connection: Connection) -> Report:
         fleet = _fleet(connection, source)
-        return target.write_now(lambda into: _write(connection, fleet, into, str(target), progress))
+        return into.write_now(lambda writing: _write(connection, fleet, writing, name, progress))
 
     try:
         return source.read_now(export)
     except DBAPIError as error:
         refusal = " ".join(str(error.orig).split())
-        raise ExchangeError(f"database {target} refuses a row: {refusal}; nothing was exported") from error
+        raise ExchangeError(f"database {name} refuses a row: {refusal}; nothing was exported") from error
+    finally:
+        asyncio.run(into.close())
 
 
 def _fleet(connection: Connection, source: Database) -> Fleet:

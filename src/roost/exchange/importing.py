@@ -8,7 +8,6 @@ finds what a position would pass over, a source that went on changing in between
 import asyncio
 from collections.abc import Iterable
 from functools import partial
-from pathlib import Path
 from typing import TypeVar
 
 import sqlalchemy as sa
@@ -21,6 +20,7 @@ from roost.exchange.consumer_rows import ConsumerReader
 from roost.exchange.copying import CopyConsumers, CopyNames, CopyProviders, Provider
 from roost.exchange.doubts import doubt_units, doubt_use
 from roost.exchange.errors import ExchangeError, NotEmpty
+from roost.exchange.glance import glance
 from roost.exchange.provider_rows import Names, ProviderReader
 from roost.exchange.report import Progress, Report
 from roost.exchange.snapshot import read_snapshot
@@ -155,20 +155,12 @@ class _Import:
 
 
 def _refuse_placement(url: str) -> None:
-    """Raise `NotEmpty` if the target is not Roost's but has tables of the same names.
-
-    Before it is opened for writing: names given the wrong way round must not touch the source.
-    """
-    path = sa.make_url(url).database if url.startswith("sqlite") else None
-    if path is not None and not Path(path).exists():
-        return
-    target = Database(url, read_only=True)
-    try:
-        tables = target.read_now(lambda connection: set(sa.inspect(connection).get_table_names()))
-        if SCHEMA.revision(target) is None and not tables.isdisjoint(SCHEMA.metadata.tables):
-            raise NotEmpty(f"database {target} is not empty, and not Roost's: import into an empty one")
-    finally:
-        asyncio.run(target.close())
+    """Raise `NotEmpty` if the target is not Roost's but has tables of the same names: the source, when the
+    two are named the wrong way round."""
+    tables = glance(url, lambda connection: set(sa.inspect(connection).get_table_names())) or set()
+    if "ledger_schema" not in tables and not tables.isdisjoint(SCHEMA.metadata.tables):
+        name = sa.make_url(url).render_as_string()
+        raise NotEmpty(f"database {name} is not empty, and not Roost's: import into an empty one")
 
 
 def _consumers_among(connection: Connection, uuids: list[str]) -> set[str]:

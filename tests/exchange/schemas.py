@@ -1,14 +1,8 @@
-"""The tables that an export makes are those that OpenStack Placement's own migrations leave."""
+"""The tables of a database, to compare those of an export with what upstream's migrations leave."""
 
-from pathlib import Path
 from typing import Any
 
-import pytest
 import sqlalchemy as sa
-
-from exchange.asking import Upstream
-from exchange.exchanging import exported, imported, prepared
-from support.databases import Servers
 
 
 def schema_of(url: str) -> dict[str, Any]:
@@ -35,22 +29,3 @@ def schema_of(url: str) -> dict[str, Any]:
             ),
         }
     return found
-
-
-@pytest.mark.parametrize("kind", ["sqlite", "postgresql", "mariadb"])
-def test_tables_are_those_of_upstream(kind: str, servers: Servers, tmp_path: Path) -> None:
-    folders = [tmp_path / name for name in ("source", "roost", "back")]
-    for folder in folders:
-        folder.mkdir()
-    with (
-        servers.place(kind, folders[0]) as source,
-        servers.place(kind, folders[1]) as roost,
-        servers.place(kind, folders[2]) as back,
-    ):
-        with Upstream(source.url):
-            pass
-        imported(source.url, prepared(roost.url))
-        exported(roost.url, back.url)
-        theirs = schema_of(source.url)
-        assert len(theirs) == 13
-        assert schema_of(back.url) == theirs
