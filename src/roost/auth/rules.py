@@ -11,7 +11,6 @@ import re
 import time
 from collections.abc import Iterable
 
-from oslo_config import cfg
 from oslo_policy import opts, policy
 
 from roost.auth.identity import Identity
@@ -53,7 +52,7 @@ class Rules:
         self._checked_rules: policy.Rules | None = None
         try:
             remote = self._load()
-        except (cfg.Error, ValueError, OSError) as error:
+        except Exception as error:  # for a file of an unforeseen form oslo.policy has no error of its own
             raise OperatorError(f"policy: {error}") from error
         if remote:
             raise OperatorError(

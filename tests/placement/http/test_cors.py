@@ -1,9 +1,12 @@
 """Cross-origin requests."""
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
+import webob
+from oslo_middleware import CORS
 
 from roost.placement.options import CorsOptions, read_options
 from support.placement_api import Api
@@ -61,3 +64,46 @@ def test_any_page_may_ask_but_not_with_credentials(shared: Api) -> None:
     headers = shared.ask("GET", "/", origin=PAGE).headers
     assert headers["access-control-allow-origin"] == "*"
     assert "access-control-allow-credentials" not in headers
+
+
+@pytest.mark.parametrize("shared", [(PAGE, "http://second.example"), ("*",)], indirect=True)
+def test_headers_are_those_of_upstreams_middleware(shared: Api, request: pytest.FixtureRequest) -> None:
+    origins = request.node.callspec.params["shared"]
+    defaults = read_options().cors
+    upstream = CORS(
+        webob.Response(status=401),
+        {
+            "allowed_origin": list(origins),
+            "expose_headers": ["X-Seen"],
+            "allow_methods": list(defaults.allow_methods),
+            "allow_headers": list(defaults.allow_headers),
+            "max_age": 60,
+        },
+    )
+    questions = itertools.product(
+        ("OPTIONS", "GET"),
+        (None, PAGE, "http://second.example", "http://other.example"),
+        (None, "PUT", "TRACE", "put"),
+        (None, "", "x-auth-token , ACCEPT", "X-Other,Accept"),
+    )
+    for method, origin, wanted, names in questions:
+        asked = {
+            "origin": origin,
+            "access-control-request-method": wanted,
+            "access-control-request-headers": names,
+        }
+        headers = {name: value for name, value in asked.items() if value is not None}
+        expected = webob.Request.blank("/", method=method, headers=headers).get_response(upstream)
+        answer = shared.ask(method, "/", **{name.replace("-", "_"): value for name, value in headers.items()})
+        ours, theirs = (_of_cors(each.headers) for each in (answer, expected))
+        if origin is not None and "*" in origins:
+            # Browsers refuse credentials with a wildcard.
+            theirs.pop("access-control-allow-credentials", None)
+        assert ours == theirs, asked
+        assert ("Origin" in answer.headers.get("vary", "")) == ("Origin" in expected.headers.get("vary", ""))
+
+
+def _of_cors(headers: Mapping[str, str]) -> dict[str, str]:
+    return {
+        name.lower(): value for name, value in headers.items() if name.lower().startswith("access-control")
+    }

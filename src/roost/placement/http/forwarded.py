@@ -5,6 +5,7 @@ of several proxies the first), or else X-Forwarded-Proto, -Host and -For; X-Forw
 and locations in answers are then what the client can reach.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 from roost.placement.http.request import Request
@@ -21,18 +22,19 @@ class ForwardedRequest(Request):
 
 def as_sent(scope: Scope) -> Scope:
     """The ASGI scope of the request that the proxy got."""
-    headers = _headers(scope)
+    raw = [(name, value) for name, value in scope["headers"]]
+    headers = _headers(raw)
     forwarded = headers.get("forwarded")
     if forwarded:
         first = _first_proxy(forwarded)
         scheme, host, client = (first.get(name) for name in ("proto", "host", "for"))
     else:
         scheme, host, client = (headers.get(f"x-forwarded-{name}") for name in ("proto", "host", "for"))
-    sent = dict(scope)
+    sent = {**scope, "headers": raw}
     if scheme:
         sent["scheme"] = scheme
     if host:
-        others = [(name, value) for name, value in scope["headers"] if name != b"host"]
+        others = [(name, value) for name, value in raw if name != b"host"]
         sent["headers"] = [*others, (b"host", host.encode("latin-1"))]
     if client:
         sent["client"] = (client, 0)
@@ -40,10 +42,10 @@ def as_sent(scope: Scope) -> Scope:
     return sent
 
 
-def _headers(scope: Scope) -> dict[str, str]:
+def _headers(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
     """The headers; one that is there several times is a list."""
     found: dict[str, str] = {}
-    for name, value in scope["headers"]:
+    for name, value in raw:
         key, text = name.decode("latin-1"), value.decode("latin-1")
         found[key] = f"{found[key]},{text}" if key in found else text
     return found

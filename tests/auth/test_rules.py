@@ -1,0 +1,102 @@
+"""Rules by oslo.policy: defaults, files, and how fast a decision is."""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+from oslo_policy.policy import RuleDefault
+
+from roost.auth import Identity, Source
+from roost.auth import rules as rules_module
+from roost.auth.rules import Rules
+from roost.model.errors import OperatorError
+
+DEFAULTS = [RuleDefault("see", "role:reader"), RuleDefault("own", "project_id:%(project_id)s")]
+READER = Identity("u", "p", ("reader",))
+CHIEF = Identity("c", "q", ("Chief",))
+
+
+def opened(folder: Path, rules: str | None = None, options: str = "") -> Rules:
+    """The rules of a configuration file in a folder with a policy file beside it."""
+    (folder / "placement.conf").write_text(f"[oslo_policy]\n{options}\n")
+    if rules is not None:
+        (folder / "policy.yaml").write_text(rules)
+    return Rules(DEFAULTS, Source((str(folder / "placement.conf"),)), True)
+
+
+def test_without_files_the_defaults_hold() -> None:
+    rules = Rules(DEFAULTS, None, True)
+    assert rules.allows(READER, "see", None)
+    assert not rules.allows(CHIEF, "see", None)
+    assert rules.allows(CHIEF, "own", "q")
+    assert not rules.allows(CHIEF, "own", "p")
+
+
+def test_a_policy_file_beside_the_configuration_replaces_rules(tmp_path: Path) -> None:
+    rules = opened(tmp_path, "see: role:chief or rule:mine\nmine: user_id:u")
+    assert rules.allows(CHIEF, "see", None)
+    assert rules.allows(Identity("u"), "see", None)
+    assert not rules.allows(Identity("x", roles=("reader",)), "see", None)
+    assert rules.allows(CHIEF, "own", "q")
+
+
+def test_folders_add_to_the_file(tmp_path: Path) -> None:
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "a.yaml").write_text("see: '!'")
+    rules = opened(tmp_path, "see: '@'", "policy_dirs = more")
+    assert not rules.allows(READER, "see", None)
+
+
+def test_a_changed_file_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rules_module, "_REMEMBERED_SECONDS", 0.0)
+    rules = opened(tmp_path, "see: '@'")
+    assert rules.allows(CHIEF, "see", None)
+    file = tmp_path / "policy.yaml"
+    file.write_text("see: '!'")
+    os.utime(file, (time.time() + 5,) * 2)
+    assert not rules.allows(CHIEF, "see", None)
+
+
+def test_a_decision_is_remembered_for_who_asks_what_about_which_project() -> None:
+    rules = Rules(DEFAULTS, None, True)
+    for _ in range(2):
+        assert rules.allows(READER, "see", None) and not rules.allows(CHIEF, "see", None)
+        assert rules.allows(CHIEF, "own", "q") and not rules.allows(CHIEF, "own", "p")
+
+
+def test_what_is_remembered_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rules_module, "_REMEMBERED_DECISIONS", 10)
+    rules = Rules(DEFAULTS, None, True)
+    for number in range(100):
+        assert rules.allows(READER, "own", f"p{number}") is False
+    assert len(rules._decisions) <= 10
+
+
+def test_a_decision_costs_microseconds() -> None:
+    rules = Rules(DEFAULTS, None, True)
+    rules.allows(READER, "see", None)
+    began = time.perf_counter()
+    for _ in range(10_000):
+        rules.allows(Identity("u", "p", ("reader",)), "see", None)
+    assert (time.perf_counter() - began) / 10_000 < 20e-6
+
+
+@pytest.mark.parametrize("rule", ["http://there/ask", "role:a or https://there/ask", "not http:%(x)s"])
+def test_a_rule_that_asks_another_server_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rule: str
+) -> None:
+    with pytest.raises(OperatorError, match="see: a rule cannot ask another server"):
+        opened(tmp_path, f"see: '{rule}'")
+    monkeypatch.setattr(rules_module, "_REMEMBERED_SECONDS", 0.0)
+    rules = opened(tmp_path, "see: '@'")
+    (tmp_path / "policy.yaml").write_text(f"see: '{rule}'")
+    os.utime(tmp_path / "policy.yaml", (time.time() + 5,) * 2)
+    assert not rules.allows(READER, "see", None)
+    assert rules.allows(READER, "own", "p")
+
+
+@pytest.mark.parametrize("rules", ["[", "- a\n- b", "see: [[["])
+def test_a_file_that_is_no_policy_is_refused(tmp_path: Path, rules: str) -> None:
+    with pytest.raises(OperatorError, match="policy"):
+        opened(tmp_path, rules)
