@@ -7,6 +7,7 @@ import traceback
 import click
 
 import roost
+from roost.cli.memory import keep_freed_memory
 from roost.model.errors import OperatorError
 
 FOUND_WRONG = 1
@@ -50,6 +51,7 @@ def roost_command() -> None:
 
 def main() -> None:
     """The entry point: runs a command and turns an operator's error into one line and status 2."""
+    keep_freed_memory()
     try:
         roost_command(prog_name="roost", standalone_mode=True)
     except OperatorError as error:

@@ -6,10 +6,13 @@ import sys
 from pathlib import Path
 
 import click
+import msgspec
 import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from roost.cli.db import verify_database
+from roost.cli.main import FOUND_WRONG
 from roost.cli.options import as_json, log_to_stderr
 from roost.compute.drivers.simulated import FailureRule, Script
 from roost.replay import azure, openb, synthetic
@@ -21,6 +24,7 @@ from roost.replay.workload import HostShape, Workload
 from roost.system import System
 from roost.system.config import open_system_records, read_config, system_options
 from roost.system.lock import locked
+from roost.system.system import API_DB
 
 AZURE_HOSTS = 820
 """Hosts of 64 vCPU that keep the peak of the Azure trace near 85 % of CPU."""
@@ -70,7 +74,8 @@ def replay(
     """Replay a workload through placement, scheduler, conductors and cells of simulated hosts.
 
     KIND is demo (a built-in synthetic workload), azure-v1 or openb (a trace in DIR). A run that was cut
-    off goes on where it was when it is started again with the same options.
+    off goes on where it was when it is started again with the same options. At the end the databases are
+    verified, as by 'roost db verify'.
     """
     log_to_stderr()
     if kind != "demo" and directory is None:
@@ -119,15 +124,20 @@ def replay(
         state = take_up(into, parameters, fresh)
         keep(into, state)
         summary = asyncio.run(run(state))
+        with console.status("verifying the databases"):
+            findings, _ = asyncio.run(verify_database(f"sqlite:///{into.resolve() / API_DB}"))
     picture = plot or into / "replay.png"
     draw(state.samples, picture, f"{workload.name}: {len(workload.hosts)} hosts, {cells} cells")
     if as_json:
-        click.echo(json.dumps(summary.to_dict(), indent=2))
+        differences = [msgspec.to_builtins(finding) for finding in findings]
+        click.echo(json.dumps({**summary.to_dict(), "differences": differences}, indent=2))
     else:
         Console().print(render(summary))
-        click.echo(f"plot: {picture}\ndata: {into}")
-    if summary.unaccounted:
-        sys.exit(1)
+        for finding in findings:
+            click.echo(f"{finding.kind} {finding.subject}: {finding.detail}")
+        click.echo(f"verify: {len(findings) or 'no'} differences found\nplot: {picture}\ndata: {into}")
+    if summary.unaccounted or findings:
+        sys.exit(FOUND_WRONG)
 
 
 def _workload(

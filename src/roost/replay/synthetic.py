@@ -64,6 +64,10 @@ FLAVORS: Final = {
 }
 
 
+BIN_SECONDS = 900
+"""Width of the bins, virtual seconds: wider than a trace's, so that the demonstration is over in seconds."""
+
+
 class Kind(msgspec.Struct, frozen=True):
     """A kind of tenant: ``share`` of the batches, what they ask for and how often they add a wish.
 
@@ -124,7 +128,7 @@ def generate(rng: np.random.Generator, instances: int = 6000, hours: int = 48, p
         )
         for at, draft in zip(arrivals, drafts, strict=True)
     ]
-    return Workload("synthetic", hosts, into_bins(requests), traits=(RARE_TRAIT, GPU_TRAIT))
+    return Workload("synthetic", hosts, into_bins(requests, BIN_SECONDS), traits=(RARE_TRAIT, GPU_TRAIT))
 
 
 def _hosts() -> tuple[Host, ...]:
