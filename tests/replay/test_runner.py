@@ -107,7 +107,7 @@ def test_same_seed_and_workload_are_the_same_placements(tmp_path) -> None:
     assert found[0]
 
 
-@pytest.mark.parametrize("cut_after", [1, 4, 9, 10])
+@pytest.mark.parametrize("cut_after", [1, 9])
 def test_replay_that_was_cut_off_has_the_same_totals(tmp_path, cut_after) -> None:
     whole = asyncio.run(replay(tmp_path / "whole", BUSY))
     with pytest.raises(Cut):

@@ -90,7 +90,12 @@ class Conductors:
     async def run(self, request: BuildRequest) -> None:
         """Have a request carried to its cells."""
         await self.super.accept(request)
-        await self.super.idle()
+        await self.arrive()
+
+    async def arrive(self, seconds: float = 30.0) -> None:
+        """Wait until every request is in its cells, but not for ever."""
+        async with asyncio.timeout(seconds):
+            await self.super.idle()
 
     async def instances(self) -> dict[str, Instance]:
         """All instances, which must each be in one cell."""
@@ -121,7 +126,7 @@ class Conductors:
 
     async def settle(self, failing: Sequence[str] = ()) -> None:
         """Build and retry until nobody has work to do."""
-        await self.super.idle()
+        await self.arrive()
         for _ in range(10):
             await self.build(failing)
             for cell in self.cells.values():
