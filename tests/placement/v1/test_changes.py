@@ -1,16 +1,20 @@
 """``/v1/changes``: every commit once and in order, whoever made it."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
+import falcon.asgi
 import pytest
 
 from roost.fleet import Fleet
 from roost.ledger.feed import commits_after
 from roost.ledger.ledger import decode_changes
 from roost.placement.v1 import changes
+from roost.placement.v1.follower import Follower
+from roost.placement.v1.past import Past
+from roost.placement.v1.resource import Service
 from support.ledgers import claim, host, opened, run, whole
 from support.placement_api import uuid_of
 from support.v1_api import V1Api, fault_of
@@ -122,3 +126,50 @@ def test_whoever_follows_the_feed_has_the_fleet(tmp_path: Path) -> None:
             assert whole(copy) == whole(await reader.current())
 
     asyncio.run(check())
+
+
+async def events(api: V1Api, count: int, after: int = 0) -> list[str]:
+    """The first events of a stream, as text."""
+    resource = changes.Changes(Service(api.ledger, Past(api.ledger), Follower(api.ledger)))
+    response = falcon.asgi.Response()
+    await resource._begin_stream(response, after)
+    assert response.sse is not None
+    found = [event.serialize().decode() async for event, _ in _both(response.sse, range(count))]
+    assert resource._streams <= 1
+    return found
+
+
+async def _both(stream: Any, numbers: range) -> AsyncIterator[tuple[Any, int]]:
+    for number in numbers:
+        yield await anext(stream), number
+    await stream.aclose()
+
+
+def test_a_stream_without_commits_has_heartbeats(written: V1Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(changes, "HEARTBEAT_SECONDS", 0.05)
+    head = written.read("/v1/changes?limit=1")["head"]
+    first, *rest = written.run(events(written, 4, head))
+    assert "retry: 1000" in first
+    assert rest == [": heartbeat\n\n"] * 3
+
+
+def test_a_stream_that_is_overtaken_by_trimming_says_so(
+    written: V1Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(changes, "STREAMED_COMMITS", 2)
+
+    async def trimmed() -> str:
+        resource = changes.Changes(Service(written.ledger, Past(written.ledger), Follower(written.ledger)))
+        response = falcon.asgi.Response()
+        await resource._begin_stream(response, 0)
+        await written.ledger.trim(1, float("inf"))
+        return "".join([event.serialize().decode() async for event in response.sse or ()])
+
+    text = written.run(trimmed())
+    assert text.count("event: commit") == 2
+    assert "id: 2" in text and text.index("event: gone") > text.index("id: 2")
+
+
+def test_a_worker_serves_only_so_many_streams(written: V1Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(changes, "MOST_STREAMS", 0)
+    assert fault_of(written.fetch("/v1/changes", accept="text/event-stream"))[0] == 429
