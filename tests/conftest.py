@@ -39,7 +39,8 @@ def place(request: pytest.FixtureRequest, servers: Servers, tmp_path: Path) -> I
         yield place
 
 
-@pytest.fixture
-def database_url(place: Place) -> str:
-    """The URL of a fresh database, of each kind in turn."""
-    return place.url
+@pytest.fixture(params=[kind for kind in KINDS if kind != "galera"])
+def database_url(request: pytest.FixtureRequest, servers: Servers, tmp_path: Path) -> Iterator[str]:
+    """The URL of a fresh database, of each kind in turn but Galera, which is a MariaDB to one process."""
+    with servers.place(request.param, tmp_path) as place:
+        yield place.url

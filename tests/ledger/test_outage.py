@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from itertools import count
 
 import pytest
 import sqlalchemy as sa
@@ -47,23 +48,29 @@ def test_who_is_cut_off_while_others_write_loses_and_repeats_nothing(place):
     async def use() -> None:
         with wire(place.url) as line:
             async with opened(Place(place.kind, (line.url, place.at(1), place.at(2))), 3) as ledgers:
-                await run(ledgers[0], *host("p", VCPU=1000))
+                await run(ledgers[0], *host("p", VCPU=2**30))
+
+                expected: set[str] = set()
+                cuts = (BEFORE, AFTER, LATE, AFTER, BEFORE)
 
                 async def work(number: int) -> None:
-                    for turn in range(12):
-                        name = f"c{number}-{turn}"
-                        await ledgers[number % 3].execute(claim(name, "p", VCPU=1))
-                        if turn % 3 == 0:
-                            await ledgers[number % 3].execute(DeleteAllocations(name))
+                    ledger = ledgers[number % 3]
+                    for turn in count():
+                        if line.cuts == len(cuts):
+                            return
+                        await ledger.execute(claim(f"c{number}-{turn}", "p", VCPU=1))
+                        if turn % 3:
+                            expected.add(f"c{number}-{turn}")
+                        else:
+                            await ledger.execute(DeleteAllocations(f"c{number}-{turn}"))
 
                 async def cut() -> None:
-                    for when in (BEFORE, AFTER, LATE, AFTER, BEFORE):
-                        await asyncio.sleep(0.15)
+                    for number, when in enumerate(cuts):
                         line.cut_next(when)
+                        while line.cuts == number:
+                            await asyncio.sleep(0.02)
 
                 await asyncio.gather(cut(), *(work(number) for number in range(9)))
-                assert line.cuts >= 1
-                expected = {f"c{number}-{turn}" for number in range(9) for turn in range(12) if turn % 3}
                 assert holdings_of(ledgers[1].database).keys() == expected
                 fleets = [whole(await ledger.current()) for ledger in ledgers]
                 assert fleets[0] == fleets[1] == fleets[2] == loaded(ledgers[1].database)

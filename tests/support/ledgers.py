@@ -1,5 +1,6 @@
 """Ledgers for tests: opened together on one file, filled, and read back."""
 
+import asyncio
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -38,6 +39,13 @@ async def opened(place: Path | Place, count: int = 1) -> AsyncIterator[list[Ledg
             await ledger.close()
         for database in databases:
             await database.close()
+
+
+def upgrade(url: str) -> None:
+    """What ``roost db upgrade`` does to the ledger's tables, without a process of its own."""
+    database = Database(url)
+    SCHEMA.upgrade(database)
+    asyncio.run(database.close())
 
 
 async def run(ledger: Ledger, *commands: Command[Any]) -> None:

@@ -11,9 +11,10 @@ import httpx
 import pytest
 
 from support.databases import Place, Servers
+from support.ledgers import findings_in, upgrade
 from support.placement_api import allocation, uuid_of
 from support.servers import Galera
-from support.serving import HEADERS, SECONDS, Serving, roost
+from support.serving import HEADERS, SECONDS, Serving
 
 CLIENTS = 9
 HOST = uuid_of("host")
@@ -82,7 +83,7 @@ def until(what: str, true: Callable[[], bool]) -> None:
 @contextlib.contextmanager
 def under_load(place: Place, folder: Path, workers: int) -> Iterator[tuple[Load, list[Serving]]]:
     """Processes on a new database, one for each URL, with clients; at the end all is as they were told."""
-    assert roost("db", "upgrade", "--database", place.url).returncode == 0
+    upgrade(place.url)
     with contextlib.ExitStack() as stack:
         running = []
         for url in place.urls:
@@ -104,8 +105,7 @@ def under_load(place: Place, folder: Path, workers: int) -> Iterator[tuple[Load,
         for server in running:
             used = server.ask("GET", f"/resource_providers/{HOST}/usages").json()["usages"]
             assert used == {"VCPU": len(held)}
-    done = roost("db", "verify", "--database", place.url)
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert findings_in(place) == []
 
 
 def go_away_and_come_back(servers: Servers, kind: str, folder: Path, rounds: int) -> None:
