@@ -54,11 +54,11 @@ async def answer_http_error(req: Request, resp: Response, error: falcon.HTTPErro
 async def answer_failure(req: Request, resp: Response, error: Exception, _: object) -> None:
     """Answer when something broke: 503 if trying again may help, else 500. The log says what it was."""
     if isinstance(error, LedgerBusy | StorageError):
-        _LOG.error("request %s: %s", req.request_id, error)
+        _LOG.error("request %s: %s", req.log_id, error)
         resp.set_header("retry-after", str(RETRY_SECONDS))
         _answer(req, resp, 503, "The database cannot be reached or is busy; try again.")
         return
-    _LOG.error("request %s: %s %s failed", req.request_id, req.method, req.path, exc_info=error)
+    _LOG.error("request %s: %s %s failed", req.log_id, req.method, req.path, exc_info=error)
     _answer(req, resp, 500, f"Internal error; the log has it under {req.request_id}.")
 
 

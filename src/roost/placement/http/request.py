@@ -1,10 +1,13 @@
 """A request to the Placement API, with what the gate has found out about it."""
 
+import re
 import uuid
 
 import falcon.asgi
 
 from roost.auth import NOBODY, Identity
+
+_REQUEST_ID = re.compile(r"req-[a-f0-9]{8}(-[a-f0-9]{4}){3}-[a-f0-9]{12}")
 
 
 class Request(falcon.asgi.Request):
@@ -22,6 +25,12 @@ class Request(falcon.asgi.Request):
     def version(self) -> int:
         """The microversion; the oldest if it was refused before it was known."""
         return self.version_asked or 0
+
+    @property
+    def log_id(self) -> str:
+        """What the log calls it: its id, and that of the request which the client sends it for."""
+        cause = self.get_header("x-openstack-request-id") or ""
+        return f"{self.request_id} for {cause}" if _REQUEST_ID.fullmatch(cause) else self.request_id
 
 
 Response = falcon.asgi.Response
