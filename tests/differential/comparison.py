@@ -52,7 +52,7 @@ def _comparable(answer: Answer) -> dict[str, Any]:
         "last-modified": "last-modified" in answer.headers,
         "content type": content_type,
         **{name: _listed(answer.headers[name]) for name in _SAME if name in answer.headers},
-        "body": _meaning(_without_words(answer)) if content_type == "application/json" else answer.body,
+        "body": _meaning(_without_words(answer)) if content_type == "application/json" else bool(answer.body),
     }
 
 

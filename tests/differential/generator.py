@@ -1,6 +1,7 @@
 """Random operations on a small world, so that they meet: few providers, classes, traits and consumers."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from random import Random
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -22,6 +23,29 @@ USERS = ["user-1", "user-2"]
 TYPES = ["INSTANCE", "MIGRATION"]
 
 
+_MEDIA_TYPES = (
+    "application/json",
+    "application/json; charset=utf-8",
+    "text/plain",
+    "text/html",
+    "*/*",
+    "application/*",
+    "text/html, application/json;q=0.5",
+    "image/png",
+)
+_VERSIONS = (
+    "placement latest",
+    "placement 1.40",
+    "placement 2.0",
+    "placement 1",
+    "placement x.y",
+    "compute 2.1",
+    "compute 2.1, placement 1.10",
+    "1.10",
+    "",
+)
+
+
 class Generator:
     """An endless source of operations, the same for the same seed."""
 
@@ -35,7 +59,26 @@ class Generator:
         weights = _FILLING if self._made <= 40 else _LIVING
         make = self._random.choices(list(weights), list(weights.values()))[0]
         version = LATEST if self._random.random() < 0.5 else self._random.randint(0, LATEST)
-        return make(self, version)
+        operation = make(self, version)
+        return self._spoil(operation) if self._chance(0.06) else operation
+
+    def _spoil(self, operation: Operation) -> Operation:
+        """The operation with something about it that is seldom right."""
+        body = operation.body
+        spoils: list[dict[str, Any]] = [
+            {"version": self._random.randint(0, LATEST)},
+            {"version": self._random.randint(0, LATEST)},
+            {"method": self._one("GET", "PUT", "POST", "DELETE", "PATCH", "HEAD")},
+            {"url": operation.url + self._one("/", "/x", "?colour=red", "&limit=x", "%20")},
+            {"more": ((self._one("content-type", "accept"), self._one(*_MEDIA_TYPES)),)},
+            {"more": (("openstack-api-version", self._one(*_VERSIONS)),)},
+            {"body": self._one(None, b"", b"{", b"null", [], {}, "x", 7)},
+        ]
+        if isinstance(body, dict) and body:
+            spoils += [{"body": {**body, self._one("colour", *body): self._one(None, 1, "x", [], {})}}] * 2
+            gone = self._one(*body)
+            spoils.append({"body": {name: value for name, value in body.items() if name != gone}})
+        return replace(operation, **self._one(*spoils))
 
     # Choices
 

@@ -43,8 +43,14 @@ def _bare_group(operation: Operation, upstream: Answer, roost: Answer) -> bool:
     )
 
 
+def _accepts_charset(operation: Operation, upstream: Answer, roost: Answer) -> bool:
+    asked = ("accept", "application/json; charset=utf-8") in operation.more
+    return asked and (upstream.status == 406 or upstream.headers["content-type"].startswith("text/plain"))
+
+
 KNOWN: dict[str, Case] = {
     "An unknown trait or class is refused even where nothing would be found": _unknown_name,
+    "`Accept: application/json; charset=utf-8` is a 406": _accepts_charset,
     "A group without resources that only forbids a trait, or only has `in_tree`, finds nothing": _bare_group,
 }
 """Words in docs/differences.md -> whether a difference is that one."""

@@ -26,15 +26,21 @@ class Operation:
     url: str
     version: int
     body: Any = None
+    more: tuple[tuple[str, str], ...] = ()
+    """Headers beside the usual ones, or in their place."""
 
     def __str__(self) -> str:
         body = "" if self.body is None else f" {self.body!r}"
-        return f"1.{self.version} {self.method} {self.url}{body}"
+        return f"1.{self.version} {self.method} {self.url}{body}" + "".join(map(str, self.more))
 
     @property
     def headers(self) -> dict[str, str]:
         sent = {"x-auth-token": "admin", "openstack-api-version": f"placement 1.{self.version}"}
-        return sent if self.body is None else {**sent, "content-type": "application/json"}
+        return {
+            **sent,
+            **({} if self.body is None else {"content-type": "application/json"}),
+            **dict(self.more),
+        }
 
     def fill_in(self, ask: Ask) -> bytes:
         """The body with the generations that ``ask`` gives."""

@@ -60,6 +60,24 @@ def test_without_a_token_nothing_is_answered(api: Api) -> None:
     assert (sent.status_code, sent.json["title"]) == (401, "Unauthorized")
 
 
+@pytest.mark.parametrize("method", ["GET", "PUT", "POST", "DELETE"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/resource_providers/",
+        "/resource_classes/",
+        "/traits/",
+        "/allocations/",
+        "/resource_providers//inventories",
+        f"{UNKNOWN}/inventories/",
+        f"{UNKNOWN}//inventories",
+    ],
+)
+def test_a_path_with_an_empty_part_is_404(api: Api, method: str, path: str) -> None:
+    assert fault(api.ask(method, path, {})) == (404, "placement.undefined_code")
+    assert api.ask(method, path, {}, x_auth_token="user").status_code == 404
+
+
 def test_an_unknown_path_is_404_and_a_trailing_slash_too(api: Api) -> None:
     assert fault(api.ask("GET", "/nope")) == (404, "placement.undefined_code")
     for path in ("/resource_providers/", "//resource_providers", "/resource_providers//x"):

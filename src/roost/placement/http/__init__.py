@@ -5,6 +5,7 @@
     microversions      versions on the wire, values by version, and since when each feature is there
     gate               before each operation: request id, token, version, media types; after it: headers
     auth, policy       who asks, and what they may do
+    paths              which paths can name something at all
     cors               which pages of other origins may ask
     query              query strings: which parameters there are, and from text to the model's values
     candidate_query    the same for the request groups of candidates

@@ -15,6 +15,7 @@ from roost.placement.http.forwarded import ForwardedRequest
 from roost.placement.http.gate import Gate
 from roost.placement.http.inventories import Inventories, InventoryOfClass
 from roost.placement.http.operations import OPERATIONS
+from roost.placement.http.paths import Paths
 from roost.placement.http.policy import Policy
 from roost.placement.http.providers import Provider, Providers
 from roost.placement.http.request import Request
@@ -56,6 +57,7 @@ def create_app(ledger: Ledger, options: PlacementOptions) -> falcon.asgi.App:  #
     if options.cors.allowed_origin:
         app.add_middleware(Cors(options.cors))
     app.add_middleware(Gate(open_authenticator(options)))
+    app.add_middleware(Paths())
     app.resp_options.default_media_type = None  # type: ignore[assignment]  # an empty answer has no type
     for url in OPERATIONS:
         app.add_route(url, RESOURCES[url](service))
