@@ -123,18 +123,28 @@ def _narrowed(group: RequestGroup, constraint: Constraint, names: frozenset[str]
 
 def without(query: CandidateQuery, left_out: Constraint) -> CandidateQuery:
     """A query without one of its constraints, which is not one of resources."""
-    made = CandidateQuery(())
-    for constraint in constraints_of(query):
-        if constraint != left_out:
-            made = narrowed(made, constraint)
-    return made
+    return _replaced(query, left_out, None)
 
 
 def replaced(query: CandidateQuery, constraint: Constraint, resource_class: str) -> CandidateQuery:
     """A query that asks for one unit of another class instead of what a constraint on resources asks for."""
-    made = CandidateQuery(())
-    for each in constraints_of(query):
-        if each == constraint:
-            each = Constraint(each.group, RESOURCES, (resource_class,), 1)
-        made = narrowed(made, each)
-    return made
+    return _replaced(query, constraint, Constraint(constraint.group, RESOURCES, (resource_class,), 1))
+
+
+def _replaced(query: CandidateQuery, old: Constraint, new: Constraint | None) -> CandidateQuery:
+    """Only the part that the constraint is of is made anew: a query may have hundreds of groups."""
+    if old.group is None:
+        part = msgspec.structs.replace(query, groups=())
+        made = CandidateQuery(())
+    else:
+        part = CandidateQuery(tuple(group for group in query.groups if group.suffix == old.group))
+        made = CandidateQuery((RequestGroup(suffix=old.group),))
+    for constraint in constraints_of(part):
+        kept = new if constraint == old else constraint
+        if kept is not None:
+            made = narrowed(made, kept)
+    if old.group is None:
+        return msgspec.structs.replace(made, groups=query.groups)
+    [made_group] = made.groups
+    groups = tuple(made_group if group.suffix == old.group else group for group in query.groups)
+    return msgspec.structs.replace(query, groups=groups)

@@ -43,6 +43,9 @@ PLENTY = "plenty"
 MOST_COMBINATIONS = 20
 """Combinations of one tree that are looked at for the nearest."""
 
+MOST_RELAXED = 50
+"""Constraints relaxed at most, each a search of its own."""
+
 SPARE_TRIES = 100
 """Trees looked at in vain at most."""
 
@@ -74,13 +77,17 @@ def misses(
     failing = np.zeros(fleet.n_rows, dtype=np.int32)
     for step in by_constraint.values():
         failing += step.failing
-    relaxed = []
+    relaxed: list[_Relaxed] = []
+    out = ~judged.possible(fleet.n_rows)
     for step in by_constraint.values():
-        if step.constraint.kind not in (ANY_PROVIDER, TOGETHER):
-            # Of no use where another constraint already fails by itself.
-            possible = (failing == step.failing) & ~judged.possible(fleet.n_rows)
-            relaxed.append(_Relaxed(fleet, query, step.constraint, reach, possible))
-            step.trees_sole = len(relaxed[-1].anchors)
+        # Of no use where another constraint already fails by itself.
+        possible = (failing == step.failing) & out
+        if step.constraint.kind in (ANY_PROVIDER, TOGETHER) or not possible[reach.anchors].any():
+            continue
+        relaxed.append(_Relaxed(fleet, query, step.constraint, reach, possible))
+        step.trees_sole = len(relaxed[-1].anchors)
+        if len(relaxed) == MOST_RELAXED:
+            break
     if not relaxed or not most:
         return []
     distances = np.concatenate([each.distances for each in relaxed])

@@ -1,7 +1,7 @@
 """``/v1/explain``: what the API says of an explanation; the counting itself is tested with the fleet."""
 
 from support.placement_api import uuid_of
-from support.v1_api import V1Api
+from support.v1_api import V1Api, fault_of
 
 
 def test_an_empty_answer_is_explained(v1: V1Api) -> None:
@@ -78,3 +78,13 @@ def test_misses_are_limited(v1: V1Api) -> None:
         2,
         3,
     ]
+
+
+def test_a_query_of_hundreds_of_constraints_is_refused(v1: V1Api) -> None:
+    v1.provider("a", VCPU=8)
+    groups = "&".join(f"resources_{number}=VCPU:1" for number in range(101))
+    answer = v1.fetch(f"/v1/explain?{groups}&group_policy=none")
+    assert (fault_of(answer)[0], "at most 100 constraints" in answer.text) == (400, True)
+    groups = "&".join(f"resources_{number}=VCPU:1" for number in range(99))
+    found = v1.read(f"/v1/explain?{groups}&group_policy=isolate")
+    assert found["trees_with_candidates"] == {"at_least": 0, "at_most": 0}

@@ -3,15 +3,19 @@
 from typing import Any
 
 from roost.fleet import Fleet
-from roost.fleet.constraint import RESOURCES, Constraint
+from roost.fleet.constraint import RESOURCES, Constraint, constraints_of
 from roost.fleet.explain import Explanation, explain_fully
 from roost.fleet.misses import Miss
 from roost.fleet.removals import Removed
+from roost.placement.errors import BadRequest
 from roost.placement.http.answers import answer
 from roost.placement.http.candidates import check_known
 from roost.placement.http.request import Request, Response
 from roost.placement.v1.parameters import parse
 from roost.placement.v1.resource import Resource
+
+MOST_CONSTRAINTS = 100
+"""Each is judged on the whole fleet."""
 
 
 class Explain(Resource):
@@ -19,6 +23,8 @@ class Explain(Resource):
 
     async def on_get(self, req: Request, resp: Response) -> None:
         asked = parse(req)
+        if len(constraints_of(asked.query)) > MOST_CONSTRAINTS:
+            raise BadRequest(f"Only queries of at most {MOST_CONSTRAINTS} constraints are explained.")
         fleet = await self.ledger.current()
         check_known(fleet, asked.query)
         explanation = explain_fully(fleet, asked.query, asked.numbers["misses"])
