@@ -52,7 +52,7 @@ demo: venv ## replay the demonstration
 	$(BIN)/roost replay demo
 
 bench: venv ## run the benchmarks
-	$(BIN)/roost bench
+	$(BIN)/roost bench decide
 
 nightly: venv servers ## run the tests that are too long for every change
 	$(BIN)/pytest -m nightly

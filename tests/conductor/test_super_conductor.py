@@ -46,7 +46,7 @@ def test_placed_instances_are_claimed_assigned_and_mapped(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("wanted", "reason"),
     [
-        (request(2, vcpus=VCPUS + 1), "No valid host was found: no host left after VCPU"),
+        (request(2, vcpus=VCPUS + 1), f"No valid host was found: no host left after {VCPUS + 1} VCPU"),
         (request(1, vcpus=0), "flavor small asks for no resources"),
         (request(1, required_traits=frozenset({"HW_CPU_X86_AVX"})), "HW_CPU_X86_AVX"),
         (request(1, requested_host="nowhere"), "nowhere"),

@@ -92,7 +92,7 @@ def test_departures_are_at_the_start_of_a_bin_and_free_their_room(tmp_path) -> N
     work = workload(asked(0, *[300] * 8, vcpus=2), asked(300, *[None] * 8, vcpus=2), asked(600, 1, vcpus=2))
     summary = asyncio.run(replay(tmp_path, work))
     assert (summary.placed, summary.departures) == (16, 8)
-    assert summary.refusals == {"no host left after VCPU": 1}
+    assert summary.refusals == {"no host left after 2 VCPU": 1}
     assert summary.peak_use["VCPU"] == 1.0
 
 

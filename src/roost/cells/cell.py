@@ -6,12 +6,19 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from roost.cells.rows import (
+    alternates_text,
+    fault_row,
+    host_row,
+    instance_of,
+    instance_row,
+    report_of,
+)
 from roost.cells.tables import SCHEMA, faults, hosts, instances
-from roost.model.host import HostAggregate, HostReport
+from roost.model.host import HostReport
 from roost.model.instance import (
     ACTIVE,
     ASSIGNED,
@@ -25,16 +32,10 @@ from roost.model.instance import (
     Instance,
 )
 from roost.model.spec import Selection
-from roost.storage import Database
+from roost.storage import Database, in_batches
 
 GONE = "gone"
 """Not a state: what listeners of removals name."""
-
-_AT_ONCE = 500
-_JSON = msgspec.json.Encoder()
-_ALTERNATES = msgspec.json.Decoder(tuple[Selection, ...])
-_METRICS = msgspec.json.Decoder(dict[str, float])
-_AGGREGATES = msgspec.json.Decoder(tuple[HostAggregate, ...])
 
 _INSTANCE = sa.select(*(column for column in instances.columns if column.name != "changed_at"))
 _END_ATTEMPT = (
@@ -91,7 +92,7 @@ class Cell:
         def read(connection: Connection) -> list[Outcome]:
             return [
                 Outcome(*row)
-                for some in _in_batches(uuids)
+                for some in in_batches(uuids)
                 for row in connection.execute(sa.select(*columns).where(instances.c.uuid.in_(some)))
             ]
 
@@ -104,10 +105,10 @@ class Cell:
 
         def write(connection: Connection) -> None:
             there: set[str] = set()
-            for some in _in_batches([instance.uuid for instance in new]):
+            for some in in_batches([instance.uuid for instance in new]):
                 named = sa.select(instances.c.uuid).where(instances.c.uuid.in_(some))
                 there.update(connection.execute(named).scalars())
-            rows = [self._row(instance) for instance in new if instance.uuid not in there]
+            rows = [instance_row(instance, self._clock()) for instance in new if instance.uuid not in there]
             if rows:
                 connection.execute(sa.insert(instances), rows)
             _keep_faults(connection, [fault for fault in why if fault.instance not in there])
@@ -119,9 +120,9 @@ class Cell:
 
         def read(connection: Connection) -> dict[str, Instance]:
             found = {}
-            for some in _in_batches(uuids):
+            for some in in_batches(uuids):
                 for row in connection.execute(_INSTANCE.where(instances.c.uuid.in_(some))):
-                    found[row.uuid] = _instance(row)
+                    found[row.uuid] = instance_of(row)
             return found
 
         return await self.database.read(read)
@@ -132,14 +133,14 @@ class Cell:
         if host is not None:
             query = query.where(instances.c.host == host)
         return await self.database.read(
-            lambda connection: [_instance(row) for row in connection.execute(query)]
+            lambda connection: [instance_of(row) for row in connection.execute(query)]
         )
 
     async def every(self, request_id: str | None = None) -> list[Instance]:
         """All instances, or those of one request."""
         query = _INSTANCE if request_id is None else _INSTANCE.where(instances.c.request_id == request_id)
         return await self.database.read(
-            lambda connection: [_instance(row) for row in connection.execute(query)]
+            lambda connection: [instance_of(row) for row in connection.execute(query)]
         )
 
     async def guests(self) -> dict[str, set[str]]:
@@ -208,7 +209,7 @@ class Cell:
                 host=selection.host,
                 node=selection.node,
                 attempt=instances.c.attempt + 1,
-                alternates=_JSON.encode(alternates).decode(),
+                alternates=alternates_text(alternates),
                 reason=None,
                 changed_at=self._clock(),
             )
@@ -229,7 +230,7 @@ class Cell:
 
         def write(connection: Connection) -> None:
             unmarked = instances.c.state.not_in((DELETING, DESTROYED))
-            for some in _in_batches(uuids):
+            for some in in_batches(uuids):
                 connection.execute(
                     sa.update(instances)
                     .where(instances.c.uuid.in_(some), unmarked)
@@ -245,7 +246,7 @@ class Cell:
         """Agents have destroyed these instances."""
 
         def write(connection: Connection) -> None:
-            for some in _in_batches(uuids):
+            for some in in_batches(uuids):
                 connection.execute(
                     sa.update(instances)
                     .where(instances.c.uuid.in_(some), instances.c.state == DELETING)
@@ -258,7 +259,7 @@ class Cell:
         """Remove destroyed instances, their claims having been freed."""
 
         def write(connection: Connection) -> None:
-            for some in _in_batches(uuids):
+            for some in in_batches(uuids):
                 ended = sa.select(instances.c.uuid).where(
                     instances.c.uuid.in_(some), instances.c.state == DESTROYED
                 )
@@ -276,11 +277,11 @@ class Cell:
         def write(connection: Connection) -> None:
             names = [report.host for report in reports]
             known: set[str] = set()
-            for some in _in_batches(names):
+            for some in in_batches(names):
                 known.update(
                     connection.execute(sa.select(hosts.c.host).where(hosts.c.host.in_(some))).scalars()
                 )
-            rows = [_host_row(report) for report in reports]
+            rows = [host_row(report) for report in reports]
             new = [row for row in rows if row["host"] not in known]
             old = [{**row, "key": row["host"]} for row in rows if row["host"] in known]
             if new:
@@ -294,7 +295,7 @@ class Cell:
         """Hosts that were seen after a time (seconds since the epoch), in order of name."""
         query = sa.select(hosts).where(hosts.c.last_seen > seen_after).order_by(hosts.c.host)
         return await self.database.read(
-            lambda connection: [self._report(row) for row in connection.execute(query)]
+            lambda connection: [report_of(row, self.name) for row in connection.execute(query)]
         )
 
     async def _write(self, work: Callable[[Connection], object], *entered: str) -> None:
@@ -302,35 +303,6 @@ class Cell:
         for event, states in self._listeners.items():
             if not states.isdisjoint(entered):
                 event.set()
-
-    def _row(self, instance: Instance) -> dict[str, object]:
-        return {
-            "uuid": instance.uuid,
-            "request_id": instance.request_id,
-            "run": instance.run,
-            "project_id": instance.project_id,
-            "user_id": instance.user_id,
-            "flavor": instance.flavor,
-            "state": instance.state,
-            "host": instance.host,
-            "node": instance.node,
-            "attempt": instance.attempt,
-            "alternates": _JSON.encode(instance.alternates).decode(),
-            "reason": instance.reason,
-            "changed_at": self._clock(),
-        }
-
-    def _report(self, row: "sa.Row[tuple[object, ...]]") -> HostReport:
-        return HostReport(
-            host=row.host,
-            node=row.node,
-            cell=self.name,
-            last_seen=row.last_seen,
-            enabled=row.enabled,
-            failed_builds=row.failed_builds,
-            metrics=_METRICS.decode(row.metrics),
-            aggregates=_AGGREGATES.decode(row.aggregates),
-        )
 
 
 async def changed(event: asyncio.Event, seconds: float) -> None:
@@ -342,40 +314,11 @@ async def changed(event: asyncio.Event, seconds: float) -> None:
     event.clear()
 
 
-def _instance(row: "sa.Row[tuple[object, ...]]") -> Instance:
-    return Instance(
-        uuid=row.uuid,
-        request_id=row.request_id,
-        run=row.run,
-        project_id=row.project_id,
-        user_id=row.user_id,
-        flavor=row.flavor,
-        state=row.state,
-        host=row.host,
-        node=row.node,
-        attempt=row.attempt,
-        alternates=_ALTERNATES.decode(row.alternates),
-        reason=row.reason,
-    )
-
-
-def _host_row(report: HostReport) -> dict[str, object]:
-    return {
-        "host": report.host,
-        "node": report.node,
-        "enabled": report.enabled,
-        "last_seen": report.last_seen,
-        "failed_builds": report.failed_builds,
-        "metrics": _JSON.encode(report.metrics).decode(),
-        "aggregates": _JSON.encode(report.aggregates).decode(),
-    }
-
-
 def _current(connection: Connection, results: Sequence[BuildResult]) -> list[BuildResult]:
     """The results of attempts that are not over, one for each."""
     columns = (instances.c.uuid, instances.c.attempt, instances.c.host)
     awaited: set[tuple[str, int, str | None]] = set()
-    for some in _in_batches({result.instance for result in results}):
+    for some in in_batches({result.instance for result in results}):
         named = sa.select(*columns).where(instances.c.uuid.in_(some), instances.c.state == ASSIGNED)
         awaited.update((row.uuid, row.attempt, row.host) for row in connection.execute(named))
     current = []
@@ -390,19 +333,4 @@ def _current(connection: Connection, results: Sequence[BuildResult]) -> list[Bui
 def _keep_faults(connection: Connection, new: Collection[Fault]) -> None:
     if not new:
         return
-    rows = [
-        {
-            "instance_uuid": fault.instance,
-            "attempt": fault.attempt,
-            "host": fault.host,
-            "reason": fault.reason,
-            "at": fault.at,
-        }
-        for fault in new
-    ]
-    connection.execute(sa.insert(faults), rows)
-
-
-def _in_batches(uuids: Iterable[str]) -> Iterable[list[str]]:
-    names = list(uuids)
-    return (names[start : start + _AT_ONCE] for start in range(0, len(names), _AT_ONCE))
+    connection.execute(sa.insert(faults), [fault_row(fault) for fault in new])

@@ -9,9 +9,8 @@ from sqlalchemy.engine import Connection
 
 from roost.conductor.tables import SCHEMA, build_requests, cell_mappings, instance_mappings
 from roost.model.instance import BuildRequest
-from roost.storage import Database
+from roost.storage import Database, in_batches
 
-_AT_ONCE = 500
 _ENCODER = msgspec.json.Encoder()
 _DECODER = msgspec.json.Decoder(BuildRequest)
 
@@ -55,7 +54,7 @@ class Requests:
         """All instances of a request are in cells: ``cells`` maps instance uuid to cell name."""
 
         def write(connection: Connection) -> None:
-            for some in _in_batches(cells):
+            for some in in_batches(cells):
                 known = set(
                     connection.execute(
                         sa.select(instance_mappings.c.instance_uuid).where(
@@ -77,7 +76,7 @@ class Requests:
 
         def read(connection: Connection) -> dict[str, str]:
             found: dict[str, str] = {}
-            for some in _in_batches(instances):
+            for some in in_batches(instances):
                 rows = connection.execute(
                     sa.select(instance_mappings).where(instance_mappings.c.instance_uuid.in_(some))
                 )
@@ -98,7 +97,7 @@ class Requests:
         """Forget which cell instances are in."""
 
         def write(connection: Connection) -> None:
-            for some in _in_batches(instances):
+            for some in in_batches(instances):
                 connection.execute(
                     sa.delete(instance_mappings).where(instance_mappings.c.instance_uuid.in_(some))
                 )
@@ -123,8 +122,3 @@ class Requests:
 def mapped_cells(connection: Connection) -> dict[str, str]:
     """The cells that a database knows: name -> database URL."""
     return {row.name: row.database_url for row in connection.execute(sa.select(cell_mappings))}
-
-
-def _in_batches(uuids: Iterable[str]) -> Iterable[list[str]]:
-    names = list(uuids)
-    return (names[start : start + _AT_ONCE] for start in range(0, len(names), _AT_ONCE))

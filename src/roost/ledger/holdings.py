@@ -1,8 +1,7 @@
 """Consumers and what they hold, read from the tables."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Iterable, Sequence
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -10,9 +9,7 @@ from sqlalchemy.engine import Connection
 from roost.ledger.state import Held
 from roost.ledger.tables import allocations, consumers, resource_classes, resource_providers
 from roost.model.allocation import Allocations, Consumer
-
-_AT_ONCE = 500
-"""Consumers named in one statement; SQLite allows 32,766 parameters, others fewer in practice."""
+from roost.storage import in_batches
 
 _CONSUMERS = sa.select(
     consumers.c.uuid,
@@ -40,7 +37,7 @@ _ON_PROVIDER = sa.select(allocations.c.consumer_uuid).join(
 def held_by(connection: Connection, uuids: Iterable[str]) -> dict[str, Held]:
     """Those of the named consumers that exist, with what they hold."""
     found: dict[str, Held] = {}
-    for some in _in_batches(uuids):
+    for some in in_batches(uuids):
         owners = connection.execute(_CONSUMERS_NAMED, {"uuids": some}).all()
         if owners:
             names = [owner.uuid for owner in owners]
@@ -64,9 +61,3 @@ def _together(owners: Sequence[sa.Row], rows: Sequence[sa.Row]) -> dict[str, Hel
     for consumer, provider, name, used in rows:
         held[consumer].setdefault(provider, {})[name] = used
     return {owner.uuid: Held(Consumer(*owner), held.get(owner.uuid, {})) for owner in owners}
-
-
-def _in_batches(uuids: Iterable[str]) -> Iterator[list[str]]:
-    names = iter(dict.fromkeys(uuids))
-    while some := list(islice(names, _AT_ONCE)):
-        yield some

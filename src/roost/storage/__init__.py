@@ -8,6 +8,7 @@ schema     one room's tables in a database: created and upgraded by Alembic, che
 errors     what can go wrong
 """
 
+from roost.storage.batches import in_batches
 from roost.storage.database import Database
 from roost.storage.errors import (
     DatabaseUnavailable,
@@ -26,4 +27,5 @@ __all__ = [
     "SchemaTooNew",
     "SchemaTooOld",
     "StorageError",
+    "in_batches",
 ]

@@ -1,0 +1,97 @@
+"""Between the rows of a cell's tables and the values that they stand for."""
+
+from collections.abc import Sequence
+
+import msgspec
+import sqlalchemy as sa
+
+from roost.model.host import HostAggregate, HostReport
+from roost.model.instance import Fault, Instance
+from roost.model.spec import Selection
+
+Row = sa.Row[tuple[object, ...]]
+
+_JSON = msgspec.json.Encoder()
+_ALTERNATES = msgspec.json.Decoder(tuple[Selection, ...])
+_METRICS = msgspec.json.Decoder(dict[str, float])
+_AGGREGATES = msgspec.json.Decoder(tuple[HostAggregate, ...])
+
+
+def alternates_text(alternates: Sequence[Selection]) -> str:
+    """Alternates as their column holds them."""
+    return _JSON.encode(alternates).decode()
+
+
+def instance_row(instance: Instance, at: float) -> dict[str, object]:
+    """The row of an instance that changed at ``at`` (seconds since the epoch)."""
+    return {
+        "uuid": instance.uuid,
+        "request_id": instance.request_id,
+        "run": instance.run,
+        "project_id": instance.project_id,
+        "user_id": instance.user_id,
+        "flavor": instance.flavor,
+        "state": instance.state,
+        "host": instance.host,
+        "node": instance.node,
+        "attempt": instance.attempt,
+        "alternates": alternates_text(instance.alternates),
+        "reason": instance.reason,
+        "changed_at": at,
+    }
+
+
+def instance_of(row: Row) -> Instance:
+    """The instance of a row."""
+    return Instance(
+        uuid=row.uuid,
+        request_id=row.request_id,
+        run=row.run,
+        project_id=row.project_id,
+        user_id=row.user_id,
+        flavor=row.flavor,
+        state=row.state,
+        host=row.host,
+        node=row.node,
+        attempt=row.attempt,
+        alternates=_ALTERNATES.decode(row.alternates),
+        reason=row.reason,
+    )
+
+
+def fault_row(fault: Fault) -> dict[str, object]:
+    """The row of a fault."""
+    return {
+        "instance_uuid": fault.instance,
+        "attempt": fault.attempt,
+        "host": fault.host,
+        "reason": fault.reason,
+        "at": fault.at,
+    }
+
+
+def host_row(report: HostReport) -> dict[str, object]:
+    """The row of a host as its agent reports it."""
+    return {
+        "host": report.host,
+        "node": report.node,
+        "enabled": report.enabled,
+        "last_seen": report.last_seen,
+        "failed_builds": report.failed_builds,
+        "metrics": _JSON.encode(report.metrics).decode(),
+        "aggregates": _JSON.encode(report.aggregates).decode(),
+    }
+
+
+def report_of(row: Row, cell: str) -> HostReport:
+    """What a host of ``cell`` last reported."""
+    return HostReport(
+        host=row.host,
+        node=row.node,
+        cell=cell,
+        last_seen=row.last_seen,
+        enabled=row.enabled,
+        failed_builds=row.failed_builds,
+        metrics=_METRICS.decode(row.metrics),
+        aggregates=_AGGREGATES.decode(row.aggregates),
+    )
