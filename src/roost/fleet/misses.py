@@ -43,8 +43,8 @@ PLENTY = "plenty"
 MOST_COMBINATIONS = 20
 """Combinations of one tree that are looked at for the nearest."""
 
-MOST_RELAXED = 50
-"""Constraints relaxed at most, each a search of its own."""
+MOST_SEARCHED = 500
+"""Groups searched at most, over all constraints that are relaxed: each is a search of its own."""
 
 SPARE_TRIES = 100
 """Trees looked at in vain at most."""
@@ -86,7 +86,7 @@ def misses(
             continue
         relaxed.append(_Relaxed(fleet, query, step.constraint, reach, possible))
         step.trees_sole = len(relaxed[-1].anchors)
-        if len(relaxed) == MOST_RELAXED:
+        if len(relaxed) * len(query.groups) >= MOST_SEARCHED:
             break
     if not relaxed or not most:
         return []

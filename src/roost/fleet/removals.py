@@ -17,8 +17,8 @@ from roost.fleet.fleet import Fleet
 from roost.fleet.judging import Reach, met
 from roost.model.request import CandidateQuery
 
-MOST_WALKS = 300
-"""Trees walked at most to see whether a whole combination is there, for each query that is asked."""
+MOST_STEPS = 1000
+"""Parts of a query, over all trees, that are walked at most to see whether a whole combination is there."""
 
 
 class Removed:
@@ -61,10 +61,11 @@ class Judged:
         if among is not None:
             # Trees that cannot, as a wider query told, need not be walked again.
             open_places = open_places[among[anchors[open_places]]]
-        for place in open_places[:MOST_WALKS].tolist():
+        most = max(1, MOST_STEPS // sum(max(1, len(group.resources)) for group in query.groups))
+        for place in open_places[:most].tolist():
             sure[place] = next(search.at(anchors.item(place)), None) is not None
         self.served: Rows = anchors[sure]
-        self.unknown: Rows = anchors[open_places[MOST_WALKS:]]
+        self.unknown: Rows = anchors[open_places[most:]]
 
     def possible(self, n_rows: int) -> Bools:
         """By row, whether the tree with this root can or may: bool[n_rows]."""
