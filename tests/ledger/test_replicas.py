@@ -101,4 +101,4 @@ def test_a_restart_changes_nothing(servers, kind, examples):
 @pytest.mark.nightly
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_restart_changes_nothing_at_length(servers, kind):
-    followed(servers, kind, 150)
+    followed(servers, kind, 150 if kind == "sqlite" else 50)

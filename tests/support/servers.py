@@ -327,7 +327,10 @@ class Galera:
 
     def create_database(self) -> str:
         """A fresh database on all nodes."""
-        return self.nodes[0].create_database()
+        name = self.nodes[0].create_database()
+        for node in self.nodes[1:]:
+            node.ask("SET SESSION wsrep_sync_wait = 1", "SELECT count(*) FROM mysql.db")
+        return name
 
     def drop_database(self, name: str) -> None:
         self.nodes[0].drop_database(name)
