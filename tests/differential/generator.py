@@ -76,7 +76,8 @@ class Generator:
         ]
         if isinstance(body, dict) and body:
             spoils += [{"body": {**body, self._one("colour", *body): self._one(None, 1, "x", [], {})}}] * 2
-            gone = self._one(*body)
+            # Not the uuid of a new provider: each service would make up its own.
+            gone = self._one("nothing", *(name for name in body if name != "uuid"))
             spoils.append({"body": {name: value for name, value in body.items() if name != gone}})
         return replace(operation, **self._one(*spoils))
 

@@ -24,7 +24,8 @@ def _unknown_name(operation: Operation, upstream: Answer, roost: Answer) -> bool
 
 def _bare_group(operation: Operation, upstream: Answer, roost: Answer) -> bool:
     """Of a group without resources upstream finds nothing if it only forbids, and overlooks ``in_tree``."""
-    if upstream.status != 200 or roost.status != 200:
+    asked = operation.url.startswith("/allocation_candidates") and operation.method == "GET"
+    if not asked or upstream.status != 200 or roost.status != 200:
         return False
     by_suffix: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for name, value in parse_qsl(urlsplit(operation.url).query):
