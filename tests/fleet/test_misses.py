@@ -84,7 +84,7 @@ def part_is_there(world: World, anchor: str, done: list[Constraint]) -> bool:
     return True
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(worlds(), queries())
 def test_what_is_removed_is_what_counting_finds(world: World, query: CandidateQuery) -> None:
     explanation = explain_fully(fleet_of(world), query, 0)
@@ -131,7 +131,7 @@ def having(world: World, constraint: Constraint) -> list[str]:
     return [uuid for uuid, provider in world.items() if set(constraint.names) & set(provider.inventories)]
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(worlds(), queries())
 def test_a_miss_would_do_if_just_its_constraint_were_relaxed(world: World, query: CandidateQuery) -> None:
     explanation = explain_fully(fleet_of(world), query, 50)
@@ -148,7 +148,7 @@ def test_a_miss_would_do_if_just_its_constraint_were_relaxed(world: World, query
             assert not meets(world, miss.provider, miss.constraint)
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(worlds(), queries())
 def test_no_tree_is_missed_that_one_constraint_keeps_out(world: World, query: CandidateQuery) -> None:
     explanation = explain_fully(fleet_of(world), query, 100)

@@ -123,7 +123,7 @@ def check(case: schemathesis.Case, server: str) -> None:
 
 
 QUICK = settings(
-    max_examples=60,
+    max_examples=40,
     deadline=None,
     phases=[Phase.explicit, Phase.generate, Phase.shrink],
     suppress_health_check=list(HealthCheck),
@@ -138,6 +138,6 @@ def test_answers_are_as_described(case: schemathesis.Case, server: str) -> None:
 
 @pytest.mark.nightly
 @SCHEMA.parametrize()
-@settings(QUICK, max_examples=3000)
+@settings(QUICK, max_examples=1000)
 def test_answers_are_as_described_whatever_is_asked(case: schemathesis.Case, server: str) -> None:
     check(case, server)

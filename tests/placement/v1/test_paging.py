@@ -112,7 +112,7 @@ def test_pages_read_on_any_worker_while_others_write_are_the_search(
 
 @pytest.mark.nightly
 @CASES
-@settings(SETTINGS, max_examples=1000)
+@settings(SETTINGS, max_examples=300)
 def test_pages_are_the_search_whatever_is_written(
     world: World, query: CandidateQuery, limit: int, batches: list[list[Command[Any]]]
 ) -> None:
