@@ -15,6 +15,9 @@ from support.databases import Servers
 
 Answers = dict[tuple[str, str], Answer]
 
+SOME = 3
+"""On servers one path of so many is asked: what differs there is how things are stored."""
+
 DOUBTS = ["duplicate-aggregate", "odd-uuid", "over-capacity", "unit-violated", "unit-violated"]
 
 
@@ -131,24 +134,24 @@ def test_there_and_back_on(kind: str, servers: Servers, tmp_path: Path) -> None:
         servers.place(kind, tmp_path) as back,
     ):
         if kind == "mariadb":
-            for place in (source, roost, back):
+            for place in (source, back):
                 _widen(place.url)
         with Upstream(source.url) as upstream:
             make(upstream)
-            said = ask_everything(upstream, LATEST)
+            said = ask_everything(upstream, LATEST, every=SOME)
         report = imported(source.url, prepared(roost.url))
         assert [doubt for doubt in report.doubts if doubt.kind not in DOUBTS] == []
         assert {finding.kind for finding in verified(roost.url)} == {"over-capacity", "unit-violated"}
         exported(roost.url, back.url)
         assert schema_of(back.url) == schema_of(source.url)
         with Ours(roost.url) as ours:
-            assert _known(differences(ask_everything(ours, LATEST), said)) == {}
+            assert _known(differences(ask_everything(ours, LATEST, every=SOME), said)) == {}
             carry_on(ours)
-            after = ask_everything(ours, LATEST)
+            after = ask_everything(ours, LATEST, every=SOME)
         with Upstream(back.url) as upstream:
             # Whatever ids the export gave, those that the database gives go on from there.
             carry_on(upstream)
-            assert _known(differences(after, ask_everything(upstream, LATEST))) == {}
+            assert _known(differences(after, ask_everything(upstream, LATEST, every=SOME))) == {}
 
 
 def _of(answers: Answers, *versions: str) -> Answers:

@@ -20,9 +20,6 @@ def read_snapshot(database: Database, work: Callable[[Connection], T]) -> T:
     """
 
     def read(connection: Connection) -> T:
-        if connection.dialect.name in ("mysql", "mariadb"):
-            # The others begin theirs so by the way that the database was opened.
-            connection.exec_driver_sql("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
         check_revision(connection, str(database))
         return work(connection)
 
