@@ -143,8 +143,15 @@ class Keystone:
         self._process.wait()
 
     def validations(self) -> int:
-        """How many tokens it was asked about until now."""
-        return self._log.read_text().count("GET /v3/auth/tokens")
+        """How many tokens it was asked about until now.
+
+        It writes its log after it has answered: the log is read until it stays the same for a while.
+        """
+        before = -1
+        while (now := self._log.read_text().count("GET /v3/auth/tokens")) != before:
+            before = now
+            time.sleep(0.3)
+        return now
 
     def token(
         self, user: str = "admin", project: str | None = "admin", seconds: int | None = None, **identity: Any
