@@ -21,6 +21,7 @@ from roost.placement.commands.allocations import ConsumerWrite
 from roost.placement.errors import PlacementError
 from roost.placement.interface import Placement
 from roost.records.errors import RecordsUnavailable
+from roost.scheduler.gateways.claiming import INSTANCE
 from roost.storage import StorageError
 
 OUTAGES = (StorageError, LedgerError, RecordsUnavailable, PlacementError)
@@ -117,6 +118,7 @@ class CellConductor:
                         allocations=alternate.allocations,
                         project_id=instance.project_id,
                         user_id=instance.user_id,
+                        consumer_type=INSTANCE,
                     )
                 ]
             )

@@ -141,7 +141,12 @@ class System:
             name: Cell(name, self._database(f"{name}.db"), self._clock)
             for name in (CELL0, *self.layout.cells)
         }
-        await self.requests.map_cells({name: str(cell.database.url) for name, cell in self.cells.items()})
+        await self.requests.map_cells(
+            {
+                name: cell.database.url.render_as_string(hide_password=False)
+                for name, cell in self.cells.items()
+            }
+        )
         self.table = HostTable()
         feed = HostFeed(self.cells.values(), self.table)
         services = [self._service(name) for name in self.layout.cells]
