@@ -5,7 +5,7 @@
     GET    /v1/instances/{uuid}   200 one instance, with the reasons of its failed attempts
     DELETE /v1/instances/{uuid}   202; 409 while it is on its way to a cell
 
-Errors have Placement's form.
+Errors have the form of all of ``/v1``.
 """
 
 import asyncio
@@ -21,8 +21,11 @@ from roost.conductor.super_conductor import SuperConductor
 from roost.model.instance import BuildRequest, Fault, Instance
 from roost.model.spec import Flavor, RequestSpec, ServerGroup
 from roost.model.vocabulary import MAX_INT, MAX_NAME
-from roost.placement.http.auth import Authenticator
-from roost.storage import StorageError
+from roost.placement.errors import BadRequest, Conflict, NotFound
+from roost.placement.http.auth import Authenticator, identify
+from roost.placement.http.errors import add_error_handlers
+from roost.placement.http.request import Request, Response
+from roost.placement.v1.errors import answer_error
 
 SCHEDULING = "scheduling"
 """State of an instance that is accepted and not in a cell yet."""
@@ -88,38 +91,46 @@ def create_app(
     conductor: SuperConductor, requests: Requests, authenticator: Authenticator
 ) -> falcon.asgi.App:  # type: ignore[type-arg]
     """The API of a super conductor."""
-    app = falcon.asgi.App()
-    resources = _Resources(conductor, requests, authenticator)
+    app = falcon.asgi.App(request_type=Request)
+    app.add_middleware(_Gate(authenticator))
+    resources = _Resources(conductor, requests)
     app.add_route("/v1/instances", resources)
     app.add_route("/v1/instances/{uuid}", resources, suffix="one")
-    app.set_error_serializer(_serialise)
-    app.add_error_handler(StorageError, _unavailable)
+    add_error_handlers(app, answer_error)
     return app
 
 
-class _Resources:
-    def __init__(self, conductor: SuperConductor, requests: Requests, authenticator: Authenticator) -> None:
-        self._conductor = conductor
-        self._requests = requests
+class _Gate:
+    """Middleware: who asks."""
+
+    def __init__(self, authenticator: Authenticator) -> None:
         self._authenticator = authenticator
 
-    async def on_post(self, req: falcon.asgi.Request, resp: falcon.asgi.Response) -> None:
-        identity = await self._authenticator.identify(req.headers)
-        if identity is None:
-            raise falcon.HTTPUnauthorized(description="X-Auth-Token is missing")
+    async def process_request(self, req: Request, resp: Response) -> None:
+        await identify(self._authenticator, req, resp)
+
+    async def process_response(
+        self, req: Request, resp: Response, resource: object, req_succeeded: bool
+    ) -> None:
+        resp.set_header("x-openstack-request-id", req.request_id)
+
+
+class _Resources:
+    def __init__(self, conductor: SuperConductor, requests: Requests) -> None:
+        self._conductor = conductor
+        self._requests = requests
+
+    async def on_post(self, req: Request, resp: Response) -> None:
+        identity = req.identity
         for name in (identity.user_id, identity.project_id or ""):
             if len(name) > MAX_NAME:
-                raise falcon.HTTPBadRequest(
-                    description=f"user and project have {MAX_NAME} characters at most, not {len(name)}"
-                )
+                raise BadRequest(f"user and project have {MAX_NAME} characters at most, not {len(name)}")
         try:
             wanted = msgspec.json.decode(await req.stream.read(), type=WantedInstances)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise falcon.HTTPBadRequest(description=str(error)) from error
+            raise BadRequest(str(error)) from error
         if wanted.min_count is not None and wanted.min_count > wanted.count:
-            raise falcon.HTTPBadRequest(
-                description=f"min_count {wanted.min_count} is more than count {wanted.count}"
-            )
+            raise BadRequest(f"min_count {wanted.min_count} is more than count {wanted.count}")
         request = BuildRequest(
             request_id=f"req-{uuid.uuid4()}",
             spec=RequestSpec(
@@ -140,8 +151,7 @@ class _Resources:
         resp.status = falcon.HTTP_202
         _answer(resp, {"request_id": request.request_id, "instances": request.instances})
 
-    async def on_get(self, req: falcon.asgi.Request, resp: falcon.asgi.Response) -> None:
-        await self._authorise(req)
+    async def on_get(self, req: Request, resp: Response) -> None:
         request_id = req.get_param("request_id")
         shown = [
             _scheduling(request, name)
@@ -160,8 +170,7 @@ class _Resources:
         shown = [instance for instance in shown if instance.uuid not in settled]
         _answer(resp, {"instances": [*settled.values(), *shown]})
 
-    async def on_get_one(self, req: falcon.asgi.Request, resp: falcon.asgi.Response, uuid: str) -> None:
-        await self._authorise(req)
+    async def on_get_one(self, req: Request, resp: Response, uuid: str) -> None:
         shown = await self._in_cell(uuid)
         if shown is None:
             for request in await self._requests.waiting():
@@ -170,17 +179,16 @@ class _Resources:
             # It may have gone from there to its cell between the two looks.
             shown = shown or await self._in_cell(uuid)
         if shown is None:
-            raise falcon.HTTPNotFound(description=f"no instance {uuid}")
+            raise NotFound(f"no instance {uuid}")
         _answer(resp, shown)
 
-    async def on_delete_one(self, req: falcon.asgi.Request, resp: falcon.asgi.Response, uuid: str) -> None:
-        await self._authorise(req)
+    async def on_delete_one(self, req: Request, resp: Response, uuid: str) -> None:
         if not await self._conductor.delete([uuid]):
             if any(uuid in request.instances for request in await self._requests.waiting()):
-                raise falcon.HTTPConflict(description=f"instance {uuid} is on its way to a cell; try again")
+                raise Conflict(f"instance {uuid} is on its way to a cell; try again")
             # It may have arrived there between the two looks.
             if not await self._conductor.delete([uuid]):
-                raise falcon.HTTPNotFound(description=f"no instance {uuid}")
+                raise NotFound(f"no instance {uuid}")
         resp.status = falcon.HTTP_202
 
     async def _in_cell(self, uuid: str) -> ShownInstance | None:
@@ -189,10 +197,6 @@ class _Resources:
             if uuid in found:
                 return _shown(found[uuid], name, await cell.faults_of(uuid))
         return None
-
-    async def _authorise(self, req: falcon.asgi.Request) -> None:
-        if await self._authenticator.identify(req.headers) is None:
-            raise falcon.HTTPUnauthorized(description="X-Auth-Token is missing")
 
 
 def _shown(instance: Instance, cell: str, faults: list[Fault] | None = None) -> ShownInstance:
@@ -222,22 +226,6 @@ def _scheduling(request: BuildRequest, name: str) -> ShownInstance:
     )
 
 
-def _answer(resp: falcon.asgi.Response, value: object) -> None:
+def _answer(resp: Response, value: object) -> None:
     resp.content_type = falcon.MEDIA_JSON
     resp.data = msgspec.json.encode(value)
-
-
-def _serialise(req: falcon.Request, resp: falcon.Response, error: falcon.HTTPError) -> None:
-    document = {
-        "status": error.status_code,
-        "title": error.title or "",
-        "detail": error.description or error.title or "",
-    }
-    resp.content_type = falcon.MEDIA_JSON
-    resp.data = msgspec.json.encode({"errors": [document]})
-
-
-async def _unavailable(
-    req: falcon.asgi.Request, resp: falcon.asgi.Response, error: Exception, params: object
-) -> None:
-    raise falcon.HTTPServiceUnavailable(description=str(error), retry_after=1)

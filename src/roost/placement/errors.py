@@ -11,8 +11,11 @@ PlacementError
 ├── NotFound                   404  the thing addressed is not there
 ├── NotAllowed                 405  there is no such method on the thing addressed
 ├── NotAcceptable              406  no such microversion, or no such media type
+├── Gone                       410  what is asked for was there and is not kept any more
 ├── TooLarge                   413  the body is too large
+├── TooLong                    414  the URL is too long
 ├── Unsupported                415  the body is of another media type
+├── TooMany                    429  as many as there may be at once are under way
 └── Conflict                   409  cannot be done in the present state
     ├── ConcurrentUpdate            a generation is not the current one
     ├── InventoryInUse              inventory would go from under allocations
@@ -30,7 +33,7 @@ from typing import ClassVar
 class PlacementError(Exception):
     """Any refusal; the text says what was wrong, with which value."""
 
-    status: ClassVar[int] = 500
+    status: int = 500
     code: ClassVar[str] = "placement.undefined_code"
 
 
@@ -98,16 +101,35 @@ class NotAcceptable(PlacementError):
     status = 406
 
 
+class Gone(PlacementError):
+    """A version, or commits, that are not kept any more: begin anew."""
+
+    status = 410
+    code = "placement.gone"
+
+
 class TooLarge(PlacementError):
     """The body is too large."""
 
     status = 413
 
 
+class TooLong(PlacementError):
+    """The URL is too long."""
+
+    status = 414
+
+
 class Unsupported(PlacementError):
     """The body is of another media type than JSON."""
 
     status = 415
+
+
+class TooMany(PlacementError):
+    """As many as there may be at once are under way."""
+
+    status = 429
 
 
 class Conflict(PlacementError):
@@ -157,13 +179,16 @@ class NameInUse(Conflict):
 def error_for(status: int, code: str | None, text: str) -> PlacementError:
     """The error that a service over HTTP meant by its status and code.
 
-    The code is looked at first; of a status without a class of its own a plain `PlacementError` is made.
+    The code is looked at first; of a status without a class of its own a plain `PlacementError` with that
+    status is made.
     """
     kinds = _below(PlacementError)
     if code not in (None, PlacementError.code):
         kinds = [kind for kind in kinds if kind.code == code] or kinds
     kind = next((kind for kind in kinds if kind.status == status), PlacementError)
-    return kind(text)
+    error = kind(text)
+    error.status = status
+    return error
 
 
 def _below(kind: type[PlacementError]) -> list[type[PlacementError]]:

@@ -1,16 +1,14 @@
 """The Placement API as an ASGI application."""
 
-import falcon
 import falcon.asgi
 
 from roost.ledger import Ledger
-from roost.placement.errors import PlacementError
 from roost.placement.http.aggregates import Aggregates
 from roost.placement.http.allocations import Allocations, ConsumerAllocations, ProviderAllocations
 from roost.placement.http.auth import open_authenticator
 from roost.placement.http.candidates import Candidates
 from roost.placement.http.cors import Cors
-from roost.placement.http.errors import answer_failure, answer_http_error, answer_refusal
+from roost.placement.http.errors import add_error_handlers, answer_error
 from roost.placement.http.forwarded import ForwardedRequest
 from roost.placement.http.gate import Gate
 from roost.placement.http.inventories import Inventories, InventoryOfClass
@@ -61,7 +59,5 @@ def create_app(ledger: Ledger, options: PlacementOptions) -> falcon.asgi.App:  #
     app.resp_options.default_media_type = None  # type: ignore[assignment]  # an empty answer has no type
     for url in OPERATIONS:
         app.add_route(url, RESOURCES[url](service))
-    app.add_error_handler(Exception, answer_failure)
-    app.add_error_handler(falcon.HTTPError, answer_http_error)
-    app.add_error_handler(PlacementError, answer_refusal)
+    add_error_handlers(app, answer_error)
     return app

@@ -4,7 +4,7 @@ import falcon
 
 from roost.auth import Authenticator, IdentityUnavailable, NoAuth, Source
 from roost.placement.errors import Unauthorised
-from roost.placement.http.request import Request, Response
+from roost.placement.http.request import RETRY_SECONDS, Request, Response
 from roost.placement.options import PlacementOptions
 
 __all__ = ["Authenticator", "NoAuth", "identify", "open_authenticator"]
@@ -25,6 +25,7 @@ async def identify(authenticator: Authenticator, req: Request, resp: Response) -
     try:
         identity = await authenticator.identify(req.headers, req.method, req.root_path + req.path)
     except IdentityUnavailable:
+        resp.set_header("retry-after", str(RETRY_SECONDS))
         text = "The identity service cannot validate tokens now; try again."
         raise falcon.HTTPServiceUnavailable(description=text) from None
     if identity is None:

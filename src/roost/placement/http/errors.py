@@ -6,20 +6,19 @@ from 1.23.
 
 import html
 import logging
+from collections.abc import Callable
 
 import falcon
+import falcon.asgi
 import msgspec
 
 from roost.ledger import LedgerBusy
 from roost.placement.errors import NotAcceptable, NotAllowed, PlacementError, Unauthorised
 from roost.placement.http.microversions import LATEST, Since, version_text
-from roost.placement.http.request import Request, Response
+from roost.placement.http.request import RETRY_SECONDS, Request, Response
 from roost.storage import StorageError
 
 _LOG = logging.getLogger(__name__)
-
-RETRY_SECONDS = 1
-"""When to ask again while the database is away: soon, as that costs nothing, but not at once."""
 
 _SENTENCES = {
     400: "The server could not comply with the request since it is either malformed or otherwise incorrect.",
@@ -39,30 +38,39 @@ _SENTENCES = {
 _FALLBACK = "The server could not complete the request."
 
 
-async def answer_refusal(req: Request, resp: Response, error: PlacementError, _: object) -> None:
-    """Answer with a refusal of the service."""
-    if isinstance(error, NotAllowed) and error.allowed:
-        resp.set_header("allow", ", ".join(error.allowed))
-    _answer(req, resp, error.status, str(error), error.code)
+ErrorAnswer = Callable[[Request, Response, int, str, str], None]
+"""Fills in the answer to a request that was refused or failed: status, text, Placement's error code."""
 
 
-async def answer_http_error(req: Request, resp: Response, error: falcon.HTTPError, _: object) -> None:
-    """Answer with an error of the HTTP framework, such as an unknown path."""
-    _answer(req, resp, error.status_code, error.description or "")
+def add_error_handlers(app: falcon.asgi.App, answer: ErrorAnswer) -> None:  # type: ignore[type-arg]
+    """Have an application answer everything that is raised in it by ``answer``."""
+
+    async def refused(req: Request, resp: Response, error: PlacementError, _: object) -> None:
+        if isinstance(error, NotAllowed) and error.allowed:
+            resp.set_header("allow", ", ".join(error.allowed))
+        answer(req, resp, error.status, str(error), error.code)
+
+    async def refused_by_framework(req: Request, resp: Response, error: falcon.HTTPError, _: object) -> None:
+        answer(req, resp, error.status_code, error.description or "", PlacementError.code)
+
+    async def failed(req: Request, resp: Response, error: Exception, _: object) -> None:
+        if isinstance(error, LedgerBusy | StorageError):
+            _LOG.error("request %s: %s", req.log_id, error)
+            resp.set_header("retry-after", str(RETRY_SECONDS))
+            text = "The database cannot be reached or is busy; try again."
+            answer(req, resp, 503, text, PlacementError.code)
+            return
+        _LOG.error("request %s: %s %s failed", req.log_id, req.method, req.path, exc_info=error)
+        text = f"Internal error; the log has it under {req.request_id}."
+        answer(req, resp, 500, text, PlacementError.code)
+
+    app.add_error_handler(Exception, failed)
+    app.add_error_handler(falcon.HTTPError, refused_by_framework)
+    app.add_error_handler(PlacementError, refused)
 
 
-async def answer_failure(req: Request, resp: Response, error: Exception, _: object) -> None:
-    """Answer when something broke: 503 if trying again may help, else 500. The log says what it was."""
-    if isinstance(error, LedgerBusy | StorageError):
-        _LOG.error("request %s: %s", req.log_id, error)
-        resp.set_header("retry-after", str(RETRY_SECONDS))
-        _answer(req, resp, 503, "The database cannot be reached or is busy; try again.")
-        return
-    _LOG.error("request %s: %s %s failed", req.log_id, req.method, req.path, exc_info=error)
-    _answer(req, resp, 500, f"Internal error; the log has it under {req.request_id}.")
-
-
-def _answer(req: Request, resp: Response, status: int, text: str, code: str = PlacementError.code) -> None:
+def answer_error(req: Request, resp: Response, status: int, text: str, code: str) -> None:
+    """Answer in Placement's form."""
     resp.status = status
     title = falcon.code_to_http_status(status).partition(" ")[2]
     accept = _accept(req)

@@ -34,3 +34,6 @@ class Request(falcon.asgi.Request):
 
 
 Response = falcon.asgi.Response
+
+RETRY_SECONDS = 1
+"""When to ask again while the database or Keystone is away: soon, as that costs little, but not at once."""

@@ -3,20 +3,19 @@
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-import falcon
 import falcon.asgi
 
 from roost.ledger import Ledger
-from roost.placement.errors import PlacementError
 from roost.placement.http.auth import open_authenticator
 from roost.placement.http.cors import Cors
+from roost.placement.http.errors import add_error_handlers
 from roost.placement.http.policy import Policy
 from roost.placement.http.request import Request
 from roost.placement.options import PlacementOptions
 from roost.placement.v1.candidates import Candidates
 from roost.placement.v1.changes import Changes
 from roost.placement.v1.document import Document, read_document
-from roost.placement.v1.errors import answer_failure, answer_http_error, answer_refusal
+from roost.placement.v1.errors import answer_error
 from roost.placement.v1.explain import Explain
 from roost.placement.v1.follower import Follower
 from roost.placement.v1.gate import Gate
@@ -47,9 +46,7 @@ class V1:
         self.falcon.add_route("/v1/changes", Changes(service))
         self.falcon.add_route("/v1/explain", Explain(service))
         self.falcon.add_route("/v1/openapi.json", Document(document or read_document()))
-        self.falcon.add_error_handler(Exception, answer_failure)
-        self.falcon.add_error_handler(falcon.HTTPError, answer_http_error)
-        self.falcon.add_error_handler(PlacementError, answer_refusal)
+        add_error_handlers(self.falcon, answer_error)
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         await self.falcon(scope, receive, send)

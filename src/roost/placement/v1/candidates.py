@@ -6,13 +6,12 @@ from roost.fleet import Fleet
 from roost.ledger.feed import token_at
 from roost.model.allocation import Candidate
 from roost.model.request import CandidateQuery
-from roost.placement.errors import BadRequest
+from roost.placement.errors import BadRequest, Gone
 from roost.placement.http.answers import answer
 from roost.placement.http.candidates import check_known, describe_mapped, summaries
 from roost.placement.http.microversions import LATEST
 from roost.placement.http.request import Request, Response
 from roost.placement.v1.cursor import Cursor, fingerprint, malformed, read_cursor
-from roost.placement.v1.errors import Gone
 from roost.placement.v1.parameters import parse
 from roost.placement.v1.past import Reading
 from roost.placement.v1.resource import Resource

@@ -11,10 +11,9 @@ import falcon.asgi
 import msgspec
 
 from roost.ledger.feed import Commit, Stretch, commits_after
-from roost.placement.errors import BadRequest
+from roost.placement.errors import BadRequest, Gone, TooMany
 from roost.placement.http.answers import answer
 from roost.placement.http.request import Request, Response
-from roost.placement.v1.errors import Gone, TooMany
 from roost.placement.v1.operations import EVENTS, JSON, LARGEST_SEQ
 from roost.placement.v1.parameters import parse
 from roost.placement.v1.resource import Resource, Service

@@ -1,11 +1,10 @@
 """What every request under ``/v1`` passes before its operation and after it."""
 
-from roost.placement.errors import NotAcceptable, NotAllowed, NotFound
+from roost.placement.errors import NotAcceptable, NotAllowed, NotFound, TooLong
 from roost.placement.http.auth import Authenticator, identify
 from roost.placement.http.microversions import LATEST
 from roost.placement.http.policy import Policy
 from roost.placement.http.request import Request, Response
-from roost.placement.v1.errors import TooLong
 from roost.placement.v1.operations import OPERATIONS
 
 LONGEST_URL = 16 * 1024

@@ -17,7 +17,7 @@ from roost.ledger.feed import commits_before
 from roost.ledger.ledger import decode_changes
 from roost.model.allocation import Candidate
 from roost.model.request import CandidateQuery
-from roost.placement.v1.errors import Gone
+from roost.placement.errors import Gone
 
 MOST_VERSIONS = 4
 """Forks kept; each takes the memory of a fleet."""

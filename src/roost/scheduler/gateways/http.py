@@ -14,7 +14,7 @@ import httpx
 import msgspec
 
 from roost.placement.client import HttpPlacement
-from roost.placement.errors import BadRequest, ConcurrentUpdate, PlacementError
+from roost.placement.errors import BadRequest, ConcurrentUpdate, PlacementError, TooMany
 from roost.scheduler.answered_offers import AnsweredOffers
 from roost.scheduler.errors import BadRequestSpec, PlacementRefused, PlacementUnavailable, SchedulerError
 from roost.scheduler.gateways import Decided
@@ -128,7 +128,7 @@ async def _asked(answer: Awaitable[T]) -> T:
     except httpx.HTTPError as error:
         raise PlacementUnavailable(f"placement cannot be reached: {_line(error)}") from error
     except PlacementError as error:
-        if error.status >= 500:
+        if error.status >= 500 or error.status == TooMany.status:
             raise PlacementUnavailable(f"placement failed: {_line(error)}") from error
         if isinstance(error, BadRequest) or error.status == 409:
             raise
