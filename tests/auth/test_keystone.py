@@ -15,9 +15,9 @@ from auth.conftest import configure
 from roost.auth import Identity, IdentityUnavailable, Source
 from roost.auth import keystone as keystone_module
 from roost.auth.keystone import Keystone as Tokens
+from roost.bench.loopback import free_ports
 from roost.model.errors import OperatorError
 from support.keystone import LOCK, Keystone
-from support.servers import free_ports
 
 GARBAGE = "gAAAAABnot-a-token"
 

@@ -7,9 +7,9 @@ import pytest
 
 from auth.conftest import configure
 from roost.auth import Source
+from roost.bench.loopback import free_ports
 from support.keystone import Keystone
 from support.placement_api import Api
-from support.servers import free_ports
 
 
 @pytest.fixture

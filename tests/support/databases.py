@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import pytest
 
-from support.servers import Galera, MariaDB, PostgreSQL, made, missing, server_folder, set_up_mariadb
+from roost.bench.postgresql import PostgreSQL
+from support.servers import Galera, MariaDB, made, missing, server_folder, set_up_mariadb
 
 SERVERS = ("postgresql", "mariadb", "galera")
 KINDS = ("sqlite", *SERVERS)

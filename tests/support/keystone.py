@@ -19,7 +19,7 @@ from typing import Any
 
 import httpx
 
-from support.servers import free_ports
+from roost.bench.loopback import free_ports
 
 ROOT = Path(__file__).parents[2]
 LOCK = ROOT / "requirements-keystone.lock"

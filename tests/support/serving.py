@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx
 
-from support.servers import free_ports
+from roost.bench.loopback import free_ports
 
 HEADERS = {
     "x-auth-token": "admin",

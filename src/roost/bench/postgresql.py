@@ -1,0 +1,62 @@
+"""A PostgreSQL of one's own, from the installed programs."""
+
+import signal
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from roost.bench.errors import ServerMissing
+from roost.bench.loopback import free_ports
+from roost.bench.server_process import ServerProcess, find_program, run_setup
+
+POSTGRESQL = find_program(
+    *(f"/usr/lib/postgresql/{version}/bin/postgres" for version in (15, 16, 17, 18)), "postgres"
+)
+
+
+class PostgreSQL(ServerProcess):
+    """PostgreSQL on the data in ``folder``, made if there is none.
+
+    ``durable``: with all syncs, as in production. ``settings``: more of the server's settings.
+    """
+
+    _gentle = signal.SIGINT
+
+    def __init__(
+        self, folder: Path, durable: bool = False, settings: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(folder, "postgres")
+        if POSTGRESQL is None:
+            raise ServerMissing("no PostgreSQL here: install the package postgresql")
+        self._program = POSTGRESQL
+        self._durable = durable
+        self._settings = settings or {}
+        [self.port] = free_ports(1)
+        data = folder / "data"
+        if not data.exists():
+            initdb = str(Path(POSTGRESQL).with_name("initdb"))
+            setup = [initdb, "-D", str(data), "-U", "roost", "-A", "trust", "-E", "UTF8", "--no-sync"]
+            run_setup([*setup, "--locale=C.UTF-8"], folder, self._account)
+
+    @property
+    def _command(self) -> Sequence[str]:
+        settings = {
+            "port": self.port,
+            "listen_addresses": "127.0.0.1",
+            "unix_socket_directories": self.folder,
+            "max_connections": 200,
+            "shared_buffers": "32MB",
+            **({} if self._durable else {"fsync": "off", "full_page_writes": "off"}),
+            **self._settings,
+        }
+        options = [part for key, value in settings.items() for part in ("-c", f"{key}={value}")]
+        return [self._program, "-D", str(self.folder / "data"), *options]
+
+    def url(self, database: str) -> str:
+        return f"postgresql+psycopg://roost@127.0.0.1:{self.port}/{database}"
+
+    @property
+    def _own_url(self) -> str:
+        return self.url("postgres")
+
+    def drop_database(self, name: str) -> None:
+        self.ask(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
