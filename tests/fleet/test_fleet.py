@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roost.fleet import Fleet, Inconsistent, UnknownProvider
+from roost.fleet import Fleet, Inconsistent, UnknownProvider, journal
+from roost.fleet.journal import Journal
 from roost.model.change import (
     AggregatesChanged,
     AllocationsChanged,
@@ -109,6 +110,48 @@ def test_changes_can_be_undone_and_forks_are_independent(data: st.DataObject) ->
     fleet.undo(changes[:back_to])
     assert snapshot(fleet) == snapshots[0]
     assert snapshot(fork) == snapshots[-1], "the fork has seen the original's undoing"
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data())
+def test_the_journal_names_every_row_that_looks_different(data: st.DataObject) -> None:
+    fleet = Fleet()
+    held: Held = {}
+    for _ in range(data.draw(st.integers(1, 25))):
+        before, end = by_row(fleet), fleet.journal.end
+        change = valid_change(data, fleet, held)
+        fleet.apply(change)
+        after = by_row(fleet)
+        different = {row for row in before.keys() | after.keys() if before.get(row) != after.get(row)}
+        touched = fleet.journal.since(end)
+        assert touched is not None
+        assert different <= touched
+        assert fleet.journal.since(fleet.journal.end) == set()
+
+
+def by_row(fleet: Fleet) -> dict[int, object]:
+    """What there is to know of each row, but for its generation."""
+    found: dict[int, object] = {}
+    for row in fleet.rows().tolist():
+        facts = fleet.facts(row)
+        found[row] = (
+            facts.name, facts.parent, fleet.uuid(row), fleet.uuid(fleet.root.item(row)), fleet.usages(row),
+            fleet.inventories(row), fleet.traits_of(row), fleet.aggregates_of(row),
+        )  # fmt: skip
+    return found
+
+
+def test_a_journal_that_was_not_read_for_long_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal, "_KEPT", 3)
+    kept = Journal()
+    for row in range(6):
+        kept.note(row)
+    assert kept.since(0) == {0, 1, 2, 3, 4, 5}
+    kept.note(6)
+    assert kept.end == 7
+    assert kept.since(2) is None
+    assert kept.since(3) == {3, 4, 5, 6}
+    assert kept.since(7) == set()
 
 
 @settings(max_examples=50, deadline=None)

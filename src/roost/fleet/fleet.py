@@ -10,6 +10,7 @@ import numpy as np
 
 from roost.fleet.columns import Bools, Float64, Int32, Int64, Rows, grown
 from roost.fleet.errors import FleetError, Inconsistent, UnknownProvider
+from roost.fleet.journal import Journal
 from roost.fleet.rowset import RowSet
 from roost.fleet.stock import Stock
 from roost.model.allocation import Allocations
@@ -36,7 +37,8 @@ _EMPTY_ROWS = RowSet()
 class Fleet:
     """The whole inventory as columns, at ``version``.
 
-    ``roster`` rises whenever a provider comes or goes: whoever keeps rows compares it.
+    ``roster`` rises whenever a provider comes or goes: whoever keeps rows compares it. ``journal`` tells
+    whoever keeps what it has found out about rows which of them to look at again.
     Columns by row: ``alive`` bool, ``parent`` and ``root`` int32 rows (-1: none), ``generation`` int64,
     ``changed_at`` float64 seconds since the epoch. By class: `stock`. By trait and aggregate: `RowSet`.
     """
@@ -44,6 +46,7 @@ class Fleet:
     def __init__(self) -> None:
         self.version = 0
         self.roster = 0
+        self.journal = Journal()
         self.n_rows = 0
         self.alive: Bools = np.zeros(0, dtype=np.bool_)
         self.parent: Int32 = np.zeros(0, dtype=np.int32)
@@ -180,6 +183,7 @@ class Fleet:
         """An independent fleet at the same version, for what-if."""
         other = Fleet.__new__(Fleet)
         other.__dict__.update(self.__dict__)
+        other.journal = Journal()
         for name in ("alive", "parent", "root", "generation", "changed_at"):
             setattr(other, name, getattr(self, name).copy())
         for name in (
@@ -246,6 +250,7 @@ class Fleet:
                 self._apply_provider(change)
             case InventoryChanged():
                 row = self.row(change.provider)
+                self.journal.note(row)
                 _expect(f"inventory of {change.provider}", self.inventories(row), change.before)
                 for name in change.before:
                     if name not in change.after:
@@ -255,11 +260,13 @@ class Fleet:
                         self._stocks.setdefault(name, Stock()).put(row, inventory)
             case TraitsChanged():
                 row = self.row(change.provider)
+                self.journal.note(row)
                 _expect(f"traits of {change.provider}", self._traits_of[row], change.before)
                 self._traits_of[row] = self._intern(change.after)
                 self._move(self._with_trait, row, change.before, change.after)
             case AggregatesChanged():
                 row = self.row(change.provider)
+                self.journal.note(row)
                 _expect(f"aggregates of {change.provider}", self._aggregates_of[row], change.before)
                 self._aggregates_of[row] = self._intern(change.after)
                 self._move(self._in_aggregate, row, change.before, change.after)
@@ -287,6 +294,7 @@ class Fleet:
                 if name not in self._stocks:
                     self._stocks[name] = Stock()
                 self._stocks[name].use(row, amount)
+                self.journal.note(row)
 
     def _apply_provider(self, change: ProviderChanged) -> None:
         uuid, before, after = change.provider, change.before, change.after
@@ -336,6 +344,7 @@ class Fleet:
             if above == row:
                 raise Inconsistent(f"resource provider {self._uuid[row]} would be below itself")
             above = self.parent.item(above)
+        self.journal.note(row)
         if renamed:
             del self._row_named[self._name[row]]
             self._name[row] = facts.name
@@ -356,6 +365,7 @@ class Fleet:
         ):
             raise Inconsistent(f"resource provider {uuid} still has children, inventory or use")
         self._unhang(row)
+        self.journal.note(row)
         self.roster += 1
         self.alive[row] = False
         del self._row_of[uuid]
@@ -374,10 +384,12 @@ class Fleet:
         root = self.root[parent] if parent >= 0 else row
         for below in self.subtree(row):
             self.root[below] = root
+            self.journal.note(below)
 
     def _unhang(self, row: int) -> None:
         parent = self.parent.item(row)
         if parent >= 0:
+            self.journal.note(parent)
             siblings = self._children[parent]
             siblings.remove(row)
             if not siblings:
