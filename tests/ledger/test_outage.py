@@ -43,7 +43,6 @@ def test_an_append_that_is_cut_off_in_its_commit_is_done_once_and_answered(place
     assert findings_in(place) == []
 
 
-@pytest.mark.nightly  # it depends on timing that a busy machine does not keep
 @on_servers
 def test_who_is_cut_off_while_others_write_loses_and_repeats_nothing(place):
     async def use() -> None:

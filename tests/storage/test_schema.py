@@ -83,11 +83,16 @@ def test_check_names_the_command_that_makes_missing_tables(database):
         LEDGER.check(database)
 
 
-def test_a_database_that_is_behind_is_not_upgraded_unasked(database, monkeypatch):
+def test_a_database_that_is_behind_is_upgraded_only_if_asked(database):
     LEDGER.upgrade(database)
-    monkeypatch.setattr(Schema, "newest", "0002")
+    # What 0002 brought.
+    database.write_now(lambda connection: connection.exec_driver_sql("DROP TABLE waiting_writers"))
+    set_revision(database, LEDGER, "0001")
     with pytest.raises(SchemaTooOld, match="is at ledger revision 0001, this program needs 0002"):
         LEDGER.prepare(database)
+    LEDGER.upgrade(database)
+    LEDGER.check(database)
+    assert "waiting_writers" in database.read_now(lambda connection: sa.inspect(connection).get_table_names())
 
 
 @pytest.mark.parametrize("use", [Schema.prepare, Schema.check, Schema.upgrade])

@@ -16,6 +16,7 @@ LATE = "before the server has it, which then does it all the same, later"
 _LATE_SECONDS = 0.4
 _APPENDS = re.compile(rb"INSERT INTO `?commits")
 _COMMITS = re.compile(rb"\bCOMMIT\b")
+_ROLLS_BACK = re.compile(rb"\bROLLBACK\b")
 
 
 class Wire:
@@ -59,6 +60,9 @@ class Wire:
                         self.cuts += 1
                         self._do_cut(when, client, server, data)
                         return
+                elif _ROLLS_BACK.search(data):
+                    # It was outrun: what is committed next on this connection is another transaction.
+                    appending = False
                 server.sendall(data)
         _hang_up(client, server)
 

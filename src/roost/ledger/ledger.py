@@ -20,6 +20,7 @@ from roost.ledger.state import Command, State
 from roost.ledger.tables import SCHEMA, commits
 from roost.ledger.tail import News, Position, newest, read_news
 from roost.ledger.trim import trim
+from roost.ledger.turns import PAUSE, Turns, leave
 from roost.ledger.vocabulary import RegisterStandardNames
 from roost.model.change import Change
 from roost.storage import Database, DatabaseUnavailable, OutcomeUnknown
@@ -66,6 +67,7 @@ class Ledger:
         self._tokens = (f"{uuid.uuid4().hex[:20]}-{number}" for number in count(1))
         self._waiting: list[_Waiting[Any]] = []
         self._draining: asyncio.Task[None] | None = None
+        self._turns = Turns(database)
         # Held by whoever moves the fleet: a batch from reading its consumers to applying its commit, or
         # a catch-up. Between the two the fleet must not change under a command's feet.
         self._turn = asyncio.Lock()
@@ -162,6 +164,12 @@ class Ledger:
         self._draining = None
 
     async def _serve(self, batch: "list[_Waiting[Any]]") -> int:
+        try:
+            return await self._commit(batch)
+        finally:
+            await self._turns.over(left=False)
+
+    async def _commit(self, batch: "list[_Waiting[Any]]") -> int:
         """Commit as many of the batch as time allows; returns how many were served.
 
         An append whose outcome is unknown (the database went away during its COMMIT) is neither repeated nor
@@ -172,7 +180,8 @@ class Ledger:
         """
         alone = False
         doubtful: dict[str | None, list[Any]] = {}
-        for _ in range(TRIES):
+        tries = 0
+        while tries < TRIES:
             some = batch[:1] if alone else batch
             # At the head even if nobody will append: a refusal is an answer too, and must not come from a
             # state before what the client knows to be done.
@@ -183,6 +192,10 @@ class Ledger:
                     return _answer(batch, doubtful[row.writer])
             if doubtful and news.fleet is not None:
                 raise OutcomeUnknown("the commits that would tell what became of this one are gone")
+            if self._turns.others_first(news.asking):
+                await asyncio.sleep(PAUSE)
+                continue
+            tries += 1
             now = self._clock()
             state = State(self._fleet, news.held, now)
             outcomes = _run(some, state)
@@ -193,6 +206,7 @@ class Ledger:
                 try:
                     await self._append(token, changes, now)
                 except Outrun:
+                    await self._turns.outrun(now)
                     continue
                 except OutcomeUnknown as unknown:
                     doubtful[token] = outcomes
@@ -217,7 +231,9 @@ class Ledger:
             "changes": _ENCODER.encode(changes).decode(),
         }
         statements = project(self._fleet, changes, at)
-        await self.database.write(lambda connection: _write(connection, row, statements))
+        gone = self._turns.leaving()
+        await self.database.write(lambda connection: _write(connection, row, statements, gone))
+        await self._turns.over(left=True)
         self._fleet.advance(seq, changes, at)
         self._at = Position(seq, token)
 
@@ -276,10 +292,13 @@ def _run(batch: "list[_Waiting[Any]]", state: State) -> list[Any]:
     return outcomes
 
 
-def _write(connection: Connection, row: dict[str, object], statements: Sequence[Statement]) -> None:
+def _write(
+    connection: Connection, row: dict[str, object], statements: Sequence[Statement], gone: Sequence[str]
+) -> None:
     try:
         connection.execute(sa.insert(commits), row)
     except IntegrityError as error:
         raise Outrun from error
     for statement, parameters in statements:
         connection.execute(statement, parameters)
+    leave(connection, gone)

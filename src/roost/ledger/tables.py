@@ -114,4 +114,13 @@ allocations = sa.Table(
     **EXACT,
 )
 
+waiting_writers = sa.Table(
+    "waiting_writers",
+    metadata,
+    # A token of its own for each time that a writer asks to go first.
+    sa.Column("writer", UUID, primary_key=True),
+    sa.Column("asked_at", sa.Double, nullable=False),
+    **EXACT,
+)
+
 SCHEMA = Schema("ledger", Path(__file__).parent / "migrations", metadata)

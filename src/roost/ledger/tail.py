@@ -11,6 +11,7 @@ from roost.ledger.holdings import held_by
 from roost.ledger.load import load
 from roost.ledger.state import Held
 from roost.ledger.tables import commits
+from roost.ledger.turns import ANYBODY, asking
 
 
 class Position(NamedTuple):
@@ -29,13 +30,14 @@ class News(NamedTuple):
 
     ``newer``: the commits that the replica has not seen. ``fleet``: loaded anew, if following them would not
     lead there: some were trimmed away, or the replica has commits that the database has not. ``held``: those
-    of the named consumers that there are.
+    of the named consumers that there are. ``asking``: the writers that ask to go first.
     """
 
     at: Position
     newer: Sequence[sa.Row[*tuple[Any, ...]]]
     fleet: Fleet | None
     held: dict[str, Held]
+    asking: Sequence[str]
 
 
 _NEWEST = sa.select(commits.c.seq, commits.c.writer).order_by(commits.c.seq.desc()).limit(1)
@@ -51,11 +53,13 @@ def read_news(connection: Connection, since: Position, consumers: Sequence[str])
     """What is newer than ``since``. The connection's transaction must see one snapshot."""
     # The commit that the replica is at comes along without its changes: to see that it is the same one.
     changes = sa.case((commits.c.seq > since.seq, commits.c.changes), else_="").label("changes")
-    query = sa.select(commits.c.seq, commits.c.writer, commits.c.committed_at, changes)
+    asked = ANYBODY.label("asked")
+    query = sa.select(commits.c.seq, commits.c.writer, commits.c.committed_at, changes, asked)
     rows = connection.execute(query.where(commits.c.seq >= since.seq).order_by(commits.c.seq)).all()
     newer = [row for row in rows if row.seq > since.seq]
     follows = since.seq == 0 or (rows and rows[0][:2] == since)
     if follows and (not newer or newer[-1].seq == since.seq + len(newer)):
         at = Position(newer[-1].seq, newer[-1].writer) if newer else since
-        return News(at, newer, None, held_by(connection, consumers))
-    return News(newest(connection), newer, load(connection), held_by(connection, consumers))
+        names = asking(connection) if rows and rows[0].asked else ()
+        return News(at, newer, None, held_by(connection, consumers), names)
+    return News(newest(connection), newer, load(connection), held_by(connection, consumers), ())
