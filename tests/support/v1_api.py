@@ -15,7 +15,8 @@ class V1Api(Api):
 
     def __init__(self, folder: Path, empty: Path | None = None, **options: Any) -> None:
         super().__init__(folder, empty, **options)
-        self.v1 = V1(self.ledger, PlacementOptions(auth_strategy="noauth2", **options))
+        chosen = {"auth_strategy": "noauth2", **options}
+        self.v1 = V1(self.ledger, PlacementOptions(**chosen))
         transport = httpx.ASGITransport(app=dispatch({"/v1": self.v1}, self.app))
         self.client = httpx.AsyncClient(transport=transport, base_url="http://placement")
 
