@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from roost.fleet.columns import Bools
 from roost.model.spec import ServerGroup
+from roost.scheduler import offered_field
 from roost.scheduler import plugins as found
-from roost.scheduler import selection
 from roost.scheduler.offers import HostView
 from roost.scheduler.outcome import Claim
 from roost.scheduler.question import Progress, Question
@@ -303,7 +303,7 @@ def test_choices_are_those_of_weighing_all_hosts_again_for_each_instance(
         return outcome.destinations, outcome.tries, outcome.refusal, claims
 
     quick = run()
-    with patch.object(selection, "Weighing", Afresh):
+    with patch.object(offered_field, "Weighing", Afresh):
         assert run() == quick
 
 

@@ -1,108 +1,84 @@
 """Alternates: for each instance that was placed, other hosts that could take it if its own fails."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
-from roost.fleet.columns import Bools
 from roost.model.spec import Selection
+from roost.scheduler.field import Field
 from roost.scheduler.hosts import HostTable
-from roost.scheduler.offers import Offers
 from roost.scheduler.outcome import Placed, selection_of
-from roost.scheduler.question import Progress, Question
-from roost.scheduler.weighing import Weighing
 
 
 class Alternates:
-    """Finds the alternates of the instances of one run, in the same cell each, best first.
+    """Finds ``wanted`` alternates for each instance of a run, in the same cell each, best first.
 
-    They are ranked by the weights that the last instance was placed by. ``may`` says which hosts may be
-    used with the members that a `Progress` has.
+    They are ranked by the weights that the last instance was placed by.
 
     Hosts that this run claimed come after the others, and each instance goes on in the ranking where the
     one before it stopped: so that a failure of many does not send all of them to the same host.
     """
 
-    def __init__(
-        self,
-        question: Question,
-        table: HostTable,
-        offers: Offers,
-        weighing: Weighing,
-        progress: Progress,
-        may: Callable[[Progress], Bools],
-    ) -> None:
-        self._question = question
+    def __init__(self, wanted: int, table: HostTable, field: Field) -> None:
+        self._wanted = wanted
         self._table = table
-        self._offers = offers
-        self._weighing = weighing
-        self._progress = progress
-        self._may = may
+        self._field = field
         self._found: dict[int, Selection | None] = {}
 
     def of(self, placed: Sequence[Placed]) -> list[tuple[Selection, ...]]:
-        """The alternates of each instance, ``num_alternates`` at most."""
-        wanted = self._question.num_alternates
+        """The alternates of each instance, as many as wanted or as there are."""
+        wanted, field = self._wanted, self._field
         if not wanted:
             return [()] * len(placed)
-        cells = self._table.cell[self._offers.index]
-        claimed = [one.position for one in placed]
+        claimed = list(dict.fromkeys(one.host for one in placed))
         pools: dict[int, _Pool] = {}
         promised: Counter[int] = Counter()
-        grouped = self._question.spec.group is not None
-        may = self._may(self._progress)
         result = []
         for one in placed:
-            cell = cells.item(one.position)
+            cell = self._cell(one.host)
             if cell not in pools:
-                pools[cell] = _Pool(self._weighing, cells == cell, claimed, wanted * len(placed))
-            if grouped:
-                may = self._may(self._without(one, promised))
+                ranking = field.ranking(cell, claimed, wanted * len(placed))
+                pools[cell] = _Pool(ranking, self._by_weight(claimed, cell))
+            may = field.open_to(one.host, promised)
             others: list[Selection] = []
-            for position in pools[cell].turn():
-                if position != one.position and may[position]:
-                    selection = self._selection(position)
+            for host in pools[cell].turn():
+                if host != one.host and may(host):
+                    selection = self._selection(host)
                     if selection is not None:
                         others.append(selection)
-                        promised[self._offers.index.item(position)] += 1
+                        promised[field.index(host)] += 1
                         if len(others) == wanted:
                             break
             result.append(tuple(others))
         return result
 
-    def _without(self, one: Placed, promised: Counter[int]) -> Progress:
-        """The group as it would be if ``one`` left its host and the others before it went to alternates."""
-        members = self._progress.members + promised
-        members[self._offers.index.item(one.position)] -= 1
-        return Progress(+members)
+    def _by_weight(self, claimed: Sequence[int], cell: int) -> list[int]:
+        """The hosts of a cell that the run claimed, as far as they are still weighed, best first."""
+        field = self._field
+        used = [host for host in claimed if self._cell(host) == cell and field.weighed(host)]
+        return sorted(used, key=lambda host: (-field.weight(host), field.index(host)))
 
-    def _selection(self, position: int) -> Selection | None:
+    def _cell(self, host: int) -> int:
+        return self._table.cell.item(self._field.index(host))
+
+    def _selection(self, host: int) -> Selection | None:
         """The host with the first of its candidates that fits, None if none does."""
-        if position not in self._found:
-            candidate = next(self._offers.candidates(position), None)
-            self._found[position] = (
+        if host not in self._found:
+            candidate = next(self._field.candidates(host), None)
+            self._found[host] = (
                 None
                 if candidate is None
-                else selection_of(
-                    self._table,
-                    self._offers.index.item(position),
-                    candidate,
-                    self._weighing.weight(position),
-                )
+                else selection_of(self._table, self._field.index(host), candidate, self._field.weight(host))
             )
-        return self._found[position]
+        return self._found[host]
 
 
 class _Pool:
-    """The hosts of one cell that were weighed, best first, sorted only as far as they are asked for."""
+    """The hosts of one cell that were weighed, best first, ranked only as far as they are asked for."""
 
-    def __init__(self, weighing: Weighing, in_cell: Bools, claimed: Sequence[int], expected: int) -> None:
-        self._weighing = weighing
-        used = {position for position in claimed if in_cell[position] and weighing.allowed[position]}
-        self._claimed = sorted(used, key=lambda position: (-weighing.weight(position), position))
-        self._fresh = in_cell
-        self._fresh[claimed] = False
+    def __init__(self, ranking: Iterator[int], claimed: Sequence[int]) -> None:
+        self._ranking = ranking
+        self._claimed = claimed
         self._ranked: list[int] = []
-        self._sort = expected + 8
         self._next = 0
 
     def turn(self) -> Iterator[int]:
@@ -118,7 +94,7 @@ class _Pool:
         yield from self._claimed
 
     def _rank_more(self) -> bool:
-        before = len(self._ranked)
-        self._ranked = self._weighing.best(self._sort, self._fresh).tolist()
-        self._sort *= 8
-        return len(self._ranked) > before
+        host = next(self._ranking, None)
+        if host is not None:
+            self._ranked.append(host)
+        return host is not None

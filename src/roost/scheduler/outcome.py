@@ -1,6 +1,6 @@
 """What a run of the selection asks for and what comes of it."""
 
-from dataclasses import dataclass
+import msgspec
 
 from roost.model.allocation import Candidate
 from roost.model.record import Step
@@ -8,16 +8,14 @@ from roost.model.spec import Destination, Selection
 from roost.scheduler.hosts import HostTable
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(msgspec.Struct, frozen=True):
     """Make this claim: answer with None if it was made, else with the reason why it was refused."""
 
     instance: str
     candidate: Candidate
 
 
-@dataclass(frozen=True, slots=True)
-class Try:
+class Try(msgspec.Struct, frozen=True):
     """One claim that was tried."""
 
     instance: str
@@ -27,18 +25,16 @@ class Try:
     refusal: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
-    """A claim that was made: on which of the offered hosts, and what the host weighed then."""
+class Placed(msgspec.Struct, frozen=True):
+    """A claim that was made: on which host of the field, and what the host weighed then."""
 
     instance: str
-    position: int
+    host: int
     candidate: Candidate
     weight: float
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(msgspec.Struct, frozen=True):
     """What came of a run: where those go that were placed, and why others were not (None: all were).
 
     ``destinations`` is empty if fewer than ``min_count`` could be placed; their claims are to be undone.

@@ -6,8 +6,9 @@ more often. Here the choice is made on the exact state that the claim is committ
 
 import time
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import NamedTuple
+
+import msgspec
 
 from roost.fleet import Fleet
 from roost.fleet.explain import explain
@@ -80,7 +81,7 @@ def _explained(outcome: Outcome, fleet: Fleet, query: CandidateQuery) -> Outcome
     known, *rest = outcome.steps
     narrowing = [Step(left.constraint, left.trees) for left in explain(fleet, query)]
     nothing = next((step.name for step in narrowing if not step.left), None)
-    return replace(
+    return msgspec.structs.replace(
         outcome,
         steps=(known, *narrowing, *rest),
         refusal=outcome.refusal if nothing is None else f"no host left after {nothing}",

@@ -1,0 +1,147 @@
+"""The field made anew for each run, from whatever offers and with whatever plugins."""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
+
+import numpy as np
+
+from roost.fleet.columns import Bools
+from roost.model.allocation import Candidate
+from roost.model.record import Step
+from roost.scheduler.field import KNOWN, OFFERED
+from roost.scheduler.hosts import HostTable
+from roost.scheduler.offers import HostView, Offers
+from roost.scheduler.plugins import Filter, Weigher
+from roost.scheduler.question import Progress, Question
+from roost.scheduler.weighing import Weighing
+
+
+class OfferedField:
+    """A `Field` of the hosts that placement offers. A host's number is its position in the offers."""
+
+    def __init__(
+        self,
+        question: Question,
+        table: HostTable,
+        offers: Offers,
+        filters: Sequence[Filter],
+        weighers: Sequence[Weigher],
+    ) -> None:
+        self._question = question
+        self._table = table
+        self._offers = offers
+        self._once = [plugin for plugin in filters if not plugin.depends_on_claims]
+        self._again = [plugin for plugin in filters if plugin.depends_on_claims]
+        self._weighers = weighers
+        self._grouped = question.spec.group is not None
+        self._progress = Progress()
+        self._playing: Bools | None = None
+        self._weighing: Weighing | None = None
+        self._changed: Sequence[int] = ()
+        self._within: Bools | None = None
+        self._open: Bools | None = None
+
+    def ready(self) -> list[Step]:
+        steps: list[Step] = []
+        if self._playing is None:
+            self._count_members()
+            steps += [Step(KNOWN, len(self._table)), Step(OFFERED, len(self._offers.index))]
+            self._playing = self._filter(self._not_ignored(steps), self._once, self._progress, steps)
+        allowed = self._filter_again(self._progress, steps)
+        weighing = self._weighing
+        if weighing is None or (allowed & ~weighing.allowed).any():
+            self._weighing = Weighing(self._table, self._offers, allowed, self._weighers, self._question)
+        else:
+            self._weighing = weighing.narrowed(allowed)
+            self._weighing.claimed(self._changed)
+        self._within = None
+        return steps
+
+    def best(self, among: int) -> Sequence[int]:
+        found: list[int] = self._weights.best(among, self._within).tolist()
+        return found
+
+    def index(self, host: int) -> int:
+        return self._offers.index.item(host)
+
+    def weight(self, host: int) -> float:
+        return self._weights.weight(host)
+
+    def candidates(self, host: int) -> Iterator[Candidate]:
+        return self._offers.candidates(host)
+
+    def drop(self, host: int) -> None:
+        # The instances are equal: what one cannot have the next cannot have either.
+        self._hosts[host] = False
+        self._within = self._hosts
+
+    def claimed(self, host: int, candidate: Candidate) -> None:
+        self._changed = self._offers.claimed(candidate)
+        if self._grouped:
+            self._progress.members[self.index(host)] += 1
+
+    def ranking(self, cell: int, claimed: Collection[int], expected: int) -> Iterator[int]:
+        within = self._table.cell[self._offers.index] == cell
+        within[list(claimed)] = False
+        done, many = 0, expected + 8
+        while len(ranked := self._weights.best(many, within)) > done:
+            yield from ranked[done:].tolist()
+            done, many = len(ranked), many * 8
+
+    def weighed(self, host: int) -> bool:
+        return bool(self._weights.allowed[host])
+
+    def open_to(self, leaving: int, promised: Counter[int]) -> Callable[[int], bool]:
+        if self._grouped:
+            members = self._progress.members + promised
+            members[self.index(leaving)] -= 1
+            return self._filter_again(Progress(+members), []).item
+        if self._open is None:
+            self._open = self._filter_again(self._progress, [])
+        return self._open.item
+
+    @property
+    def _hosts(self) -> Bools:
+        assert self._playing is not None
+        return self._playing
+
+    @property
+    def _weights(self) -> Weighing:
+        assert self._weighing is not None
+        return self._weighing
+
+    def _filter_again(self, progress: Progress, steps: list[Step]) -> Bools:
+        return self._filter(self._hosts.copy(), self._again, progress, steps)
+
+    def _filter(
+        self, playing: Bools, filters: Sequence[Filter], progress: Progress, steps: list[Step]
+    ) -> Bools:
+        """``playing`` without the hosts that the filters leave out; the filters are not asked when nothing
+        is left."""
+        left = int(np.count_nonzero(playing))
+        for plugin in filters:
+            if not left:
+                break
+            hosts = HostView(self._table, self._offers, None if left == len(playing) else playing)
+            mask = plugin.mask(hosts, self._question, progress)
+            if mask is not None and not mask.all():
+                playing[playing] = mask
+                left = int(np.count_nonzero(playing))
+            steps.append(Step(plugin.name, left))
+        return playing
+
+    def _not_ignored(self, steps: list[Step]) -> Bools:
+        """The hosts but for those that the request says to leave alone."""
+        ignored = [self._table.index(host) for host in self._question.spec.ignore_hosts]
+        if not ignored:
+            return np.ones(len(self._offers.index), dtype=np.bool_)
+        playing = ~np.isin(self._offers.index, [index for index in ignored if index is not None])
+        steps.append(Step("ignore_hosts", int(np.count_nonzero(playing))))
+        return playing
+
+    def _count_members(self) -> None:
+        group = self._question.spec.group
+        for host in group.hosts if group is not None else ():
+            index = self._table.index(host)
+            if index is not None:
+                self._progress.members[index] += 1
