@@ -1,67 +1,212 @@
-"""Decisions of the scheduler without the store: filter, weigh, pick, claim prepared, alternates."""
+"""Decisions of the scheduler: filter, weigh, choose, claim prepared, alternates found.
 
+Without the store a decision is a command that runs on a fleet in memory; every claim stays. Durable ones go
+through the scheduler, the local gateway and a ledger, many at a time, and count once they are committed.
+"""
+
+import asyncio
 import random
 import time
-import uuid
+from collections.abc import Iterator, Sequence
+from itertools import count
+from typing import Final, Literal
 
 import msgspec
 import numpy as np
 
-from roost.bench.fleets import flat_fleet
-from roost.ledger import State
+from roost.bench.contest import tell
+from roost.bench.fleets import SEED, FleetPlan, uuids
+from roost.bench.memory import fleet_in_memory, host_table
+from roost.bench.report import Column, Report, report
+from roost.bench.store import Store
+from roost.fleet import Fleet
+from roost.ledger import Ledger, State
+from roost.model.record import Attempt, Run
 from roost.model.spec import Flavor, RequestSpec
-from roost.scheduler import SchedulerOptions
-from roost.scheduler.gateways.local import Decide
+from roost.scheduler import Scheduler, SchedulerOptions
+from roost.scheduler.gateways.local import Decide, LocalGateway
+from roost.scheduler.hosts import HostTable
 from roost.scheduler.plugins import filters, weighers
 from roost.scheduler.query import candidate_query
 from roost.scheduler.question import Question
 from roost.scheduler.selection import Plugins
+from roost.storage import Database
 
-FLAVORS = [
+Shapes = Literal["repeated", "fresh"]
+
+REPEATED: Final = (
     Flavor("small", 1, 2_048, 10),
     Flavor("medium", 2, 4_096, 20),
     Flavor("large", 4, 16_384, 40),
     Flavor("huge", 16, 65_536, 160),
-]
+)
+
+COLUMNS: Final = (
+    Column("hosts", "hosts", ","),
+    Column("shapes", "shapes"),
+    Column("instances", "instances", ","),
+    Column("store", "store"),
+    Column("concurrent", "concurrent", ","),
+    Column("p50 ms", "p50_ms", ",.3f"),
+    Column("p99 ms", "p99_ms", ",.3f"),
+    Column("first ms", "first_ms", ",.2f"),
+    Column("decisions/s", "per_second", ",.0f"),
+)
 
 
-class DecideResult(msgspec.Struct, frozen=True):
-    """Milliseconds of single decisions, claims and alternates included, at one number of hosts."""
+class Row(msgspec.Struct, frozen=True):
+    """Requests of so many ``instances`` each, by so many tasks at a time.
+
+    Milliseconds are of requests, decisions are of instances. ``first_ms``: the first request of all, with
+    nothing known of any shape.
+    """
 
     hosts: int
-    decisions: int
+    shapes: Shapes
+    instances: int
+    store: str
+    concurrent: int
     p50_ms: float
     p99_ms: float
-    decisions_per_second: float
+    first_ms: float
+    per_second: float
 
 
-def measure(hosts: int, decisions: int, num_alternates: int, seed: int) -> DecideResult:
-    """Time single-instance decisions one by one on a fleet where every claim stays."""
-    rng = np.random.default_rng(seed)
-    fleet, table = flat_fleet(hosts, rng)
-    options = SchedulerOptions()
-    plugins = Plugins(filters(options.filters), weighers(options.weighers))
-    draw = random.Random(seed)
-    state = State(fleet, {}, 0.0)
-    times = []
-    for number in range(decisions):
-        spec = RequestSpec(project_id="project", user_id="user", flavor=FLAVORS[number % len(FLAVORS)])
-        question = Question(
+def flavors(shapes: Shapes) -> Iterator[Flavor]:
+    """Four flavors over and over, or flavors of which no two are alike in thousands."""
+    for number in count():
+        if shapes == "repeated":
+            yield REPEATED[number % len(REPEATED)]
+        else:
+            yield Flavor(f"f{number}", 1 + number % 4, 1_024 + number % 2_039, 10 + number % 11)
+
+
+def measure(
+    plans: Sequence[FleetPlan], instances: Sequence[int], alternates: int, seconds: float
+) -> list[Row]:
+    """Decisions without the store, for each fleet, kind of shapes and number of instances."""
+    rows = []
+    for plan in plans:
+        tell(f"decide: {plan}")
+        fleet, table = fleet_in_memory(plan), host_table(plan)
+        deciding = Deciding(fleet, table, alternates)
+        for shapes in ("repeated", "fresh"):
+            for number in instances:
+                times = deciding.run(shapes, number, seconds)
+                rows.append(_row(plan, shapes, number, "none", 1, times, sum(times)))
+    return rows
+
+
+class Deciding:
+    """Decisions on a fleet of this process, one after the other."""
+
+    def __init__(self, fleet: Fleet, table: HostTable, alternates: int) -> None:
+        self._options = SchedulerOptions()
+        self._plugins = Plugins(filters(self._options.filters), weighers(self._options.weighers))
+        self._table = table
+        self._fleet = fleet
+        self._alternates = alternates
+        self._rng = np.random.default_rng(SEED)
+        self._draw = random.Random(SEED)
+
+    def run(self, shapes: Shapes, instances: int, seconds: float) -> list[float]:
+        """Decide for as long; the seconds of each request, the first without anything known of its shape.
+
+        All claims are taken back at the end.
+        """
+        state = State(self._fleet, {}, 0.0)
+        times: list[float] = []
+        until = time.perf_counter() + seconds
+        for flavor in flavors(shapes):
+            spec = RequestSpec(project_id="project", user_id="user", flavor=flavor)
+            names = tuple(uuids(self._rng, instances))
+            started = time.perf_counter()
+            if started > until:
+                break
+            command = Decide(self._question(spec, names), self._table, self._plugins, self._draw.randrange)
+            state.name(names)
+            decided = command.run(state)
+            times.append(time.perf_counter() - started)
+            if decided.outcome.refusal is not None:
+                break  # the fleet is full
+        state.take_back(0)
+        return times
+
+    def _question(self, spec: RequestSpec, instances: tuple[str, ...]) -> Question:
+        return Question(
             run="run",
             spec=spec,
-            query=candidate_query(spec, table, options),
-            instances=(str(uuid.UUID(int=draw.getrandbits(128))),),
-            num_alternates=num_alternates,
-            min_count=1,
+            query=candidate_query(spec, self._table, self._options),
+            instances=instances,
+            num_alternates=self._alternates,
+            min_count=len(instances),
             now=0.0,
-            options=options,
+            options=self._options,
         )
-        command = Decide(question, table, plugins, draw.randrange)
-        state.name(command.consumers())
-        started = time.perf_counter()
-        decided = command.run(state)
-        times.append((time.perf_counter() - started) * 1000)
-        if decided.outcome.refusal is not None:
-            raise RuntimeError(f"decision {number} was refused: {decided.outcome.refusal}")
-    median, worst = np.percentile(times, [50, 99])
-    return DecideResult(hosts, decisions, float(median), float(worst), len(times) / (sum(times) / 1000))
+
+
+def measure_durable(
+    store: Store, plans: Sequence[FleetPlan], concurrent: Sequence[int], alternates: int, seconds: float
+) -> list[Row]:
+    """Decisions that are committed before they count. Raises `BenchError` or `StorageError`."""
+    rows = []
+    for plan in plans:
+        tell(f"decide: {plan}, durable on {store.kind}")
+        with store.copy(plan, "roost") as url:
+            for tasks in concurrent:
+                times, took = asyncio.run(_durable(url, host_table(plan), tasks, alternates, seconds))
+                rows.append(_row(plan, "repeated", 1, store.kind, tasks, times, took))
+    return rows
+
+
+class _NoRecords:
+    """Keeps nothing: records have figures of their own."""
+
+    async def write(self, runs: Sequence[Run], attempts: Sequence[Attempt]) -> None: ...
+
+
+async def _durable(
+    url: str, table: HostTable, tasks: int, alternates: int, seconds: float
+) -> tuple[list[float], float]:
+    database = Database(url)
+    ledger = await Ledger.open(database)
+    gateway = LocalGateway(ledger, random.Random(SEED).randrange)
+    scheduler = Scheduler(gateway, table, _NoRecords(), clock=lambda: 0.0)
+    times: list[float] = []
+    wanted = flavors("repeated")
+    started = time.perf_counter()
+
+    async def ask() -> None:
+        while (now := time.perf_counter()) < started + seconds:
+            spec = RequestSpec(project_id="project", user_id="user", flavor=next(wanted))
+            await scheduler.select_destinations(spec, 1, alternates)
+            times.append(time.perf_counter() - now)
+
+    await asyncio.gather(*(ask() for _ in range(tasks)))
+    took = time.perf_counter() - started
+    await ledger.close()
+    await database.close()
+    return times, took
+
+
+def report_on(rows: Sequence[Row], alternates: int, seconds: float) -> Report:
+    """The table of some decisions."""
+    title = f"Decisions with {alternates} alternates each"
+    return report("decide", title, COLUMNS, rows, {"seconds": seconds, "alternates": alternates})
+
+
+def _row(
+    plan: FleetPlan, shapes: Shapes, instances: int, store: str, tasks: int, times: list[float], took: float
+) -> Row:
+    p50, p99 = np.percentile(times, [50, 99]) * 1000
+    return Row(
+        hosts=plan.hosts,
+        shapes=shapes,
+        instances=instances,
+        store=store,
+        concurrent=tasks,
+        p50_ms=float(p50),
+        p99_ms=float(p99),
+        first_ms=times[0] * 1000,
+        per_second=instances * len(times) / took,
+    )

@@ -1,0 +1,284 @@
+"""The load generator: a process of its own, ``python -m roost.bench.client``; a `Plan` in, an `Answered` out.
+
+Why not an HTTP library: on two cores the client takes from what it measures. Requests come ready to send, an
+answer is read as far as its status and length, and one loop over plain sockets serves all connections; that
+costs some 20 µs a request, which is measured and said beside each result.
+"""
+
+import gc
+import re
+import selectors
+import socket
+import sys
+import time
+from array import array
+from collections import Counter
+from collections.abc import Iterator
+from itertools import cycle
+from typing import Final
+
+import msgspec
+
+_LENGTH: Final = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
+_CLOSES: Final = re.compile(rb"\r\nconnection: *close", re.IGNORECASE)
+_CODE: Final = re.compile(rb'"code": *"([\w.]+)"')
+_NO_BODY: Final = (b"204", b"304")
+_BUFFER: Final = 2**18
+_LOOK_SECONDS: Final = 0.5
+"""How often it is looked whether an answer is overdue."""
+
+CONFLICT: Final = "409 placement.concurrent_update"
+"""How `Answered.outcomes` names an answer after which the same request may be sent again."""
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """What to send: whole HTTP/1.1 requests, from so many connections that each wait for their answer.
+
+    ``clients``: connections. ``warm``: sent first on each connection and not counted. ``over_again``: the
+    requests are sent round and round, else each once. Nothing new is sent after ``seconds``, if at least
+    ``least`` requests have been. An answer that takes ``timeout`` seconds ends the run. ``repeats``: how
+    often a request is sent again after a conflict.
+    """
+
+    port: int
+    clients: int
+    requests: list[bytes]
+    seconds: float
+    warm: list[bytes] = []
+    over_again: bool = True
+    least: int = 1
+    timeout: float = 60.0
+    repeats: int = 0
+
+
+class Answered(msgspec.Struct, frozen=True):
+    """What came back.
+
+    ``latencies``: seconds from the first byte sent to the last one received, as float64. ``outcomes``:
+    answers by status, for errors with the body's code; ``overdue`` and ``cut off`` are outcomes too.
+    ``received``: bytes of bodies. ``cpu``: seconds of processor time that the client itself took.
+    """
+
+    seconds: float
+    latencies: bytes
+    outcomes: dict[str, int]
+    received: int
+    cpu: float
+    connections: int
+
+
+class _Run:
+    """All connections, and what they count together."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.selector = selectors.DefaultSelector()
+        self.buffer = bytearray(_BUFFER)
+        self.view = memoryview(self.buffer)
+        self.latencies = array("d")
+        self.outcomes: Counter[bytes] = Counter()
+        self.received = 0
+        self.opened = 0
+        self.sent = 0
+        self.waiting = 0
+        self._requests: Iterator[bytes] = iter(())
+        self._until = 0.0
+
+    def answer(self) -> Answered:
+        connections = [_Connection(self) for _ in range(self.plan.clients)]
+        self._go(connections, iter(self.plan.warm * len(connections)), float("inf"))
+        if self.outcomes.keys() & {b"overdue", b"cut off"}:
+            raise SystemExit("no answer to the first requests")
+        self.latencies, self.received, self.sent = array("d"), 0, 0
+        self.outcomes.clear()
+        requests = cycle(self.plan.requests) if self.plan.over_again else iter(self.plan.requests)
+        gc.collect()
+        gc.disable()
+        cpu, started = time.process_time(), time.perf_counter()
+        self._go(connections, requests, started + self.plan.seconds)
+        return Answered(
+            seconds=time.perf_counter() - started,
+            latencies=self.latencies.tobytes(),
+            outcomes={name.decode(): count for name, count in self.outcomes.items()},
+            received=self.received,
+            cpu=time.process_time() - cpu,
+            connections=self.opened,
+        )
+
+    def next(self) -> bytes | None:
+        """What to send now, None if nothing more."""
+        if self.sent >= self.plan.least and time.perf_counter() >= self._until:
+            return None
+        self.sent += 1
+        return next(self._requests, None)
+
+    def _go(self, connections: "list[_Connection]", requests: Iterator[bytes], until: float) -> None:
+        self._requests, self._until = requests, until
+        for connection in connections:
+            connection.send_next()
+        select = self.selector.select
+        look = time.perf_counter() + _LOOK_SECONDS
+        while self.waiting:
+            for key, ready in select(_LOOK_SECONDS):
+                if ready & selectors.EVENT_WRITE:
+                    key.data.write()
+                if ready & selectors.EVENT_READ:
+                    key.data.read()
+            now = time.perf_counter()
+            if now > look:
+                look = now + _LOOK_SECONDS
+                if any(each.overdue(now) for each in connections):
+                    self.outcomes[b"overdue"] += self.waiting
+                    self.latencies.extend(now - each.sent_at for each in connections if each.busy)
+                    return
+
+
+class _Connection:
+    """One connection, with at most one request under way."""
+
+    def __init__(self, run: _Run) -> None:
+        self._run = run
+        self._socket: socket.socket | None = None
+        self._request = b""
+        self._unsent = memoryview(b"")
+        self._repeated = 0
+        self._head = b""
+        self._left = -1  # bytes of the body; -1: the head is not complete
+        self._outcome = b""
+        self._closes = False
+        self.busy = False
+        self.sent_at = 0.0
+
+    def send_next(self) -> None:
+        request = self._run.next()
+        if request is None:
+            return
+        self._request, self._repeated = request, 0
+        self._run.waiting += 1
+        self.busy = True
+        self._send()
+
+    def overdue(self, now: float) -> bool:
+        return self.busy and now - self.sent_at > self._run.plan.timeout
+
+    def _send(self) -> None:
+        if self._socket is None:
+            self._connect()
+        assert self._socket is not None
+        self._head, self._left = b"", -1
+        self.sent_at = time.perf_counter()
+        try:
+            sent = self._socket.send(self._request)
+        except BlockingIOError:
+            sent = 0
+        except OSError:
+            self._end(b"cut off")
+            return
+        if sent < len(self._request):
+            self._unsent = memoryview(self._request)[sent:]
+            self._watch(selectors.EVENT_READ | selectors.EVENT_WRITE)
+
+    def write(self) -> None:
+        assert self._socket is not None
+        self._unsent = self._unsent[self._socket.send(self._unsent) :]
+        if not self._unsent:
+            self._watch(selectors.EVENT_READ)
+
+    def read(self) -> None:
+        run = self._run
+        assert self._socket is not None
+        try:
+            count = self._socket.recv_into(run.view)
+        except BlockingIOError:
+            return
+        except OSError:
+            count = 0
+        if not count:
+            self._close()
+            if self.busy:
+                self._end(b"cut off")
+        elif self._left < 0:
+            self._read_head(count)
+        else:
+            self._read_body(count)
+
+    def _read_head(self, count: int) -> None:
+        run = self._run
+        if self._head:
+            data: bytes | bytearray = self._head + run.buffer[:count]
+            count = len(data)
+        else:
+            data = run.buffer
+        end = data.find(b"\r\n\r\n", 0, count)
+        if end < 0:
+            self._head = bytes(data[:count])
+            return
+        status = bytes(data[9:12])
+        length = _LENGTH.search(data, 0, end + 2)
+        self._closes = _CLOSES.search(data, 0, end + 2) is not None
+        self._outcome = status
+        if status >= b"400":
+            code = _CODE.search(data, end, count)
+            if code is not None:
+                self._outcome = status + b" " + code[1]
+        if length is not None:
+            self._left = int(length[1])
+        elif status in _NO_BODY:
+            self._left = 0
+        else:
+            raise SystemExit(f"an answer without its length: {bytes(data[: end + 2])!r}")
+        self._read_body(count - end - 4)
+
+    def _read_body(self, count: int) -> None:
+        self._run.received += count
+        self._left -= count
+        if self._left > 0:
+            return
+        if self._closes:
+            self._close()
+        self._end(self._outcome)
+
+    def _end(self, outcome: bytes) -> None:
+        run = self._run
+        run.latencies.append(time.perf_counter() - self.sent_at)
+        run.outcomes[outcome] += 1
+        if outcome == CONFLICT.encode() and self._repeated < run.plan.repeats:
+            self._repeated += 1
+            self._send()
+            return
+        run.waiting -= 1
+        self.busy = False
+        if outcome == b"cut off":
+            self._close()
+        self.send_next()
+
+    def _connect(self) -> None:
+        self._socket = socket.create_connection(("127.0.0.1", self._run.plan.port), self._run.plan.timeout)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._socket.setblocking(False)
+        self._run.selector.register(self._socket, selectors.EVENT_READ, self)
+        self._run.opened += 1
+
+    def _close(self) -> None:
+        if self._socket is not None:
+            self._run.selector.unregister(self._socket)
+            self._socket.close()
+            self._socket = None
+
+    def _watch(self, events: int) -> None:
+        assert self._socket is not None
+        self._run.selector.modify(self._socket, events, self)
+
+
+def answer(plan: Plan) -> Answered:
+    """Send what the plan says, from this process."""
+    return _Run(plan).answer()
+
+
+def main() -> None:
+    plan = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=Plan)
+    sys.stdout.buffer.write(msgspec.msgpack.encode(answer(plan)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,144 @@
+"""From a plan to a database of Roost, in bulk.
+
+Why not through the ledger: a million hosts with forty traits each are forty million rows. What all hosts have
+alike is written by the database itself, by arithmetic on the ids of providers; only names, uuids and what is
+used go through Python.
+"""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from roost.bench.fleets import AGGREGATES, DISABLED_EVERY, FleetPlan, Portion
+from roost.bench.memory import FIRST_CUSTOM_TRAIT
+from roost.ledger import SCHEMA
+from roost.ledger.tables import commits, metadata, resource_classes, traits
+from roost.ledger.vocabulary import FIRST_CUSTOM_CLASS
+from roost.model.vocabulary import DISABLED_TRAIT, standard_resource_classes, standard_traits
+from roost.storage import Database
+
+PROJECT = "bench-project"
+USER = "bench-user"
+
+
+def fill(database: Database, plan: FleetPlan) -> None:
+    """Write a plan into an empty database, in one transaction. Raises `StorageError`."""
+    SCHEMA.upgrade(database)
+    with _unguarded(database) as connection:
+        classes, trait_ids = _write_names(connection, plan)
+        for portion in plan.portions():
+            _copy(connection, "resource_providers", _providers(plan, portion))
+            _copy(connection, "consumers", _consumers(portion))
+        _write_belongings(connection, plan, classes, trait_ids)
+        for portion in plan.portions():
+            _copy(connection, "allocations", _allocations(plan, portion, classes))
+        row = {"seq": 1, "writer": "bench", "committed_at": 0.0, "changes": "[]"}
+        connection.execute(sa.insert(commits), row)
+    with database.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        connection.exec_driver_sql("ANALYZE")
+
+
+@contextmanager
+def _unguarded(database: Database) -> Iterator[Connection]:
+    """A transaction that checks no foreign keys and need not be durable: what is cut off is thrown away."""
+    with database.engine.connect() as connection:
+        if database.is_sqlite:
+            for setting in ("foreign_keys=OFF", "synchronous=OFF", "cache_size=-500000"):
+                connection.connection.driver_connection.execute(f"PRAGMA {setting}")  # type: ignore[union-attr]
+        else:
+            connection.exec_driver_sql("SET session_replication_role = replica")
+            connection.exec_driver_sql("SET synchronous_commit = off")
+            connection.commit()
+        with connection.begin():
+            yield connection
+        connection.invalidate()  # its settings are not for others
+
+
+def _write_names(connection: Connection, plan: FleetPlan) -> tuple[dict[str, int], dict[str, int]]:
+    custom_classes, custom_traits = plan.custom_names
+    classes = {name: number for number, name in enumerate(standard_resource_classes())}
+    classes |= {name: FIRST_CUSTOM_CLASS + number for number, name in enumerate(sorted(custom_classes))}
+    ids = {name: number for number, name in enumerate(standard_traits(), 1)}
+    ids |= {name: FIRST_CUSTOM_TRAIT + number for number, name in enumerate(sorted(custom_traits))}
+    for table, names in ((resource_classes, classes), (traits, ids)):
+        connection.execute(sa.insert(table), [{"id": number, "name": name} for name, number in names.items()])
+    return classes, ids
+
+
+def _write_belongings(
+    connection: Connection, plan: FleetPlan, classes: dict[str, int], traits: dict[str, int]
+) -> None:
+    size = len(plan.tree)
+    for place, part in enumerate(plan.tree):
+        here = f"p.id % {size} = {place}"
+        stock = [
+            (classes[name], i.total, i.reserved, i.min_unit, i.max_unit, i.step_size, i.allocation_ratio)
+            for name, i in sorted(part.inventories.items())
+        ]
+        _spread(connection, "inventories", stock, here)
+        having = [(traits[name],) for name in sorted(part.traits)]
+        _spread(connection, "provider_traits", having, here)
+    disabled = f"p.id % {size} = 0 AND (p.id / {size}) % {DISABLED_EVERY} = {DISABLED_EVERY - 1}"
+    _spread(connection, "provider_traits", [(traits[DISABLED_TRAIT],)], disabled)
+    for number, uuid in enumerate(plan.aggregates()):
+        inside = f"p.id % {size} = 0 AND (p.id / {size}) % {AGGREGATES} = {number}"
+        _spread(connection, "provider_aggregates", [(uuid,)], inside)
+
+
+def _spread(connection: Connection, table: str, rows: list[tuple[Any, ...]], where: str) -> None:
+    """Write some rows for each provider that a condition holds for, after its id."""
+    if not rows:
+        return
+    literals = ", ".join("(" + ", ".join(_literal(value) for value in row) + ")" for row in rows)
+    columns = ", ".join(f"v.column{number + 1}" for number in range(len(rows[0])))
+    connection.exec_driver_sql(
+        f"INSERT INTO {table} SELECT p.id, {columns} "
+        f"FROM resource_providers p CROSS JOIN (VALUES {literals}) AS v WHERE {where} ORDER BY p.id".replace(
+            "%", "%%" if connection.dialect.paramstyle in ("format", "pyformat") else "%"
+        )
+    )
+
+
+def _literal(value: object) -> str:
+    return f"'{value}'" if isinstance(value, str) else repr(value)
+
+
+def _providers(plan: FleetPlan, portion: Portion) -> Iterator[tuple[Any, ...]]:
+    size = len(plan.tree)
+    for index, uuid in enumerate(portion.providers):
+        host, place = divmod(portion.first * size + index, size)
+        part = plan.tree[place]
+        above = None if part.parent is None else host * size + part.parent
+        yield host * size + place, uuid, plan.host_name(host) + part.name, above, 0, 0.0
+
+
+def _consumers(portion: Portion) -> Iterator[tuple[Any, ...]]:
+    for uuid in portion.consumers:
+        yield uuid, PROJECT, USER, "INSTANCE", 1, 0.0
+
+
+def _allocations(plan: FleetPlan, portion: Portion, classes: dict[str, int]) -> Iterator[tuple[Any, ...]]:
+    size = len(plan.tree)
+    held = [
+        (place, classes[name], amount)
+        for place, part in enumerate(plan.tree)
+        for name, amount in part.held.items()
+    ]
+    for index, (consumer, used) in enumerate(zip(portion.consumers, portion.used.tolist(), strict=True)):
+        for place, number, amount in held:
+            yield consumer, (portion.first + index) * size + place, number, used * amount
+
+
+def _copy(connection: Connection, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
+    width = len(metadata.tables[table].columns)
+    if connection.dialect.name == "postgresql":
+        driver: Any = connection.connection.driver_connection
+        with driver.cursor() as cursor, cursor.copy(f"COPY {table} FROM STDIN") as copy:
+            for row in rows:
+                copy.write_row(row)
+        return
+    marks = ", ".join("?" * width)
+    connection.exec_driver_sql(f"INSERT INTO {table} VALUES ({marks})", list(rows))

@@ -1,0 +1,169 @@
+"""Placement services as processes, to be sent load: Roost's, OpenStack's, and one that does nothing."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+import httpx
+import sqlalchemy as sa
+
+from roost.bench.errors import DidNotStart
+from roost.bench.loopback import free_ports
+from roost.bench.peer import Peer
+from roost.bench.processes import children, resident
+from roost.bench.server_process import die_with_parent
+
+START_SECONDS: Final = 300.0
+STOP_SECONDS: Final = 15.0
+HEADERS: Final = {
+    "x-auth-token": "admin",
+    "accept": "application/json",
+    "openstack-api-version": "placement 1.39",
+}
+
+
+class Service(ABC):
+    """A service in a process group of its own, on a free loopback port. Enter it to start it."""
+
+    name: str
+
+    def __init__(self, log: Path) -> None:
+        self._log = log
+        self._process: subprocess.Popen[bytes] | None = None
+        self.port = 0
+        self.start_seconds = 0.0
+
+    @abstractmethod
+    def _command(self) -> Sequence[str]: ...
+
+    def _environment(self) -> Mapping[str, str]:
+        return {"OS_API__AUTH_STRATEGY": "noauth2"}
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Start, and wait for the first answer. Raises `DidNotStart`."""
+        [self.port] = free_ports(1)
+        started = time.perf_counter()
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                self._command(),
+                env={**os.environ, **self._environment()},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                preexec_fn=die_with_parent,
+            )
+        while not self._answers():
+            if self._process.poll() is not None or time.perf_counter() - started > START_SECONDS:
+                self.stop()
+                raise DidNotStart(f"{self.name} does not start:\n{self._log.read_text()[-2000:]}")
+            time.sleep(0.01)
+        self.start_seconds = time.perf_counter() - started
+
+    def stop(self) -> None:
+        """End all of its processes."""
+        if self._process is None:
+            return
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, number)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(STOP_SECONDS)
+                break
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process = None
+
+    def restart(self) -> None:
+        """Stop and start: what it was busy with is over."""
+        self.stop()
+        self.start()
+
+    def ask(self, method: str, path: str, body: Any = None, timeout: float = 300.0) -> httpx.Response:
+        """Ask once, on a connection of its own."""
+        with httpx.Client(
+            base_url=f"http://127.0.0.1:{self.port}", headers=HEADERS, timeout=timeout
+        ) as client:
+            return client.request(method, path, json=body)
+
+    def resident(self) -> int:
+        """Bytes of memory that its processes hold resident."""
+        assert self._process is not None
+        return sum(resident(pid) for pid in (self._process.pid, *children(self._process.pid)))
+
+    def _answers(self) -> bool:
+        with contextlib.suppress(httpx.TransportError):
+            return self.ask("GET", "/", timeout=5).status_code == 200
+        return False
+
+
+class Roost(Service):
+    """``roost serve``."""
+
+    name = "roost"
+
+    def __init__(self, log: Path, database: str, workers: int = 1) -> None:
+        super().__init__(log)
+        self._arguments = ("--database", database, "--workers", str(workers))
+
+    def _command(self) -> Sequence[str]:
+        program = str(Path(sys.executable).with_name("roost"))
+        return [program, "serve", "--port", str(self.port), *self._arguments]
+
+
+class Upstream(Service):
+    """OpenStack Placement, served by uwsgi as its documentation does."""
+
+    name = "upstream"
+
+    def __init__(self, log: Path, database: str, peer: Peer, processes: int = 2) -> None:
+        super().__init__(log)
+        self._peer = peer
+        self._processes = processes
+        url = sa.make_url(database)
+        if url.get_backend_name() == "postgresql":
+            url = url.set(drivername="postgresql+psycopg2")
+        self._database = url.render_as_string(hide_password=False)
+
+    def _environment(self) -> Mapping[str, str]:
+        return {
+            **super()._environment(),
+            "OS_PLACEMENT_DATABASE__CONNECTION": self._database,
+            "OS_PLACEMENT_CONFIG_DIR": str(self._peer.folder / "etc"),
+        }
+
+    def _command(self) -> Sequence[str]:
+        # The router keeps connections alive; a worker that did so itself would serve that client alone.
+        (self._peer.folder / "etc").mkdir(exist_ok=True)
+        (self._peer.folder / "etc" / "placement.conf").touch()
+        options = {
+            "http": f"127.0.0.1:{self.port}",
+            "http-timeout": 3600,
+            "module": "placement.wsgi.api",
+            "processes": self._processes,
+            "listen": 128,
+            "buffer-size": 65535,
+        }
+        flags = ("http-keepalive", "master", "die-on-term", "lazy-apps", "need-app", "disable-logging")
+        return [
+            str(self._peer.uwsgi),
+            *(f"--{name}={value}" for name, value in options.items()),
+            *(f"--{name}" for name in (*flags, "thunder-lock", "enable-threads")),
+        ]

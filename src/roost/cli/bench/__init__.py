@@ -1,0 +1,21 @@
+"""``roost bench``: the project's figures, measured and printed. A file for each command."""
+
+import click
+
+from roost.cli.bench.candidates import candidates
+from roost.cli.bench.claims import claims
+from roost.cli.bench.decide import decide
+from roost.cli.bench.peer_setup import peer_setup
+
+
+@click.group(epilog="Example: roost bench candidates --hosts 1000 --hosts 10000 --peer")
+def bench() -> None:
+    """Measure, on fleets that are made once and kept in the bench directory.
+
+    With --peer the same work is done by OpenStack Placement in turns with Roost, and the ratio is printed;
+    'roost bench peer-setup' installs it. The replays measure themselves: see 'roost replay'.
+    """
+
+
+for command in (candidates, claims, decide, peer_setup):
+    bench.add_command(command)

@@ -1,0 +1,38 @@
+"""``roost bench claims``."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from roost.bench import claims as question
+from roost.bench.fleets import flat
+from roost.bench.store import open_store
+from roost.cli.bench.options import contest_options, setting, show
+
+
+@click.command(epilog="Example: roost bench claims --database postgresql --clients 64 --peer")
+@click.option("--hosts", type=click.IntRange(min=1), default=1_000, show_default=True, help="Of the fleet.")
+@click.option(
+    "--clients",
+    type=click.IntRange(1),
+    multiple=True,
+    default=(1, 16, 64),
+    show_default=True,
+    help="Connections; may be repeated.",
+)
+@contest_options
+def claims(
+    hosts: int,
+    clients: tuple[int, ...],
+    folder: Path,
+    database: str,
+    output: Path | None,
+    as_json: bool,
+    **rest: Any,
+) -> None:
+    """Time claims of new consumers (PUT, POST of 100) and DELETE, answered after the commit is durable."""
+    chosen = setting(folder, **rest)
+    with open_store(folder, database) as store:
+        found = question.measure(chosen, store, flat(hosts), clients)
+    show(found, as_json, output)

@@ -1,0 +1,63 @@
+"""``roost bench decide``."""
+
+from pathlib import Path
+
+import click
+
+from roost.bench import decide as question
+from roost.bench.fleets import flat
+from roost.bench.store import open_store
+from roost.cli.bench.options import database, directory, hosts, output, show
+from roost.cli.options import as_json
+
+
+@click.command(epilog="Example: roost bench decide --hosts 10000 --instances 1 --instances 100")
+@hosts
+@click.option(
+    "--instances",
+    type=click.IntRange(min=1),
+    multiple=True,
+    default=(1, 10),
+    show_default=True,
+    help="Of each request; may be repeated.",
+)
+@click.option("--alternates", type=click.IntRange(min=0), default=2, show_default=True, help="For each.")
+@click.option(
+    "--concurrent",
+    type=click.IntRange(min=1),
+    multiple=True,
+    default=(1, 64),
+    show_default=True,
+    help="Durable requests at a time; may be repeated.",
+)
+@click.option("--durable/--no-durable", default=True, show_default=True, help="With the store too.")
+@click.option(
+    "--duration",
+    type=click.FloatRange(min=0, min_open=True),
+    default=2.0,
+    show_default=True,
+    help="Seconds of each measurement.",
+)
+@directory
+@database
+@output
+@as_json
+def decide(
+    hosts: tuple[int, ...],
+    instances: tuple[int, ...],
+    alternates: int,
+    concurrent: tuple[int, ...],
+    durable: bool,
+    duration: float,
+    folder: Path,
+    database: str,
+    output: Path | None,
+    as_json: bool,
+) -> None:
+    """Time the scheduler's decisions, without the store and durable end to end."""
+    plans = [flat(number) for number in hosts]
+    rows = question.measure(plans, instances, alternates, duration)
+    if durable:
+        with open_store(folder, database) as store:
+            rows += question.measure_durable(store, plans, concurrent, alternates, duration)
+    show(question.report_on(rows, alternates, duration), as_json, output)

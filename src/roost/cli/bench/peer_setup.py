@@ -1,0 +1,20 @@
+"""``roost bench peer-setup``."""
+
+from pathlib import Path
+
+import click
+
+from roost.bench.peer import VERSION, set_up_peer
+from roost.cli.bench.options import directory
+
+
+@click.command("peer-setup", epilog="Example: roost bench peer-setup")
+@directory
+def peer_setup(folder: Path) -> None:
+    """Install OpenStack Placement into a virtual environment of its own, at pinned versions.
+
+    Nothing happens if it is there already.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    peer = set_up_peer(folder)
+    click.echo(f"OpenStack Placement {VERSION} is in {peer.folder}")
