@@ -9,7 +9,9 @@ import numpy as np
 
 from roost.fleet import Fleet
 from roost.fleet.columns import Bools, Float64, Int32, Rows, grown
+from roost.fleet.journal import Journal
 from roost.model.host import HostAggregate, HostReport
+from roost.scheduler.heartbeats import Heartbeats
 from roost.scheduler.labels import Labels
 
 
@@ -19,16 +21,24 @@ class HostTable:
 
     Columns by index: ``cell`` int32 (number of the cell in ``cells``), ``enabled`` bool, ``last_seen``
     float64 seconds since the epoch, ``failed_builds`` float64. They have room to spare at the end.
+
+    For whoever keeps what it has found out about hosts: ``journal`` has the hosts whose reports have changed,
+    where a heartbeat counts only if it lets a host pass for alive again (see `seen_since`). ``structure``
+    rises when it is better to begin anew: a host came, or went to another cell or root provider, or there
+    is a metadata key that there never was.
     """
 
     def __init__(self, reports: Iterable[HostReport] = ()) -> None:
+        self.journal = Journal()
+        self.structure = 0
         self.cells: list[str] = []
         self.names: list[str] = []
         self.nodes: list[str] = []
         self.cell: Int32 = np.zeros(0, dtype=np.int32)
         self.enabled: Bools = np.zeros(0, dtype=np.bool_)
-        self.last_seen: Float64 = np.zeros(0, dtype=np.float64)
         self.failed_builds: Float64 = np.zeros(0, dtype=np.float64)
+        self._heartbeats = Heartbeats(self.journal)
+        self._failing = 0
         self._reports: list[HostReport] = []
         self._index: dict[str, int] = {}
         self._index_of_node: dict[str, int] = {}
@@ -74,15 +84,36 @@ class HostTable:
                 index = self._append(report)
             if old is None or report.node != old.node or report.node not in self._index_of_node:
                 self._set_node(index, old, report.node)
-            self.cell[index] = self._cell_number(report.cell)
+            if old is None or report.cell != old.cell:
+                self.cell[index] = self._cell_number(report.cell)
+                self.structure += 1
+            self._heartbeats.put(index, report.last_seen)
             self.enabled[index] = report.enabled
-            self.last_seen[index] = report.last_seen
             self.failed_builds[index] = report.failed_builds
+            if old is not None:
+                self._failing -= old.failed_builds != 0
+                if _changed(old, report):
+                    self.journal.note(index)
+            self._failing += report.failed_builds != 0
             if old is None or report.metrics != old.metrics:
                 self._set_metrics(index, report.metrics)
             if old is None or report.aggregates != old.aggregates:
                 self._set_aggregates(index, old.aggregates if old is not None else (), report.aggregates)
             self._reports[index] = report
+
+    @property
+    def last_seen(self) -> Float64:
+        """The last heartbeat of each host."""
+        return self._heartbeats.last_seen
+
+    def seen_since(self, oldest: float) -> Bools:
+        """Which hosts were seen at ``oldest`` (seconds since the epoch) or after it: bool by index."""
+        return self._heartbeats.since(oldest)
+
+    @property
+    def any_failed_builds(self) -> bool:
+        """Whether ``failed_builds`` is anything but 0 somewhere."""
+        return self._failing > 0
 
     def metric(self, name: str) -> Float64:
         """A metric of every host: float64[len(self)], NaN where a host does not report it."""
@@ -111,7 +142,6 @@ class HostTable:
         self._index[report.host] = index
         self.cell = grown(self.cell, index + 1, 0)
         self.enabled = grown(self.enabled, index + 1, False)
-        self.last_seen = grown(self.last_seen, index + 1, 0.0)
         self.failed_builds = grown(self.failed_builds, index + 1, 0.0)
         for name, column in self._metrics.items():
             self._metrics[name] = grown(column, index + 1, math.nan)
@@ -129,6 +159,7 @@ class HostTable:
         self.nodes[index] = node
         self._index_of_node[node] = index
         self._fleet = None
+        self.structure += 1
 
     def _set_metrics(self, index: int, metrics: dict[str, float]) -> None:
         """A number that is not finite is as good as none: nothing could be weighed by it."""
@@ -143,7 +174,10 @@ class HostTable:
     ) -> None:
         before, after = _values(old), _values(new)
         for key in before.keys() | after.keys():
-            self._labels.setdefault(key, Labels()).put(index, after.get(key, ()))
+            if key not in self._labels:
+                self._labels[key] = Labels()
+                self.structure += 1
+            self._labels[key].put(index, after.get(key, ()))
         for aggregate in old:
             for named in aggregate.metadata.items():
                 self._aggregates[named][aggregate.uuid] -= 1
@@ -152,6 +186,16 @@ class HostTable:
         for aggregate in new:
             for named in aggregate.metadata.items():
                 self._aggregates[named][aggregate.uuid] += 1
+
+
+def _changed(old: HostReport, new: HostReport) -> bool:
+    """Whether anything but the heartbeat is different that a plugin may look at."""
+    return (
+        new.enabled != old.enabled
+        or new.failed_builds != old.failed_builds
+        or new.metrics != old.metrics
+        or new.aggregates != old.aggregates
+    )
 
 
 def _values(aggregates: Iterable[HostAggregate]) -> dict[str, tuple[str, ...]]:

@@ -6,6 +6,7 @@ register theirs under the entry point groups ``roost.filters`` and ``roost.weigh
 
 import importlib
 from collections.abc import Sequence
+from enum import Enum
 from functools import cache
 from importlib.metadata import entry_points
 from pkgutil import iter_modules
@@ -17,8 +18,34 @@ from roost.scheduler.offers import HostView
 from roost.scheduler.question import Progress, Question
 
 
+class Scope(Enum):
+    """All that a plugin looks at, if it says so by an attribute ``scope``: then what it said is kept, and it
+    is asked again only for hosts of which something has changed.
+
+    A plugin that says nothing may look at anything, and is asked at each decision for each host.
+    """
+
+    HOST = "host"
+    """The host by itself and the options: what it reports (of its heartbeat only `HostTable.seen_since`),
+    for a weigher also what its tree has and has left. Not the request, not the clock, not other hosts; of
+    the whole table, which metadata keys there are."""
+    REQUEST = "request"
+    """For a filter: the same, and of the request the flavor, the zone, image properties and hints."""
+    GROUP = "group"
+    """For a filter: anything, but it has nothing to say on a request without a server group."""
+
+
+def scope_of(plugin: object) -> Scope | None:
+    """What a plugin says that it looks at; None if it does not say."""
+    scope = getattr(plugin, "scope", None)
+    return scope if isinstance(scope, Scope) else None
+
+
 class Filter(Protocol):
-    """Says which hosts may be used. ``depends_on_claims``: asked again after each claim of the run."""
+    """Says which hosts may be used. ``depends_on_claims``: asked again after each claim of the run.
+
+    It may have a ``scope``, see `Scope`.
+    """
 
     name: str
     depends_on_claims: bool
@@ -32,6 +59,7 @@ class Weigher(Protocol):
 
     Raw weights are normalised to 0..1 over the hosts in play and multiplied; ``default_multiplier`` is
     overridden by the options, and for single hosts by aggregate metadata of the name ``multiplier_key``.
+    It may have a ``scope``, see `Scope`.
     """
 
     name: str

@@ -8,6 +8,7 @@ from roost.fleet.columns import Bools
 from roost.scheduler.extra_specs import matches
 from roost.scheduler.labels import Values
 from roost.scheduler.offers import HostView
+from roost.scheduler.plugins import Scope
 from roost.scheduler.question import Progress, Question
 
 SCOPE = "aggregate_instance_extra_specs:"
@@ -23,6 +24,7 @@ class AggregateExtraSpecs:
 
     name = "aggregate_extra_specs"
     depends_on_claims = False
+    scope = Scope.REQUEST
 
     def mask(self, hosts: HostView, question: Question, progress: Progress) -> Bools | None:
         mask: Bools | None = None

@@ -4,6 +4,7 @@ import numpy as np
 
 from roost.fleet.columns import Bools
 from roost.scheduler.offers import HostView
+from roost.scheduler.plugins import Scope
 from roost.scheduler.question import Progress, Question
 
 
@@ -13,6 +14,7 @@ class AvailabilityZone:
 
     name = "availability_zone"
     depends_on_claims = False
+    scope = Scope.REQUEST
 
     def mask(self, hosts: HostView, question: Question, progress: Progress) -> Bools | None:
         zone = question.spec.availability_zone

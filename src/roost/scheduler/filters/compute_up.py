@@ -2,6 +2,7 @@
 
 from roost.fleet.columns import Bools
 from roost.scheduler.offers import HostView
+from roost.scheduler.plugins import Scope
 from roost.scheduler.question import Progress, Question
 
 
@@ -10,12 +11,13 @@ class ComputeUp:
 
     name = "compute_up"
     depends_on_claims = False
+    scope = Scope.HOST
 
     def mask(self, hosts: HostView, question: Question, progress: Progress) -> Bools | None:
         table = hosts.table
         oldest = question.now - question.options.service_down_time
-        alive: Bools = table.enabled[hosts.index] & (table.last_seen[hosts.index] >= oldest)
-        return alive
+        up: Bools = table.enabled[hosts.index] & table.seen_since(oldest)[hosts.index]
+        return up
 
 
 PLUGIN = ComputeUp

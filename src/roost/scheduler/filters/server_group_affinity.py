@@ -4,6 +4,7 @@ import numpy as np
 
 from roost.fleet.columns import Bools
 from roost.scheduler.offers import HostView
+from roost.scheduler.plugins import Scope
 from roost.scheduler.question import Progress, Question
 
 
@@ -12,6 +13,7 @@ class ServerGroupAffinity:
 
     name = "server_group_affinity"
     depends_on_claims = True
+    scope = Scope.GROUP
 
     def mask(self, hosts: HostView, question: Question, progress: Progress) -> Bools | None:
         group = question.spec.group

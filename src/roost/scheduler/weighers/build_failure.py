@@ -2,6 +2,7 @@
 
 from roost.fleet.columns import Float64
 from roost.scheduler.offers import HostView
+from roost.scheduler.plugins import Scope
 from roost.scheduler.question import Question
 
 
@@ -11,10 +12,11 @@ class BuildFailure:
     name = "build_failure"
     multiplier_key = "build_failure_weight_multiplier"
     default_multiplier = 1_000_000.0
+    scope = Scope.HOST
 
     def raw(self, hosts: HostView, question: Question) -> Float64 | None:
-        failed = hosts.table.failed_builds
-        return -failed[hosts.index] if failed.any() else None
+        table = hosts.table
+        return -table.failed_builds[hosts.index] if table.any_failed_builds else None
 
 
 PLUGIN = BuildFailure

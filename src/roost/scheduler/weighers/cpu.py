@@ -2,6 +2,7 @@
 
 from roost.fleet.columns import Float64
 from roost.scheduler.offers import HostView
+from roost.scheduler.plugins import Scope
 from roost.scheduler.question import Question
 
 
@@ -11,6 +12,7 @@ class Cpu:
     name = "cpu"
     multiplier_key = "cpu_weight_multiplier"
     default_multiplier = 1.0
+    scope = Scope.HOST
 
     def raw(self, hosts: HostView, question: Question) -> Float64 | None:
         return hosts.free("VCPU")

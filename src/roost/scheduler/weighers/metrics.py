@@ -4,6 +4,7 @@ import numpy as np
 
 from roost.fleet.columns import Float64
 from roost.scheduler.offers import HostView
+from roost.scheduler.plugins import Scope
 from roost.scheduler.question import Question
 
 
@@ -14,6 +15,7 @@ class Metrics:
     name = "metrics"
     multiplier_key = "metrics_weight_multiplier"
     default_multiplier = 1.0
+    scope = Scope.HOST
 
     def raw(self, hosts: HostView, question: Question) -> Float64 | None:
         ratios = question.options.metrics_weights
