@@ -6,7 +6,7 @@ million of them can be made by arithmetic: part ``k`` of host ``h`` has the row 
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -42,12 +42,13 @@ class Part:
 
 @dataclass(frozen=True)
 class FleetPlan:
-    """``hosts`` equal trees. Each has one consumer, which uses 1 to ``most_used`` units."""
+    """``hosts`` equal trees. Each has one consumer, which uses ``least_used`` to ``most_used`` units."""
 
     name: str
     hosts: int
     tree: tuple[Part, ...]
     most_used: int
+    least_used: int = 1
 
     def __str__(self) -> str:
         return f"{self.name} {self.hosts:,}"
@@ -86,7 +87,7 @@ class FleetPlan:
                 first,
                 uuids(rng, count * len(self.tree)),
                 uuids(rng, count),
-                rng.integers(1, self.most_used + 1, count),
+                rng.integers(self.least_used, self.most_used + 1, count),
             )
 
     def roots(self) -> list[str]:
@@ -118,6 +119,11 @@ def flat(hosts: int) -> FleetPlan:
     """Hosts of 64 threads without children; 3 classes, 40 traits, one of 50 aggregates; half in use."""
     stock = {"VCPU": _VCPU, "MEMORY_MB": _MEMORY, "DISK_GB": _DISK}
     return FleetPlan("flat", hosts, (Part("", None, stock, COMMON_TRAITS, _UNIT),), most_used=119)
+
+
+def nearly_full(hosts: int) -> FleetPlan:
+    """Flat hosts with room for some 31 to 56 claims of one thread and 512 MiB."""
+    return replace(flat(hosts), name="full", least_used=200, most_used=216)
 
 
 def nested(hosts: int) -> FleetPlan:

@@ -19,3 +19,12 @@ def resident(pid: int) -> int:
     except OSError:
         return 0
     return sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) * 1024
+
+
+def peak(pid: int) -> int:
+    """The most bytes that a process ever held resident; 0: it is gone."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return 0
+    return sum(int(line.split()[1]) for line in lines if line.startswith("VmHWM:")) * 1024

@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from roost.bench.errors import DidNotStart
 from roost.bench.loopback import free_ports
 from roost.bench.peer import Peer
-from roost.bench.processes import children, resident
+from roost.bench.processes import children, peak, resident
 from roost.bench.server_process import die_with_parent
 
 START_SECONDS: Final = 300.0
@@ -108,6 +108,11 @@ class Service(ABC):
         assert self._process is not None
         return sum(resident(pid) for pid in (self._process.pid, *children(self._process.pid)))
 
+    def peak(self) -> int:
+        """The most bytes of memory that the largest of its processes held resident."""
+        assert self._process is not None
+        return max(peak(pid) for pid in (self._process.pid, *children(self._process.pid)))
+
     def _answers(self) -> bool:
         with contextlib.suppress(httpx.TransportError):
             return self.ask("GET", "/", timeout=5).status_code == 200
@@ -167,3 +172,12 @@ class Upstream(Service):
             *(f"--{name}={value}" for name, value in options.items()),
             *(f"--{name}" for name in (*flags, "thunder-lock", "enable-threads")),
         ]
+
+
+class Empty(Service):
+    """`roost.bench.empty`: the server and the framework, and nothing else."""
+
+    name = "empty"
+
+    def _command(self) -> Sequence[str]:
+        return [sys.executable, "-m", "roost.bench.empty", str(self.port)]

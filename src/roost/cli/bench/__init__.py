@@ -4,8 +4,12 @@ import click
 
 from roost.cli.bench.candidates import candidates
 from roost.cli.bench.claims import claims
+from roost.cli.bench.contention import contention
 from roost.cli.bench.decide import decide
+from roost.cli.bench.filters import filters
+from roost.cli.bench.limits import limits
 from roost.cli.bench.peer_setup import peer_setup
+from roost.cli.bench.start import start
 
 
 @click.group(epilog="Example: roost bench candidates --hosts 1000 --hosts 10000 --peer")
@@ -17,5 +21,5 @@ def bench() -> None:
     """
 
 
-for command in (candidates, claims, decide, peer_setup):
+for command in (candidates, claims, contention, filters, decide, start, limits, peer_setup):
     bench.add_command(command)

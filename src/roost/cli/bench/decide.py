@@ -7,7 +7,7 @@ import click
 from roost.bench import decide as question
 from roost.bench.fleets import flat
 from roost.bench.store import open_store
-from roost.cli.bench.options import database, directory, hosts, output, show
+from roost.cli.bench.options import database, directory, duration, hosts, output, show
 from roost.cli.options import as_json
 
 
@@ -31,13 +31,7 @@ from roost.cli.options import as_json
     help="Durable requests at a time; may be repeated.",
 )
 @click.option("--durable/--no-durable", default=True, show_default=True, help="With the store too.")
-@click.option(
-    "--duration",
-    type=click.FloatRange(min=0, min_open=True),
-    default=2.0,
-    show_default=True,
-    help="Seconds of each measurement.",
-)
+@duration(2.0)
 @directory
 @database
 @output

@@ -60,6 +60,17 @@ output = click.option(
 )
 
 
+def duration(seconds: float) -> Callable[[F], F]:
+    """The option of how long to measure, with its default."""
+    return click.option(
+        "--duration",
+        type=click.FloatRange(min=0, min_open=True),
+        default=seconds,
+        show_default=True,
+        help="Seconds of each turn.",
+    )
+
+
 def contest_options(command: F) -> F:
     """Options of a command that measures services: those of `Setting`, taken apart by `setting`."""
     for option in reversed(
@@ -81,13 +92,7 @@ def contest_options(command: F) -> F:
             click.option(
                 "--rounds", type=click.IntRange(1), default=2, show_default=True, help="Turns of each."
             ),
-            click.option(
-                "--duration",
-                type=click.FloatRange(min=0, min_open=True),
-                default=3.0,
-                show_default=True,
-                help="Seconds of each turn.",
-            ),
+            duration(3.0),
             click.option(
                 "--timeout",
                 type=click.FloatRange(min=0, min_open=True),

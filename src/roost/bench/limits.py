@@ -1,0 +1,192 @@
+"""What this machine allows, beside what Roost makes of it; measured in turns, in one run.
+
+Each limit does only the part of the work that cannot be left out: the scan of the columns, the encoding of
+the answer, the rows in the database, an HTTP exchange of the same size. The share says how near we are.
+"""
+
+import asyncio
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final
+
+import msgspec
+import numpy as np
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from roost.bench.claims import RESOURCES, Claims
+from roost.bench.client import Plan
+from roost.bench.contest import Setting, tell
+from roost.bench.filling import PROJECT, USER
+from roost.bench.filters import asks
+from roost.bench.fleets import SEED, FleetPlan
+from roost.bench.load import Load, figures, request, send
+from roost.bench.memory import fleet_in_memory
+from roost.bench.queries import SHAPES
+from roost.bench.report import Column, Report, report
+from roost.bench.services import Empty, Roost, Service
+from roost.bench.store import Store
+from roost.fleet.candidates import CandidateSearch
+from roost.ledger.tables import allocations, commits, consumers, resource_providers
+from roost.storage import Database
+
+LIMIT: Final = 1_000
+BATCH: Final = 64
+"""Claims in a commit when 64 clients wait for theirs."""
+
+COLUMNS: Final = (
+    Column("work", "work"),
+    Column("unit", "unit"),
+    Column("limit", "limit", ",.3g"),
+    Column("Roost", "roost", ",.3g"),
+    Column("share of the limit", "share", ".0%"),
+    Column("the limit is", "what"),
+)
+
+
+class Row(msgspec.Struct, frozen=True):
+    """``share``: 1 would be the limit itself, whether more is better (per second) or less (ms)."""
+
+    work: str
+    unit: str
+    limit: float
+    roost: float
+    share: float
+    what: str
+
+
+def measure(setting: Setting, store: Store, plan: FleetPlan, clients: int) -> Report:
+    """Measure every limit, and Roost's figure for the same work, on a flat fleet. Raises `BenchError`."""
+    tell(f"limits: {plan}")
+    rows = [_scan(plan, setting.seconds)]
+    log = setting.folder / "limits.log"
+    with store.copy(plan, "roost") as url, Roost(log, url, setting.workers) as roost, Empty(log) as empty:
+        rows += _candidates(setting, roost, empty)
+        rows += _claims(setting, plan, store, roost, empty, clients)
+    settings = {"database": store.kind, "fleet": str(plan), "rounds": setting.rounds, "clients": clients}
+    return report("limits", "What the machine allows", COLUMNS, rows, settings)
+
+
+def _scan(plan: FleetPlan, seconds: float) -> Row:
+    fleet = fleet_in_memory(plan)
+    wanted = asks(fleet)
+    rng = np.random.default_rng(SEED)
+    free = [rng.integers(0, 1 << 18, plan.hosts) for _ in range(3)]
+    has = [rng.random(plan.hosts) < 0.98 for _ in range(3)]
+
+    def scan(number: int) -> None:
+        fits = (free[0] >= number) & (free[1] >= number) & (free[2] >= number)
+        np.flatnonzero(fits & has[0] & has[1] & ~has[2])
+
+    alone = _median_ms(scan, seconds)
+    ours = _median_ms(lambda n: CandidateSearch(fleet, wanted[n % len(wanted)].query).anchors, seconds)
+    what = "six numpy comparisons of whole columns"
+    return Row("find the hosts, in process", "ms", alone, ours, alone / ours, what)
+
+
+def _candidates(setting: Setting, roost: Service, empty: Service) -> list[Row]:
+    path = next(SHAPES[0].paths(LIMIT))
+    answer = roost.ask("GET", path)
+    value = answer.json()
+    encoding = _median_ms(lambda _: msgspec.json.encode(value), setting.seconds)
+    size = len(answer.content)
+    bare, ours = _in_turns(setting, [(empty, f"/bytes/{size}"), (roost, path)])
+    work = f"GET candidates, limit={LIMIT}"
+    return [
+        Row(work, "ms", encoding, ours, encoding / ours, f"msgspec encoding the same {size:,} bytes"),
+        Row(work, "ms", bare, ours, bare / ours, "an empty handler sending as many bytes"),
+    ]
+
+
+def _claims(
+    setting: Setting, plan: FleetPlan, store: Store, roost: Service, empty: Service, clients: int
+) -> list[Row]:
+    draw = Claims(plan.roots(), seed=11)
+    loads = {service.name: Load() for service in (empty, roost)}
+    for _ in range(setting.rounds):
+        for service in (empty, roost):
+            bodies = draw.bodies(int(20_000 * max(1.0, setting.seconds)))
+            puts = [request("PUT", f"/allocations/{consumer}", body) for consumer, body in bodies]
+            loads[service.name].add(send(_plan(setting, service, puts, clients, over_again=False)))
+    bare, ours = (figures(loads[service.name]).per_second for service in (empty, roost))
+    with store.copy(plan, "roost") as url:
+        inserting = inserts(url, plan, setting.seconds)
+    work = f"PUT claims, {clients} clients"
+    return [
+        Row(work, "1/s", bare, ours, ours / bare, "an empty handler reading the same bodies"),
+        Row(work, "1/s", inserting, ours, ours / inserting, f"their rows alone, {BATCH} claims a commit"),
+    ]
+
+
+def inserts(url: str, plan: FleetPlan, seconds: float) -> float:
+    """Claims per second that the database takes, by nothing but their rows, committed durably."""
+    database = Database(url)
+    try:
+        database.write_now(partial(_insert, plan=plan, number=1))
+        number = 1
+        started = time.perf_counter()
+        while (took := time.perf_counter() - started) < seconds:
+            number += 1
+            database.write_now(partial(_insert, plan=plan, number=number))
+        return (number - 1) * BATCH / took
+    finally:
+        asyncio.run(database.close())
+
+
+def _insert(connection: Connection, plan: FleetPlan, number: int) -> None:
+    """One commit of `BATCH` claims. ``number``: of the commit, the fleet's own being 0."""
+    batch = range(number * BATCH, (number + 1) * BATCH)
+    held = [(str(uuid.UUID(int=each)), each * 7_919 % plan.hosts) for each in batch]
+    row = {"seq": number + 1, "writer": "bench", "committed_at": 0.0, "changes": "x" * 400 * len(batch)}
+    connection.execute(sa.insert(commits), row)
+    owner = {"project_id": PROJECT, "user_id": USER, "consumer_type": "INSTANCE", "generation": 1}
+    connection.execute(
+        sa.insert(consumers), [{"uuid": consumer, **owner, "changed_at": 0.0} for consumer, _ in held]
+    )
+    connection.execute(
+        sa.insert(allocations),
+        [
+            {"consumer_uuid": consumer, "provider_id": host, "resource_class_id": each, "used": amount}
+            for consumer, host in held
+            for each, amount in enumerate(RESOURCES.values())
+        ],
+    )
+    touched = sa.update(resource_providers).where(resource_providers.c.id == sa.bindparam("row"))
+    connection.execute(
+        touched.values(generation=number), [{"row": host} for host in {host for _, host in held}]
+    )
+
+
+def _in_turns(setting: Setting, asked: Sequence[tuple[Service, str]]) -> list[float]:
+    """The median milliseconds of a GET from one client for each service."""
+    loads = [Load() for _ in asked]
+    for _ in range(setting.rounds):
+        for (service, path), load in zip(asked, loads, strict=True):
+            load.add(send(_plan(setting, service, [request("GET", path)], 1)))
+    return [figures(load).p50_ms for load in loads]
+
+
+def _plan(
+    setting: Setting, service: Service, requests: list[bytes], clients: int, over_again: bool = True
+) -> Plan:
+    return Plan(
+        port=service.port,
+        clients=clients,
+        requests=requests,
+        seconds=setting.seconds,
+        warm=[request("GET", "/")],
+        over_again=over_again,
+        timeout=setting.timeout,
+    )
+
+
+def _median_ms(work: Callable[[int], object], seconds: float) -> float:
+    times: list[float] = []
+    until = time.perf_counter() + seconds
+    while not times or time.perf_counter() < until:
+        started = time.perf_counter()
+        work(len(times))
+        times.append(time.perf_counter() - started)
+    return float(np.median(times)) * 1000

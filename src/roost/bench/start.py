@@ -1,0 +1,76 @@
+"""From nothing to the first answer, and what it takes of memory."""
+
+import time
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from roost.bench.contest import Setting, tell
+from roost.bench.fleets import FleetPlan
+from roost.bench.queries import shapes_for
+from roost.bench.report import Column, Report, report
+from roost.bench.services import Roost
+from roost.bench.store import Store
+
+LIMIT: Final = 10
+
+COLUMNS: Final = (
+    Column("fleet", "fleet"),
+    Column("providers", "providers", ","),
+    Column("listening after s", "listening_s", ",.2f"),
+    Column("first candidates after s", "first_answer_s", ",.2f"),
+    Column("resident MiB", "resident_mib", ",.0f"),
+    Column("of these the fleet", "fleet_mib", ",.0f"),
+    Column("MiB per 100,000 providers", "mib_per_100000", ",.0f"),
+    Column("peak MiB", "peak_mib", ",.0f"),
+)
+
+
+class Row(msgspec.Struct, frozen=True):
+    """One start. Memory is of all processes together, the peak of the largest one; the fleet's is what there
+    is more of than with a fleet of one host."""
+
+    fleet: str
+    providers: int
+    listening_s: float
+    first_answer_s: float
+    resident_mib: float
+    fleet_mib: float
+    mib_per_100000: float
+    peak_mib: float
+
+
+def measure(setting: Setting, store: Store, empty: FleetPlan, plans: Sequence[FleetPlan]) -> Report:
+    """Start a service on each fleet; ``empty`` is one of a single host. Raises `BenchError`."""
+    bare = _start(setting, store, empty)[2]
+    rows = []
+    for plan in plans:
+        listening, first, resident, peak = _start(setting, store, plan)
+        rows.append(
+            Row(
+                fleet=plan.name,
+                providers=plan.providers,
+                listening_s=listening,
+                first_answer_s=first,
+                resident_mib=resident / 2**20,
+                fleet_mib=max(0, resident - bare) / 2**20,
+                mib_per_100000=max(0, resident - bare) / 2**20 / plan.providers * 100_000,
+                peak_mib=peak / 2**20,
+            )
+        )
+    settings = {"database": store.kind, "workers": setting.workers}
+    return report("start", "Cold start", COLUMNS, rows, settings)
+
+
+def _start(setting: Setting, store: Store, plan: FleetPlan) -> tuple[float, float, int, int]:
+    """Seconds until it listens and until candidates were answered; bytes resident then, and at the most."""
+    tell(f"start: {plan}")
+    path = next(shapes_for(plan)[0].paths(LIMIT))
+    with store.copy(plan, "roost") as url:
+        service = Roost(setting.folder / "roost.log", url, setting.workers)
+        started = time.perf_counter()
+        with service:
+            service.ask("GET", path).raise_for_status()
+            first = time.perf_counter() - started
+            return service.start_seconds, first, service.resident(), service.peak()
