@@ -51,8 +51,9 @@ format: venv ## rewrite the code in the project's style
 demo: venv ## replay the demonstration
 	$(BIN)/roost replay demo
 
-bench: venv ## run the benchmarks
-	$(BIN)/roost bench decide
+bench: venv ## run the benchmarks in their short form
+	rm -rf roost-data/bench
+	$(BIN)/roost bench all roost-data/bench
 
 nightly: venv servers ## run the tests that are too long for every change
 	$(BIN)/pytest -m nightly

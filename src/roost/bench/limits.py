@@ -9,7 +9,7 @@ import time
 import uuid
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Final
+from typing import Final, get_args
 
 import msgspec
 import numpy as np
@@ -19,22 +19,34 @@ from sqlalchemy.engine import Connection
 from roost.bench.claims import RESOURCES, Claims
 from roost.bench.client import Plan
 from roost.bench.contest import Setting, tell
+from roost.bench.decide import Deciding, Shapes
 from roost.bench.filling import PROJECT, USER
 from roost.bench.filters import asks
 from roost.bench.fleets import SEED, FleetPlan
 from roost.bench.load import Load, figures, request, send
-from roost.bench.memory import fleet_in_memory
+from roost.bench.memory import fleet_in_memory, host_table
 from roost.bench.queries import SHAPES
 from roost.bench.report import Column, Report, report
 from roost.bench.services import Empty, Roost, Service
 from roost.bench.store import Store
 from roost.fleet.candidates import CandidateSearch
-from roost.ledger.tables import allocations, commits, consumers, resource_providers
+from roost.ledger.load import load
+from roost.ledger.tables import (
+    allocations,
+    commits,
+    consumers,
+    inventories,
+    provider_aggregates,
+    provider_traits,
+    resource_providers,
+)
 from roost.storage import Database
 
 LIMIT: Final = 1_000
 BATCH: Final = 64
 """Claims in a commit when 64 clients wait for theirs."""
+STATE: Final = (resource_providers, inventories, provider_traits, provider_aggregates, allocations)
+"""What a fleet is made of."""
 
 COLUMNS: Final = (
     Column("work", "work"),
@@ -60,7 +72,8 @@ class Row(msgspec.Struct, frozen=True):
 def measure(setting: Setting, store: Store, plan: FleetPlan, clients: int) -> Report:
     """Measure every limit, and Roost's figure for the same work, on a flat fleet. Raises `BenchError`."""
     tell(f"limits: {plan}")
-    rows = [_scan(plan, setting.seconds)]
+    rows = _scan(plan, setting.seconds)
+    rows.append(_loading(plan, store))
     log = setting.folder / "limits.log"
     with store.copy(plan, "roost") as url, Roost(log, url, setting.workers) as roost, Empty(log) as empty:
         rows += _candidates(setting, roost, empty)
@@ -69,7 +82,7 @@ def measure(setting: Setting, store: Store, plan: FleetPlan, clients: int) -> Re
     return report("limits", "What the machine allows", COLUMNS, rows, settings)
 
 
-def _scan(plan: FleetPlan, seconds: float) -> Row:
+def _scan(plan: FleetPlan, seconds: float) -> list[Row]:
     fleet = fleet_in_memory(plan)
     wanted = asks(fleet)
     rng = np.random.default_rng(SEED)
@@ -83,7 +96,35 @@ def _scan(plan: FleetPlan, seconds: float) -> Row:
     alone = _median_ms(scan, seconds)
     ours = _median_ms(lambda n: CandidateSearch(fleet, wanted[n % len(wanted)].query).anchors, seconds)
     what = "six numpy comparisons of whole columns"
-    return Row("find the hosts, in process", "ms", alone, ours, alone / ours, what)
+    deciding = Deciding(fleet, host_table(plan), alternates=2)
+    rows = [Row("find the hosts, in process", "ms", alone, ours, alone / ours, what)]
+    for shapes in get_args(Shapes):
+        decided = float(np.median(deciding.run(shapes, 1, seconds))) * 1000
+        rows.append(Row(f"decide, {shapes} shapes", "ms", alone, decided, alone / decided, what))
+    return rows
+
+
+def _loading(plan: FleetPlan, store: Store) -> Row:
+    """The tables' rows as the driver gives them, beside a fleet made of them."""
+    with store.copy(plan, "roost") as url:
+        database = Database(url, read_only=True)
+        try:
+            started = time.perf_counter()
+            database.read_now(_fetch_all)
+            fetched = time.perf_counter()
+            database.read_now(load)
+            loaded = time.perf_counter()
+        finally:
+            asyncio.run(database.close())
+    bare, ours = fetched - started, loaded - fetched
+    return Row(
+        "load the fleet", "s", bare, ours, bare / ours, "every row of the tables, as the driver gives it"
+    )
+
+
+def _fetch_all(connection: Connection) -> None:
+    for table in STATE:
+        connection.exec_driver_sql(f"SELECT * FROM {table.name}").fetchall()
 
 
 def _candidates(setting: Setting, roost: Service, empty: Service) -> list[Row]:

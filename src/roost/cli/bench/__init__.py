@@ -2,6 +2,7 @@
 
 import click
 
+from roost.cli.bench.all import all_command, render
 from roost.cli.bench.candidates import candidates
 from roost.cli.bench.claims import claims
 from roost.cli.bench.contention import contention
@@ -21,5 +22,7 @@ def bench() -> None:
     """
 
 
-for command in (candidates, claims, contention, filters, decide, start, limits, peer_setup):
+COMMANDS = (candidates, claims, contention, filters, decide, start, limits, all_command, render, peer_setup)
+
+for command in COMMANDS:
     bench.add_command(command)

@@ -140,12 +140,13 @@ def show(found: Report, as_json: bool, output: Path | None = None) -> None:
     if as_json:
         click.echo(text)
     else:
-        _print(found)
+        print_report(found)
     if found.wrong:
         sys.exit(FOUND_WRONG)
 
 
-def _print(found: Report) -> None:
+def print_report(found: Report) -> None:
+    """Print a report as a table."""
     told = ", ".join(f"{name} {value}" for name, value in found.settings.items())
     table = Table(title=f"{found.title}: {told}", title_justify="left", box=box.SIMPLE_HEAD)
     shown = found.shown()

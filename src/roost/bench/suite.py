@@ -1,0 +1,169 @@
+"""All questions in a row, in a short and in a full form, each answer a JSON file in one folder.
+
+A step whose file is there is not measured again, so that what was cut off goes on.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import msgspec
+
+from roost.bench import candidates, claims, contention, decide, filters, limits, start
+from roost.bench.contest import Setting, tell
+from roost.bench.errors import BenchError
+from roost.bench.fleets import flat, nearly_full, nested, wide
+from roost.bench.report import Report
+from roost.bench.store import Store, open_store
+
+ALTERNATES: Final = 2
+
+
+class Extent(NamedTuple):
+    """How much is measured.
+
+    Hosts of the fleets: ``sizes`` for HTTP, ``decided`` for decisions, ``filtered`` for filters. ``limits``:
+    of candidates. ``seconds``: of each turn; ``timeout``: seconds after which an answer is given up.
+    """
+
+    sizes: tuple[int, ...]
+    decided: tuple[int, ...]
+    filtered: tuple[int, ...]
+    clients: tuple[int, ...]
+    databases: tuple[str, ...]
+    limits: tuple[int, ...]
+    rounds: int
+    seconds: float
+    timeout: float
+
+
+QUICK: Final = Extent(
+    sizes=(1_000, 10_000),
+    decided=(1_000, 10_000),
+    filtered=(100, 1_000, 10_000),
+    clients=(1, 64),
+    databases=("sqlite",),
+    limits=(1_000, 10),
+    rounds=1,
+    seconds=1.0,
+    timeout=5.0,
+)
+FULL: Final = Extent(
+    sizes=(1_000, 10_000, 100_000, 1_000_000),
+    decided=(1_000, 5_000, 10_000, 100_000, 1_000_000),
+    filtered=(100, 1_000, 10_000, 100_000),
+    clients=(1, 16, 64),
+    databases=("sqlite", "postgresql"),
+    limits=(1_000, 10, 0),
+    rounds=3,
+    seconds=5.0,
+    timeout=300.0,
+)
+
+
+class Step(NamedTuple):
+    """One report: the name of its file, the database it needs, and how it is measured."""
+
+    name: str
+    database: str
+    measure: Callable[[Store], Report]
+
+
+def steps(extent: Extent, setting: Setting) -> Iterator[Step]:
+    """Everything there is to be measured, in order."""
+    seconds = extent.seconds
+    small = [size for size in extent.sizes if size <= 10_000]
+    trees = [nested(size) for size in small] + [wide(10), wide(2, devices=32)]
+    limited = [limit for limit in extent.limits if limit]
+    decided = [flat(size) for size in extent.decided]
+    for database in extent.databases:
+        yield Step(
+            f"candidates-{database}",
+            database,
+            lambda store: candidates.measure(
+                setting, store, [flat(size) for size in extent.sizes], extent.limits, clients=1
+            ),
+        )
+        yield Step(
+            f"trees-{database}",
+            database,
+            lambda store: candidates.measure(
+                setting, store, trees, [n for n in extent.limits if n], clients=1
+            ),
+        )
+        yield Step(
+            f"claims-{database}",
+            database,
+            lambda store: claims.measure(setting, store, flat(extent.sizes[0]), extent.clients),
+        )
+        yield Step(
+            f"contention-{database}",
+            database,
+            lambda store: contention.measure(
+                msgspec.structs.replace(setting, seconds=10 * seconds), store, nearly_full(20), 64, 2_000
+            ),
+        )
+        yield Step(
+            f"start-{database}",
+            database,
+            lambda store: start.measure(setting, store, flat(1), [flat(size) for size in extent.sizes]),
+        )
+        yield Step(
+            f"limits-{database}",
+            database,
+            lambda store: limits.measure(setting, store, flat(10_000), 64),
+        )
+        yield Step(
+            f"durable-{database}",
+            database,
+            lambda store: decide.report_on(
+                decide.measure_durable(
+                    store, [flat(n) for n in extent.decided], (1, 64), ALTERNATES, seconds
+                ),
+                ALTERNATES,
+                seconds,
+            ),
+        )
+    yield Step(
+        "filters",
+        "sqlite",
+        lambda store: filters.measure(store, [flat(size) for size in extent.filtered], seconds),
+    )
+    yield Step(
+        "decide",
+        "sqlite",
+        lambda _: decide.report_on(
+            decide.measure(decided, (1, 10), ALTERNATES, seconds),
+            ALTERNATES,
+            seconds,
+        ),
+    )
+
+
+def run(extent: Extent, setting: Setting, results: Path) -> Iterator[tuple[str, Report]]:
+    """Measure what has no file in ``results`` yet; yields each report, measured now or before.
+
+    Raises `BenchError`.
+    """
+    results.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as stack:
+        stores: dict[str, Store] = {}
+        for step in steps(extent, setting):
+            path = results / f"{step.name}.json"
+            if not path.exists():
+                tell(step.name)
+                if step.database not in stores:
+                    stores[step.database] = stack.enter_context(open_store(setting.folder, step.database))
+                path.write_bytes(
+                    msgspec.json.format(msgspec.json.encode(step.measure(stores[step.database])))
+                )
+            yield step.name, read(path)
+
+
+def read(path: Path) -> Report:
+    """A report from its file. Raises `BenchError`."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Report)
+    except (OSError, msgspec.DecodeError) as error:
+        raise BenchError(f"{path} is not the result of a benchmark: {error}") from error
