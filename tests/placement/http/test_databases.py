@@ -116,6 +116,34 @@ def test_claims_over_two_providers_named_in_either_order_all_fit(site: Site) -> 
     assert findings_in(site.place) == []
 
 
+@pytest.mark.parametrize("part", ["traits", "aggregates"])
+def test_of_those_who_set_a_providers_belongings_at_once_one_does(site: Site, part: str) -> None:
+    """Upstream answers 500 to who loses with traits, and on PostgreSQL at times with new aggregates."""
+    path = f"/resource_providers/{site.provider(VCPU=1)}/{part}"
+
+    def put(number: int) -> int:
+        named = {"traits": ["HW_NUMA_ROOT"], "aggregates": [uuid_of(f"a{number}")]}[part]
+        body = {part: named, "resource_provider_generation": 1}
+        return site.servers[number % len(site.servers)].ask("PUT", path, body).status_code
+
+    with ThreadPoolExecutor(CLIENTS) as clients:
+        assert sorted(clients.map(put, range(CLIENTS))) == [200] + [409] * (CLIENTS - 1)
+
+
+def test_a_new_aggregate_may_be_named_for_many_providers_at_once(site: Site) -> None:
+    providers = [site.provider(VCPU=1) for _ in range(CLIENTS)]
+    body = {"aggregates": [uuid_of("shared")], "resource_provider_generation": 1}
+
+    def put(number: int) -> int:
+        path = f"/resource_providers/{providers[number]}/aggregates"
+        return site.servers[number % len(site.servers)].ask("PUT", path, body).status_code
+
+    with ThreadPoolExecutor(CLIENTS) as clients:
+        assert set(clients.map(put, range(CLIENTS))) == {200}
+    found = site.servers[0].ask("GET", f"/resource_providers?member_of={uuid_of('shared')}").json()
+    assert {each["uuid"] for each in found["resource_providers"]} == set(providers)
+
+
 @pytest.mark.parametrize("kind", ["postgresql", "mariadb"])
 def test_an_unprepared_database_is_refused_with_what_to_run(servers: Servers, kind: str, tmp_path) -> None:
     with servers.place(kind, tmp_path) as place:

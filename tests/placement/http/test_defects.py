@@ -104,7 +104,8 @@ def test_one_candidate_costs_the_same_among_few_and_many(api: Api) -> None:
             api.provider(f"h{number}", VCPU=8)
         one.append(work(lambda: api.get(f"{query}&limit=1")))
         everything.append(work(lambda: api.get(query)))
-    assert one[1] < 1.1 * one[0] and everything[1] > 5 * everything[0]
+    # The second only shows that this way of measuring sees what grows.
+    assert one[1] < 1.1 * one[0] and everything[1] > 2 * everything[0]
 
 
 def test_a_group_without_resources_may_only_forbid(api: Api) -> None:

@@ -33,6 +33,18 @@ def test_an_inventory_has_defaults(api: Api) -> None:
     }
 
 
+def test_a_whole_number_may_be_written_as_a_float(api: Api) -> None:
+    """In JSON schema, by which upstream judges, 1.0 is an integer."""
+    assert api.put(ONE, {"total": 16.0, "resource_provider_generation": 1.0}).json["total"] == 16
+    assert api.get(ONE)["total"] == 16
+    for wrong in (16.5, 2.0**31, True, 1e300):
+        answer = api.ask("PUT", ONE, {"total": wrong, "resource_provider_generation": 2})
+        assert fault(answer)[0] == 400
+    # A fault elsewhere is what is complained of.
+    answer = api.ask("PUT", ONE, {"total": 16.0, "reserved": -1, "resource_provider_generation": 2})
+    assert "-1 is less than the minimum of 0" in answer.json["errors"][0]["detail"]
+
+
 def test_put_replaces_everything(api: Api) -> None:
     answer = api.put(ALL, whole(MEMORY_MB={"total": 2048, "allocation_ratio": 1.5})).json
     assert answer == api.get(ALL)

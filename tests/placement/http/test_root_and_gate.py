@@ -1,5 +1,6 @@
 """What holds for every request: versions, tokens, media types, headers and the forms of errors."""
 
+import time
 from pathlib import Path
 
 import httpx
@@ -153,6 +154,34 @@ def test_what_breaks_is_500_and_what_may_pass_is_503(
 def test_an_answer_in_json_must_be_acceptable(api: Api) -> None:
     assert api.ask("GET", "/resource_providers", accept="text/plain").status_code == 406
     assert api.ask("GET", "/resource_providers", accept="application/*").status_code == 200
+    assert api.ask("GET", "/resource_providers", accept="application/json;q=0").status_code == 406
+
+
+@pytest.mark.parametrize(
+    "accept",
+    [
+        "text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2",  # of Java's own client
+        "json",
+        "*",
+        "text/plain;",
+        "text/plain;q=2",
+    ],
+)
+def test_a_malformed_accept_header_says_nothing(api: Api, accept: str) -> None:
+    assert api.ask("GET", "/resource_providers", accept=accept).status_code == 200
+
+
+@pytest.mark.parametrize("accept", ["text/plain; ;" * 5_000, " ," * 30_000, 'a/b;c="' * 5_000, "x" * 60_000])
+def test_a_long_accept_header_takes_no_time(api: Api, accept: str) -> None:
+    start = time.monotonic()
+    assert api.ask("GET", "/resource_providers", accept=accept).status_code in (200, 406)
+    assert time.monotonic() - start < 5
+
+
+@pytest.mark.parametrize("path", ["/allocations/%00", "//traits"])
+def test_a_path_that_cannot_be_is_404_in_the_usual_form(api: Api, path: str) -> None:
+    answer = api.ask("GET", path)
+    assert (answer.status_code, answer.headers["openstack-api-version"]) == (404, "placement 1.39")
 
 
 def test_a_body_must_be_announced_as_json(api: Api) -> None:

@@ -100,3 +100,11 @@ def test_malformed_aggregates_are_400(api: Api, aggregates: object) -> None:
 @pytest.mark.parametrize("what", ["traits", "aggregates", "usages", "allocations"])
 def test_an_unknown_provider_is_404(api: Api, what: str) -> None:
     assert api.ask("GET", f"/resource_providers/{uuid_of('none')}/{what}").status_code == 404
+
+
+@pytest.mark.parametrize("prefix", ["custom", "%25", "_", "CUSTOM%25"])
+def test_a_prefix_is_taken_as_it_is(api: Api, prefix: str) -> None:
+    """To upstream it is a pattern of SQL, on some databases for letters of either case."""
+    api.put("/traits/CUSTOM_A")
+    assert api.get(f"/traits?name=startswith:{prefix}")["traits"] == []
+    assert api.get("/traits?name=startswith:CUSTOM_")["traits"] == ["CUSTOM_A"]

@@ -21,7 +21,10 @@ _TYPES: dict[str, Callable[[Any], bool]] = {
     "object": lambda value: isinstance(value, dict),
     "array": lambda value: isinstance(value, list),
     "string": lambda value: isinstance(value, str),
-    "integer": lambda value: isinstance(value, int) and not isinstance(value, bool),
+    "integer": lambda value: (
+        (isinstance(value, int) and not isinstance(value, bool))
+        or (isinstance(value, float) and value.is_integer())
+    ),
     "number": lambda value: isinstance(value, int | float) and not isinstance(value, bool),
     "null": lambda value: value is None,
     "boolean": lambda value: isinstance(value, bool),

@@ -1,5 +1,7 @@
 """What every request passes before its operation and after it."""
 
+import re
+
 import falcon
 
 from roost.auth import Authenticator
@@ -15,6 +17,12 @@ from roost.placement.http.microversions import HEADER, SERVICE, parse_version, v
 from roost.placement.http.operations import OPERATIONS
 from roost.placement.http.request import Request, Response
 
+_TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
+_QUALITY = r"[qQ]=(0(\.[0-9]{0,3})?|1(\.0{0,3})?)"
+_PARAMETER = rf"{_TOKEN}=({_TOKEN}|\"[^\"]*\")"
+_RANGE = re.compile(rf"{_TOKEN}/{_TOKEN}(\s*;\s*((?![qQ]=){_PARAMETER}|{_QUALITY}))*")
+"""One part of a proper Accept header by RFC 9110."""
+
 
 class Gate:
     """Middleware: who asks, at which version, and whether the operation is there at that version."""
@@ -24,12 +32,12 @@ class Gate:
 
     async def process_request(self, req: Request, resp: Response) -> None:
         """Before the URL is looked up."""
-        if "\x00" in req.path or req.path.startswith("//"):
-            # Databases take no NUL; the router would overlook the second slash.
-            raise NotFound
         if req.path not in ("/", ""):
             await identify(self._authenticator, req, resp)
         req.version_asked = parse_version(req.get_header(HEADER))
+        if "\x00" in req.path or req.path.startswith("//"):
+            # Databases take no NUL; the router would overlook the second slash.
+            raise NotFound
         _check_length(req)
 
     async def process_resource(
@@ -46,7 +54,7 @@ class Gate:
             media_type = (req.content_type or "None").partition(";")[0].strip()
             if media_type != falcon.MEDIA_JSON:
                 raise Unsupported(f"The media type {media_type} is not supported, use {falcon.MEDIA_JSON}")
-        if operation.answers_json and not req.client_accepts(falcon.MEDIA_JSON):
+        if operation.answers_json and not _accepts_json(req):
             raise NotAcceptable(f"Only {falcon.MEDIA_JSON} is provided")
 
     async def process_response(
@@ -57,6 +65,15 @@ class Gate:
         if req.version_asked is not None:
             resp.set_header(HEADER, f"{SERVICE} {version_text(req.version_asked)}")
             resp.append_header("vary", HEADER)
+
+
+def _accepts_json(req: Request) -> bool:
+    """Whether the client takes JSON. A header that is malformed says nothing: some clients have had one for
+    decades, such as Java's ``text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2``."""
+    parts = (part.strip() for part in req.accept.split(","))
+    return req.client_accepts(falcon.MEDIA_JSON) or not all(
+        not each or _RANGE.fullmatch(each) for each in parts
+    )
 
 
 def _check_length(req: Request) -> None:
