@@ -4,8 +4,6 @@ Why not a version of each row: a cache of a hundred thousand rows would have to 
 the two that a claim has touched.
 """
 
-from itertools import islice
-
 _KEPT = 100_000
 """Entries that are kept at least: a cache that was not asked for longer than that begins anew."""
 
@@ -39,4 +37,4 @@ class Journal:
         skip = end - self._first
         if skip < 0:
             return None
-        return set(islice(self._rows, skip, None))
+        return set(self._rows[skip:])
