@@ -1,17 +1,27 @@
 """Allocation candidates against the plain oracle, and the rules that were once broken, one by one."""
 
 import tracemalloc
+from collections.abc import Iterator
 from itertools import islice
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from roost.fleet import candidates
 from roost.fleet.candidates import CandidateSearch
 from roost.model.inventory import Inventory
 from roost.model.request import CandidateQuery, RequestGroup, all_of
 from support import oracle
 from support.fleets import fleet_of, queries, worlds
 from support.oracle import SHARING, Provider, World
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_provider_at_a_time() -> Iterator[None]:
+    """Fleets here are small, and yet are looked at in several blocks."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(candidates, "_FIRST_BLOCK", 1)
+        yield
 
 
 def found(world: World, query: CandidateQuery) -> list[oracle.Answer]:

@@ -12,6 +12,9 @@ as far as somebody reads, and a branch ends where capacity, isolation or the com
 
 from collections import Counter
 from collections.abc import Iterator
+from functools import cached_property
+from operator import itemgetter
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,56 +31,104 @@ from roost.fleet.walk import Term, Walk
 from roost.model.allocation import Allocations, Candidate, Resources
 from roost.model.request import CandidateQuery, RequestGroup
 
+_FIRST_BLOCK = 2048
+"""Providers looked at before the first candidate is given, where they can be looked at in turn."""
+
+
+class Need(NamedTuple):
+    """What one provider of a candidate serves: the suffixes of groups, and amounts by class, maybe none."""
+
+    suffixes: tuple[str, ...]
+    resources: Resources
+
+
+Choice = tuple[int, tuple[int, ...]]
+"""One candidate: its anchor, and the row that serves each need."""
+
 
 class CandidateSearch:
     """The candidates of one query on one state of the fleet. Lazy: read it before the fleet changes.
 
-    ``anchors``: ascending, the roots that may have candidates. If ``single``, each has exactly one,
-    served by the root alone.
+    ``needs``: what the providers of each candidate serve. If ``single``, there is only one, and each anchor
+    has exactly one candidate, served by the root alone.
     """
 
     def __init__(self, fleet: Fleet, query: CandidateQuery) -> None:
         self._fleet = fleet
         self._query = query
-        rows_by_term = list(_matches(fleet, query))
-        self.single = _all_alone(fleet, [rows for _, _, rows in rows_by_term])
         self._terms: list[Term] = []
+        self._matched: Rows | None = None
+        self.single = _is_flat(fleet, query)
+        if not self.single:
+            rows_by_term = list(_matches(fleet, query))
+            self.single = _all_alone(fleet, [rows for _, _, rows in rows_by_term])
+            if self.single:
+                self._matched = _common([rows for _, _, rows in rows_by_term])
+            else:
+                self._terms = [_term(fleet, *parts) for parts in rows_by_term]
+        self.needs = [Need((term.group.suffix,), term.resources) for term in self._terms]
         if self.single:
-            self.anchors = self._alone([rows for _, _, rows in rows_by_term])
-        else:
-            self._terms = [_term(fleet, *parts) for parts in rows_by_term]
-            self.anchors = _common([_distinct(term.anchors) for term in self._terms])
-        self.anchors = match_traits(
-            fleet,
-            self.anchors,
-            [frozenset((trait,)) for trait in sorted(query.root_required)],
-            query.root_forbidden,
-        )
+            self.needs = [Need(tuple(group.suffix for group in query.groups), query.resources)]
+
+    @cached_property
+    def anchors(self) -> Rows:
+        """The roots, ascending, that may have candidates."""
+        if self.single:
+            return self._alone(self._matched)
+        return self._with_root_traits(_common([_distinct(term.anchors) for term in self._terms]))
 
     def __iter__(self) -> Iterator[Candidate]:
         """All candidates, no two equal, by anchor."""
+        return map(self.candidate, self.choices())
+
+    def at(self, anchor: int) -> Iterator[Candidate]:
+        """The candidates of one tree. ``anchor`` must be one of ``anchors``."""
+        return map(self.candidate, self.choices_at(anchor))
+
+    def choices(self) -> Iterator[Choice]:
+        """All candidates, no two equal, by anchor."""
         if self.single:
-            for anchor in self.anchors.tolist():
-                yield self._of_one(anchor)
+            for block in self._in_blocks():
+                roots = block.tolist()
+                yield from zip(roots, zip(roots, strict=True), strict=True)
             return
         sharing = self._fleet.sharing()
+        may_repeat = len(self.anchors) > 1 and bool(len(sharing))
         seen: set[tuple[int, ...]] = set()
         for anchor in self.anchors.tolist():
             for rows in self._combinations(anchor):
                 # Made of sharing providers only, it is a candidate of every tree that they all serve.
-                if len(self.anchors) > 1 and all(row in sharing for row in rows):
+                if may_repeat and all(row in sharing for row in rows):
                     if rows in seen:
                         continue
                     seen.add(rows)
-                yield self._candidate(anchor, rows)
+                yield anchor, rows
 
-    def at(self, anchor: int) -> Iterator[Candidate]:
+    def choices_at(self, anchor: int) -> Iterator[Choice]:
         """The candidates of one tree. ``anchor`` must be one of ``anchors``."""
         if self.single:
-            yield self._of_one(anchor)
+            yield anchor, (anchor,)
             return
         for rows in self._combinations(anchor):
-            yield self._candidate(anchor, rows)
+            yield anchor, rows
+
+    def candidate(self, choice: Choice) -> Candidate:
+        """A choice with names for rows."""
+        fleet = self._fleet
+        anchor, rows = choice
+        allocations: Allocations = {}
+        mappings: dict[str, list[str]] = {}
+        for need, row in zip(self.needs, rows, strict=True):
+            uuid = fleet.uuid(row)
+            for suffix in need.suffixes:
+                serving = mappings.setdefault(suffix, [])
+                if uuid not in serving:
+                    serving.append(uuid)
+            if need.resources:
+                held = allocations.setdefault(uuid, {})
+                for name, amount in need.resources.items():
+                    held[name] = held.get(name, 0) + amount
+        return Candidate(fleet.uuid(anchor), allocations, mappings)
 
     def at_home(self) -> Rows:
         """Those of ``anchors``, ascending, that do have a candidate with something of their own tree.
@@ -133,26 +184,38 @@ class CandidateSearch:
                 )
         return sure & home
 
-    def _alone(self, matched: list[Rows]) -> Rows:
-        """The anchors where the root serves every term by itself."""
-        query = self._query
-        rows = _common(matched)
+    def _in_blocks(self) -> Iterator[Rows]:
+        """The anchors where the root serves everything: first of few providers, then of ever more, so that
+        whoever wants ten does not wait until a million have been looked at."""
+        if self._matched is not None or "anchors" in self.__dict__:
+            yield self.anchors
+            return
+        rarest = min((self._fleet.stock(name) for name in self._query.resources), key=lambda stock: stock.n)
+        if not rarest.ascending:
+            yield self.anchors
+            return
+        start, size = 0, _FIRST_BLOCK
+        while start < rarest.n:
+            block = rarest.row[start : min(rarest.n, start + size)]
+            yield self._alone(block.astype(np.intp))
+            start, size = start + size, size * 2
+
+    def _alone(self, among: Rows | None) -> Rows:
+        """The roots that serve everything by themselves, of some rows or of all."""
+        query, rows = self._query, among
+        for group in query.groups:
+            rows = match(self._fleet, group, rows)
+        assert rows is not None
         if len(query.groups) > 1:
             if query.isolate and sum(group.granular for group in query.groups) > 1:
                 rows = rows[:0]
-            resources = query.resources
-            if len(rows) and sum(len(group.resources) for group in query.groups) > len(resources):
-                rows = np.intersect1d(rows, match_resources(self._fleet, resources), assume_unique=True)
-        for group in query.groups:
-            if not group.granular:
-                rows = match_traits(self._fleet, rows, group.required, ())
-        return rows
+            if sum(len(group.resources) for group in query.groups) > len(query.resources):
+                rows = match_resources(self._fleet, query.resources, rows)
+        return self._with_root_traits(rows)
 
-    def _of_one(self, anchor: int) -> Candidate:
-        uuid = self._fleet.uuid(anchor)
-        return Candidate(
-            uuid, {uuid: self._query.resources}, {group.suffix: [uuid] for group in self._query.groups}
-        )
+    def _with_root_traits(self, anchors: Rows) -> Rows:
+        required = [frozenset((trait,)) for trait in sorted(self._query.root_required)]
+        return match_traits(self._fleet, anchors, required, self._query.root_forbidden)
 
     def _combinations(self, anchor: int) -> Iterator[tuple[int, ...]]:
         """The rows chosen for each term, in the order of the terms."""
@@ -162,25 +225,19 @@ class CandidateSearch:
         # Fewest options first: a branch that cannot end well is left early.
         order = sorted(range(len(options)), key=lambda i: len(options[i]))
         walk = Walk(self._fleet, self._query, [self._terms[i] for i in order], [options[i] for i in order])
-        where = {index: place for place, index in enumerate(order)}
-        places = [where[i] for i in range(len(order))]
-        for chosen in walk.choices():
-            yield tuple(chosen[place] for place in places)
+        if order == sorted(order):
+            yield from map(tuple, walk.choices())
+            return
+        places = itemgetter(*sorted(order, key=order.__getitem__))
+        yield from map(places, walk.choices())
 
-    def _candidate(self, anchor: int, rows: tuple[int, ...]) -> Candidate:
-        fleet = self._fleet
-        allocations: Allocations = {}
-        mappings: dict[str, list[str]] = {}
-        for term, row in zip(self._terms, rows, strict=True):
-            uuid = fleet.uuid(row)
-            serving = mappings.setdefault(term.group.suffix, [])
-            if uuid not in serving:
-                serving.append(uuid)
-            if term.resources:
-                held = allocations.setdefault(uuid, {})
-                for name, amount in term.resources.items():
-                    held[name] = held.get(name, 0) + amount
-        return Candidate(fleet.uuid(anchor), allocations, mappings)
+
+def _is_flat(fleet: Fleet, query: CandidateQuery) -> bool:
+    """Whether it is known at once that no candidate can take more than one provider."""
+    if fleet.has_trees or not query.groups or not all(group.resources for group in query.groups):
+        return False
+    stocks = [fleet.stock(name) for name in query.resources]
+    return all(stock.slot(row) < 0 for row in fleet.sharing().rows().tolist() for stock in stocks)
 
 
 def _matches(fleet: Fleet, query: CandidateQuery) -> Iterator[tuple[RequestGroup, Resources, Rows]]:

@@ -14,26 +14,32 @@ from roost.model.allocation import Resources
 from roost.model.request import RequestGroup
 
 
-def match(fleet: Fleet, group: RequestGroup) -> Rows:
-    """The rows, ascending, of the providers that can serve the whole of ``group`` by themselves.
+def match(fleet: Fleet, group: RequestGroup, among: Rows | None = None) -> Rows:
+    """The rows, ascending, of the providers that can serve the whole of ``group`` by themselves; of those
+    ``among``, if given.
 
     Its traits and aggregates too must be their own: an aggregate of the root spans the tree only for the
     unsuffixed group.
     """
-    rows = match_resources(fleet, group.resources) if group.resources else fleet.rows()
+    if group.resources:
+        rows = match_resources(fleet, group.resources, among)
+    else:
+        rows = fleet.rows() if among is None else among
     rows = match_traits(fleet, rows, group.required, group.forbidden)
     return match_places(fleet, rows, group)
 
 
-def match_resources(fleet: Fleet, resources: Resources) -> Rows:
-    """The rows, ascending, on which every one of ``resources`` fits."""
+def match_resources(fleet: Fleet, resources: Resources, among: Rows | None = None) -> Rows:
+    """The rows, ascending, on which every one of ``resources`` fits; of those ``among``, if given."""
     stocks = sorted(((fleet.stock(name), name) for name in resources), key=lambda pair: pair[0].n)
-    first, name = stocks[0]
-    fitting = first.fitting(resources[name])
-    rows: Rows = first.row[fitting].astype(np.intp)
-    if not first.ascending:
-        rows = np.sort(rows)
-    for stock, name in stocks[1:]:
+    if among is None:
+        (first, name), *stocks = stocks
+        rows: Rows = first.row[first.fitting(resources[name])].astype(np.intp)
+        if not first.ascending:
+            rows = np.sort(rows)
+    else:
+        rows = among
+    for stock, name in stocks:
         rows = rows[stock.fits_in(stock.slots(rows), resources[name])]
     return rows
 
@@ -85,7 +91,10 @@ def match_places(
 
 def in_any(index: Callable[[str], RowSet], names: Iterable[str], rows: Rows) -> Bools:
     """For each of ``rows`` whether it is in the set of one of ``names``: bool[len(rows)]."""
+    sets = [index(name).among(rows) for name in names]
+    if len(sets) == 1:
+        return sets[0]
     inside: Bools = np.zeros(len(rows), dtype=np.bool_)
-    for name in names:
-        inside |= index(name).among(rows)
+    for each in sets:
+        inside |= each
     return inside

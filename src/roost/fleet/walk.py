@@ -1,6 +1,6 @@
 """The walk over one tree's options: which provider serves which term of a query."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,80 +47,86 @@ class Walk:
         self, fleet: Fleet, query: CandidateQuery, terms: list[Term], options: list[list[int]]
     ) -> None:
         self._fleet = fleet
-        self._subtrees = query.same_subtree
         self._unsuffixed = next((group for group in query.groups if not group.granular), None)
         self._terms = terms
         self._options = options
         self._chosen: list[int] = []
         self._taken: dict[tuple[int, str], int] = {}
         self._ancestors: dict[int, frozenset[int]] = {}
-        self._isolated = [i for i, term in enumerate(terms) if query.isolate and term.group.granular]
+        self._isolated = [query.isolate and term.group.granular for term in terms]
+        self._wants = [tuple(term.resources.items()) for term in terms]
+        self._subtrees = [_Subtree(terms, options, suffixes) for suffixes in query.same_subtree]
         self._held: set[int] = set()
         # Options ascend in number, so with more of them than groups before it no group can be left without.
-        self._scarce = any(len(options[i]) <= before for before, i in enumerate(self._isolated))
+        places = [depth for depth, isolated in enumerate(self._isolated) if isolated]
+        self._scarce = any(len(options[depth]) <= before for before, depth in enumerate(places))
 
     def choices(self) -> Iterator[list[int]]:
         """Every allowed choice of one row for each term; yields the (reused) list of rows chosen."""
         if not self._promising():
             return
+        last = len(self._terms) - 1
         found = 0
         dead: set[tuple[object, ...]] = set()
         # Of each term under way: the options not yet tried, and how many choices had been found before it.
         under_way = [(iter(self._options[0]), 0)]
         while under_way:
             untried, before = under_way[-1]
-            depth = len(under_way)
-            if not any(self._choose(row) for row in untried):
-                if found == before:
-                    dead.add(self._situation())
-                under_way.pop()
-                if self._chosen:
-                    self._take_back()
-            elif depth < len(self._terms):
-                if dead and self._situation() in dead:
-                    self._take_back()
-                else:
-                    under_way.append((iter(self._options[depth]), found))
-            else:
-                if self._traits_met():
+            depth = len(under_way) - 1
+            for row in untried:
+                if not self._choose(depth, row):
+                    continue
+                if depth < last:
+                    if not dead or self._situation() not in dead:
+                        under_way.append((iter(self._options[depth + 1]), found))
+                        break
+                elif self._traits_met():
                     found += 1
                     yield self._chosen
-                self._take_back()
+                self._take_back(depth)
+            else:
+                under_way.pop()
+                if found == before:
+                    dead.add(self._situation())
+                if self._chosen:
+                    self._take_back(depth - 1)
 
-    def _choose(self, row: int) -> bool:
-        """Choose ``row`` for the next term, if nothing forbids it."""
-        depth = len(self._chosen)
-        term = self._terms[depth]
-        isolated = depth in self._isolated
-        if (isolated and row in self._held) or not self._fits_on_top(row, term.resources):
+    def _choose(self, depth: int, row: int) -> bool:
+        """Choose ``row`` for the term at ``depth``, the next one, if nothing forbids it."""
+        isolated = self._isolated[depth]
+        if isolated and row in self._held:
             return False
+        taken = self._taken
+        for name, amount in self._wants[depth]:
+            before = taken.get((row, name))
+            if before and not self._fits_on_top(row, name, before + amount):
+                return False
         self._chosen.append(row)
-        for name, amount in term.resources.items():
-            self._taken[row, name] = self._taken.get((row, name), 0) + amount
+        for name, amount in self._wants[depth]:
+            taken[row, name] = taken.get((row, name), 0) + amount
         if isolated:
             self._held.add(row)
-        if self._subtrees_possible(term.group.suffix) and not (isolated and self._starved()):
-            return True
-        self._take_back()
-        return False
+        for subtree in self._subtrees:
+            if depth in subtree.depths and not subtree.possible(self._chosen, self._lineage):
+                self._take_back(depth)
+                return False
+        if isolated and self._scarce and self._starved():
+            self._take_back(depth)
+            return False
+        return True
 
-    def _take_back(self) -> None:
+    def _take_back(self, depth: int) -> None:
+        """Undo the last choice, which was of the term at ``depth``."""
         row = self._chosen.pop()
-        depth = len(self._chosen)
-        for name, amount in self._terms[depth].resources.items():
+        for name, amount in self._wants[depth]:
             self._taken[row, name] -= amount
-        if depth in self._isolated:
+        if self._isolated[depth]:
             self._held.remove(row)
 
-    def _fits_on_top(self, row: int, resources: Resources) -> bool:
-        """Whether the term fits beside what earlier terms take from the same provider."""
-        for name, amount in resources.items():
-            taken = self._taken.get((row, name), 0)
-            if taken:
-                stock = self._fleet.stock(name)
-                if not stock.fits_at(stock.slot(row), taken + amount):
-                    return False
-        return True
+    def _fits_on_top(self, row: int, name: str, together: int) -> bool:
+        """Whether a term fits beside what earlier terms take from the same provider."""
+        stock = self._fleet.stock(name)
+        return stock.fits_at(stock.slot(row), together)
 
     def _traits_met(self) -> bool:
         """Whether the unsuffixed group's providers together have what it requires."""
@@ -137,27 +143,6 @@ class Walk:
             for trait in self._fleet.traits_of(row)
         )
 
-    def _serving(self, subtree: frozenset[str]) -> list[int]:
-        """The rows chosen so far for the groups of a same_subtree."""
-        return [
-            row for row, term in zip(self._chosen, self._terms, strict=False) if term.group.suffix in subtree
-        ]
-
-    def _subtrees_possible(self, suffix: str) -> bool:
-        """Whether each same_subtree with the term just chosen can still get its common ancestor."""
-        for subtree in self._subtrees:
-            if suffix not in subtree:
-                continue
-            served = self._serving(subtree)
-            above = frozenset.intersection(*(self._lineage(row) for row in served))
-            if above.isdisjoint(served) and not any(
-                not above.isdisjoint(self._options[later])
-                for later in range(len(self._chosen), len(self._terms))
-                if self._terms[later].group.suffix in subtree
-            ):
-                return False
-        return True
-
     def _lineage(self, row: int) -> frozenset[int]:
         """A row and all rows above it."""
         if row not in self._ancestors:
@@ -173,7 +158,7 @@ class Walk:
         A provider with room for ``most`` units serves at most ``most // n`` of the terms that want ``n``
         or more; all such terms must find a place somewhere among their options.
         """
-        if self._starved():
+        if self._scarce and self._starved():
             return False
         wanted = {(name, n) for term in self._terms for name, n in term.resources.items()}
         for name, n in wanted:
@@ -188,11 +173,9 @@ class Walk:
     def _starved(self) -> bool:
         """Whether the isolated groups still to be served cannot have a provider each: a bipartite matching
         of groups and rows, grown by augmenting paths."""
-        if not self._scarce:
-            return False
         promised: dict[int, int] = {}
-        for group in self._isolated:
-            if group < len(self._chosen):
+        for group in range(len(self._chosen), len(self._terms)):
+            if not self._isolated[group]:
                 continue
             # Breadth first from the group: over a promised row on to the group that holds the promise.
             came_from: dict[int, int] = {}
@@ -225,5 +208,31 @@ class Walk:
             frozenset(item for item in self._taken.items() if item[1]),
             frozenset(self._held),
             self._traits_together() if self._unsuffixed is not None and self._unsuffixed.required else None,
-            tuple(frozenset(self._serving(subtree)) for subtree in self._subtrees),
+            tuple(frozenset(subtree.serving(self._chosen)) for subtree in self._subtrees),
         )
+
+
+class _Subtree:
+    """A same_subtree: ``depths`` are the places of its groups among the terms."""
+
+    def __init__(
+        self, terms: Sequence[Term], options: Sequence[Iterable[int]], suffixes: frozenset[str]
+    ) -> None:
+        self.depths = [depth for depth, term in enumerate(terms) if term.group.suffix in suffixes]
+        # By how many terms are chosen: the rows that later groups of it could have.
+        self._later = [
+            frozenset(row for depth in self.depths if depth >= chosen for row in options[depth])
+            for chosen in range(len(terms) + 1)
+        ]
+
+    def serving(self, chosen: Sequence[int]) -> list[int]:
+        """The rows chosen so far for its groups."""
+        return [chosen[depth] for depth in self.depths if depth < len(chosen)]
+
+    def possible(self, chosen: Sequence[int], lineage: Callable[[int], frozenset[int]]) -> bool:
+        """Whether one of its rows, chosen or to come, can still be at or above all that are chosen."""
+        served = self.serving(chosen)
+        above = lineage(served[0])
+        for row in served[1:]:
+            above &= lineage(row)
+        return not (above.isdisjoint(served) and above.isdisjoint(self._later[len(chosen)]))

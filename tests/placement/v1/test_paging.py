@@ -6,6 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -65,6 +66,11 @@ def shown(candidate: Candidate) -> dict[str, Any]:
     return {"allocations": held, "mappings": candidate.mappings}
 
 
+def read(page: dict[str, Any]) -> Any:
+    """A page as a client reads it."""
+    return msgspec.json.decode(msgspec.json.encode(page))
+
+
 async def read_while_others_write(
     path: Path, world: World, query: CandidateQuery, limit: int, batches: list[list[Command[Any]]]
 ) -> None:
@@ -72,7 +78,7 @@ async def read_while_others_write(
         await make(ledgers[0], world)
         workers = [resource_of(ledger) for ledger in ledgers]
         expected = [shown(each) for each in CandidateSearch(await ledgers[1].current(), query)]
-        page = await workers[1]._first_page(query, limit)
+        page = read(await workers[1]._first_page(query, limit))
         found = page["allocation_requests"]
         turn = 0
         while page["next"] is not None:
@@ -80,7 +86,7 @@ async def read_while_others_write(
             for command in batches[turn % len(batches)]:
                 with contextlib.suppress(PlacementError):
                     await ledgers[turn % 2].execute(command)
-            page = await workers[turn % 2]._page(query, limit, page["next"])
+            page = read(await workers[turn % 2]._page(query, limit, page["next"]))
             found = found + page["allocation_requests"]
             turn += 1
         assert found == expected

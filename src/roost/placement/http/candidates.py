@@ -1,39 +1,54 @@
 """``/allocation_candidates``: the ways in which a request can be satisfied."""
 
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any
+
+import msgspec
 
 from roost.fleet import Fleet
-from roost.fleet.candidates import CandidateSearch
-from roost.model.allocation import Candidate
+from roost.fleet.candidates import CandidateSearch, Choice, Need
 from roost.model.request import CandidateQuery
 from roost.placement.http.answers import answer
-from roost.placement.http.candidate_query import CandidateRequest, parse_candidate_request
+from roost.placement.http.candidate_query import parse_candidate_request
+from roost.placement.http.candidate_texts import SHAPES, candidates_text, summaries_text
 from roost.placement.http.known import check_classes, check_traits
-from roost.placement.http.microversions import ByVersion, Since
+from roost.placement.http.microversions import Since
+from roost.placement.http.provider_texts import ProviderTexts
 from roost.placement.http.query import parse_parameters
 from roost.placement.http.request import Request, Response
-from roost.placement.http.resource import Resource
+from roost.placement.http.resource import Resource, Service
 from roost.placement.options import PlacementOptions
 
 
 class Candidates(Resource):
     """/allocation_candidates"""
 
+    def __init__(self, service: Service) -> None:
+        super().__init__(service)
+        self._texts = ProviderTexts()
+
     async def on_get(self, req: Request, resp: Response) -> None:
         self.policy.authorise(req.identity, "allocation_candidates:list")
         wanted = parse_candidate_request(parse_parameters(req), req.version)
         fleet = await self.ledger.current()
         check_known(fleet, wanted.query)
-        found = list(_find(fleet, wanted, req.version, self.options))
-        describe = _DESCRIBE.at(req.version)
-        document = {
-            "allocation_requests": [describe(candidate) for candidate in found],
-            "provider_summaries": summaries(fleet, found, wanted.query, req.version),
-        }
-        answer(req, resp, document)
+        search = CandidateSearch(fleet, wanted.query)
+        found = list(_find(fleet, search, wanted.limit, req.version, self.options))
+        answer(req, resp, describe(fleet, search.needs, found, self._texts, req.version))
+
+
+def describe(
+    fleet: Fleet, needs: Sequence[Need], found: Sequence[Choice], texts: ProviderTexts, version: int
+) -> dict[str, msgspec.Raw]:
+    """Candidates as a version shows them: the members of the answer's document."""
+    texts.bring_to(fleet)
+    candidates = candidates_text(needs, found, texts, SHAPES.at(version))
+    summaries = summaries_text(fleet, needs, found, texts, version)
+    return {
+        "allocation_requests": msgspec.Raw(candidates.encode()),
+        "provider_summaries": msgspec.Raw(summaries.encode()),
+    }
 
 
 def check_known(fleet: Fleet, query: CandidateQuery) -> None:
@@ -45,96 +60,42 @@ def check_known(fleet: Fleet, query: CandidateQuery) -> None:
 
 
 def _find(
-    fleet: Fleet, wanted: CandidateRequest, version: int, options: PlacementOptions
-) -> Iterable[Candidate]:
+    fleet: Fleet, search: CandidateSearch, limit: int | None, version: int, options: PlacementOptions
+) -> Iterable[Choice]:
     """The candidates to answer with. Only as many are generated as that takes."""
-    search = CandidateSearch(fleet, wanted.query)
-    found: Iterable[Candidate] = _in_turn(search) if options.breadth_first else search
+    found = _in_turn(fleet, search) if options.breadth_first else search.choices()
     if options.max_allocation_candidates >= 0:
         found = islice(found, options.max_allocation_candidates)
     if version < Since.CANDIDATES_IN_TREES and fleet.has_trees:
-        found = (candidate for candidate in found if _one_of_each_tree(fleet, candidate))
+        taken = [place for place, need in enumerate(search.needs) if need.resources]
+        found = (choice for choice in found if _one_of_each_tree(fleet, {choice[1][at] for at in taken}))
     if options.randomize_allocation_candidates:
         everything = list(found)
-        limit = len(everything) if wanted.limit is None else min(wanted.limit, len(everything))
-        return random.sample(everything, limit)
-    return islice(found, wanted.limit)
+        return random.sample(everything, len(everything) if limit is None else min(limit, len(everything)))
+    return islice(found, limit)
 
 
-def _in_turn(search: CandidateSearch) -> Iterator[Candidate]:
+def _in_turn(fleet: Fleet, search: CandidateSearch) -> Iterator[Choice]:
     """One candidate of each tree in turn."""
-    trees = [search.at(anchor) for anchor in search.anchors.tolist()]
-    seen: set[tuple[tuple[str, tuple[str, ...]], ...]] = set()
+    trees = [search.choices_at(anchor) for anchor in search.anchors.tolist()]
+    seen: set[tuple[int, ...]] = set()
     while trees:
         unfinished = []
         for tree in trees:
-            candidate = next(tree, None)
-            if candidate is None:
+            choice = next(tree, None)
+            if choice is None:
                 continue
             unfinished.append(tree)
             # Trees that reach the same sharing providers can give the same candidate.
-            key = tuple((suffix, tuple(serving)) for suffix, serving in candidate.mappings.items())
-            if candidate.root not in candidate.allocations and key in seen:
-                continue
-            seen.add(key)
-            yield candidate
+            anchor, rows = choice
+            if all(fleet.root.item(row) != anchor for row in rows):
+                if rows in seen:
+                    continue
+                seen.add(rows)
+            yield choice
         trees = unfinished
 
 
-def _one_of_each_tree(fleet: Fleet, candidate: Candidate) -> bool:
+def _one_of_each_tree(fleet: Fleet, rows: set[int]) -> bool:
     """Whether no two providers are of one tree: clients of old versions know no trees."""
-    roots = [fleet.root.item(fleet.row(provider)) for provider in candidate.allocations]
-    return len(set(roots)) == len(roots)
-
-
-def _describe_list(candidate: Candidate) -> dict[str, Any]:
-    return {
-        "allocations": [
-            {"resource_provider": {"uuid": provider}, "resources": resources}
-            for provider, resources in candidate.allocations.items()
-        ]
-    }
-
-
-def _describe_keyed(candidate: Candidate) -> dict[str, Any]:
-    return {
-        "allocations": {
-            provider: {"resources": resources} for provider, resources in candidate.allocations.items()
-        }
-    }
-
-
-def describe_mapped(candidate: Candidate) -> dict[str, Any]:
-    """A candidate as the latest version shows it."""
-    return {**_describe_keyed(candidate), "mappings": candidate.mappings}
-
-
-_DESCRIBE = ByVersion({0: _describe_list, 12: _describe_keyed, 34: describe_mapped})
-
-
-def summaries(
-    fleet: Fleet, found: list[Candidate], query: CandidateQuery, version: int
-) -> dict[str, dict[str, Any]]:
-    """The providers of the candidates; from 1.29 all providers of their trees."""
-    rows = {fleet.row(provider) for candidate in found for provider in candidate.allocations}
-    if version >= Since.CANDIDATES_IN_TREES and fleet.has_trees:
-        roots = dict.fromkeys(fleet.root.item(row) for row in sorted(rows))
-        rows = {row for root in roots for row in fleet.subtree(root)}
-    classes = fleet.stocked_classes() if version >= Since.SUMMARY_OF_ALL_CLASSES else [*query.resources]
-    return {fleet.uuid(row): _summary(fleet, row, classes, version) for row in sorted(rows)}
-
-
-def _summary(fleet: Fleet, row: int, classes: list[str], version: int) -> dict[str, Any]:
-    resources = {}
-    for name in classes:
-        stock = fleet.stock(name)
-        slot = stock.slot(row)
-        if slot >= 0:
-            resources[name] = {"capacity": stock.capacity.item(slot), "used": stock.used.item(slot)}
-    summary: dict[str, Any] = {"resources": resources}
-    if version >= Since.SUMMARY_TRAITS:
-        summary["traits"] = sorted(fleet.traits_of(row), key=fleet.traits.__getitem__)
-    if version >= Since.CANDIDATES_IN_TREES:
-        summary["parent_provider_uuid"] = fleet.facts(row).parent
-        summary["root_provider_uuid"] = fleet.uuid(fleet.root.item(row))
-    return summary
+    return len({fleet.root.item(row) for row in rows}) == len(rows)

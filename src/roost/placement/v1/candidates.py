@@ -4,21 +4,25 @@ from typing import Any
 
 from roost.fleet import Fleet
 from roost.ledger.feed import token_at
-from roost.model.allocation import Candidate
 from roost.model.request import CandidateQuery
 from roost.placement.errors import BadRequest, Gone
 from roost.placement.http.answers import answer
-from roost.placement.http.candidates import check_known, describe_mapped, summaries
+from roost.placement.http.candidates import check_known, describe
 from roost.placement.http.microversions import LATEST
+from roost.placement.http.provider_texts import ProviderTexts
 from roost.placement.http.request import Request, Response
 from roost.placement.v1.cursor import Cursor, fingerprint, malformed, read_cursor
 from roost.placement.v1.parameters import parse
 from roost.placement.v1.past import Reading
-from roost.placement.v1.resource import Resource
+from roost.placement.v1.resource import Resource, Service
 
 
 class Candidates(Resource):
     """/v1/allocation_candidates"""
+
+    def __init__(self, service: Service) -> None:
+        super().__init__(service)
+        self._texts = ProviderTexts()
 
     async def on_get(self, req: Request, resp: Response) -> None:
         asked = parse(req)
@@ -34,8 +38,7 @@ class Candidates(Resource):
         check_known(fleet, query)
         # On the fleet itself, which may change at the next await.
         reading = Reading(fleet, query)
-        found = reading.read(limit)
-        document = _describe(fleet, query, found)
+        document = _page_of(reading, fleet, self._texts, limit)
         more = Cursor(fleet.version, reading.position, fingerprint(query)) if reading.has_more() else None
         document["next"] = await self._sign(more)
         return document
@@ -47,8 +50,7 @@ class Candidates(Resource):
             raise BadRequest("Invalid cursor: it belongs to another query; begin without one.")
         moment = await self.past.at(cursor.version)
         reading = await moment.reading(query, cursor.query, cursor.offset)
-        found = reading.read(limit)
-        document = _describe(moment.fleet, query, found)
+        document = _page_of(reading, moment.fleet, moment.texts, limit)
         more = None
         if reading.has_more():
             more = Cursor(cursor.version, reading.position, cursor.query)
@@ -71,9 +73,6 @@ class Candidates(Resource):
         return token
 
 
-def _describe(fleet: Fleet, query: CandidateQuery, found: list[Candidate]) -> dict[str, Any]:
-    return {
-        "allocation_requests": [describe_mapped(candidate) for candidate in found],
-        "provider_summaries": summaries(fleet, found, query, LATEST),
-        "version": fleet.version,
-    }
+def _page_of(reading: Reading, fleet: Fleet, texts: ProviderTexts, limit: int) -> dict[str, Any]:
+    found = reading.read(limit)
+    return {**describe(fleet, reading.needs, found, texts, LATEST), "version": fleet.version}

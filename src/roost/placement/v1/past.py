@@ -11,13 +11,13 @@ from functools import partial
 from itertools import islice
 
 from roost.fleet import Fleet
-from roost.fleet.candidates import CandidateSearch
+from roost.fleet.candidates import CandidateSearch, Choice
 from roost.ledger import Ledger
 from roost.ledger.feed import commits_before
 from roost.ledger.ledger import decode_changes
-from roost.model.allocation import Candidate
 from roost.model.request import CandidateQuery
 from roost.placement.errors import Gone
+from roost.placement.http.provider_texts import ProviderTexts
 
 MOST_VERSIONS = 4
 """Forks kept; each takes the memory of a fleet."""
@@ -41,18 +41,19 @@ class Reading:
 
     def __init__(self, fleet: Fleet, query: CandidateQuery, offset: int = 0) -> None:
         search = CandidateSearch(fleet, query)
+        self.needs = search.needs
         self.position = 0
-        self._candidates = iter(search)
+        self._choices = search.choices()
         if search.single:
             # One of each tree: those before need not be made to be passed.
             self.position = min(offset, len(search.anchors))
             anchors = search.anchors[self.position :].tolist()
-            self._candidates = (candidate for anchor in anchors for candidate in search.at(anchor))
-        self._ahead: list[Candidate] = []
+            self._choices = (choice for anchor in anchors for choice in search.choices_at(anchor))
+        self._ahead: list[Choice] = []
 
-    def read(self, most: int) -> list[Candidate]:
+    def read(self, most: int) -> list[Choice]:
         """The next candidates."""
-        page = [*self._ahead, *islice(self._candidates, most - len(self._ahead))]
+        page = [*self._ahead, *islice(self._choices, most - len(self._ahead))]
         self._ahead = page[most:]
         self.position += len(page[:most])
         return page[:most]
@@ -60,7 +61,7 @@ class Reading:
     def has_more(self) -> bool:
         """Whether there is another one."""
         if not self._ahead:
-            self._ahead = list(islice(self._candidates, 1))
+            self._ahead = list(islice(self._choices, 1))
         return bool(self._ahead)
 
     async def skip_to(self, offset: int) -> None:
@@ -74,6 +75,7 @@ class Moment:
 
     def __init__(self, fleet: Fleet) -> None:
         self.fleet = fleet
+        self.texts = ProviderTexts()
         self.last_used = 0.0
         self._readings: OrderedDict[tuple[bytes, int], Reading] = OrderedDict()
 
