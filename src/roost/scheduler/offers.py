@@ -10,7 +10,7 @@ once, whatever trees it could serve, so that no scheduler can tell.
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,18 @@ Positions = npt.NDArray[np.intp]
 """Places in the arrays of `Offers`."""
 
 S = TypeVar("S", bound=np.generic)
+
+
+class Totals(Protocol):
+    """What whole trees have and use, of the hosts ``index``: intp[n] into the host table."""
+
+    index: Indexes
+
+    def capacity(self, resource_class: str) -> Int64:
+        """Capacity of each host's whole tree: int64[n]."""
+
+    def used(self, resource_class: str) -> Int64:
+        """Use of each host's whole tree: int64[n]."""
 
 
 class Offers(ABC):
@@ -78,26 +90,26 @@ class Offers(ABC):
 class HostView:
     """Hosts in play for one decision, for filters and weighers: parallel arrays of length n.
 
-    ``index``: intp[n] into ``table``. ``chosen`` says which of the offered hosts these are, by a mask or by
-    positions; None for all.
+    ``index``: intp[n] into ``table``. ``chosen`` says which of the hosts of ``totals`` these are, by a mask
+    or by positions; None for all.
     """
 
-    def __init__(self, table: HostTable, offers: Offers, chosen: Bools | Positions | None = None) -> None:
+    def __init__(self, table: HostTable, totals: Totals, chosen: Bools | Positions | None = None) -> None:
         self.table = table
-        self._offers = offers
+        self._totals = totals
         self._chosen = chosen
-        self.index: Indexes = self._of_these(offers.index)
+        self.index: Indexes = self._of_these(totals.index)
 
     def __len__(self) -> int:
         return len(self.index)
 
     def capacity(self, resource_class: str) -> Int64:
         """What each host's whole tree has of a class in all: int64[n]."""
-        return self._of_these(self._offers.capacity(resource_class))
+        return self._of_these(self._totals.capacity(resource_class))
 
     def free(self, resource_class: str) -> Float64:
         """What each host's whole tree has left of a class: float64[n]."""
-        used = self._of_these(self._offers.used(resource_class))
+        used = self._of_these(self._totals.used(resource_class))
         return np.subtract(self.capacity(resource_class), used, dtype=np.float64)
 
     def _of_these(self, column: npt.NDArray[S]) -> npt.NDArray[S]:

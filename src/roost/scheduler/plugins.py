@@ -26,7 +26,8 @@ class Scope(Enum):
     """
 
     HOST = "host"
-    """The host by itself and the options: what it reports (of its heartbeat only `HostTable.seen_since`),
+    """The host by itself and the options: what it reports (of its heartbeat only
+    ``table.seen_since(question.oldest_heartbeat)``),
     for a weigher also what its tree has and has left. Not the request, not the clock, not other hosts; of
     the whole table, which metadata keys there are."""
     REQUEST = "request"

@@ -25,6 +25,11 @@ class Question:
     now: float
     options: SchedulerOptions
 
+    @property
+    def oldest_heartbeat(self) -> float:
+        """Who was not seen since is down; seconds since the epoch."""
+        return self.now - self.options.service_down_time
+
 
 @dataclass(slots=True)
 class Progress:

@@ -6,7 +6,7 @@ same by construction.
 """
 
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from roost.model.record import Step
 from roost.model.spec import Destination, Selection
@@ -15,6 +15,7 @@ from roost.scheduler.field import KNOWN as KNOWN
 from roost.scheduler.field import OFFERED as OFFERED
 from roost.scheduler.field import Field
 from roost.scheduler.hosts import HostTable
+from roost.scheduler.kept.keeper import Keeper
 from roost.scheduler.offered_field import OfferedField
 from roost.scheduler.offers import Offers
 from roost.scheduler.outcome import Claim, Outcome, Placed, Try, selection_of
@@ -32,10 +33,14 @@ _EMPTY = {
 
 @dataclass(slots=True)
 class Plugins:
-    """The filters and weighers of a scheduler."""
+    """The filters and weighers of a scheduler, and what is kept of what they said."""
 
     filters: Sequence[Filter]
     weighers: Sequence[Weigher]
+    keeper: Keeper = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.keeper = Keeper(self.filters, self.weighers)
 
 
 Selecting = Generator[Claim, str | None, Outcome]
@@ -49,8 +54,8 @@ def select(
     random: Random,
 ) -> Selecting:
     """`choose` among the hosts that are offered."""
-    field = OfferedField(question, table, offers, plugins.filters, plugins.weighers)
-    return choose(question, table, field, random)
+    offered = OfferedField(question, table, offers, plugins.filters, plugins.weighers)
+    return choose(question, table, offered, random)
 
 
 def choose(question: Question, table: HostTable, field: Field, random: Random) -> Selecting:

@@ -42,7 +42,7 @@ class Weighing:
         for weigher in weighers if len(hosts) else ():
             raw = weigher.raw(hosts, question)
             if raw is not None:
-                self._scales.append(_Scale(weigher, raw, _multiplier(hosts, weigher, question)))
+                self._scales.append(_Scale(weigher, raw, multiplier_of(hosts, weigher, question)))
         self._weights = self._sums(slice(None))
 
     def weight(self, position: int) -> float:
@@ -147,7 +147,8 @@ class _Scale:
             self.least, self.greatest = self._raw.min().item(), self._raw.max().item()
 
 
-def _multiplier(hosts: HostView, weigher: Weigher, question: Question) -> Float64 | float:
+def multiplier_of(hosts: HostView, weigher: Weigher, question: Question) -> Float64 | float:
+    """What a weigher's numbers are multiplied with: one number, or one for each host."""
     multiplier = float(question.options.multipliers.get(weigher.name, weigher.default_multiplier))
     overrides = hosts.table.metadata(weigher.multiplier_key)
     if overrides is None:

@@ -15,8 +15,7 @@ class ComputeUp:
 
     def mask(self, hosts: HostView, question: Question, progress: Progress) -> Bools | None:
         table = hosts.table
-        oldest = question.now - question.options.service_down_time
-        up: Bools = table.enabled[hosts.index] & table.seen_since(oldest)[hosts.index]
+        up: Bools = table.enabled[hosts.index] & table.seen_since(question.oldest_heartbeat)[hosts.index]
         return up
 
 

@@ -18,14 +18,16 @@ from roost.model.request import CandidateQuery
 from roost.placement.commands.allocations import write_allocations
 from roost.placement.errors import PlacementError
 from roost.scheduler.errors import BadRequestSpec
+from roost.scheduler.field import Field
 from roost.scheduler.fleet_offers import FleetOffers
 from roost.scheduler.gateways import Decided
 from roost.scheduler.gateways.claiming import INSTANCE as INSTANCE
 from roost.scheduler.gateways.claiming import Driven, claim_write, refusal
 from roost.scheduler.hosts import HostTable
+from roost.scheduler.offered_field import OfferedField
 from roost.scheduler.outcome import Claim, Outcome
 from roost.scheduler.question import Question
-from roost.scheduler.selection import Plugins, Random, select
+from roost.scheduler.selection import Plugins, Random, choose
 
 
 class LocalGateway:
@@ -54,8 +56,7 @@ class Decide(NamedTuple):
         started = time.perf_counter()
         mark = len(state.changes)
         _check_known(state.fleet, self.question.query)
-        offers = FleetOffers(state.fleet, self.question.query, self.table)
-        selecting = select(self.question, self.table, offers, self.plugins, self.random)
+        selecting = choose(self.question, self.table, self._field(state.fleet), self.random)
         driven = Driven(selecting)
         while driven.claim is not None:
             driven.answer(self._claim(state, driven.claim))
@@ -64,6 +65,13 @@ class Decide(NamedTuple):
             state.take_back(mark)
             outcome = _explained(outcome, state.fleet, self.question.query)
         return Decided(outcome, state.fleet.version, time.perf_counter() - started)
+
+    def _field(self, fleet: Fleet) -> Field:
+        kept = self.plugins.keeper.field(fleet, self.question, self.table)
+        if kept is not None:
+            return kept
+        offers = FleetOffers(fleet, self.question.query, self.table)
+        return OfferedField(self.question, self.table, offers, self.plugins.filters, self.plugins.weighers)
 
     def _claim(self, state: State, claim: Claim) -> str | None:
         try:

@@ -1,0 +1,172 @@
+"""What is known of every host, whatever is asked, kept current with fleet and host table."""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from roost.fleet import Fleet
+from roost.fleet.columns import Bools, Float64, Rows, grown
+from roost.fleet.journal import Journal
+from roost.scheduler.hosts import HostTable
+from roost.scheduler.kept.layout import Layout
+from roost.scheduler.kept.totals import KeptTotals, rows_at
+from roost.scheduler.offers import HostView
+from roost.scheduler.plugins import Filter, Scope, Weigher, scope_of
+from roost.scheduler.question import Progress, Question
+from roost.scheduler.weighing import multiplier_of
+
+
+class Board:
+    """Columns by place (see `Layout`), for one fleet, one table and the options of one scheduler.
+
+    ``row_at``: intp[places], the fleet's row of each host's root provider, or -1; ``place_at_row``:
+    intp[rows], with room to spare, or -1. ``raws``: of each weigher that has something to say the numbers,
+    float64[places]; ``multipliers``: a number, or one for each place. ``masks``: for each filter that does
+    not look at the request whom it lets pass, bool[places] or None for all.
+    ``journal`` has the places where something has changed, ``reported`` those where a host's report has.
+    """
+
+    def __init__(
+        self,
+        fleet: Fleet,
+        table: HostTable,
+        filters: Sequence[Filter],
+        weighers: Sequence[Weigher],
+        question: Question,
+    ) -> None:
+        self.fleet = fleet
+        self.table = table
+        self.options = question.options
+        self.journal = Journal()
+        self.reported = Journal()
+        self._weighers = weighers
+        table.seen_since(question.oldest_heartbeat)
+        self._at = (fleet.journal.end, table.journal.end)
+        self._structure = table.structure
+        self._roster = fleet.roster
+        self._has_trees = fleet.has_trees
+        self.layout = Layout(table.cell[: len(table)], len(table.cells))
+        index = self.layout.index_at
+        host_at_row = table.indexes_of_rows(fleet, np.arange(fleet.n_rows))
+        self.row_at: Rows = rows_at(fleet, index, host_at_row)
+        self.row_at[self.layout.spare] = -1
+        self.place_at_row: Rows = np.full(fleet.n_rows, -1, dtype=np.intp)
+        known = np.flatnonzero(self.row_at >= 0)
+        self.place_at_row[self.row_at[known]] = known
+        self.totals = KeptTotals(fleet, index, self.row_at)
+        view = HostView(table, self.totals)
+        self.raws: list[Float64] = []
+        self.multipliers: list[Float64 | float] = []
+        self._has_numbers = []
+        for weigher in weighers:
+            raw = weigher.raw(view, question) if len(view) else None
+            self._has_numbers.append(raw is not None)
+            if raw is not None:
+                self.raws.append(_finite(np.array(raw, dtype=np.float64)))
+                self.multipliers.append(multiplier_of(view, weigher, question))
+        self.masks: dict[str, Bools | None] = {}
+        self._filters = [plugin for plugin in filters if scope_of(plugin) is Scope.HOST]
+        for plugin in self._filters:
+            self.masks[plugin.name] = plugin.mask(view, question, Progress())
+        self._bounds: tuple[Float64, Float64] | None = None
+        self._loose: set[int] = set()
+
+    def sync(self, question: Question) -> bool:
+        """Catch up with fleet and table; False if it is better to begin anew."""
+        fleet, table = self.fleet, self.table
+        table.seen_since(question.oldest_heartbeat)
+        if self._structure != table.structure or self._has_trees != fleet.has_trees:
+            return False
+        ends = (fleet.journal.end, table.journal.end)
+        if ends == self._at:
+            return True
+        rows, reported = fleet.journal.since(self._at[0]), table.journal.since(self._at[1])
+        if rows is None or reported is None or not self._same_hosts(rows):
+            return False
+        self._at = ends
+        fresh = [self.layout.place_of.item(index) for index in reported]
+        if fresh:
+            self._ask_filters(fresh, question)
+        places = {place for row in rows if (place := self._place(row)) >= 0}
+        self.totals.refresh([*places])
+        places.update(fresh)
+        if places and not self._weigh([*places], question):
+            return False
+        for place in places:
+            self.journal.note(place)
+        for place in fresh:
+            self.reported.note(place)
+        return True
+
+    def bounds(self) -> tuple[Float64, Float64]:
+        """Of each weigher's numbers the greatest and the least in each block: float64[weighers, blocks]."""
+        shape = (-1, self.layout.size)
+        if self._bounds is None:
+            of_blocks = [raw.reshape(shape) for raw in self.raws]
+            greatest = np.array([raw.max(axis=1) for raw in of_blocks])
+            least = np.array([raw.min(axis=1) for raw in of_blocks])
+            self._bounds = greatest, least
+        elif self._loose:
+            blocks = [*self._loose]
+            for number, raw in enumerate(self.raws):
+                some = raw.reshape(shape)[blocks]
+                self._bounds[0][number, blocks] = some.max(axis=1)
+                self._bounds[1][number, blocks] = some.min(axis=1)
+        self._loose.clear()
+        return self._bounds
+
+    def _place(self, row: int) -> int:
+        """The place of the host in whose tree a row stands."""
+        return self.place_at_row.item(self.fleet.root.item(row))
+
+    def _same_hosts(self, rows: Iterable[int]) -> bool:
+        """Whether rows that were touched are still of the hosts that they were of."""
+        fleet, table = self.fleet, self.table
+        if self._roster == fleet.roster:
+            return True
+        self.place_at_row = grown(self.place_at_row, fleet.n_rows, -1)
+        for row in rows:
+            index = table.index_of_node(fleet.uuid(row)) if fleet.alive.item(row) else None
+            place = -1 if index is None else self.layout.place_of.item(index)
+            if place != self.place_at_row.item(row):
+                return False
+        self._roster = fleet.roster
+        return True
+
+    def _ask_filters(self, places: Sequence[int], question: Question) -> None:
+        view = HostView(self.table, self.totals, np.array(places, dtype=np.intp))
+        for plugin in self._filters:
+            mask = plugin.mask(view, question, Progress())
+            self.masks[plugin.name] = put_mask(self.masks[plugin.name], places, mask, len(self.layout))
+
+    def _weigh(self, places: Sequence[int], question: Question) -> bool:
+        view = HostView(self.table, self.totals, np.array(places, dtype=np.intp))
+        number = 0
+        for weigher, has_numbers in zip(self._weighers, self._has_numbers, strict=True):
+            raw = weigher.raw(view, question)
+            if (raw is not None) != has_numbers:
+                return False
+            if raw is not None:
+                self.raws[number][places] = _finite(raw)
+                column = self.multipliers[number]
+                if not isinstance(column, float):
+                    column[places] = multiplier_of(view, weigher, question)
+                number += 1
+        self._loose.update(place >> self.layout.shift for place in places)
+        return True
+
+
+def put_mask(column: Bools | None, places: Sequence[int], mask: Bools | None, size: int) -> Bools | None:
+    """A filter's column with its new answer for some places; None stands for all true."""
+    if column is None and mask is not None and not mask.all():
+        column = np.ones(size, dtype=np.bool_)
+    if column is not None:
+        column[places] = True if mask is None else mask
+    return column
+
+
+def _finite(raw: Float64) -> Float64:
+    """What is no number counts as 0: a host without one must not spoil the others' weights."""
+    if not np.isfinite(raw).all():
+        raw = np.nan_to_num(raw, nan=0.0, posinf=0.0, neginf=0.0)
+    return raw

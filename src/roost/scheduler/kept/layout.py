@@ -1,0 +1,51 @@
+"""Where each host stands in columns that are kept."""
+
+import numpy as np
+
+from roost.fleet.columns import Bools, Int32, Rows
+
+_LARGEST_BLOCK = 512
+_SMALLEST_BLOCK = 16
+
+
+class Layout:
+    """A *place* for each host: its position in columns of ``blocks`` × ``size``, a power of two (``shift``).
+
+    Cells stand one after the other, each from the start of a block on, and in each cell the hosts in the
+    order of their indexes: so the best host of a cell is sought in some blocks in a row.
+    ``index_at``: intp[places], the host at each place; the spare places at the end of a cell repeat its last
+    host, and ``spare`` marks them. ``place_of``: intp[hosts]. ``of_cell``: the first block of each cell and
+    the one after its last.
+    """
+
+    def __init__(self, cell: Int32, cells: int) -> None:
+        hosts = len(cell)
+        counts = np.bincount(cell, minlength=cells)
+        self.size = _size(hosts, int(np.count_nonzero(counts)))
+        self.shift = self.size.bit_length() - 1
+        ends = np.cumsum(-(-counts // self.size))
+        starts = ends - (-(-counts // self.size))
+        self.blocks = int(ends[-1]) if cells else 0
+        self.of_cell = list(zip(starts.tolist(), ends.tolist(), strict=True))
+        order = np.argsort(cell, kind="stable")
+        in_order = cell[order]
+        place = np.arange(hosts) + (starts * self.size - (np.cumsum(counts) - counts))[in_order]
+        self.place_of: Rows = np.empty(hosts, dtype=np.intp)
+        self.place_of[order] = place
+        self.index_at: Rows = np.full(self.blocks * self.size, -1, dtype=np.intp)
+        self.index_at[place] = order
+        self.spare: Bools = self.index_at < 0
+        last_filled = np.maximum.accumulate(np.where(self.spare, 0, np.arange(len(self.index_at))))
+        self.index_at = self.index_at[last_filled]
+
+    def __len__(self) -> int:
+        """The number of places."""
+        return len(self.index_at)
+
+
+def _size(hosts: int, cells: int) -> int:
+    """About as many places in a block as there are blocks; but not so many that cells are mostly spare."""
+    size = _SMALLEST_BLOCK
+    while size < _LARGEST_BLOCK and size * size < hosts and 2 * size * cells <= hosts:
+        size *= 2
+    return size

@@ -1,0 +1,264 @@
+"""The weights of the hosts that one kind of request may go to, worked out only where the best may be.
+
+The weights are those of `roost.scheduler.weighing`, to the last bit. Why not keep one for each host: each
+hangs on the least and the greatest number of all hosts, and a claim on the emptiest host often changes the
+greatest. So only a bound is kept for each block of hosts, which no weight in it exceeds: what a host would
+weigh that had the block's best number for every weigher. As rounding keeps order, the same arithmetic on the
+bounds of the numbers gives a bound of the weights. The block with the highest bound is *opened*, that is its
+hosts are weighed, until the block with the highest bound is an open one: that has the best host.
+"""
+
+import math
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+
+from roost.fleet.columns import Bools, Float64, Int64
+from roost.scheduler.kept.board import Board
+from roost.scheduler.kept.extremes import Extremes
+
+Stages = npt.NDArray[np.uint8]
+
+_ONE_BY_ONE = 4
+"""So many blocks are opened one after the other before many are opened at once."""
+_AT_ONCE = 32
+_MORE = 8
+
+
+class Ranks:
+    """Ranks the hosts whose ``stage`` (uint8[places]) is ``full``: these are *allowed*."""
+
+    def __init__(self, board: Board, stage: Stages, full: int) -> None:
+        self._board = board
+        self._layout = board.layout
+        self._full = full
+        self._stage = stage.reshape(-1, board.layout.size)
+        blocks = board.layout.blocks
+        self._raws = [raw.reshape(-1, board.layout.size) for raw in board.raws]
+        self._extremes = Extremes(board, self._stage, full)
+        self._first: Int64 = board.layout.index_at[:: board.layout.size]
+        # Of an open block what is true, of others the most that may be: weight and index of the best host.
+        self._bound: Float64 = np.zeros(blocks)
+        self._lead: Int64 = self._first.copy()
+        self._open: Bools = np.zeros(blocks, dtype=np.bool_)
+        self._best: list[int] = [0] * blocks
+        # Of open blocks only; the rest is never touched, and so takes no memory.
+        self._weights: Float64 = np.empty((blocks, board.layout.size))
+        self._scales: list[_Scale] = []
+        self._away: dict[int, float] = {}
+        self._renormalise()
+
+    # What is asked
+
+    def best(self) -> int | None:
+        """The place of the best host; of equal ones that with the lowest index."""
+        return self._seek(0, self._layout.blocks)
+
+    def best_of(self, cell: int) -> int | None:
+        """The place of the best host of a cell; of equal ones that with the lowest index."""
+        return self._seek(*self._layout.of_cell[cell])
+
+    def weight(self, place: int) -> float:
+        """The weight of an allowed host."""
+        total: float | None = None
+        for scale in self._scales:
+            part = (scale.raw.item(place) - scale.least) / scale.span
+            multiplier = scale.multiplier
+            if not isinstance(multiplier, float):
+                part *= multiplier.item(place)
+            elif multiplier != 1.0:
+                part *= multiplier
+            total = part if total is None else total + part
+        return 0.0 if total is None else total
+
+    def take(self, place: int) -> None:
+        """Leave a host out, until `put_back`."""
+        block = place >> self._layout.shift
+        if not self._open.item(block):
+            self._open_one(block)
+        weights = self._weights[block]
+        at = place & (self._layout.size - 1)
+        if place not in self._away:
+            self._away[place] = weights.item(at)
+        weights[at] = -math.inf
+        self._note_best(block, weights)
+
+    def put_back(self) -> None:
+        """Let all hosts back in that were left out."""
+        for place, weight in self._away.items():
+            block, at = place >> self._layout.shift, place & (self._layout.size - 1)
+            self._weights[block, at] = weight
+            self._raise(block, at, weight)
+        self._away.clear()
+
+    # What has changed
+
+    def settle(self, places: Iterable[tuple[int, bool, bool]]) -> None:
+        """Take in what has changed of some hosts: place, whether it was allowed, whether it is allowed."""
+        changed = [place for place, was, allowed in places if self._extremes.change(place, was, allowed)]
+        if self._extremes.settle():
+            self._renormalise()
+            return
+        for place in changed:
+            block, at = place >> self._layout.shift, place & (self._layout.size - 1)
+            allowed = self._stage.item(block, at) == self._full
+            weight = self.weight(place) if allowed else -math.inf
+            if not self._open.item(block):
+                if weight > self._bound.item(block):
+                    self._bound[block] = weight
+                continue
+            weights = self._weights[block]
+            weights[at] = weight
+            if self._best[block] == at:
+                self._note_best(block, weights)
+            else:
+                self._raise(block, at, weight)
+
+    def settle_blocks(self, blocks: Int64) -> None:
+        """Take in that much has changed in some blocks."""
+        self._extremes.change_blocks(blocks)
+        if self._extremes.settle():
+            self._renormalise()
+            return
+        self._open[blocks] = False
+        self._lead[blocks] = self._first[blocks]
+        self._bound[blocks] = self._bounds()[blocks]
+
+    def _raise(self, block: int, at: int, weight: float) -> None:
+        """A host of an open block weighs ``weight`` now; all others as before."""
+        bound = self._bound.item(block)
+        if weight > bound or (weight == bound and at < self._best[block]):
+            self._bound[block] = weight
+            self._best[block] = at
+            self._lead[block] = self._layout.index_at.item((block << self._layout.shift) + at)
+
+    def _note_best(self, block: int, weights: Float64) -> None:
+        at = int(weights.argmax())
+        self._best[block] = at
+        self._bound[block] = weights[at]
+        self._lead[block] = self._layout.index_at.item((block << self._layout.shift) + at)
+
+    def _renormalise(self) -> None:
+        """Least and greatest have changed, and so all weights."""
+        board, extremes = self._board, self._extremes
+        self._scales = [
+            _Scale(board.raws[number].reshape(-1), number, least, greatest - least, board.multipliers[number])
+            for number, (least, greatest) in enumerate(extremes.spans())
+            if least < greatest
+        ]
+        self._open[:] = False
+        self._lead[:] = self._first
+        self._bound = self._bounds()
+
+    def _bounds(self) -> Float64:
+        """What no weight in a block exceeds: float64[blocks]."""
+        size = self._layout.size
+        bound: Float64 = np.zeros(self._layout.blocks)
+        for scale in self._scales:
+            greatest = (self._extremes.greatest[scale.number] - scale.least) / scale.span
+            multiplier = scale.multiplier
+            if isinstance(multiplier, float) and multiplier > 0:
+                part = greatest * multiplier
+            else:
+                least = (self._extremes.least[scale.number] - scale.least) / scale.span
+                if isinstance(multiplier, float):
+                    most: Float64 = np.full(len(bound), multiplier)
+                else:
+                    most = multiplier.reshape(-1, size).max(axis=1)
+                part = np.where(most < 0, least, greatest)
+                part = np.where(most == 0, 0.0, part * np.where(most == 0, 1.0, most))
+            bound += part
+        bound[self._extremes.empty] = -math.inf
+        return bound
+
+    # Opening
+
+    def _seek(self, first: int, end: int) -> int | None:
+        bound = self._bound[first:end]
+        for tried in range(end - first + 1):
+            block = int(bound.argmax()) if end > first else -1
+            highest = bound.item(block) if end > first else -math.inf
+            if highest == -math.inf:
+                return None
+            # In a cell the first of equal blocks has the lower indexes; another cell may have lower ones.
+            if end - first == len(self._bound) and len(self._layout.of_cell) > 1:
+                tied = np.flatnonzero(bound == highest)
+                if len(tied) > 1:
+                    block = tied.item(self._lead[tied].argmin())
+            block += first
+            if self._open.item(block):
+                return (block << self._layout.shift) + self._best[block]
+            if tried < _ONE_BY_ONE:
+                self._open_one(block)
+            else:
+                self._open_many(first, end, _AT_ONCE * _MORE ** (tried - _ONE_BY_ONE))
+        raise AssertionError("all blocks are open, and yet none is the best")
+
+    def _open_one(self, block: int) -> None:
+        weights = self._weights[block]
+        self._weigh(block, weights)
+        weights[self._stage[block] != self._full] = -math.inf
+        self._open[block] = True
+        at = int(weights.argmax())
+        self._best[block] = at
+        highest = weights.item(at)
+        self._bound[block] = highest
+        self._lead[block] = self._layout.index_at.item((block << self._layout.shift) + at)
+        if highest == -math.inf:
+            self._extremes.empty[block] = True
+
+    def _open_many(self, first: int, end: int, count: int) -> None:
+        """Open the blocks with the highest bounds, ``count`` at most."""
+        blocks = np.flatnonzero(~self._open[first:end]) + first
+        opened = self._open[first:end]
+        floor = self._bound[first:end].max(where=opened, initial=-math.inf)
+        blocks = blocks[self._bound[blocks] >= floor]
+        if len(blocks) > count:
+            blocks = np.sort(blocks[np.argpartition(-self._bound[blocks], count)[:count]])
+        weights = np.empty((len(blocks), self._layout.size))
+        self._weigh(blocks, weights)
+        weights[self._stage[blocks] != self._full] = -math.inf
+        self._weights[blocks] = weights
+        at = weights.argmax(axis=1)
+        highest = weights[np.arange(len(blocks)), at]
+        self._bound[blocks] = highest
+        self._lead[blocks] = self._layout.index_at[blocks * self._layout.size + at]
+        self._open[blocks] = True
+        self._extremes.empty[blocks] = highest == -math.inf
+        for block, best in zip(blocks.tolist(), at.tolist(), strict=True):
+            self._best[block] = best
+
+    def _weigh(self, blocks: int | Int64, out: Float64) -> None:
+        """The weights in one block or in some, whoever is allowed."""
+        if not self._scales:
+            out[:] = 0.0
+            return
+        size = self._layout.size
+        for number, scale in enumerate(self._scales):
+            part = self._raws[scale.number][blocks] - scale.least
+            part /= scale.span
+            multiplier = scale.multiplier
+            if not isinstance(multiplier, float):
+                part *= multiplier.reshape(-1, size)[blocks]
+            elif multiplier != 1.0:
+                part *= multiplier
+            if number:
+                out += part
+            else:
+                out[:] = part
+
+
+class _Scale:
+    """How one weigher's numbers count: (raw - least) / span × multiplier."""
+
+    __slots__ = ("least", "multiplier", "number", "raw", "span")
+
+    def __init__(
+        self, raw: Float64, number: int, least: float, span: float, multiplier: Float64 | float
+    ) -> None:
+        self.raw = raw
+        self.number = number
+        self.least = least
+        self.span = span
+        self.multiplier = multiplier

@@ -1,0 +1,131 @@
+"""Which hosts can serve a query: of all hosts, and again for those of which something has changed.
+
+Only for trees that are served by their root alone: the fleet has no others, and no sharing provider that
+has anything the query asks for; see `servable`.
+"""
+
+import numpy as np
+
+from roost.fleet import Fleet
+from roost.fleet.candidates import CandidateSearch
+from roost.fleet.columns import Bools, Rows
+from roost.fleet.fits import fits
+from roost.fleet.match import in_any
+from roost.model.allocation import Candidate
+from roost.model.request import CandidateQuery
+from roost.scheduler.kept.totals import KeptTotals
+
+_MOST_GROUPS = 64
+
+
+def servable(fleet: Fleet, query: CandidateQuery) -> bool:
+    """Whether each host is served by its root alone, if at all."""
+    if fleet.has_trees or len(query.groups) > _MOST_GROUPS:
+        return False
+    sharing = fleet.sharing()
+    if not len(sharing):
+        return True
+    stocks = [fleet.stock(name) for name in query.resources]
+    return not any(stock.slot(row) >= 0 for row in sharing.rows().tolist() for stock in stocks)
+
+
+class Serving:
+    """Judges hosts, by the rows of their root providers, for one query."""
+
+    def __init__(self, query: CandidateQuery) -> None:
+        self._query = query
+        self._resources = query.resources
+        amounts = {pair for group in query.groups for pair in group.resources.items()}
+        self._amounts = list(amounts.union(self._resources.items()))
+        self._required = [any_of for group in query.groups for any_of in group.required]
+        self._required += [frozenset((trait,)) for trait in query.root_required]
+        self._forbidden = frozenset(query.root_forbidden).union(*(each.forbidden for each in query.groups))
+        self._member_of = [any_of for group in query.groups for any_of in group.member_of]
+        self._outside = frozenset[str]().union(*(each.forbidden_aggregates for each in query.groups))
+        self._in_trees = {group.in_tree for group in query.groups if group.in_tree is not None}
+        self._impossible = query.isolate and sum(group.granular for group in query.groups) > 1
+        self._suffixes = [group.suffix for group in query.groups]
+
+    def candidate(self, fleet: Fleet, row: int) -> Candidate:
+        """The one candidate of a host that is served."""
+        uuid = fleet.uuid(row)
+        return Candidate(uuid, {uuid: self._resources.copy()}, {suffix: [uuid] for suffix in self._suffixes})
+
+    def fits(self, fleet: Fleet, row: int) -> bool:
+        """Whether a host has room."""
+        for name, amount in self._amounts:
+            stock = fleet.stock(name)
+            slot = stock.slot(row)
+            if slot < 0 or not stock.fits_at(slot, amount):
+                return False
+        return True
+
+    def serves(self, fleet: Fleet, row: int) -> bool:
+        """Whether a host is served."""
+        return (
+            not self._impossible
+            and self.fits(fleet, row)
+            and all(any(row in fleet.with_trait(trait) for trait in any_of) for any_of in self._required)
+            and not any(row in fleet.with_trait(trait) for trait in self._forbidden)
+            and all(any(row in fleet.in_aggregate(name) for name in any_of) for any_of in self._member_of)
+            and not any(row in fleet.in_aggregate(name) for name in self._outside)
+            and all(root in fleet and fleet.row(root) == row for root in self._in_trees)
+        )
+
+    def serve(self, fleet: Fleet, rows: Rows) -> Bools:
+        """Which of some hosts are served: bool[len(rows)]."""
+        served: Bools = np.full(len(rows), not self._impossible)
+        for name, amount in self._amounts:
+            stock = fleet.stock(name)
+            served &= stock.fits_in(stock.slots(rows), amount)
+        for any_of in self._required:
+            served &= in_any(fleet.with_trait, any_of, rows)
+        served &= ~in_any(fleet.with_trait, self._forbidden, rows)
+        for any_of in self._member_of:
+            served &= in_any(fleet.in_aggregate, any_of, rows)
+        served &= ~in_any(fleet.in_aggregate, self._outside, rows)
+        for root in self._in_trees:
+            served &= rows == (fleet.row(root) if root in fleet else -1)
+        return served
+
+    def all(self, fleet: Fleet, totals: KeptTotals, row_at: Rows, place_at_row: Rows) -> Bools:
+        """Which hosts are served: bool[places].
+
+        A million hosts are looked through in the order of their places, and only those that lack something
+        are sought by row: a gather costs many times what a comparison costs.
+        """
+        served = None if self._in_trees or self._member_of else self._by_place(fleet, totals)
+        if served is None:
+            served = np.zeros(len(row_at), dtype=np.bool_)
+            places = place_at_row[CandidateSearch(fleet, self._query).at_home()]
+            served[places[places >= 0]] = True
+            return served
+        lacking = [fleet.in_aggregate(name).rows() for name in self._outside]
+        lacking += [fleet.with_trait(trait).rows() for trait in self._forbidden]
+        for any_of in self._required:
+            has = np.zeros(fleet.n_rows, dtype=np.bool_)
+            for trait in any_of:
+                has[fleet.with_trait(trait).rows()] = True
+            lacking.append(np.flatnonzero(~has))
+        for rows in lacking:
+            # A spare last place takes what is no host's.
+            served[place_at_row[rows]] = False
+        served[:-1][row_at < 0] = False
+        return served[:-1]
+
+    def _by_place(self, fleet: Fleet, totals: KeptTotals) -> Bools | None:
+        """Which hosts have room, with one place more; None if the units differ from host to host."""
+        places = len(totals.index)
+        served = np.full(places + 1, not self._impossible)
+        for name, amount in self._amounts:
+            stock = fleet.stock(name)
+            if not stock.n:
+                served[:] = False
+                return served
+            least = int(stock.min_unit[: stock.n].max())
+            most = int(stock.max_unit[: stock.n].min())
+            if stock.odd_steps or not least <= amount <= most:
+                return None
+            capacity, used = totals.both(name)
+            served[:-1] &= fits(amount, used, capacity, least, most, 1)
+        return served

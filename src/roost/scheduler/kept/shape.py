@@ -1,0 +1,158 @@
+"""What is known for one kind of request: which hosts are allowed, and what they weigh."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from roost.fleet.columns import Bools
+from roost.model.record import Step
+from roost.scheduler.field import KNOWN, OFFERED
+from roost.scheduler.kept.board import Board, put_mask
+from roost.scheduler.kept.ranks import Ranks, Stages
+from roost.scheduler.kept.serving import Serving
+from roost.scheduler.offers import HostView
+from roost.scheduler.plugins import Filter, Scope, scope_of
+from roost.scheduler.question import Progress, Question
+
+_ONE_BY_ONE = 24
+"""Up to so many hosts are looked at again one by one; more by vector operations."""
+
+
+class Shape:
+    """All that the requests of one shape have in common, on one board.
+
+    The *stage* of a host: 0 if it cannot serve the query, else 1 more than the number of judging filters that
+    it has passed; those with the last stage are allowed. ``ranks`` ranks them.
+    """
+
+    def __init__(self, board: Board, question: Question, filters: Sequence[Filter]) -> None:
+        self._board = board
+        self._question = question
+        self._at = (board.journal.end, board.reported.end)
+        self.serving = Serving(question.query)
+        # As the selection asks them: at first those that are asked once.
+        self._filters = sorted(filters, key=lambda plugin: plugin.depends_on_claims)
+        self._judging = [plugin for plugin in self._filters if scope_of(plugin) is not Scope.GROUP]
+        self._own_masks: dict[str, Bools | None] = {}
+        view = HostView(board.table, board.totals)
+        for plugin in self._judging:
+            if scope_of(plugin) is Scope.REQUEST:
+                self._own_masks[plugin.name] = plugin.mask(view, question, Progress())
+        served = self.serving.all(board.fleet, board.totals, board.row_at, board.place_at_row)
+        self.stage: Stages = served.view(np.uint8)
+        self._left = [int(np.count_nonzero(served))]
+        allowed = served.copy()
+        for plugin in self._judging:
+            mask = self._mask(plugin)
+            if mask is not None:
+                allowed &= mask
+            self.stage = self.stage + allowed.view(np.uint8)
+            self._left.append(int(np.count_nonzero(allowed)))
+        self.full = 1 + len(self._judging)
+        self.ranks = Ranks(board, self.stage, self.full)
+        self._doubtful: set[int] = set()
+
+    def catch_up(self) -> bool:
+        """Take in what the board has noted; False if it is better to begin anew."""
+        self.ranks.put_back()
+        board = self._board
+        ends = (board.journal.end, board.reported.end)
+        if ends == self._at and not self._doubtful:
+            return True
+        changed, reported = board.journal.since(self._at[0]), board.reported.since(self._at[1])
+        if changed is None or reported is None:
+            return False
+        self._at = ends
+        changed |= self._doubtful
+        self._doubtful.clear()
+        if reported and self._own_masks:
+            self._ask_filters([*reported])
+        if len(changed) <= _ONE_BY_ONE:
+            self.ranks.settle([self._look_at(place) for place in changed])
+        else:
+            self._look_at_many(np.array([*changed], dtype=np.intp))
+        return True
+
+    def steps(self) -> list[Step]:
+        """How many hosts each step leaves."""
+        steps = [Step(KNOWN, len(self._board.table)), Step(OFFERED, self._left[0])]
+        left = iter(self._left)
+        now = next(left)
+        for plugin in self._filters:
+            if not now:
+                break
+            if scope_of(plugin) is not Scope.GROUP:
+                now = next(left)
+            steps.append(Step(plugin.name, now))
+        return steps
+
+    def reweigh(self, places: Sequence[int], full: Sequence[int]) -> None:
+        """In the middle of a run: it has claimed hosts, and has found others to be full.
+
+        That a host has been claimed does not rule it out until somebody finds it full: so that hosts answer
+        alike whether it is known at once (here) or when the claim fails (over the wire).
+        """
+        was_allowed = {place: self.stage.item(place) == self.full for place in (*places, *full)}
+        for place in full:
+            self._set_stage(place, 0)
+        self._doubtful.update(full)
+        self.ranks.settle(
+            [(place, was, self.stage.item(place) == self.full) for place, was in was_allowed.items()]
+        )
+
+    def _mask(self, plugin: Filter) -> Bools | None:
+        masks = self._board.masks if scope_of(plugin) is Scope.HOST else self._own_masks
+        return masks[plugin.name]
+
+    def _ask_filters(self, places: Sequence[int]) -> None:
+        board = self._board
+        view = HostView(board.table, board.totals, np.array(places, dtype=np.intp))
+        for plugin in self._judging:
+            if plugin.name in self._own_masks:
+                mask = plugin.mask(view, self._question, Progress())
+                column = self._own_masks[plugin.name]
+                self._own_masks[plugin.name] = put_mask(column, places, mask, len(self.stage))
+
+    def _look_at(self, place: int) -> tuple[int, bool, bool]:
+        """The place of a host, whether it was allowed, and whether it is allowed now."""
+        was = self.stage.item(place)
+        row = self._board.row_at.item(place)
+        now = 0
+        if row >= 0 and self.serving.serves(self._board.fleet, row):
+            now = 1
+            for plugin in self._judging:
+                mask = self._mask(plugin)
+                if mask is not None and not mask.item(place):
+                    break
+                now += 1
+        if now != was:
+            self._set_stage(place, now)
+        return place, was == self.full, now == self.full
+
+    def _set_stage(self, place: int, now: int) -> None:
+        was = self.stage.item(place)
+        self.stage[place] = now
+        # Of the first steps, as many as its stage, the host is among those that are left.
+        for step in range(min(was, now), max(was, now)):
+            self._left[step] += 1 if now > was else -1
+
+    def _look_at_many(self, places: "np.ndarray[tuple[int], np.dtype[np.intp]]") -> None:
+        board = self._board
+        rows = board.row_at[places]
+        now = np.zeros(len(places), dtype=np.uint8)
+        there = rows >= 0
+        alive = np.zeros(len(places), dtype=np.bool_)
+        alive[there] = self.serving.serve(board.fleet, rows[there])
+        now += alive
+        for plugin in self._judging:
+            mask = self._mask(plugin)
+            if mask is not None:
+                alive &= mask[places]
+            now += alive
+        was = self.stage[places]
+        for step in range(self.full):
+            self._left[step] += int(np.count_nonzero(now > step)) - int(np.count_nonzero(was > step))
+        self.stage[places] = now
+        touched = places[(was == self.full) | (now == self.full)]
+        if len(touched):
+            self.ranks.settle_blocks(np.unique(touched >> board.layout.shift))

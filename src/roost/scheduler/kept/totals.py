@@ -1,0 +1,79 @@
+"""What each host's tree has and uses, kept current."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from roost.fleet import Fleet
+from roost.fleet.columns import Int64, Rows
+from roost.fleet.stock import CAPACITY_LIMIT
+from roost.fleet.totals import tree_totals
+from roost.scheduler.labels import Indexes
+
+_ONE_BY_ONE = 16
+"""Up to so many rows are summed one by one; more by vector operations, which cost more to begin with."""
+
+
+class KeptTotals:
+    """`Totals` of all hosts by place, for the classes that somebody has asked for.
+
+    ``row_at``: intp[places], the fleet's row of each host's root provider, -1 where there is none.
+    """
+
+    def __init__(self, fleet: Fleet, index: Indexes, row_at: Rows) -> None:
+        self.index = index
+        self._fleet = fleet
+        self._row_at = row_at
+        self._columns: dict[str, tuple[Int64, Int64]] = {}
+
+    def capacity(self, resource_class: str) -> Int64:
+        return self.both(resource_class)[0]
+
+    def used(self, resource_class: str) -> Int64:
+        return self.both(resource_class)[1]
+
+    def both(self, resource_class: str) -> tuple[Int64, Int64]:
+        """Capacity and use."""
+        columns = self._columns.get(resource_class)
+        if columns is None:
+            columns = tree_totals(self._fleet, resource_class, self._row_at)
+            for column in columns:
+                column[self._row_at < 0] = 0
+            self._columns[resource_class] = columns
+        return columns
+
+    def refresh(self, places: Sequence[int]) -> None:
+        """Sum up again at some places that have a row."""
+        fleet = self._fleet
+        if len(places) <= _ONE_BY_ONE or fleet.has_trees:
+            for place in places:
+                row = self._row_at.item(place)
+                for name, (capacity, used) in self._columns.items():
+                    capacity[place], used[place] = self._of_one(name, row)
+            return
+        rows = self._row_at[places]
+        for name, columns in self._columns.items():
+            for column, totals in zip(columns, tree_totals(fleet, name, rows), strict=True):
+                column[places] = totals
+
+    def _of_one(self, name: str, root: int) -> tuple[int, int]:
+        """As `tree_totals` says it, which sums trees up in floating point and in the order of slots."""
+        fleet = self._fleet
+        stock = fleet.stock(name)
+        if not fleet.has_trees:
+            slot = stock.slot(root)
+            return (0, 0) if slot < 0 else (stock.capacity.item(slot), stock.used.item(slot))
+        slots = sorted(slot for row in fleet.subtree(root) if (slot := stock.slot(row)) >= 0)
+        capacity = used = 0.0
+        for slot in slots:
+            capacity += stock.capacity.item(slot)
+            used += stock.used.item(slot)
+        return int(min(capacity, CAPACITY_LIMIT)), int(min(used, CAPACITY_LIMIT))
+
+
+def rows_at(fleet: Fleet, index: Indexes, host_at_row: Rows) -> Rows:
+    """The row of each of the hosts ``index``, given the host at each row: -1 where there is none."""
+    row_of = np.full(int(index.max(initial=-1)) + 1, -1, dtype=np.intp)
+    rows = np.flatnonzero(host_at_row >= 0)
+    row_of[host_at_row[rows]] = rows
+    return row_of[index]
