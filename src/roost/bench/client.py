@@ -86,14 +86,20 @@ class _Run:
 
     def answer(self) -> Answered:
         connections = [_Connection(self) for _ in range(self.plan.clients)]
+        try:
+            return self._measured(connections)
+        finally:
+            for each in connections:
+                each.close()
+            self.selector.close()
+
+    def _measured(self, connections: "list[_Connection]") -> Answered:
         self._go(connections, iter(self.plan.warm * len(connections)), float("inf"))
         if self.outcomes.keys() & {b"overdue", b"cut off"}:
             raise SystemExit("no answer to the first requests")
         self.latencies, self.received, self.sent = array("d"), 0, 0
         self.outcomes.clear()
         requests = cycle(self.plan.requests) if self.plan.over_again else iter(self.plan.requests)
-        gc.collect()
-        gc.disable()
         cpu, started = time.process_time(), time.perf_counter()
         self._go(connections, requests, started + self.plan.seconds)
         return Answered(
@@ -194,7 +200,7 @@ class _Connection:
         except OSError:
             count = 0
         if not count:
-            self._close()
+            self.close()
             if self.busy:
                 self._end(b"cut off")
         elif self._left < 0:
@@ -235,7 +241,7 @@ class _Connection:
         if self._left > 0:
             return
         if self._closes:
-            self._close()
+            self.close()
         self._end(self._outcome)
 
     def _end(self, outcome: bytes) -> None:
@@ -249,7 +255,7 @@ class _Connection:
         run.waiting -= 1
         self.busy = False
         if outcome == b"cut off":
-            self._close()
+            self.close()
         self.send_next()
 
     def _connect(self) -> None:
@@ -259,7 +265,7 @@ class _Connection:
         self._run.selector.register(self._socket, selectors.EVENT_READ, self)
         self._run.opened += 1
 
-    def _close(self) -> None:
+    def close(self) -> None:
         if self._socket is not None:
             self._run.selector.unregister(self._socket)
             self._socket.close()
@@ -277,6 +283,8 @@ def answer(plan: Plan) -> Answered:
 
 def main() -> None:
     plan = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=Plan)
+    gc.collect()
+    gc.disable()  # its pauses would be taken for the server's
     sys.stdout.buffer.write(msgspec.msgpack.encode(answer(plan)))
 
 

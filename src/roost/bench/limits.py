@@ -117,9 +117,8 @@ def _loading(plan: FleetPlan, store: Store) -> Row:
         finally:
             asyncio.run(database.close())
     bare, ours = fetched - started, loaded - fetched
-    return Row(
-        "load the fleet", "s", bare, ours, bare / ours, "every row of the tables, as the driver gives it"
-    )
+    what = "all rows of the tables, as the driver gives them"
+    return Row("load the fleet", "s", bare, ours, bare / ours, what)
 
 
 def _fetch_all(connection: Connection) -> None:
@@ -204,9 +203,9 @@ def _in_turns(setting: Setting, asked: Sequence[tuple[Service, str]]) -> list[fl
     """The median milliseconds of a GET from one client for each service."""
     loads = [Load() for _ in asked]
     for _ in range(setting.rounds):
-        for (service, path), load in zip(asked, loads, strict=True):
-            load.add(send(_plan(setting, service, [request("GET", path)], 1)))
-    return [figures(load).p50_ms for load in loads]
+        for (service, path), seen in zip(asked, loads, strict=True):
+            seen.add(send(_plan(setting, service, [request("GET", path)], 1)))
+    return [figures(seen).p50_ms for seen in loads]
 
 
 def _plan(

@@ -88,9 +88,7 @@ def steps(extent: Extent, setting: Setting) -> Iterator[Step]:
         yield Step(
             f"trees-{database}",
             database,
-            lambda store: candidates.measure(
-                setting, store, trees, [n for n in extent.limits if n], clients=1
-            ),
+            lambda store: candidates.measure(setting, store, trees, limited, clients=1),
         )
         yield Step(
             f"claims-{database}",

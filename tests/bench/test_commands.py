@@ -1,0 +1,105 @@
+"""``roost bench``: each command measures something small, prints it, and writes JSON that can be read."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from roost.cli.bench import bench
+from support.processes import run_roost
+
+QUICK = ("--duration", "0.1", "--rounds", "1")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("bench")
+
+
+def measured(*arguments: str | Path, folder: Path) -> dict[str, Any]:
+    """The JSON of a command that must do well."""
+    answer = run_roost("bench", *arguments, "--dir", folder, "--json")
+    assert answer.returncode == 0, answer.stderr
+    report: dict[str, Any] = json.loads(answer.stdout)
+    assert report["machine"]["cores"]
+    assert not report["wrong"]
+    return report
+
+
+@pytest.mark.parametrize("name", sorted(bench.commands))
+def test_every_command_has_an_example(name: str):
+    command = bench.commands[name]
+    assert command.epilog is not None
+    assert command.epilog.startswith(f"Example: roost bench {name}")
+    with click.Context(command) as context:
+        assert command.get_help(context)
+
+
+def test_candidates(folder: Path):
+    report = measured("candidates", "--hosts", "60", "--limit", "5", "--limit", "0", *QUICK, folder=folder)
+    rows = {(row["query"], row["limit"]): row for row in report["rows"]}
+    assert rows["flat", "5"]["candidates"] == 5
+    assert rows["flat", "none"]["candidates"] == 59
+    assert rows["8 devices, 6 groups, none", "5"]["candidates"] == 5
+    assert all(not row["roost"]["failed"] for row in report["rows"])
+
+
+def test_claims(folder: Path):
+    report = measured("claims", "--hosts", "100", "--clients", "4", *QUICK, folder=folder)
+    assert [row["work"] for row in report["rows"]] == ["PUT", "DELETE", "POST of 100"]
+    assert all(row["roost"]["per_second"] > 0 and not row["roost"]["failed"] for row in report["rows"])
+
+
+def test_contention(folder: Path):
+    report = measured(
+        "contention", "--hosts", "3", "--clients", "16", "--claims", "300", *QUICK[2:], folder=folder
+    )
+    [row] = report["rows"]
+    assert row["claimed"] >= 90
+    assert row["refused"] > 0
+    assert row["overfull"] == row["unaccounted"] == 0
+
+
+def test_start(folder: Path):
+    [row] = measured("start", "--hosts", "60", folder=folder)["rows"]
+    assert 0 < row["listening_s"] <= row["first_answer_s"]
+    assert row["resident_mib"] > 10
+
+
+def test_limits(folder: Path):
+    rows = measured("limits", "--hosts", "60", "--clients", "4", *QUICK, folder=folder)["rows"]
+    assert len(rows) == 8
+    assert all(row["share"] > 0 for row in rows)
+
+
+def test_a_table_and_a_file(folder: Path, tmp_path: Path):
+    output = tmp_path / "filters.json"
+    answer = run_roost(
+        "bench", "filters", "--hosts", "60", "--duration", "0.01", "--dir", folder, "--output", output
+    )
+    assert answer.returncode == 0, answer.stderr
+    assert "Python loop ms" in answer.stdout
+    assert json.loads(output.read_text())["question"] == "filters"
+
+
+def test_results_are_put_into_a_page(tmp_path: Path, folder: Path):
+    results = tmp_path / "results"
+    results.mkdir()
+    page = tmp_path / "page.md"
+    page.write_text("<!-- bench filters -->\n<!-- /bench -->\n")
+    answer = run_roost("bench", "render", results, page)
+    assert (answer.returncode, answer.stderr) == (1, f"roost: not in {results}: filters\n")
+    run_roost(
+        "bench", "filters", "--hosts", "60", "--duration", "0.01", "--dir", folder,
+        "--output", results / "filters.json",
+    )  # fmt: skip
+    assert run_roost("bench", "render", results, page).returncode == 0
+    assert "| 60 | 59 |" in page.read_text()
+
+
+def test_a_database_of_another_kind_is_refused(tmp_path: Path):
+    answer = run_roost("bench", "claims", "--database", "mysql://x/y", "--dir", tmp_path)
+    assert answer.returncode == 2
+    assert "PostgreSQL" in answer.stderr

@@ -1,0 +1,54 @@
+"""Contention: a service that sells what it does not have is found out."""
+
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+
+from roost.bench import contention
+from roost.bench.client import Answered
+from roost.bench.contest import Setting
+
+
+class Told:
+    """A service of one provider that says what it is told to say: in use before, and after."""
+
+    name = "told"
+    port = 0
+
+    def __init__(self, *used: int) -> None:
+        self._used = iter(used)
+
+    def ask(self, method: str, path: str) -> httpx.Response:
+        if path.endswith("usages"):
+            return httpx.Response(200, json={"usages": {"VCPU": next(self._used)}})
+        stock = {"total": 10, "reserved": 2, "allocation_ratio": 1.5}
+        return httpx.Response(200, json={"inventories": {"VCPU": stock}})
+
+
+def contended(monkeypatch: pytest.MonkeyPatch, service: Any, **outcomes: int) -> contention.Row:
+    """The row of a service that answered so."""
+    seconds = np.full(sum(outcomes.values()), 0.01)
+    named = {name.strip("_").replace("__", " placement."): count for name, count in outcomes.items()}
+    answered = Answered(1.0, seconds.tobytes(), named, 0, 0.0, 1)
+    monkeypatch.setattr(contention, "send", lambda plan: answered)
+    return contention._contend(Setting(folder=None), service, ["p"], 1, 1)  # type: ignore[arg-type]
+
+
+def test_claims_up_to_the_capacity_are_well(monkeypatch):
+    row = contended(monkeypatch, Told(2, 12), _204=10, _409__undefined_code=3, _409__concurrent_update=5)
+    assert (row.claimed, row.refused, row.conflicts, row.conflicts_per_success) == (10, 3, 5, 0.5)
+    assert (row.overfull, row.unaccounted, row.other) == (0, 0, {})
+
+
+def test_a_host_that_holds_more_than_it_has_is_found(monkeypatch):
+    assert contended(monkeypatch, Told(3, 13), _204=10).overfull == 1
+
+
+def test_claims_that_are_not_in_use_are_found(monkeypatch):
+    assert contended(monkeypatch, Told(2, 11), _204=10).unaccounted == 1
+
+
+def test_where_answers_were_missing_nobody_can_tell(monkeypatch):
+    assert contended(monkeypatch, Told(2, 12), _204=9, overdue=1).unaccounted is None

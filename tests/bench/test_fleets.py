@@ -1,0 +1,91 @@
+"""Fleets to measure on: the same in memory, in Roost's database and in upstream's."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from exchange.exchanging import fleet_in, imported, prepared
+from roost.bench.fleets import FleetPlan, flat, nearly_full, nested, wide
+from roost.bench.memory import fleet_in_memory, host_table
+from roost.bench.store import Databases, Files, Store
+from roost.ledger.holdings import held_by_all
+from roost.storage import Database
+from support.databases import Servers
+from support.fleets import snapshot
+
+PLANS = [flat(120), nested(60), wide(3), wide(2, devices=32), nearly_full(5)]
+by_plan = pytest.mark.parametrize("plan", PLANS, ids=str)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def store(request: pytest.FixtureRequest, servers: Servers, tmp_path: Path) -> Store:
+    """A store of each kind."""
+    if request.param == "sqlite":
+        return Files(tmp_path / "store")
+    servers.needs("postgresql")
+    return Databases(servers.running("postgresql").url("postgres"))
+
+
+@by_plan
+def test_a_plan_has_the_size_it_says(plan: FleetPlan):
+    fleet = fleet_in_memory(plan)
+    assert len(fleet) == plan.providers
+    assert [fleet.uuid(row) for row in fleet.rows().tolist() if fleet.parent.item(row) < 0] == plan.roots()
+    assert len(host_table(plan)) == plan.hosts
+
+
+@by_plan
+def test_memory_and_database_hold_the_same(plan: FleetPlan, store: Store):
+    with store.copy(plan, "roost") as url:
+        assert snapshot(fleet_in(url)) == snapshot(fleet_in_memory(plan))
+
+
+@by_plan
+def test_every_consumer_holds_what_is_in_use(plan: FleetPlan, tmp_path: Path):
+    with Files(tmp_path).copy(plan, "roost") as url:
+        database = Database(url, read_only=True)
+        held = database.read_now(held_by_all)
+        asyncio.run(database.close())
+    fleet = fleet_in_memory(plan)
+    assert len(held) == plan.hosts
+    in_use = {uuid: resources for each in held.values() for uuid, resources in each.allocations.items()}
+    usages = {fleet.uuid(row): fleet.usages(row) for row in fleet.rows().tolist()}
+    assert in_use == {uuid: use for uuid, use in usages.items() if any(use.values())}
+
+
+def test_upstreams_database_holds_the_same(store: Store, tmp_path: Path):
+    plan = nested(10)
+    with store.copy(plan, "upstream") as url:
+        target = prepared(f"sqlite:///{tmp_path / 'back.db'}")
+        assert not imported(url, target).doubts
+    there, here = snapshot(fleet_in(target)), snapshot(fleet_in_memory(plan))
+    # An import numbers custom traits anew.
+    assert there.pop("traits").keys() == here.pop("traits").keys()
+    assert there == here
+
+
+def test_a_database_is_filled_once_and_copied(store: Store, monkeypatch: pytest.MonkeyPatch):
+    plan = flat(7)
+    with store.copy(plan, "roost") as first:
+        pass
+    monkeypatch.setattr(store, "_fill", lambda *_: pytest.fail("filled again"))
+    with store.copy(plan, "roost") as second:
+        assert first != second
+        assert len(fleet_in(second)) == 7
+
+
+def test_a_filling_that_was_cut_off_leaves_nothing_to_be_taken_for_a_fleet(tmp_path: Path, monkeypatch):
+    store, plan = Files(tmp_path), flat(7)
+    fill = store._fill
+
+    def cut_off(name: str, plan: FleetPlan) -> None:
+        fill(name, plan)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "_fill", cut_off)
+        with pytest.raises(KeyboardInterrupt), store.copy(plan, "roost"):
+            pass
+    with store.copy(plan, "roost") as url:
+        assert len(fleet_in(url)) == 7

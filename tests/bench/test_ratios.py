@@ -1,0 +1,63 @@
+"""What must not depend on the machine: how ways compare, and how cost grows with the fleet.
+
+Thresholds are far from what is measured (docs/benchmarks.md), so that only a change for the worse in kind
+trips them: a scan where there was an index, a query for each host.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from roost.bench import decide, filters
+from roost.bench.filters import asks
+from roost.bench.fleets import flat
+from roost.bench.memory import fleet_in_memory, host_table
+from roost.bench.store import Files
+from roost.fleet import Fleet
+from roost.fleet.candidates import CandidateSearch
+
+SMALL, MEDIUM, LARGE = 1_000, 3_000, 10_000
+ROUNDS = 5
+
+
+@pytest.fixture(scope="module")
+def fleets() -> dict[int, Fleet]:
+    return {hosts: fleet_in_memory(flat(hosts)) for hosts in (SMALL, LARGE)}
+
+
+def growth(measure: Callable[[int], float]) -> float:
+    """How many times longer it takes on the large fleet; the least of some rounds, for others' load."""
+    return min(measure(LARGE) / measure(SMALL) for _ in range(ROUNDS))
+
+
+def test_the_fleet_is_faster_than_sql_and_sql_than_a_loop(tmp_path: Path):
+    found = filters.measure(Files(tmp_path), [flat(MEDIUM)], 0.2)
+    assert not found.wrong
+    [row] = found.rows
+    assert row["where_ms"] > 10 * row["fleet_ms"]
+    assert row["loop_ms"] > 50 * row["fleet_ms"]
+
+
+def test_ten_candidates_of_ten_times_the_hosts_cost_far_less_than_ten_times(fleets: dict[int, Fleet]):
+    def first_ten(hosts: int) -> float:
+        fleet = fleets[hosts]
+        ask = asks(fleet)[0]
+
+        def find(_: object) -> None:
+            found = iter(CandidateSearch(fleet, ask.query))
+            for _ in range(10):
+                next(found)
+
+        return filters._median(find, [ask], 0.1)
+
+    assert growth(first_ten) < 8
+
+
+def test_a_decision_of_a_known_shape_grows_far_less_than_the_fleet(fleets: dict[int, Fleet]):
+    deciding = {
+        hosts: decide.Deciding(fleet, host_table(flat(hosts)), alternates=2)
+        for hosts, fleet in fleets.items()
+    }
+    assert growth(lambda hosts: float(np.median(deciding[hosts].run("repeated", 1, 0.2)))) < 6
