@@ -5,6 +5,8 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
+import sqlalchemy as sa
+
 from roost.exchange import Report, export_placement, import_placement
 from roost.fleet import Fleet
 from roost.ledger import SCHEMA, Held
@@ -27,6 +29,12 @@ def prepared(url: str) -> str:
     SCHEMA.upgrade(database)
     asyncio.run(database.close())
     return url
+
+
+def widen(url: str) -> None:
+    """Let the tables that come into a MariaDB database hold all of Unicode."""
+    with sa.create_engine(url, poolclass=sa.NullPool).connect() as connection:
+        connection.exec_driver_sql("ALTER DATABASE CHARACTER SET utf8mb4")
 
 
 def imported(source: str, target: str, **incomplete: str) -> Report:

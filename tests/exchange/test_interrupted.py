@@ -5,14 +5,18 @@ import shutil
 import sqlite3
 import subprocess
 import time
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
-from exchange.exchanging import at, fleet_in, holdings_in, imported, verified
+from exchange.asking import Upstream
+from exchange.exchanging import at, exported, fleet_in, holdings_in, imported, prepared, verified, widen
 from exchange.rich_state import uid
 from roost.ledger.books import facts_of, used_in
+from support.databases import Servers
 from support.processes import ROOST
 
 PROVIDERS = 1000
@@ -123,6 +127,71 @@ def test_an_export_that_is_killed_leaves_nothing(large: Path, tmp_path: Path) ->
     back = at(tmp_path / "back.db")
     imported(at(target), back)
     assert holdings_in(back) == holdings_in(at(roost))
+
+
+@pytest.mark.parametrize("kind", ["postgresql", "mariadb"])
+def test_on_a_server_it_is_the_same(large: Path, servers: Servers, kind: str, tmp_path: Path) -> None:
+    source = Path(shutil.copy(large, tmp_path / "source.db"))
+    with closing(sqlite3.connect(source)) as connection, connection:
+        # One is there in two spellings, which no MariaDB of upstream's takes.
+        connection.execute("DELETE FROM resource_provider_aggregates")
+        connection.execute("DELETE FROM placement_aggregates")
+    with servers.place(kind, tmp_path) as roost, servers.place(kind, tmp_path) as back:
+        target = prepared(roost.url)
+        for commits in (2, 6):
+            process = start("import-placement", "--from", at(source), "--database", target)
+            _wait(process, lambda: _count(target, "commits") >= commits)  # noqa: B023
+            kill(process)
+            assert {finding.kind for finding in verified(target)} <= {"over-capacity", "unit-violated"}
+        report = imported(at(source), target)
+        assert report.copied["consumers"] > 0 and report.there_already["resource providers"] > 0
+        assert len(holdings_in(target)) == CONSUMERS + 20
+
+        # MariaDB commits each statement that makes a table by itself; the rows come all or not at all.
+        if kind == "mariadb":
+            widen(back.url)
+        process = start("export-placement", "--to", back.url, "--database", target)
+        _wait(process, lambda: "consumers" in _tables(back.url))
+        kill(process)
+        _wait(None, lambda: _settled(back.url))
+        if not _count(back.url, "consumers"):
+            exported(target, back.url)
+        assert _count(back.url, "consumers") == CONSUMERS + 20
+        with Upstream(back.url) as upstream:
+            held = upstream.ask("GET", f"/allocations/{uid('large consumer 7')}").body["allocations"]
+            assert held.keys() == {uid("large 1007")}
+        again = at(tmp_path / "again.db")
+        imported(back.url, again)
+        assert holdings_in(again) == holdings_in(target)
+
+
+def _wait(process: subprocess.Popen[bytes] | None, true: Callable[[], bool]) -> None:
+    until = time.monotonic() + SECONDS
+    while not true():
+        assert time.monotonic() < until and (process is None or process.poll() is None)
+        time.sleep(0.01)
+
+
+def _tables(url: str) -> list[str]:
+    with closing(sa.create_engine(url, poolclass=sa.NullPool).connect()) as connection:
+        return sa.inspect(connection).get_table_names()
+
+
+def _count(url: str, table: str) -> int:
+    with closing(sa.create_engine(url, poolclass=sa.NullPool).connect()) as connection:
+        found: int = connection.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar_one()
+        return found
+
+
+def _settled(url: str) -> bool:
+    """Whether the server has ended the sessions of who was killed."""
+    listing = {
+        "postgresql": "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()",
+        "mysql": "SELECT count(*) FROM information_schema.processlist WHERE db = database()",
+    }
+    with closing(sa.create_engine(url, poolclass=sa.NullPool).connect()) as connection:
+        name = connection.dialect.name
+        return connection.exec_driver_sql(listing[name]).scalar_one() == 1
 
 
 def _rows_in(path: Path) -> int:

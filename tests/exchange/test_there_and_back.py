@@ -7,7 +7,7 @@ import pytest
 import sqlalchemy as sa
 
 from exchange.asking import LATEST, Answer, Ours, Upstream
-from exchange.exchanging import at, digest, exported, fleet_in, imported, prepared, verified
+from exchange.exchanging import at, digest, exported, fleet_in, imported, prepared, verified, widen
 from exchange.gets import ask_everything, comparable, differences
 from exchange.rich_state import carry_on, make, uid
 from exchange.schemas import schema_of
@@ -135,7 +135,7 @@ def test_there_and_back_on(kind: str, servers: Servers, tmp_path: Path) -> None:
     ):
         if kind == "mariadb":
             for place in (source, back):
-                _widen(place.url)
+                widen(place.url)
         with Upstream(source.url) as upstream:
             make(upstream)
             said = ask_everything(upstream, LATEST, every=SOME)
@@ -165,12 +165,6 @@ def _known(different: dict[tuple[str, str], tuple[Answer, Answer]]) -> dict[tupl
         for key, answers in different.items()
         if not (answers[1].status == 500 and key[1].startswith("/usages"))
     }
-
-
-def _widen(url: str) -> None:
-    """Let tables of a MariaDB database hold all of Unicode."""
-    with sa.create_engine(url, poolclass=sa.NullPool).connect() as connection:
-        connection.exec_driver_sql("ALTER DATABASE CHARACTER SET utf8mb4")
 
 
 def test_a_root_that_is_reported_is_the_trees_top(roost: Path) -> None:
