@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from roost.fleet.fits import fits
+from roost.fleet.stock import Stock
 from roost.ledger import Held, State
 from roost.model.allocation import UNKNOWN_TYPE, Allocations, Consumer
 from roost.model.change import AllocationsChanged
@@ -132,15 +133,17 @@ def _check_consumer(state: State, write: ConsumerWrite) -> Held | None:
 def _judge(state: State, write: ConsumerWrite, freed: Use, wanted: Use) -> None:
     """Raise unless everything that the write asks for fits, and add it to ``wanted``."""
     for provider, resources in write.allocations.items():
+        row = state.fleet.row(provider)
         for name, amount in resources.items():
             if amount < 1:
                 raise BadRequest(f"amount of {name} must be at least 1, not {amount}")
-            _judge_amount(state, provider, name, amount, freed, wanted)
+            _judge_amount(state.fleet.stock(name), row, provider, name, amount, freed, wanted)
 
 
-def _judge_amount(state: State, provider: str, name: str, amount: int, freed: Use, wanted: Use) -> None:
-    stock = state.fleet.stock(name)
-    slot = stock.slot(state.fleet.row(provider))
+def _judge_amount(
+    stock: Stock, row: int, provider: str, name: str, amount: int, freed: Use, wanted: Use
+) -> None:
+    slot = stock.slot(row)
     if slot < 0:
         raise CannotAllocate(
             f"Unable to allocate inventory: Inventory for '{name}' on resource provider '{provider}' "
