@@ -29,6 +29,8 @@ class Alternates:
         wanted, field = self._wanted, self._field
         if not wanted:
             return [()] * len(placed)
+        if len(placed) == 1:
+            return [self._of_one(placed[0])]
         claimed = list(dict.fromkeys(one.host for one in placed))
         pools: dict[int, _Pool] = {}
         promised: Counter[int] = Counter()
@@ -50,6 +52,19 @@ class Alternates:
                             break
             result.append(tuple(others))
         return result
+
+    def _of_one(self, one: Placed) -> tuple[Selection, ...]:
+        """The usual case, where there is nothing to share out."""
+        field = self._field
+        may = field.open_to(one.host, Counter())
+        others: list[Selection] = []
+        for host in field.ranking(self._cell(one.host), (one.host,), self._wanted):
+            selection = self._selection(host) if may(host) else None
+            if selection is not None:
+                others.append(selection)
+                if len(others) == self._wanted:
+                    break
+        return tuple(others)
 
     def _by_weight(self, claimed: Sequence[int], cell: int) -> list[int]:
         """The hosts of a cell that the run claimed, as far as they are still weighed, best first."""

@@ -31,11 +31,8 @@ class Totals(Protocol):
 
     index: Indexes
 
-    def capacity(self, resource_class: str) -> Int64:
-        """Capacity of each host's whole tree: int64[n]."""
-
-    def used(self, resource_class: str) -> Int64:
-        """Use of each host's whole tree: int64[n]."""
+    def both(self, resource_class: str) -> tuple[Int64, Int64]:
+        """Capacity and use of each host's whole tree: int64[n] each."""
 
 
 class Offers(ABC):
@@ -51,11 +48,11 @@ class Offers(ABC):
 
     def capacity(self, resource_class: str) -> Int64:
         """Capacity of each host's whole tree: int64[n]."""
-        return self._both(resource_class)[0]
+        return self.both(resource_class)[0]
 
     def used(self, resource_class: str) -> Int64:
         """Use of each host's whole tree, claims made since included: int64[n]."""
-        return self._both(resource_class)[1]
+        return self.both(resource_class)[1]
 
     @abstractmethod
     def candidates(self, position: int) -> Iterator[Candidate]:
@@ -80,7 +77,8 @@ class Offers(ABC):
     def _sums(self, resource_class: str) -> tuple[Int64, Int64]:
         """Capacity and use of each host's whole tree as placement told them."""
 
-    def _both(self, resource_class: str) -> tuple[Int64, Int64]:
+    def both(self, resource_class: str) -> tuple[Int64, Int64]:
+        """Capacity and use of each host's whole tree, claims made since included: int64[n] each."""
         both = self._totals.get(resource_class)
         if both is None:
             both = self._totals[resource_class] = self._sums(resource_class)
@@ -105,12 +103,14 @@ class HostView:
 
     def capacity(self, resource_class: str) -> Int64:
         """What each host's whole tree has of a class in all: int64[n]."""
-        return self._of_these(self._totals.capacity(resource_class))
+        return self._of_these(self._totals.both(resource_class)[0])
 
     def free(self, resource_class: str) -> Float64:
         """What each host's whole tree has left of a class: float64[n]."""
-        used = self._of_these(self._totals.used(resource_class))
-        return np.subtract(self.capacity(resource_class), used, dtype=np.float64)
+        capacity, used = self._totals.both(resource_class)
+        if self._chosen is not None:
+            capacity, used = capacity[self._chosen], used[self._chosen]
+        return np.subtract(capacity, used, dtype=np.float64)
 
     def _of_these(self, column: npt.NDArray[S]) -> npt.NDArray[S]:
         return column if self._chosen is None else column[self._chosen]

@@ -7,6 +7,8 @@ The forms of extra specs are Nova's: ``resources[S]:CLASS=N``, ``trait[S]:NAME=r
 import re
 from collections import Counter, defaultdict
 
+import msgspec
+
 from roost.model.request import CandidateQuery, RequestGroup, all_of
 from roost.model.spec import Flavor, RequestSpec
 from roost.model.vocabulary import MAX_INT
@@ -21,10 +23,21 @@ _SUFFIX = re.compile(r"[a-zA-Z0-9_-]{0,64}")
 _LONGEST_AMOUNT = 20
 """Digits; one of more is costly to read and fits nowhere."""
 
+_KNOWN: dict[bytes, CandidateQuery] = {}
+"""What flavors and the like come to, before the request filters: the same few are asked for all the time."""
+_MOST_KNOWN = 1_000
+_encode = msgspec.msgpack.Encoder().encode
+
 
 def candidate_query(spec: RequestSpec, table: HostTable, options: SchedulerOptions) -> CandidateQuery:
     """The query for one instance of ``spec``, request filters applied. Raises `BadRequestSpec`."""
-    query = CandidateQuery(groups=_groups(spec), isolate=_isolate(spec.flavor))
+    key = _encode((spec.flavor, spec.requested_resources, spec.required_traits, spec.forbidden_traits))
+    query = _KNOWN.get(key)
+    if query is None:
+        query = CandidateQuery(groups=_groups(spec), isolate=_isolate(spec.flavor))
+        if len(_KNOWN) == _MOST_KNOWN:
+            _KNOWN.clear()
+        _KNOWN[key] = query
     for request_filter in REQUEST_FILTERS:
         query = request_filter(query, spec, table, options)
     return query

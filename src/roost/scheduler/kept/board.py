@@ -1,5 +1,6 @@
 """What is known of every host, whatever is asked, kept current with fleet and host table."""
 
+import math
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -9,11 +10,15 @@ from roost.fleet.columns import Bools, Float64, Rows, grown
 from roost.fleet.journal import Journal
 from roost.scheduler.hosts import HostTable
 from roost.scheduler.kept.layout import Layout
+from roost.scheduler.kept.serving import Rooms
 from roost.scheduler.kept.totals import KeptTotals, rows_at
 from roost.scheduler.offers import HostView
 from roost.scheduler.plugins import Filter, Scope, Weigher, scope_of
 from roost.scheduler.question import Progress, Question
 from roost.scheduler.weighing import multiplier_of
+
+_MOST_ROOMS = 10_000
+_FEW = 8
 
 
 class Board:
@@ -68,6 +73,7 @@ class Board:
         self._filters = [plugin for plugin in filters if scope_of(plugin) is Scope.HOST]
         for plugin in self._filters:
             self.masks[plugin.name] = plugin.mask(view, question, Progress())
+        self._rooms: dict[int, Rooms] = {}
         self._bounds: tuple[Float64, Float64] | None = None
         self._loose: set[int] = set()
 
@@ -87,7 +93,12 @@ class Board:
         fresh = [self.layout.place_of.item(index) for index in reported]
         if fresh:
             self._ask_filters(fresh, question)
-        places = {place for row in rows if (place := self._place(row)) >= 0}
+        places: set[int] = set()
+        for row in rows:
+            self._rooms.pop(row, None)
+            place = self._place(row)
+            if place >= 0:
+                places.add(place)
         self.totals.refresh([*places])
         places.update(fresh)
         if places and not self._weigh([*places], question):
@@ -97,6 +108,15 @@ class Board:
         for place in fresh:
             self.reported.note(place)
         return True
+
+    def rooms(self, row: int) -> Rooms:
+        """What shapes have found out about the room in a host until it is touched: all ask for the same."""
+        rooms = self._rooms.get(row)
+        if rooms is None:
+            if len(self._rooms) >= _MOST_ROOMS:
+                self._rooms.clear()
+            rooms = self._rooms[row] = {}
+        return rooms
 
     def bounds(self) -> tuple[Float64, Float64]:
         """Of each weigher's numbers the greatest and the least in each block: float64[weighers, blocks]."""
@@ -140,17 +160,18 @@ class Board:
             self.masks[plugin.name] = put_mask(self.masks[plugin.name], places, mask, len(self.layout))
 
     def _weigh(self, places: Sequence[int], question: Question) -> bool:
-        view = HostView(self.table, self.totals, np.array(places, dtype=np.intp))
+        chosen = np.array(places, dtype=np.intp)
+        view = HostView(self.table, self.totals, chosen)
         number = 0
         for weigher, has_numbers in zip(self._weighers, self._has_numbers, strict=True):
             raw = weigher.raw(view, question)
             if (raw is not None) != has_numbers:
                 return False
             if raw is not None:
-                self.raws[number][places] = _finite(raw)
+                self.raws[number][chosen] = _finite(np.array(raw, dtype=np.float64))
                 column = self.multipliers[number]
                 if not isinstance(column, float):
-                    column[places] = multiplier_of(view, weigher, question)
+                    column[chosen] = multiplier_of(view, weigher, question)
                 number += 1
         self._loose.update(place >> self.layout.shift for place in places)
         return True
@@ -167,6 +188,10 @@ def put_mask(column: Bools | None, places: Sequence[int], mask: Bools | None, si
 
 def _finite(raw: Float64) -> Float64:
     """What is no number counts as 0: a host without one must not spoil the others' weights."""
-    if not np.isfinite(raw).all():
+    if len(raw) <= _FEW:
+        for place, number in enumerate(raw.tolist()):
+            if not math.isfinite(number):
+                raw[place] = 0.0
+    elif not np.isfinite(raw).all():
         raw = np.nan_to_num(raw, nan=0.0, posinf=0.0, neginf=0.0)
     return raw

@@ -60,7 +60,7 @@ class KeptField:
     def candidates(self, host: int) -> Iterator[Candidate]:
         fleet, serving = self._board.fleet, self._shape.serving
         row = self._board.row_at.item(host)
-        if host not in self._claimed or serving.fits(fleet, row):
+        if host not in self._claimed or serving.fits(fleet, row, {}):
             yield serving.candidate(fleet, row)
 
     def drop(self, host: int) -> None:

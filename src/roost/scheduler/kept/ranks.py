@@ -60,17 +60,9 @@ class Ranks:
         return self._seek(*self._layout.of_cell[cell])
 
     def weight(self, place: int) -> float:
-        """The weight of an allowed host."""
-        total: float | None = None
-        for scale in self._scales:
-            part = (scale.raw.item(place) - scale.least) / scale.span
-            multiplier = scale.multiplier
-            if not isinstance(multiplier, float):
-                part *= multiplier.item(place)
-            elif multiplier != 1.0:
-                part *= multiplier
-            total = part if total is None else total + part
-        return 0.0 if total is None else total
+        """The weight of an allowed host, whether or not it is left out."""
+        weight = self._away.get(place)
+        return self._weigh_one(place) if weight is None else weight
 
     def take(self, place: int) -> None:
         """Leave a host out, until `put_back`."""
@@ -103,7 +95,7 @@ class Ranks:
         for place in changed:
             block, at = place >> self._layout.shift, place & (self._layout.size - 1)
             allowed = self._stage.item(block, at) == self._full
-            weight = self.weight(place) if allowed else -math.inf
+            weight = self._weigh_one(place) if allowed else -math.inf
             if not self._open.item(block):
                 if weight > self._bound.item(block):
                     self._bound[block] = weight
@@ -228,6 +220,18 @@ class Ranks:
         self._extremes.empty[blocks] = highest == -math.inf
         for block, best in zip(blocks.tolist(), at.tolist(), strict=True):
             self._best[block] = best
+
+    def _weigh_one(self, place: int) -> float:
+        total: float | None = None
+        for scale in self._scales:
+            part = (scale.raw.item(place) - scale.least) / scale.span
+            multiplier = scale.multiplier
+            if not isinstance(multiplier, float):
+                part *= multiplier.item(place)
+            elif multiplier != 1.0:
+                part *= multiplier
+            total = part if total is None else total + part
+        return 0.0 if total is None else total
 
     def _weigh(self, blocks: int | Int64, out: Float64) -> None:
         """The weights in one block or in some, whoever is allowed."""

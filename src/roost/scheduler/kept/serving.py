@@ -15,6 +15,9 @@ from roost.model.allocation import Candidate
 from roost.model.request import CandidateQuery
 from roost.scheduler.kept.totals import KeptTotals
 
+Rooms = dict[str, tuple[int, int, int, int, int] | None]
+"""By class the room in one host: used, capacity, min_unit, max_unit, step_size; None if it has none of it."""
+
 _MOST_GROUPS = 64
 
 
@@ -51,26 +54,33 @@ class Serving:
         uuid = fleet.uuid(row)
         return Candidate(uuid, {uuid: self._resources.copy()}, {suffix: [uuid] for suffix in self._suffixes})
 
-    def fits(self, fleet: Fleet, row: int) -> bool:
-        """Whether a host has room."""
+    def fits(self, fleet: Fleet, row: int, rooms: Rooms) -> bool:
+        """Whether a host has room. ``rooms``: what is known of the room in it, or empty; more is put in."""
         for name, amount in self._amounts:
-            stock = fleet.stock(name)
-            slot = stock.slot(row)
-            if slot < 0 or not stock.fits_at(slot, amount):
+            if name not in rooms:
+                rooms[name] = _room(fleet, name, row)
+            room = rooms[name]
+            if room is None or not fits(amount, *room):
                 return False
         return True
 
-    def serves(self, fleet: Fleet, row: int) -> bool:
+    def serves(self, fleet: Fleet, row: int, rooms: Rooms) -> bool:
         """Whether a host is served."""
-        return (
-            not self._impossible
-            and self.fits(fleet, row)
-            and all(any(row in fleet.with_trait(trait) for trait in any_of) for any_of in self._required)
-            and not any(row in fleet.with_trait(trait) for trait in self._forbidden)
-            and all(any(row in fleet.in_aggregate(name) for name in any_of) for any_of in self._member_of)
-            and not any(row in fleet.in_aggregate(name) for name in self._outside)
-            and all(root in fleet and fleet.row(root) == row for root in self._in_trees)
-        )
+        if self._impossible or not self.fits(fleet, row, rooms):
+            return False
+        for any_of in self._required:
+            if not any(row in fleet.with_trait(trait) for trait in any_of):
+                return False
+        for trait in self._forbidden:
+            if row in fleet.with_trait(trait):
+                return False
+        for any_of in self._member_of:
+            if not any(row in fleet.in_aggregate(name) for name in any_of):
+                return False
+        for name in self._outside:
+            if row in fleet.in_aggregate(name):
+                return False
+        return all(root in fleet and fleet.row(root) == row for root in self._in_trees)
 
     def serve(self, fleet: Fleet, rows: Rows) -> Bools:
         """Which of some hosts are served: bool[len(rows)]."""
@@ -129,3 +139,17 @@ class Serving:
             capacity, used = totals.both(name)
             served[:-1] &= fits(amount, used, capacity, least, most, 1)
         return served
+
+
+def _room(fleet: Fleet, name: str, row: int) -> tuple[int, int, int, int, int] | None:
+    stock = fleet.stock(name)
+    slot = stock.slot(row)
+    if slot < 0:
+        return None
+    return (
+        stock.used.item(slot),
+        stock.capacity.item(slot),
+        stock.min_unit.item(slot),
+        stock.max_unit.item(slot),
+        stock.step_size.item(slot),
+    )

@@ -33,6 +33,7 @@ class Shape:
         # As the selection asks them: at first those that are asked once.
         self._filters = sorted(filters, key=lambda plugin: plugin.depends_on_claims)
         self._judging = [plugin for plugin in self._filters if scope_of(plugin) is not Scope.GROUP]
+        self._names = [(plugin.name, plugin in self._judging) for plugin in self._filters]
         self._own_masks: dict[str, Bools | None] = {}
         view = HostView(board.table, board.totals)
         for plugin in self._judging:
@@ -42,8 +43,8 @@ class Shape:
         self.stage: Stages = served.view(np.uint8)
         self._left = [int(np.count_nonzero(served))]
         allowed = served.copy()
-        for plugin in self._judging:
-            mask = self._mask(plugin)
+        self._masks = self._masks_now()
+        for mask in self._masks:
             if mask is not None:
                 allowed &= mask
             self.stage = self.stage + allowed.view(np.uint8)
@@ -51,6 +52,7 @@ class Shape:
         self.full = 1 + len(self._judging)
         self.ranks = Ranks(board, self.stage, self.full)
         self._doubtful: set[int] = set()
+        self._steps: list[Step] = []
 
     def catch_up(self) -> bool:
         """Take in what the board has noted; False if it is better to begin anew."""
@@ -65,8 +67,10 @@ class Shape:
         self._at = ends
         changed |= self._doubtful
         self._doubtful.clear()
-        if reported and self._own_masks:
-            self._ask_filters([*reported])
+        if reported:
+            if self._own_masks:
+                self._ask_filters([*reported])
+            self._masks = self._masks_now()
         if len(changed) <= _ONE_BY_ONE:
             self.ranks.settle([self._look_at(place) for place in changed])
         else:
@@ -75,16 +79,15 @@ class Shape:
 
     def steps(self) -> list[Step]:
         """How many hosts each step leaves."""
-        steps = [Step(KNOWN, len(self._board.table)), Step(OFFERED, self._left[0])]
-        left = iter(self._left)
-        now = next(left)
-        for plugin in self._filters:
-            if not now:
-                break
-            if scope_of(plugin) is not Scope.GROUP:
-                now = next(left)
-            steps.append(Step(plugin.name, now))
-        return steps
+        if not self._steps:
+            self._steps = [Step(KNOWN, len(self._board.table)), Step(OFFERED, self._left[0])]
+            passed = 0
+            for name, judges in self._names:
+                if not self._left[passed]:
+                    break
+                passed += judges
+                self._steps.append(Step(name, self._left[passed]))
+        return self._steps
 
     def reweigh(self, places: Sequence[int], full: Sequence[int]) -> None:
         """In the middle of a run: it has claimed hosts, and has found others to be full.
@@ -100,9 +103,10 @@ class Shape:
             [(place, was, self.stage.item(place) == self.full) for place, was in was_allowed.items()]
         )
 
-    def _mask(self, plugin: Filter) -> Bools | None:
-        masks = self._board.masks if scope_of(plugin) is Scope.HOST else self._own_masks
-        return masks[plugin.name]
+    def _masks_now(self) -> list[Bools | None]:
+        """Whom each of the judging filters lets pass."""
+        kept, own = self._board.masks, self._own_masks
+        return [own[plugin.name] if plugin.name in own else kept[plugin.name] for plugin in self._judging]
 
     def _ask_filters(self, places: Sequence[int]) -> None:
         board = self._board
@@ -116,12 +120,12 @@ class Shape:
     def _look_at(self, place: int) -> tuple[int, bool, bool]:
         """The place of a host, whether it was allowed, and whether it is allowed now."""
         was = self.stage.item(place)
-        row = self._board.row_at.item(place)
+        board = self._board
+        row = board.row_at.item(place)
         now = 0
-        if row >= 0 and self.serving.serves(self._board.fleet, row):
+        if row >= 0 and self.serving.serves(board.fleet, row, board.rooms(row)):
             now = 1
-            for plugin in self._judging:
-                mask = self._mask(plugin)
+            for mask in self._masks:
                 if mask is not None and not mask.item(place):
                     break
                 now += 1
@@ -132,6 +136,7 @@ class Shape:
     def _set_stage(self, place: int, now: int) -> None:
         was = self.stage.item(place)
         self.stage[place] = now
+        self._steps = []
         # Of the first steps, as many as its stage, the host is among those that are left.
         for step in range(min(was, now), max(was, now)):
             self._left[step] += 1 if now > was else -1
@@ -144,12 +149,12 @@ class Shape:
         alive = np.zeros(len(places), dtype=np.bool_)
         alive[there] = self.serving.serve(board.fleet, rows[there])
         now += alive
-        for plugin in self._judging:
-            mask = self._mask(plugin)
+        for mask in self._masks:
             if mask is not None:
                 alive &= mask[places]
             now += alive
         was = self.stage[places]
+        self._steps = []
         for step in range(self.full):
             self._left[step] += int(np.count_nonzero(now > step)) - int(np.count_nonzero(was > step))
         self.stage[places] = now

@@ -26,12 +26,6 @@ class KeptTotals:
         self._row_at = row_at
         self._columns: dict[str, tuple[Int64, Int64]] = {}
 
-    def capacity(self, resource_class: str) -> Int64:
-        return self.both(resource_class)[0]
-
-    def used(self, resource_class: str) -> Int64:
-        return self.both(resource_class)[1]
-
     def both(self, resource_class: str) -> tuple[Int64, Int64]:
         """Capacity and use."""
         columns = self._columns.get(resource_class)
