@@ -49,9 +49,18 @@ def _accepts_charset(operation: Operation, upstream: Answer, roost: Answer) -> b
     return asked and (upstream.status == 406 or upstream.headers["content-type"].startswith("text/plain"))
 
 
+def _media_type_of_nothing(operation: Operation, upstream: Answer, roost: Answer) -> bool:
+    return (
+        (operation.method, operation.version) == ("PUT", 0)
+        and operation.url.partition("?")[0].endswith("/aggregates")
+        and (upstream.status, roost.status) == (415, 404)
+    )
+
+
 KNOWN: dict[str, Case] = {
     "An unknown trait or class is refused even where nothing would be found": _unknown_name,
     "`Accept: application/json; charset=utf-8` is a 406": _accepts_charset,
+    "PUT of aggregates at 1.0, which has none, is a 415": _media_type_of_nothing,
     "A group without resources that only forbids a trait, or only has `in_tree`, finds nothing": _bare_group,
 }
 """Words in docs/differences.md -> whether a difference is that one."""
