@@ -299,6 +299,6 @@ def _write(
         connection.execute(sa.insert(commits), row)
     except IntegrityError as error:
         raise Outrun from error
-    for statement, parameters in statements:
-        connection.execute(statement, parameters)
+    for statement, rows in statements:
+        statement.run(connection, rows)
     leave(connection, gone)

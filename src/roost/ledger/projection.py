@@ -13,6 +13,7 @@ import sqlalchemy as sa
 
 from roost.fleet import Fleet
 from roost.ledger import tables
+from roost.ledger.bulk import Bulk, Row, bulk_delete, bulk_insert, bulk_update
 from roost.model.change import (
     AggregatesChanged,
     AllocationsChanged,
@@ -25,9 +26,8 @@ from roost.model.change import (
     TraitsChanged,
 )
 
-Row = dict[str, Any]
 Key = tuple[Any, ...]
-Statement = tuple[sa.Executable, list[Row]]
+Statement = tuple[Bulk, list[Row]]
 
 
 class _Net:
@@ -36,12 +36,9 @@ class _Net:
     def __init__(self, table: sa.Table) -> None:
         keys = [column.name for column in table.primary_key]
         values = [column.name for column in table.columns if column.name not in keys]
-        named = sa.and_(*(table.c[key] == sa.bindparam(f"key_{key}") for key in keys))
-        self.insert: sa.Executable = sa.insert(table)
-        self.update: sa.Executable = (
-            sa.update(table).where(named).values({name: sa.bindparam(name) for name in values})
-        )
-        self.delete: sa.Executable = sa.delete(table).where(named)
+        self.insert = bulk_insert(table)
+        self.update = bulk_update(table, keys, values)
+        self.delete = bulk_delete(table, keys)
         self.keys = keys
         self.values = values
 
@@ -78,11 +75,7 @@ _TABLES = {
         tables.allocations,
     )
 }
-_GENERATIONS = (
-    sa.update(tables.resource_providers)
-    .where(tables.resource_providers.c.id == sa.bindparam("key_id"))
-    .values(generation=sa.bindparam("generation"), changed_at=sa.bindparam("changed_at"))
-)
+_GENERATIONS = bulk_update(tables.resource_providers, ["id"], ["generation", "changed_at"])
 
 
 def project(fleet: Fleet, changes: Iterable[Change], at: float) -> list[Statement]:

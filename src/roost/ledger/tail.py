@@ -43,6 +43,21 @@ class News(NamedTuple):
 _NEWEST = sa.select(commits.c.seq, commits.c.writer).order_by(commits.c.seq.desc()).limit(1)
 
 
+_SEEN = sa.bindparam("since", type_=sa.BigInteger)
+_SINCE = (
+    sa.select(
+        commits.c.seq,
+        commits.c.writer,
+        commits.c.committed_at,
+        # The commit that the replica is at comes along without its changes: to see that it is the same one.
+        sa.case((commits.c.seq > _SEEN, commits.c.changes), else_="").label("changes"),
+        ANYBODY.label("asked"),
+    )
+    .where(commits.c.seq >= _SEEN)
+    .order_by(commits.c.seq)
+)
+
+
 def newest(connection: Connection) -> Position:
     """The head."""
     row = connection.execute(_NEWEST).one_or_none()
@@ -51,11 +66,7 @@ def newest(connection: Connection) -> Position:
 
 def read_news(connection: Connection, since: Position, consumers: Sequence[str]) -> News:
     """What is newer than ``since``. The connection's transaction must see one snapshot."""
-    # The commit that the replica is at comes along without its changes: to see that it is the same one.
-    changes = sa.case((commits.c.seq > since.seq, commits.c.changes), else_="").label("changes")
-    asked = ANYBODY.label("asked")
-    query = sa.select(commits.c.seq, commits.c.writer, commits.c.committed_at, changes, asked)
-    rows = connection.execute(query.where(commits.c.seq >= since.seq).order_by(commits.c.seq)).all()
+    rows = connection.execute(_SINCE, {"since": since.seq}).all()
     newer = [row for row in rows if row.seq > since.seq]
     follows = since.seq == 0 or (rows and rows[0][:2] == since)
     if follows and (not newer or newer[-1].seq == since.seq + len(newer)):
