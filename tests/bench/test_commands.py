@@ -97,6 +97,10 @@ def test_results_are_put_into_a_page(tmp_path: Path, folder: Path):
     )  # fmt: skip
     assert run_roost("bench", "render", results, page).returncode == 0
     assert "| 60 | 59 |" in page.read_text()
+    (results / "filters.png").write_bytes(b"a picture")
+    assert run_roost("bench", "render", results, page).returncode == 0
+    assert "![filters](images/filters.png)" in page.read_text()
+    assert (tmp_path / "images" / "filters.png").read_bytes() == b"a picture"
 
 
 def test_a_database_of_another_kind_is_refused(tmp_path: Path):

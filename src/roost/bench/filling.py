@@ -37,8 +37,6 @@ def fill(database: Database, plan: FleetPlan) -> None:
             _copy(connection, "allocations", _allocations(plan, portion, classes))
         row = {"seq": 1, "writer": "bench", "committed_at": 0.0, "changes": "[]"}
         connection.execute(sa.insert(commits), row)
-    with database.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        connection.exec_driver_sql("ANALYZE")
 
 
 @contextmanager

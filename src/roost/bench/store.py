@@ -27,7 +27,7 @@ from roost.storage import Database
 Flavour = Literal["roost", "upstream"]
 """Whose tables."""
 
-CONTENT: Final = 1
+CONTENT: Final = 2
 """Counts up when plans of the same name get another content."""
 
 
@@ -59,6 +59,7 @@ class Store(ABC):
                 self._fill(making, plan)
             else:
                 self._export(self.original(plan, "roost"), making)
+            self._analyse(making)
             self._rename(making, name)
         return name
 
@@ -75,6 +76,13 @@ class Store(ABC):
             export_placement(database, self._url(name), lambda done, total: None)
         finally:
             asyncio.run(database.close())
+
+    def _analyse(self, name: str) -> None:
+        """Have the database look at what it holds, as it would have long since: its plans depend on it."""
+        engine = sa.create_engine(self._url(name), poolclass=sa.NullPool, isolation_level="AUTOCOMMIT")
+        with engine.connect() as connection:
+            connection.exec_driver_sql("VACUUM")
+            connection.exec_driver_sql("ANALYZE")
 
     @abstractmethod
     def _url(self, name: str) -> str: ...

@@ -1,5 +1,6 @@
 """``roost bench all`` and ``roost bench render``."""
 
+import shutil
 import sys
 from pathlib import Path
 
@@ -55,7 +56,7 @@ def all_command(results: Path, full: bool, peer: bool, workers: int, folder: Pat
 @click.argument("results", type=click.Path(path_type=Path, file_okay=False, exists=True))
 @click.argument("page", type=click.Path(path_type=Path, dir_okay=False, exists=True))
 def render(results: Path, page: Path) -> None:
-    """Put the tables of RESULTS into PAGE, between the comments that name them.
+    """Put the tables and pictures of RESULTS into PAGE, between the comments that name them.
 
     Exit status: 0 all have been put, 1 the page names reports that are not there, 2 could not run.
     """
@@ -66,7 +67,13 @@ def render(results: Path, page: Path) -> None:
         if not path.exists():
             missing.append(name)
             continue
-        text = replaced(text, name, block(read(path)))
+        shown = block(read(path))
+        picture = results / f"{name}.png"
+        if picture.exists():
+            (page.parent / "images").mkdir(exist_ok=True)
+            shutil.copy(picture, page.parent / "images")
+            shown += f"\n\n![{name}](images/{picture.name})"
+        text = replaced(text, name, shown)
     if not names_in(text):
         raise BenchError(f"{page} names no reports")
     page.write_text(text)
