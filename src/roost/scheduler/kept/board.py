@@ -25,9 +25,10 @@ class Board:
     """Columns by place (see `Layout`), for one fleet, one table and the options of one scheduler.
 
     ``row_at``: intp[places], the fleet's row of each host's root provider, or -1; ``place_at_row``:
-    intp[rows], with room to spare, or -1. ``raws``: of each weigher that has something to say the numbers,
-    float64[places]; ``multipliers``: a number, or one for each place. ``masks``: for each filter that does
-    not look at the request whom it lets pass, bool[places] or None for all.
+    intp[rows], with room to spare, or -1; ``homeless``: the places without a row.
+    ``raws``: of each weigher that has something to say the numbers, float64[places]; ``multipliers``: a
+    number, or one for each place. ``masks``: for each filter that does not look at the request whom it lets
+    pass, bool[places] or None for all.
     ``journal`` has the places where something has changed, ``reported`` those where a host's report has.
     """
 
@@ -55,6 +56,7 @@ class Board:
         host_at_row = table.indexes_of_rows(fleet, np.arange(fleet.n_rows))
         self.row_at: Rows = rows_at(fleet, index, host_at_row)
         self.row_at[self.layout.spare] = -1
+        self.homeless: Rows = np.flatnonzero(self.row_at < 0)
         self.place_at_row: Rows = np.full(fleet.n_rows, -1, dtype=np.intp)
         known = np.flatnonzero(self.row_at >= 0)
         self.place_at_row[self.row_at[known]] = known

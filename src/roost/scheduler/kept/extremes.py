@@ -33,6 +33,7 @@ class Extremes:
         # For each weigher a host that has the greatest and one that has the least number.
         self._top = [(-math.inf, -1)] * count
         self._bottom = [(math.inf, -1)] * count
+        self._barred: Bools | None = None
         self._lost_top = set(range(count))
         self._lost_bottom = set(range(count))
         self.settle()
@@ -87,6 +88,7 @@ class Extremes:
             self._top[number] = self._find(number, self.greatest[number], 1.0)
         for number in self._lost_bottom:
             self._bottom[number] = self._find(number, self.least[number], -1.0)
+        self._barred = None
         self._lost_top.clear()
         self._lost_bottom.clear()
         return before != self.spans()
@@ -107,18 +109,20 @@ class Extremes:
                 return found, (block << self._shift) + at
             bounds[block] = found
             if tried == _ONE_BY_ONE:
-                self._tighten(bounds, raws, sign, found)
+                self._tighten(bounds, raws, sign)
         return nothing, -1
 
-    def _tighten(self, bounds: Float64, raws: Float64, sign: float, found: float) -> None:
-        """Most bounds are loose, because the best hosts are none of ours: tighten all that matter at once.
+    def _tighten(self, bounds: Float64, raws: Float64, sign: float) -> None:
+        """Most bounds are loose, because the best hosts are none of ours: tighten all of them.
 
         Some blocks in a row at a time, which fit into the processor's cache, and without gathering them.
         """
         nothing = -math.inf * sign
         at_once = max(1, _IN_CACHE // self._size)
+        if self._barred is None:
+            self._barred = self._stage != self._full
         for start in range(0, len(bounds), at_once):
             some = slice(start, start + at_once)
-            if (bounds[some] > found).any() if sign > 0 else (bounds[some] < found).any():
-                of_blocks = np.where(self._stage[some] == self._full, raws[some], nothing)
-                bounds[some] = of_blocks.max(axis=1) if sign > 0 else of_blocks.min(axis=1)
+            of_blocks = raws[some].copy()
+            np.copyto(of_blocks, nothing, where=self._barred[some])
+            bounds[some] = of_blocks.max(axis=1) if sign > 0 else of_blocks.min(axis=1)

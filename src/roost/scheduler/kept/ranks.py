@@ -201,13 +201,15 @@ class Ranks:
             self._extremes.empty[block] = True
 
     def _open_many(self, first: int, end: int, count: int) -> None:
-        """Open the blocks with the highest bounds, ``count`` at most."""
+        """Open the first blocks by bound and index, ``count`` at most."""
         blocks = np.flatnonzero(~self._open[first:end]) + first
         opened = self._open[first:end]
         floor = self._bound[first:end].max(where=opened, initial=-math.inf)
         blocks = blocks[self._bound[blocks] >= floor]
         if len(blocks) > count:
-            blocks = np.sort(blocks[np.argpartition(-self._bound[blocks], count)[:count]])
+            # Of equal ones those with the lowest indexes, which alone may matter: on a fleet of equal hosts
+            # all blocks have the same bound.
+            blocks = np.sort(blocks[np.lexsort((self._lead[blocks], -self._bound[blocks]))[:count]])
         weights = np.empty((len(blocks), self._layout.size))
         self._weigh(blocks, weights)
         weights[self._stage[blocks] != self._full] = -math.inf

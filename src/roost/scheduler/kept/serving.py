@@ -13,14 +13,13 @@ from roost.fleet.fits import fits
 from roost.fleet.match import in_any
 from roost.model.allocation import Candidate
 from roost.model.request import CandidateQuery
+from roost.model.vocabulary import MAX_INT
 from roost.scheduler.kept.totals import KeptTotals
 
 Rooms = dict[str, tuple[int, int, int, int, int] | None]
 """By class the room in one host: used, capacity, min_unit, max_unit, step_size; None if it has none of it."""
 
 _MOST_GROUPS = 64
-_IN_CACHE = 16_384
-"""Places judged at once: so that what is worked out in between stays in the processor's cache."""
 
 
 def servable(fleet: Fleet, query: CandidateQuery) -> bool:
@@ -100,15 +99,15 @@ class Serving:
             served &= rows == (fleet.row(root) if root in fleet else -1)
         return served
 
-    def all(self, fleet: Fleet, totals: KeptTotals, row_at: Rows, place_at_row: Rows) -> Bools:
-        """Which hosts are served: bool[places].
+    def all(self, fleet: Fleet, totals: KeptTotals, place_at_row: Rows, homeless: Rows) -> Bools:
+        """Which hosts are served: bool[places]. ``homeless``: places without a row.
 
         A million hosts are looked through in the order of their places, and only those that lack something
         are sought by row: a gather costs many times what a comparison costs.
         """
         served = None if self._in_trees or self._member_of else self._by_place(fleet, totals)
         if served is None:
-            served = np.zeros(len(row_at), dtype=np.bool_)
+            served = np.zeros(len(totals.index), dtype=np.bool_)
             places = place_at_row[CandidateSearch(fleet, self._query).at_home()]
             served[places[places >= 0]] = True
             return served
@@ -122,7 +121,7 @@ class Serving:
         for rows in lacking:
             # A spare last place takes what is no host's.
             served[place_at_row[rows]] = False
-        served[:-1][row_at < 0] = False
+        served[homeless] = False
         return served[:-1]
 
     def _by_place(self, fleet: Fleet, totals: KeptTotals) -> Bools | None:
@@ -131,17 +130,15 @@ class Serving:
         served = np.full(places + 1, not self._impossible)
         for name, amount in self._amounts:
             stock = fleet.stock(name)
-            if not stock.n:
+            if not stock.n or amount > MAX_INT:
                 served[:] = False
                 return served
             least = int(stock.min_unit[: stock.n].max())
             most = int(stock.max_unit[: stock.n].min())
             if stock.odd_steps or not least <= amount <= most:
                 return None
-            capacity, used = totals.both(name)
-            for start in range(0, places, _IN_CACHE):
-                some = slice(start, min(start + _IN_CACHE, places))
-                served[some] &= fits(amount, used[some], capacity[some], least, most, 1)
+            # `fits`, where the units are out of the question: ten times as quick as asking for them too.
+            served[:-1] &= totals.room(name) >= amount
         return served
 
 

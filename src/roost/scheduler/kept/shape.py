@@ -39,7 +39,7 @@ class Shape:
         for plugin in self._judging:
             if scope_of(plugin) is Scope.REQUEST:
                 self._own_masks[plugin.name] = plugin.mask(view, question, Progress())
-        served = self.serving.all(board.fleet, board.totals, board.row_at, board.place_at_row)
+        served = self.serving.all(board.fleet, board.totals, board.place_at_row, board.homeless)
         self.stage: Stages = served.view(np.uint8)
         self._left = [int(np.count_nonzero(served))]
         allowed = served.copy()
@@ -47,7 +47,7 @@ class Shape:
         for mask in self._masks:
             if mask is not None:
                 allowed &= mask
-            self.stage = self.stage + allowed.view(np.uint8)
+            self.stage += allowed.view(np.uint8)
             self._left.append(int(np.count_nonzero(allowed)))
         self.full = 1 + len(self._judging)
         self.ranks = Ranks(board, self.stage, self.full)
