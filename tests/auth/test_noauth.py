@@ -8,6 +8,7 @@ import webob
 from placement.auth import NoAuthMiddleware, PlacementKeystoneContext
 
 from roost.auth import NoAuth
+from roost.auth.identity import READ_HEADERS, read_identity
 
 
 def upstream(headers: dict[str, str]) -> dict[str, Any] | None:
@@ -48,3 +49,15 @@ def upstream(headers: dict[str, str]) -> dict[str, Any] | None:
 def test_an_identity_is_upstreams(headers: dict[str, str]) -> None:
     identity = asyncio.run(NoAuth().identify(headers))
     assert (identity and identity.credentials()) == upstream(headers)
+
+
+def test_all_headers_that_tell_who_asks_are_named() -> None:
+    names: set[str] = set()
+
+    class Asked(dict[str, str]):
+        def get(self, name: str, default: Any = None) -> Any:
+            names.add(name)
+            return super().get(name, default)
+
+    read_identity(Asked({"x-user-id": "user"}))
+    assert names == set(READ_HEADERS)

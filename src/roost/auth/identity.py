@@ -39,6 +39,15 @@ class Identity(msgspec.Struct, frozen=True, cache_hash=True):
 NOBODY = Identity("")
 
 
+READ_HEADERS = (
+    "x-user-id", "x-user", "x-project-id", "x-tenant-id", "x-roles", "x-role", "x-domain-id",
+    "openstack-system-scope", "x-user-domain-id", "x-project-domain-id", "x-is-admin-project",
+    "x-service-user-id", "x-service-user-domain-id", "x-service-project-id", "x-service-project-domain-id",
+    "x-service-roles",
+)  # fmt: skip
+"""The headers that `read_identity` looks at."""
+
+
 def read_identity(headers: Mapping[str, str]) -> Identity | None:
     """The identity in the headers that OpenStack's middlewares set (lower-case names), None without a user.
 

@@ -277,6 +277,12 @@ class Fleet:
 
     def _use(self, held: Allocations, holds: Allocations) -> None:
         """Give back what was held and take what is held now; what stays the same is not touched."""
+        if not held:
+            # A new consumer, as most are: taking more contradicts nothing.
+            for row, resources in [(self.row(uuid), resources) for uuid, resources in holds.items()]:
+                for name, amount in resources.items():
+                    self._take(row, name, amount)
+            return
         difference: dict[tuple[int, str], int] = {}
         for uuid, resources in held.items():
             row = self.row(uuid)
@@ -291,10 +297,14 @@ class Fleet:
                 difference[row, name] = difference.get((row, name), 0) + amount
         for (row, name), amount in difference.items():
             if amount:
-                if name not in self._stocks:
-                    self._stocks[name] = Stock()
-                self._stocks[name].use(row, amount)
-                self.journal.note(row)
+                self._take(row, name, amount)
+
+    def _take(self, row: int, resource_class: str, amount: int) -> None:
+        stock = self._stocks.get(resource_class)
+        if stock is None:
+            stock = self._stocks[resource_class] = Stock()
+        stock.use(row, amount)
+        self.journal.note(row)
 
     def _apply_provider(self, change: ProviderChanged) -> None:
         uuid, before, after = change.provider, change.before, change.after

@@ -62,7 +62,7 @@ class Stock:
 
     def slot(self, row: int) -> int:
         """The slot of a provider, -1 if it has nothing of this class."""
-        return int(self.slot_of[row]) if row < len(self.slot_of) else -1
+        return self.slot_of.item(row) if row < len(self.slot_of) else -1
 
     def slots(self, rows: Rows) -> Rows:
         """The slots of providers: intp[len(rows)], -1 where one has nothing of this class."""
@@ -103,12 +103,14 @@ class Stock:
     def use(self, row: int, amount: int) -> None:
         """Add ``amount`` (negative to free) to a provider's use. Raises `Inconsistent` below zero."""
         slot = self.slot(row)
-        if self.used_by(row) + amount < 0:
-            raise Inconsistent(f"row {row} has {self.used_by(row)} in use, of which {-amount} shall be freed")
+        before = self.used.item(slot) if slot >= 0 else 0
+        after = before + amount
+        if after < 0:
+            raise Inconsistent(f"row {row} has {before} in use, of which {-amount} shall be freed")
         if slot < 0:
             slot = self._append(row)
-        self.used[slot] += amount
-        if not self.used[slot] and not self.total[slot]:
+        self.used[slot] = after
+        if not after and not self.total[slot]:
             self._drop(slot)
 
     def used_by(self, row: int) -> int:

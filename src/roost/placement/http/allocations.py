@@ -1,6 +1,5 @@
 """``/allocations`` and ``/resource_providers/{uuid}/allocations``: who holds what."""
 
-import uuid
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,7 +12,7 @@ from roost.placement.commands.allocations import DeleteAllocations, WriteAllocat
 from roost.placement.commands.holders import written_at
 from roost.placement.errors import BadRequest
 from roost.placement.http.answers import answer, answer_empty
-from roost.placement.http.complaints import is_uuid_like
+from roost.placement.http.complaints import is_uuid_like, plain_uuid
 from roost.placement.http.request import Request, Response
 from roost.placement.http.resource import Resource, provider_row, read_body
 
@@ -56,7 +55,7 @@ class ConsumerAllocations(Resource):
             raise BadRequest(f"Malformed consumer_uuid: {consumer}")
         body = await read_body(req)
         write = body.write(
-            str(uuid.UUID(consumer)),
+            plain_uuid(consumer),
             self.options.incomplete_consumer_project_id,
             self.options.incomplete_consumer_user_id,
         )

@@ -7,6 +7,7 @@ are judged by it directly.
 """
 
 import re
+import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -32,12 +33,18 @@ _TYPES: dict[str, Callable[[Any], bool]] = {
 
 _DASHED = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _UNDASHED_TOO = re.compile(r"([0-9a-fA-F]-?){32}")
+_PLAIN = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _FORMATS = {"uuid": _DASHED, "uuid-like": _UNDASHED_TOO}
 
 
 def is_uuid_like(text: str) -> bool:
     """Whether ``text`` is a UUID, with its dashes or without."""
     return len(text) <= 36 and _UNDASHED_TOO.fullmatch(text) is not None
+
+
+def plain_uuid(text: str) -> str:
+    """A UUID as it is written in the tables: lower case, with dashes. ``text`` must be like one."""
+    return text if _PLAIN.fullmatch(text) else str(uuid.UUID(text))
 
 
 def complaint(schema: Schema, value: object) -> str | None:

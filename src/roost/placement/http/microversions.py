@@ -4,6 +4,7 @@ A version is written here as its minor number, 27 for 1.27: the major number is 
 """
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Final, Generic, TypeVar
 
 from roost.placement.errors import BadRequest, NotAcceptable
@@ -13,6 +14,9 @@ T = TypeVar("T")
 LATEST: Final = 39
 HEADER: Final = "openstack-api-version"
 SERVICE: Final = "placement"
+
+_REMEMBERED = 1_000
+"""Headers that a version was read from."""
 
 
 class Since:
@@ -52,6 +56,7 @@ class ByVersion(Generic[T]):
         return self._values[version]
 
 
+@lru_cache(_REMEMBERED)
 def parse_version(header: str | None) -> int:
     """The version asked for in a header ``placement X.Y[, service X.Y...]``; without one, the oldest.
 
