@@ -1,18 +1,22 @@
 """Fleets to measure on: the same in memory, in Roost's database and in upstream's."""
 
 import asyncio
+import os
 from pathlib import Path
 
 import pytest
 
 from exchange.exchanging import fleet_in, imported, prepared
+from roost.bench.errors import BenchError
 from roost.bench.fleets import FleetPlan, flat, nearly_full, nested, wide
 from roost.bench.memory import fleet_in_memory, host_table
-from roost.bench.store import Databases, Files, Store
+from roost.bench.store import Databases, Files, Store, open_store
 from roost.ledger.holdings import held_by_all
+from roost.model.errors import OperatorError
 from roost.storage import Database
 from support.databases import Servers
 from support.fleets import snapshot
+from support.servers import server_folder
 
 PLANS = [flat(120), nested(60), wide(3), wide(2, devices=32), nearly_full(5)]
 by_plan = pytest.mark.parametrize("plan", PLANS, ids=str)
@@ -73,6 +77,48 @@ def test_a_database_is_filled_once_and_copied(store: Store, monkeypatch: pytest.
     with store.copy(plan, "roost") as second:
         assert first != second
         assert len(fleet_in(second)) == 7
+
+
+def test_what_a_killed_run_left_is_cleaned_up(store: Store):
+    plan = flat(7)
+    copied = store.copy(plan, "roost")
+    copied.__enter__()  # and no more
+    left = [name for name in store._names() if name.startswith("run_")]
+    store._create("making_it")
+    store.clean_up()
+    names = store._names()
+    assert left
+    assert not {*left, "making_it"} & set(names)
+    assert store.original(plan, "roost") in names
+
+
+def test_one_at_a_time_measures_in_a_directory(tmp_path: Path):
+    with (
+        open_store(tmp_path, "sqlite"),
+        pytest.raises(OperatorError, match="in use by another roost"),
+        open_store(tmp_path, "sqlite"),
+    ):
+        pass
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root runs servers by another account")
+def test_a_directory_that_the_server_cannot_reach_is_named(tmp_path: Path, servers: Servers):
+    servers.needs("postgresql")
+    tmp_path.chmod(0o700)
+    with (
+        pytest.raises(BenchError, match=f"cannot reach {tmp_path}/postgresql, for {tmp_path}: name another"),
+        open_store(tmp_path, "postgresql"),
+    ):
+        pass
+
+
+def test_a_server_of_ones_own_keeps_its_fleets(servers: Servers):
+    servers.needs("postgresql")
+    with server_folder() as folder:
+        with open_store(folder, "postgresql") as store:
+            name = store.original(flat(7), "roost")
+        with open_store(folder, "postgresql") as store:
+            assert name in store._names()
 
 
 def test_a_filling_that_was_cut_off_leaves_nothing_to_be_taken_for_a_fleet(tmp_path: Path, monkeypatch):

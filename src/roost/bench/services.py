@@ -21,7 +21,7 @@ from roost.bench.peer import Peer
 from roost.bench.processes import children, peak, resident
 from roost.bench.server_process import die_with_parent
 
-START_SECONDS: Final = 300.0
+START_SECONDS: Final = 900.0
 STOP_SECONDS: Final = 15.0
 HEADERS: Final = {
     "x-auth-token": "admin",

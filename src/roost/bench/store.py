@@ -5,11 +5,12 @@ SQLite, by CREATE DATABASE … TEMPLATE on PostgreSQL.
 """
 
 import asyncio
+import os
 import shutil
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final, Literal
 
@@ -23,6 +24,7 @@ from roost.exchange import export_placement
 from roost.exchange.placement_tables import REVISION
 from roost.ledger import SCHEMA
 from roost.storage import Database
+from roost.system.lock import locked
 
 Flavour = Literal["roost", "upstream"]
 """Whose tables."""
@@ -51,7 +53,7 @@ class Store(ABC):
         """The name of the database that copies are made of, filled now if there is none yet."""
         revision = SCHEMA.newest if flavour == "roost" else REVISION
         name = f"{flavour}_{plan.key}_{CONTENT}_{revision}"
-        if not self._exists(name):
+        if name not in self._names():
             making = f"making_{name}"
             self._drop(making)
             self._create(making)
@@ -77,6 +79,12 @@ class Store(ABC):
         finally:
             asyncio.run(database.close())
 
+    def clean_up(self) -> None:
+        """Drop what runs that were killed left behind. Nobody else may be measuring here."""
+        for name in self._names():
+            if name.startswith(("run_", "making_")):
+                self._drop(name)
+
     def _analyse(self, name: str) -> None:
         """Have the database look at what it holds, as it would have long since: its plans depend on it."""
         engine = sa.create_engine(self._url(name), poolclass=sa.NullPool, isolation_level="AUTOCOMMIT")
@@ -88,7 +96,7 @@ class Store(ABC):
     def _url(self, name: str) -> str: ...
 
     @abstractmethod
-    def _exists(self, name: str) -> bool: ...
+    def _names(self) -> list[str]: ...
 
     @abstractmethod
     def _create(self, name: str) -> None: ...
@@ -118,8 +126,8 @@ class Files(Store):
     def _url(self, name: str) -> str:
         return f"sqlite:///{self._path(name)}"
 
-    def _exists(self, name: str) -> bool:
-        return self._path(name).exists()
+    def _names(self) -> list[str]:
+        return [path.stem for path in self._folder.glob("*.db")]
 
     def _create(self, name: str) -> None:
         """A file is made when it is opened."""
@@ -151,8 +159,8 @@ class Databases(Store):
     def _url(self, name: str) -> str:
         return self._server.set(database=name).render_as_string(hide_password=False)
 
-    def _exists(self, name: str) -> bool:
-        return bool(self._ask(f"SELECT 1 FROM pg_database WHERE datname = '{name}'"))
+    def _names(self) -> list[str]:
+        return [str(name) for (name,) in self._ask("SELECT datname FROM pg_database")]
 
     def _create(self, name: str) -> None:
         self._ask(f"CREATE DATABASE {name}")
@@ -176,22 +184,29 @@ class Databases(Store):
 @contextmanager
 def open_store(folder: Path, database: str) -> Iterator[Store]:
     """The store that ``--database`` names: ``sqlite``, ``postgresql`` (a server of our own, started now, all
-    syncs on), or a PostgreSQL server's URL. Raises `BenchError`."""
-    if database == "sqlite":
-        yield Files(folder / "sqlite")
-        return
-    if database != "postgresql":
+    syncs on), or a PostgreSQL server's URL. The first two are one process's at a time.
+
+    Raises `OperatorError`.
+    """
+    if database not in (Files.kind, Databases.kind):
         yield Databases(database)
         return
-    home = folder / "postgresql"
-    home.mkdir(parents=True, exist_ok=True)
-    home.chmod(0o777)
-    closed = [str(each) for each in home.parents if not each.stat().st_mode & 0o001]
-    if closed:
-        raise BenchError(f"the account that PostgreSQL runs as cannot reach {home}, for {closed[0]}: --dir")
-    server = PostgreSQL(home, durable=True, settings={"shared_buffers": "256MB", "max_wal_size": "4GB"})
-    server.start()
-    try:
-        yield Databases(server.url("postgres"))
-    finally:
-        server.stop()
+    with locked(folder / database), ExitStack() as stack:
+        if database == Files.kind:
+            store: Store = Files(folder / database)
+        else:
+            server = _server(folder / database)
+            server.start()
+            stack.callback(server.stop)
+            store = Databases(server.url("postgres"))
+        store.clean_up()
+        yield store
+
+
+def _server(home: Path) -> PostgreSQL:
+    if os.geteuid() == 0:  # which PostgreSQL refuses to run as
+        home.chmod(0o777)
+        closed = [str(each) for each in home.parents if not each.stat().st_mode & 0o001]
+        if closed:
+            raise BenchError(f"PostgreSQL's account cannot reach {home}, for {closed[0]}: name another --dir")
+    return PostgreSQL(home, durable=True, settings={"shared_buffers": "256MB", "max_wal_size": "4GB"})

@@ -93,7 +93,7 @@ def steps(extent: Extent, setting: Setting) -> Iterator[Step]:
         yield Step(
             f"claims-{database}",
             database,
-            lambda store: claims.measure(setting, store, flat(extent.sizes[0]), extent.clients),
+            lambda store: claims.measure(setting, store, flat(10_000), extent.clients),
         )
         yield Step(
             f"contention-{database}",

@@ -12,7 +12,7 @@ from roost.cli.bench.options import contest_options, setting, show
 
 
 @click.command(epilog="Example: roost bench claims --database postgresql --clients 64 --peer")
-@click.option("--hosts", type=click.IntRange(min=1), default=1_000, show_default=True, help="Of the fleet.")
+@click.option("--hosts", type=click.IntRange(min=1), default=10_000, show_default=True, help="Of the fleet.")
 @click.option(
     "--clients",
     type=click.IntRange(1),
