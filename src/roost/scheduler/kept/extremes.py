@@ -9,7 +9,7 @@ from roost.fleet.columns import Bools, Float64, Int64
 from roost.scheduler.kept.board import Board
 
 _ONE_BY_ONE = 6
-_IN_CACHE = 16_384
+_IN_CACHE = 8_192
 
 
 class Extremes:
@@ -33,7 +33,7 @@ class Extremes:
         # For each weigher a host that has the greatest and one that has the least number.
         self._top = [(-math.inf, -1)] * count
         self._bottom = [(math.inf, -1)] * count
-        self._barred: Bools | None = None
+        self._barred: Float64 | None = None
         self._lost_top = set(range(count))
         self._lost_bottom = set(range(count))
         self.settle()
@@ -117,12 +117,13 @@ class Extremes:
 
         Some blocks in a row at a time, which fit into the processor's cache, and without gathering them.
         """
-        nothing = -math.inf * sign
         at_once = max(1, _IN_CACHE // self._size)
         if self._barred is None:
-            self._barred = self._stage != self._full
+            self._barred = np.where(self._stage == self._full, -math.inf, math.inf)
         for start in range(0, len(bounds), at_once):
             some = slice(start, start + at_once)
-            of_blocks = raws[some].copy()
-            np.copyto(of_blocks, nothing, where=self._barred[some])
-            bounds[some] = of_blocks.max(axis=1) if sign > 0 else of_blocks.min(axis=1)
+            # Comparing with an infinite number is three times as quick as choosing by a mask.
+            if sign > 0:
+                bounds[some] = np.minimum(raws[some], -self._barred[some]).max(axis=1)
+            else:
+                bounds[some] = np.maximum(raws[some], self._barred[some]).min(axis=1)

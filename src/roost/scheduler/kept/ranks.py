@@ -22,8 +22,8 @@ Stages = npt.NDArray[np.uint8]
 
 _ONE_BY_ONE = 4
 """So many blocks are opened one after the other before many are opened at once."""
-_AT_ONCE = 32
-_MORE = 8
+_AT_ONCE = 24
+_MORE = 4
 
 
 class Ranks:
@@ -210,6 +210,10 @@ class Ranks:
             # Of equal ones those with the lowest indexes, which alone may matter: on a fleet of equal hosts
             # all blocks have the same bound.
             blocks = np.sort(blocks[np.lexsort((self._lead[blocks], -self._bound[blocks]))[:count]])
+        for start in range(0, len(blocks), _AT_ONCE):
+            self._open_these(blocks[start : start + _AT_ONCE])
+
+    def _open_these(self, blocks: Int64) -> None:
         weights = np.empty((len(blocks), self._layout.size))
         self._weigh(blocks, weights)
         weights[self._stage[blocks] != self._full] = -math.inf
