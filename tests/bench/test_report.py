@@ -5,7 +5,7 @@ import pytest
 
 from roost.bench.errors import BenchError
 from roost.bench.markdown import block, names_in, replaced
-from roost.bench.report import Column, Report, report
+from roost.bench.report import Column, Report, cell, report
 from roost.bench.suite import read
 
 COLUMNS = (Column("hosts", "hosts", ","), Column("p50 ms", "ours.p50", ".1f"), Column("failed", "failed"))
@@ -45,6 +45,13 @@ def test_a_table_in_a_page():
         "",
         "**Wrong: a sum**",
     ]
+
+
+def test_a_lower_bound_is_told():
+    column = Column("ms", "peer.p50", ".0f", "late")
+    assert cell({"peer": {"p50": 20.0}, "late": True}, column) == "≥ 20"
+    assert cell({"peer": {"p50": 20.0}, "late": False}, column) == "20"
+    assert cell({"peer": None, "late": True}, column) == "–"
 
 
 def test_a_page_keeps_all_but_what_is_replaced():

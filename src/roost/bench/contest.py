@@ -89,5 +89,5 @@ def tell(line: str) -> None:
 
 
 def times_faster(ours: Figures, peer: Figures | None) -> float | None:
-    """How many of our median answers fit into one of the peer's."""
-    return None if peer is None else peer.p50_ms / ours.p50_ms
+    """How many of our median answers fit into one of the peer's; None if there is no telling."""
+    return None if peer is None or ours.at_least else peer.p50_ms / ours.p50_ms

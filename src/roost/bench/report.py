@@ -11,11 +11,15 @@ NOTHING = "–"
 
 
 class Column(msgspec.Struct, frozen=True):
-    """``field``: of a row, dotted for what lies within. ``form``: a format specification."""
+    """``field``: of a row, dotted for what lies within. ``form``: a format specification.
+
+    ``bound``: the field that says whether the value is a lower bound.
+    """
 
     title: str
     field: str
     form: str = ""
+    bound: str = ""
 
 
 class Report(msgspec.Struct, frozen=True):
@@ -64,7 +68,8 @@ def cell(row: dict[str, Any], column: Column) -> str:
         return ", ".join(f"{name}: {count:,}" for name, count in value.items()) or NOTHING
     if not isinstance(value, int | float) or isinstance(value, bool):
         return str(value)
-    return format(value, column.form or ",")
+    shown = format(value, column.form or ",")
+    return f"≥ {shown}" if column.bound and _value(row, column.bound) else shown
 
 
 def _value(row: dict[str, Any], field: str) -> Any:
