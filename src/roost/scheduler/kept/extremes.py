@@ -33,7 +33,6 @@ class Extremes:
         # For each weigher a host that has the greatest and one that has the least number.
         self._top = [(-math.inf, -1)] * count
         self._bottom = [(math.inf, -1)] * count
-        self._barred: Float64 | None = None
         self._lost_top = set(range(count))
         self._lost_bottom = set(range(count))
         self.settle()
@@ -88,7 +87,6 @@ class Extremes:
             self._top[number] = self._find(number, self.greatest[number], 1.0)
         for number in self._lost_bottom:
             self._bottom[number] = self._find(number, self.least[number], -1.0)
-        self._barred = None
         self._lost_top.clear()
         self._lost_bottom.clear()
         return before != self.spans()
@@ -115,15 +113,19 @@ class Extremes:
     def _tighten(self, bounds: Float64, raws: Float64, sign: float) -> None:
         """Most bounds are loose, because the best hosts are none of ours: tighten all of them.
 
-        Some blocks in a row at a time, which fit into the processor's cache, and without gathering them.
+        Some blocks in a row at a time, which fit into the processor's cache: a new column of a million
+        numbers costs more than what is done with it.
         """
         at_once = max(1, _IN_CACHE // self._size)
-        if self._barred is None:
-            self._barred = np.where(self._stage == self._full, -math.inf, math.inf)
+        barred = np.empty((at_once, self._size))
         for start in range(0, len(bounds), at_once):
             some = slice(start, start + at_once)
-            # Comparing with an infinite number is three times as quick as choosing by a mask.
+            numbers = barred[: len(bounds[some])]
+            # Comparing with an infinite number is three times as quick as choosing by a mask: the worst of
+            # all for hosts that are not allowed, the best for those that are.
+            np.subtract(0.5, self._stage[some] == self._full, out=numbers)
+            numbers *= -math.inf * sign
             if sign > 0:
-                bounds[some] = np.minimum(raws[some], -self._barred[some]).max(axis=1)
+                bounds[some] = np.minimum(raws[some], numbers, out=numbers).max(axis=1)
             else:
-                bounds[some] = np.maximum(raws[some], self._barred[some]).min(axis=1)
+                bounds[some] = np.maximum(raws[some], numbers, out=numbers).min(axis=1)

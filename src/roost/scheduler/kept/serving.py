@@ -20,6 +20,8 @@ Rooms = dict[str, tuple[int, int, int, int, int] | None]
 """By class the room in one host: used, capacity, min_unit, max_unit, step_size; None if it has none of it."""
 
 _MOST_GROUPS = 64
+_IN_CACHE = 65_536
+"""Places judged at once: so that what is worked out in between stays in the processor's cache."""
 
 
 def servable(fleet: Fleet, query: CandidateQuery) -> bool:
@@ -138,7 +140,10 @@ class Serving:
             if stock.odd_steps or not least <= amount <= most:
                 return None
             # `fits`, where the units are out of the question: ten times as quick as asking for them too.
-            served[:-1] &= totals.room(name) >= amount
+            room = totals.room(name)
+            for start in range(0, places, _IN_CACHE):
+                some = slice(start, min(start + _IN_CACHE, places))
+                served[some] &= room[some] >= amount
         return served
 
 

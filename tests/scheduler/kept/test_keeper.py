@@ -1,0 +1,145 @@
+"""When something is kept, and when it is not."""
+
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+
+from roost.fleet import Fleet
+from roost.fleet.columns import Bools
+from roost.ledger import State
+from roost.ledger.vocabulary import RegisterStandardNames
+from roost.model.inventory import Inventory
+from roost.model.spec import RequestSpec, ServerGroup
+from roost.model.vocabulary import SHARING_TRAIT
+from roost.placement.commands.belongings import SetTraits
+from roost.placement.commands.inventories import SetInventories
+from roost.placement.commands.providers import CreateProvider
+from roost.scheduler import SchedulerOptions
+from roost.scheduler.hosts import HostTable
+from roost.scheduler.kept import keeper
+from roost.scheduler.kept.keeper import Keeper
+from roost.scheduler.kept.shape import Shape
+from roost.scheduler.offers import HostView
+from roost.scheduler.plugins import Scope, filters, weighers
+from roost.scheduler.query import candidate_query
+from roost.scheduler.question import Progress, Question
+from support.clouds import NOW, report, spec, uuid_of
+from support.offering import Free, Only
+
+OPTIONS = SchedulerOptions()
+
+
+class Place:
+    """Three equal hosts."""
+
+    def __init__(self) -> None:
+        self.fleet = Fleet()
+        self.state = State(self.fleet, {}, 0.0)
+        self.do(RegisterStandardNames())
+        for number in range(3):
+            self.do(CreateProvider(uuid_of(number), f"name{number}", None))
+            stock = {"VCPU": Inventory(8), "MEMORY_MB": Inventory(8192), "DISK_GB": Inventory(100)}
+            self.do(SetInventories(uuid_of(number), stock, None))
+        self.table = HostTable(report(f"host{number}", uuid_of(number)) for number in range(3))
+
+    def do(self, command) -> None:  # type: ignore[no-untyped-def]
+        self.state.name(command.consumers())
+        command.run(self.state)
+
+    def question(self, of: RequestSpec | None = None) -> Question:
+        asked = of or spec()
+        query = candidate_query(asked, self.table, OPTIONS)
+        return Question("run", asked, query, ("i",), 0, 1, NOW, OPTIONS)
+
+
+@pytest.fixture
+def place() -> Place:
+    return Place()
+
+
+def built_in() -> Keeper:
+    return Keeper(filters(OPTIONS.filters), weighers(OPTIONS.weighers))
+
+
+def test_built_in_plugins_all_say_what_they_look_at(place: Place) -> None:
+    every = Keeper(filters(OPTIONS.filters), weighers([*OPTIONS.weighers, "metrics"]))
+    assert every.field(place.fleet, place.question(), place.table) is not None
+
+
+def test_nothing_is_kept_of_a_plugin_that_does_not_say_what_it_looks_at(place: Place) -> None:
+    assert Keeper([Only(0)], []).field(place.fleet, place.question(), place.table) is None
+    assert Keeper([], [Free()]).field(place.fleet, place.question(), place.table) is None
+
+
+def test_nothing_is_kept_of_a_filter_that_is_asked_after_each_claim_even_without_a_group(
+    place: Place,
+) -> None:
+    class Again(Only):
+        depends_on_claims = True
+        scope = Scope.REQUEST
+
+    assert Keeper([Again(0)], []).field(place.fleet, place.question(), place.table) is None
+
+
+@pytest.mark.parametrize(
+    "wish", [{"group": ServerGroup("g", "affinity")}, {"ignore_hosts": frozenset({"host0"})}]
+)
+def test_what_is_asked_once_is_looked_at_anew(place: Place, wish: dict[str, object]) -> None:
+    assert built_in().field(place.fleet, place.question(spec(**wish)), place.table) is None
+
+
+def test_nothing_is_kept_where_hosts_cannot_be_judged_one_by_one(place: Place) -> None:
+    kept = built_in()
+    assert kept.field(place.fleet, place.question(), place.table) is not None
+    place.do(SetTraits(uuid_of(2), frozenset({SHARING_TRAIT}), None, add_custom=True))
+    assert kept.field(place.fleet, place.question(), place.table) is None
+    place.do(SetTraits(uuid_of(2), frozenset(), None, add_custom=True))
+    assert kept.field(place.fleet, place.question(), place.table) is not None
+    place.do(CreateProvider(uuid_of(9), "child", uuid_of(0)))
+    assert kept.field(place.fleet, place.question(), place.table) is None
+
+
+def test_filters_are_asked_again_only_for_hosts_that_report_something_new(place: Place) -> None:
+    class Curious(Only):
+        scope = Scope.REQUEST
+        seen: list[list[int]]
+
+        def mask(self, hosts: HostView, question: Question, progress: Progress) -> Bools | None:
+            self.seen.append(sorted(set(hosts.index.tolist())))
+            return np.ones(len(hosts), dtype=np.bool_)
+
+    curious = Curious()
+    curious.seen = []
+    kept = Keeper([curious], [])
+    for _ in range(3):
+        kept.field(place.fleet, place.question(), place.table)
+    place.table.update([report("host1", uuid_of(1), last_seen=NOW)])
+    kept.field(place.fleet, place.question(), place.table)
+    assert curious.seen == [[0, 1, 2]]
+    place.table.update([report("host1", uuid_of(1), enabled=False)])
+    kept.field(place.fleet, place.question(), place.table)
+    assert curious.seen == [[0, 1, 2], [1]]
+
+
+def test_another_fleet_or_table_begins_anew(place: Place) -> None:
+    kept = built_in()
+    other = Place()
+    with patch.object(keeper, "Shape", wraps=Shape) as made:
+        for fleet, table in (
+            (place.fleet, place.table),
+            (other.fleet, place.table),
+            (other.fleet, other.table),
+        ):
+            for _ in range(2):
+                kept.field(fleet, place.question(), table)
+    assert made.call_count == 3
+
+
+def test_the_shape_not_used_for_longest_is_dropped(place: Place) -> None:
+    kept = built_in()
+    with patch.object(keeper, "_MOST_SHAPES", 2), patch.object(keeper, "Shape", wraps=Shape) as made:
+        for vcpus in (1, 2, 1, 3, 1, 2):
+            kept.field(place.fleet, place.question(spec(vcpus)), place.table)
+    # The third one drove out the second, which had not been used since the first was.
+    assert made.call_count == 4
