@@ -13,8 +13,11 @@
     offers           the hosts that placement offers, and what a claim takes from them: fleet_offers
                      straight from the fleet, answered_offers from GET /allocation_candidates
     question         what one run decides upon; outcome: what comes of it
-    selection        the one algorithm: filter, weigh, pick, claim; it does no I/O
+    selection        the one algorithm: pick, claim, next on refusal; it does no I/O
+    field            the hosts in play for one run and what they weigh: offered_field filters and weighs all
+                     that are offered, kept/ goes on from what is known of requests of that shape
     weighing         one weight for each host, kept right from claim to claim
+    heartbeats       which hosts were seen lately, without looking at all of them
     alternates       other hosts for each instance that was placed
     gateways/        how a claim is made: in the ledger's transaction, or over HTTP
     filters/         one file for each: which hosts may be used

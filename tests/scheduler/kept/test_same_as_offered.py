@@ -10,7 +10,7 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from roost.fleet import Fleet
@@ -32,6 +32,7 @@ from roost.scheduler.errors import BadRequestSpec
 from roost.scheduler.gateways.local import Decide
 from roost.scheduler.hosts import HostTable
 from roost.scheduler.kept import extremes, layout, ranks, shape, totals
+from roost.scheduler.kept.field import KeptField
 from roost.scheduler.kept.keeper import Keeper
 from roost.scheduler.plugins import filters, weighers
 from roost.scheduler.query import candidate_query
@@ -40,9 +41,7 @@ from roost.scheduler.selection import Plugins
 from support.clouds import AGGREGATES, NOW, TRAITS, holding, replace_report, report, uuid_of
 
 HOSTS = 14
-SETTINGS = settings(
-    max_examples=150, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate]
-)
+SETTINGS = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 
 OPTIONS = [
     SchedulerOptions(),
@@ -309,13 +308,34 @@ def tiny(request: pytest.FixtureRequest) -> Iterator[None]:
 _STEPS = st.lists(decisions() | decisions() | happenings() | reports(), min_size=3, max_size=25)
 
 
+def _go(begin: Step, steps: list[Step], options: SchedulerOptions) -> None:
+    world = World(options)
+    begin(world)
+    for step in steps:
+        step(world)
+
+
 @pytest.mark.usefixtures("tiny")
 @SETTINGS
 @given(made(), _STEPS, st.sampled_from(OPTIONS))
 def test_decisions_are_those_of_looking_at_all_hosts_anew(
     begin: Step, steps: list[Step], options: SchedulerOptions
 ) -> None:
-    world = World(options)
-    begin(world)
-    for step in steps:
-        step(world)
+    _go(begin, steps, options)
+
+
+@pytest.mark.nightly
+@pytest.mark.usefixtures("tiny")
+@settings(SETTINGS, max_examples=2_000)
+@given(made(), _STEPS, st.sampled_from(OPTIONS))
+def test_the_same_for_longer(begin: Step, steps: list[Step], options: SchedulerOptions) -> None:
+    _go(begin, steps, options)
+
+
+def test_the_hosts_of_these_worlds_are_kept() -> None:
+    world = World(OPTIONS[0])
+    for host in range(3):
+        _make(world, host)
+        world.table.update([report(f"host{host}", uuid_of(host))])
+    with patch.object(KeptField, "ready", side_effect=AssertionError), pytest.raises(AssertionError):
+        world.decide(RequestSpec(project_id="p", user_id="u", flavor=FLAVORS[0]), 1, 0, 1, keep=True)
