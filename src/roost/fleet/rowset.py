@@ -29,6 +29,16 @@ class RowSet:
         self._column: Bools | None = None
         self._count = 0
 
+    @classmethod
+    def of(cls, rows: Rows, rows_in_fleet: int) -> "RowSet":
+        """The set of these rows, each there once."""
+        made = cls()
+        if _is_many(len(rows), rows_in_fleet):
+            made._densify(rows, rows_in_fleet)
+        else:
+            made._rows = set(rows.tolist())
+        return made
+
     def __len__(self) -> int:
         return self._count if self._column is not None else len(self._rows)
 
@@ -41,8 +51,8 @@ class RowSet:
         """Add ``row``; ``rows_in_fleet`` decides whether the set is better kept as a column."""
         if self._column is None:
             self._rows.add(row)
-            if len(self._rows) > max(_DENSE_FROM, rows_in_fleet // _BYTES_PER_MEMBER):
-                self._densify(rows_in_fleet)
+            if _is_many(len(self._rows), rows_in_fleet):
+                self._densify(np.fromiter(self._rows, dtype=np.intp, count=len(self._rows)), rows_in_fleet)
         elif row not in self:
             self._column = grown(self._column, row + 1, False)
             self._column[row] = True
@@ -83,9 +93,14 @@ class RowSet:
         other._count = self._count
         return other
 
-    def _densify(self, rows_in_fleet: int) -> None:
-        column = np.zeros(max(rows_in_fleet, max(self._rows) + 1), dtype=np.bool_)
-        column[np.fromiter(self._rows, dtype=np.intp, count=len(self._rows))] = True
+    def _densify(self, rows: Rows, rows_in_fleet: int) -> None:
+        column = np.zeros(max(rows_in_fleet, int(rows.max()) + 1), dtype=np.bool_)
+        column[rows] = True
         self._column = column
-        self._count = len(self._rows)
+        self._count = len(rows)
         self._rows = set()
+
+
+def _is_many(rows: int, rows_in_fleet: int) -> bool:
+    """Whether a set of so many rows is better kept as a column."""
+    return rows > max(_DENSE_FROM, rows_in_fleet // _BYTES_PER_MEMBER)

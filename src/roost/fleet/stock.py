@@ -4,7 +4,11 @@ Only providers that have the class take a slot, so that a class of rare devices 
 cost, not what the fleet costs. ``slot_of`` leads from a provider's row to its slot.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 
 from roost.fleet.columns import Bools, Int32, Int64, Rows, grown
 from roost.fleet.errors import Inconsistent
@@ -59,6 +63,33 @@ class Stock:
         self.slot_of: Int32 = np.zeros(0, dtype=np.int32)
         self.ascending = True
         self.odd_steps = 0
+
+    @classmethod
+    def of(cls, columns: Mapping[str, npt.NDArray[Any]]) -> "Stock":
+        """The stock with these inventories: ``rows``, ascending, and the columns by name but for what
+        follows from them."""
+        made = cls()
+        rows = columns["rows"]
+        made.n = len(rows)
+        made.row = rows.astype(np.int32)
+        for name in _INT32[1:]:
+            setattr(made, name, columns[name].astype(np.int32))
+        made.ratio = columns["ratio"].astype(np.float64)
+        room = (columns["total"].astype(np.int64) - columns["reserved"]) * made.ratio
+        made.capacity = np.clip(room, -CAPACITY_LIMIT, CAPACITY_LIMIT).astype(np.int64)
+        made.used = np.zeros(made.n, dtype=np.int64)
+        made.slot_of = grown(made.slot_of, int(rows[-1]) + 1 if made.n else 0, -1)
+        made.slot_of[rows] = np.arange(made.n)
+        made.odd_steps = int((made.step_size != 1).sum())
+        return made
+
+    def use_all(self, rows: Rows, amounts: Int64) -> None:
+        """Add amounts, each more than 0, to the use of providers, each there once."""
+        slots = self.slots(rows)
+        known = slots >= 0
+        self.used[slots[known]] += amounts[known]
+        for row, amount in zip(rows[~known].tolist(), amounts[~known].tolist(), strict=True):
+            self.use(row, amount)
 
     def slot(self, row: int) -> int:
         """The slot of a provider, -1 if it has nothing of this class."""

@@ -1,23 +1,25 @@
 """From tables to a fleet."""
 
-from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.fleet import Fleet
+from roost.fleet.columns import Int64, Rows
+from roost.fleet.filling import Inventories, Providers, Sets, filled
 from roost.ledger import tables
-from roost.model.change import (
-    AggregatesChanged,
-    AllocationsChanged,
-    InventoryChanged,
-    ProviderChanged,
-    ProviderFacts,
-    ResourceClassChanged,
-    TraitChanged,
-    TraitsChanged,
-)
-from roost.model.inventory import Inventory
+
+_AT_ONCE = 20_000
+"""Rows that are values of Python at the same time."""
+
+Column = npt.NDArray[Any]
+Columns = Sequence[Sequence[Any]]
 
 
 def head(connection: Connection) -> int:
@@ -27,61 +29,95 @@ def head(connection: Connection) -> int:
 
 def load(connection: Connection) -> Fleet:
     """The fleet as the tables have it. The connection's transaction must see one snapshot."""
-    fleet = Fleet()
     classes = _names(connection, tables.resource_classes)
     traits = _names(connection, tables.traits)
-    for number, name in classes.items():
-        fleet.apply(ResourceClassChanged(name, None, number))
-    for number, name in traits.items():
-        fleet.apply(TraitChanged(name, None, number))
-    _load_providers(connection, fleet)
-    _load_belongings(connection, fleet, classes, traits)
+    fleet = filled(
+        _providers(connection),
+        dict(_inventories(connection, classes)),
+        _traits(connection, traits),
+        _aggregates(connection),
+        dict(_used(connection, classes)),
+    )
+    fleet.resource_classes = {name: number for number, name in classes.items()}
+    fleet.traits = {name: number for number, name in traits.items()}
     fleet.version = head(connection)
     return fleet
 
 
-def _load_providers(connection: Connection, fleet: Fleet) -> None:
+def _providers(connection: Connection) -> Providers:
     table = tables.resource_providers
-    rows = connection.execute(sa.select(table).order_by(table.c.id)).all()
-    for row in rows:
-        fleet.apply(ProviderChanged(row.uuid, row.id, None, ProviderFacts(row.name, None, row.generation)))
-        fleet.changed_at[row.id] = row.changed_at
-    # Parents in a second pass: a provider may be older than the one it was moved under.
-    for row in rows:
-        if row.parent_id is not None:
-            orphan = ProviderFacts(row.name, None, row.generation)
-            child = ProviderFacts(row.name, fleet.uuid(row.parent_id), row.generation)
-            fleet.apply(ProviderChanged(row.uuid, row.id, orphan, child))
+    uuids: list[str] = []
+    names: list[str] = []
+
+    def numbers() -> Iterator[Columns]:
+        for rows, some_uuids, some_names, *rest in _read(connection, sa.select(table).order_by(table.c.id)):
+            uuids.extend(some_uuids)
+            names.extend(some_names)
+            yield rows, *rest
+
+    rows, parents, generations, changed_at = _columns(numbers(), (np.intp, float, np.int64, float))
+    above = np.where(np.isnan(parents), -1, parents).astype(np.int32)
+    return Providers(rows, uuids, names, above, generations, changed_at)
 
 
-def _load_belongings(
-    connection: Connection, fleet: Fleet, classes: dict[int, str], traits: dict[int, str]
-) -> None:
-    stock: dict[int, dict[str, Inventory]] = defaultdict(dict)
-    for provider, class_id, *record in connection.execute(sa.select(tables.inventories)):
-        stock[provider][classes[class_id]] = Inventory(*record)
-    for provider, inventories in sorted(stock.items()):
-        fleet.apply(InventoryChanged(fleet.uuid(provider), {}, inventories))
+def _inventories(connection: Connection, classes: dict[int, str]) -> Iterator[tuple[str, Inventories]]:
+    table = tables.inventories
+    query = sa.select(table).order_by(table.c.provider_id, table.c.resource_class_id)
+    types = (np.intp, np.int64, *(np.int32,) * 5, float)
+    rows, class_ids, *record = _columns(_read(connection, query), types)
+    for number in np.unique(class_ids).tolist():
+        places = np.flatnonzero(class_ids == number)
+        total, reserved, min_unit, max_unit, step_size, ratio = [column[places] for column in record]
+        inventories = Inventories(rows[places], total, reserved, min_unit, max_unit, step_size, ratio)
+        yield classes[number], inventories
 
-    having: dict[int, list[str]] = defaultdict(list)
-    for provider, trait in connection.execute(sa.select(tables.provider_traits)):
-        having[provider].append(traits[trait])
-    for provider, names in having.items():
-        fleet.apply(TraitsChanged(fleet.uuid(provider), (), tuple(sorted(names))))
 
-    inside: dict[int, list[str]] = defaultdict(list)
-    for provider, aggregate in connection.execute(sa.select(tables.provider_aggregates)):
-        inside[provider].append(aggregate)
-    for provider, names in inside.items():
-        fleet.apply(AggregatesChanged(fleet.uuid(provider), (), tuple(sorted(names))))
+def _traits(connection: Connection, traits: dict[int, str]) -> Sets:
+    """By set of traits: most providers have the same, and there are many times as many rows as providers,
+    so the database puts them together."""
+    table = tables.provider_traits
+    numbers = sa.func.aggregate_strings(sa.cast(table.c.trait_id, sa.String(11)), ",")
+    query = sa.select(table.c.provider_id, numbers).group_by(table.c.provider_id)
+    having: dict[str, list[int]] = {}
+    for rows, texts in _read(connection, query):
+        for row, text in zip(rows, texts, strict=True):
+            having.setdefault(text, []).append(row)
+    for text, rows in having.items():
+        yield tuple(sorted(traits[int(number)] for number in text.split(","))), rows
 
+
+def _aggregates(connection: Connection) -> Sets:
+    table = tables.provider_aggregates
+    query = sa.select(table.c.provider_id, table.c.aggregate_uuid).order_by(table.c.provider_id)
+    inside: dict[tuple[str, ...], list[int]] = {}
+    pairs = (pair for part in _read(connection, query) for pair in zip(*part, strict=True))
+    for row, members in groupby(pairs, key=itemgetter(0)):
+        inside.setdefault(tuple(sorted(member[1] for member in members)), []).append(row)
+    return inside.items()
+
+
+def _used(connection: Connection, classes: dict[int, str]) -> Iterator[tuple[str, tuple[Rows, Int64]]]:
     table = tables.allocations
-    used = sa.select(table.c.provider_id, table.c.resource_class_id, sa.func.sum(table.c.used)).group_by(
-        table.c.provider_id, table.c.resource_class_id
-    )
-    for provider, class_id, amount in connection.execute(used):
-        holds = {fleet.uuid(provider): {classes[class_id]: int(amount)}}
-        fleet.apply(AllocationsChanged("", None, None, {}, holds))
+    keys = (table.c.provider_id, table.c.resource_class_id)
+    query = sa.select(*keys, sa.cast(sa.func.sum(table.c.used), sa.BigInteger)).group_by(*keys)
+    rows, class_ids, amounts = _columns(_read(connection, query), (np.intp, np.int64, np.int64))
+    for number in np.unique(class_ids).tolist():
+        places = np.flatnonzero(class_ids == number)
+        yield classes[number], (rows[places], amounts[places])
+
+
+def _columns(parts: Iterable[Columns], dtypes: Sequence[npt.DTypeLike]) -> list[Column]:
+    """The columns of a query's rows as arrays; in one of floats NULL is NaN."""
+    arrays = [[np.array(values, dtype) for values, dtype in zip(part, dtypes, strict=True)] for part in parts]
+    empty = [np.zeros(0, dtype) for dtype in dtypes]
+    return [np.concatenate(column) for column in zip(empty, *arrays, strict=True)]
+
+
+def _read(connection: Connection, query: sa.Select[Any]) -> Iterator[Columns]:
+    """The columns of a query's rows, some rows at a time."""
+    result = connection.execute(query, execution_options={"yield_per": _AT_ONCE})
+    for part in result.partitions():
+        yield tuple(zip(*part, strict=True))
 
 
 def _names(connection: Connection, table: sa.Table) -> dict[int, str]:
