@@ -57,9 +57,17 @@ def _media_type_of_nothing(operation: Operation, upstream: Answer, roost: Answer
     )
 
 
+def _type_that_begins_with_all(operation: Operation, upstream: Answer, roost: Answer) -> bool:
+    asked = parse_qsl(urlsplit(operation.url).query)
+    return (upstream.status, roost.status) == (200, 400) and any(
+        name == "consumer_type" and value.startswith("all") and value != "all" for name, value in asked
+    )
+
+
 KNOWN: dict[str, Case] = {
     "An unknown trait or class is refused even where nothing would be found": _unknown_name,
     "`Accept: application/json; charset=utf-8` is a 406": _accepts_charset,
+    "`consumer_type=allX`": _type_that_begins_with_all,
     "PUT of aggregates at 1.0, which has none, is a 415": _media_type_of_nothing,
     "A group without resources that only forbids a trait, or only has `in_tree`, finds nothing": _bare_group,
 }
