@@ -1,6 +1,7 @@
 """``roost up``: the whole system as one long-running server."""
 
 import asyncio
+import gc
 from pathlib import Path
 
 import click
@@ -77,6 +78,8 @@ def up(
     async def run(layout: Layout) -> None:
         records = await open_system_records(conf, data_dir)
         system = await System.open(data_dir, layout, records, options)
+        gc.collect()
+        gc.freeze()  # as in roost.placement.http.worker
         try:
             await serve(system, host, port, lambda: _say(data_dir, layout, host, port))
         finally:

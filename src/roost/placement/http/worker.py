@@ -1,6 +1,7 @@
 """One worker process: a database, a ledger on it and the application, opened in the server's event loop."""
 
 import asyncio
+import gc
 import os
 import signal
 from collections.abc import Callable
@@ -51,6 +52,9 @@ class Worker:
             _at_termination(v1.close)
             self._app = dispatch({"/v1": v1}, create_app(ledger, self._options))
             self._watch_parent()
+            # What is imported and loaded stays: to look through it again took 40 to 80 ms each time.
+            gc.collect()
+            gc.freeze()
             await send({"type": "lifespan.startup.complete"})
             await receive()
         await send({"type": "lifespan.shutdown.complete"})
