@@ -3,7 +3,6 @@
     tables       the commits, and the relational state that they add up to
     state        what a command sees and changes: the fleet at head, and the consumers it named
     ledger       the writer (group commit by compare-and-append), the tail, reads at head
-    ahead        reading for the next batch while one is appended
     turns        who is outrun again and again asks to go first
     projection   from a commit's changes to rows inserted, updated and deleted
     tail         what is newer than a replica

@@ -13,7 +13,6 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.exc import IntegrityError
 
 from roost.fleet import Fleet
-from roost.ledger.ahead import Ahead
 from roost.ledger.errors import LedgerBusy, Outrun
 from roost.ledger.load import load
 from roost.ledger.projection import Statement, project
@@ -69,7 +68,6 @@ class Ledger:
         self._waiting: list[_Waiting[Any]] = []
         self._draining: asyncio.Task[None] | None = None
         self._turns = Turns(database)
-        self._ahead: Ahead | None = None
         # Held by whoever moves the fleet: a batch from reading its consumers to applying its commit, or
         # a catch-up. Between the two the fleet must not change under a command's feet.
         self._turn = asyncio.Lock()
@@ -90,8 +88,7 @@ class Ledger:
 
     async def close(self) -> None:
         """Finish what is under way. The database stays open: it is its owner's."""
-        ahead = None if self._ahead is None else self._ahead.reading
-        under_way = (self._draining, self._checking, self._next_check, ahead)
+        under_way = (self._draining, self._checking, self._next_check)
         # Their errors are for those who wait for them.
         await asyncio.gather(*(task for task in under_way if task is not None), return_exceptions=True)
 
@@ -156,8 +153,7 @@ class Ledger:
     async def _drain(self) -> None:
         while self._waiting:
             async with self._turn:
-                most = BATCH_COMMANDS if self._ahead is None else len(self._ahead.batch)
-                batch = self._waiting[:most]
+                batch = self._waiting[:BATCH_COMMANDS]
                 try:
                     served = await self._serve(batch)
                 except Exception as error:
@@ -189,7 +185,8 @@ class Ledger:
             some = batch[:1] if alone else batch
             # At the head even if nobody will append: a refusal is an answer too, and must not come from a
             # state before what the client knows to be done.
-            news = await self._news_for(some)
+            named = [consumer for waiting in some for consumer in waiting.command.consumers()]
+            news = await self._catch_up(named)
             for row in news.newer:
                 if row.writer in doubtful:
                     return _answer(batch, doubtful[row.writer])
@@ -207,7 +204,7 @@ class Ledger:
             if changes:
                 token = next(self._tokens)
                 try:
-                    await self._append(token, changes, now, len(outcomes))
+                    await self._append(token, changes, now)
                 except Outrun:
                     await self._turns.outrun(now)
                     continue
@@ -225,27 +222,7 @@ class Ledger:
             return _answer(batch, outcomes)
         raise LedgerBusy(f"other writers were first {TRIES} times in a row; try again")
 
-    async def _news_for(self, batch: "list[_Waiting[Any]]") -> News:
-        """Bring the fleet to the head, and look up the consumers that a batch names."""
-        news = None
-        if self._ahead is not None and self._ahead.is_for(batch):
-            ahead, self._ahead = self._ahead, None
-            news = await ahead.news(self._at)
-        return await self._catch_up(_consumers(batch)) if news is None else news
-
-    def _look_ahead(self, changes: list[Change], served: int) -> Ahead | None:
-        """Begin to look up what the commands name that wait behind the first ``served``."""
-        batch = self._waiting[served : served + BATCH_COMMANDS]
-        if not batch or self._ahead is not None:
-            return None
-        consumers, since = _consumers(batch), self._at
-        reading = asyncio.create_task(
-            self.database.read(lambda connection: read_news(connection, since, consumers))
-        )
-        self._ahead = Ahead(batch, frozenset(consumers), since, changes, reading)
-        return self._ahead
-
-    async def _append(self, token: str, changes: list[Change], at: float, served: int) -> None:
+    async def _append(self, token: str, changes: list[Change], at: float) -> None:
         seq = self._at.seq + 1
         row = {
             "seq": seq,
@@ -255,13 +232,10 @@ class Ledger:
         }
         statements = project(self._fleet, changes, at)
         gone = self._turns.leaving()
-        ahead = self._look_ahead(changes, served)
         await self.database.write(lambda connection: _write(connection, row, statements, gone))
         await self._turns.over(left=True)
         self._fleet.advance(seq, changes, at)
         self._at = Position(seq, token)
-        if ahead is not None:
-            ahead.appended = self._at
 
     async def _recovered(self, unknown: OutcomeUnknown) -> None:
         """Wait until the database answers again. Raises ``unknown`` if it does not for too long."""
@@ -292,10 +266,6 @@ class _Waiting(Generic[T]):
 
     def refuse(self, error: Exception) -> None:
         self.answer(error)
-
-
-def _consumers(batch: "list[_Waiting[Any]]") -> list[str]:
-    return [consumer for waiting in batch for consumer in waiting.command.consumers()]
 
 
 def _answer(batch: "list[_Waiting[Any]]", outcomes: list[Any]) -> int:
