@@ -2,6 +2,8 @@
 
     fleet          providers, trees, traits, aggregates; changes applied and undone; fork
     stock          inventories and use of one resource class, as compact columns
+    journal        which rows were touched, for whoever keeps what it has found out about them
+    filling        a fleet from whole columns, as they come out of tables
     rowset         the providers with one trait or in one aggregate
     fits           the one judge of whether an amount fits an inventory
     match          the providers that can serve one request group

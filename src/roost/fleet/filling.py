@@ -94,7 +94,6 @@ def _fill_providers(fleet: Fleet, providers: Providers) -> None:
     fleet.generation[rows] = providers.generations
     fleet.changed_at[rows] = providers.changed_at
     fleet.parent[rows] = parents
-    fleet.root[rows] = rows
     fleet.root[rows] = _roots(fleet, rows)
     below = np.flatnonzero(parents >= 0)
     for row, parent in zip(rows[below].tolist(), parents[below].tolist(), strict=True):

@@ -9,7 +9,8 @@ _KEPT = 100_000
 
 
 class Journal:
-    """The rows that were touched, by everything but a change of the generation alone.
+    """The rows that were touched, by everything but a change of the generation alone; what classes and traits
+    there are is nothing about a row.
 
     ``end`` counts all entries ever made and only rises. Changes that are taken back touch their rows again.
     """

@@ -5,6 +5,7 @@
     ledger       the writer (group commit by compare-and-append), the tail, reads at head
     turns        who is outrun again and again asks to go first
     projection   from a commit's changes to rows inserted, updated and deleted
+    bulk         many rows in one statement
     tail         what is newer than a replica
     feed         the change feed: commits in their order, read forwards and backwards
     load         from tables to a fleet

@@ -6,7 +6,6 @@ together one by one, which took longer than SQLite takes for the row.
 """
 
 from collections.abc import Sequence
-from functools import cache
 from operator import itemgetter
 from typing import Any
 
@@ -28,7 +27,7 @@ class Bulk:
         self._one = one
         self._all_at_once = all_at_once
         self._names = names
-        self._compiled = cache(self._compile)
+        self._compiled: dict[tuple[str, str], tuple[str, list[str] | None]] = {}
 
     def run(self, connection: Connection, rows: Sequence[Row]) -> None:
         """Execute it for all rows."""
@@ -36,7 +35,7 @@ class Bulk:
             columns = {f"all_{name}": [row[name] for row in rows] for name in self._names}
             connection.execute(self._all_at_once, columns)
             return
-        text, names = self._compiled(connection.dialect)
+        text, names = self._text(connection.dialect)
         if names is None:
             connection.exec_driver_sql(text, list(rows))
             return
@@ -45,11 +44,14 @@ class Bulk:
             text, list(map(parts, rows)) if len(names) > 1 else [(parts(row),) for row in rows]
         )
 
-    def _compile(self, dialect: Dialect) -> tuple[str, list[str] | None]:
+    def _text(self, dialect: Dialect) -> tuple[str, list[str] | None]:
         """The text, and the order in which it takes parameters, None if it takes them by name."""
-        compiled = self._one.compile(dialect=dialect)
-        assert isinstance(compiled, sa.sql.compiler.SQLCompiler)
-        return str(compiled), compiled.positiontup
+        kind = (dialect.name, dialect.paramstyle)
+        if kind not in self._compiled:
+            compiled = self._one.compile(dialect=dialect)
+            assert isinstance(compiled, sa.sql.compiler.SQLCompiler)
+            self._compiled[kind] = str(compiled), compiled.positiontup
+        return self._compiled[kind]
 
 
 def bulk_insert(table: sa.Table) -> Bulk:

@@ -9,6 +9,7 @@
     cors               which pages of other origins may ask
     query              query strings: which parameters there are, and from text to the model's values
     candidate_query    the same for the request groups of candidates
+    candidate_texts    the JSON of candidates, from rows to text; provider_texts keeps that of providers
     bodies, decoding   the forms of JSON bodies, and from JSON to them
     complaints         what is wrong with a value, in the words of JSON schema validators
     errors             from a refusal to an answer

@@ -16,7 +16,8 @@ HEADER: Final = "openstack-api-version"
 SERVICE: Final = "placement"
 
 _REMEMBERED = 1_000
-"""Headers that a version was read from."""
+_LONGEST_REMEMBERED = 100
+"""Headers that a version was read from, which clients send again and again."""
 
 
 class Since:
@@ -56,13 +57,18 @@ class ByVersion(Generic[T]):
         return self._values[version]
 
 
-@lru_cache(_REMEMBERED)
 def parse_version(header: str | None) -> int:
     """The version asked for in a header ``placement X.Y[, service X.Y...]``; without one, the oldest.
 
     Raises `BadRequest` if it is no version, `NotAcceptable` if there is no such version.
     """
-    text = _of_this_service(header or "")
+    if header is None:
+        return 0
+    return _remembered(header) if len(header) <= _LONGEST_REMEMBERED else _parse(header)
+
+
+def _parse(header: str) -> int:
+    text = _of_this_service(header)
     if text is None:
         return 0
     if text == "latest":
@@ -74,6 +80,9 @@ def parse_version(header: str | None) -> int:
     if major != 1 or not 0 <= minor <= LATEST:
         raise NotAcceptable(f"Invalid microversion: Unacceptable version header: {text}")
     return minor
+
+
+_remembered = lru_cache(_REMEMBERED)(_parse)
 
 
 def _of_this_service(header: str) -> str | None:

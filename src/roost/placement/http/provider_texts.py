@@ -16,7 +16,7 @@ import numpy as np
 from roost.fleet import Fleet
 
 MOST_KEPT = 200_000
-"""Summaries kept; about 600 bytes each."""
+"""Summaries kept from one request to the next, about 600 bytes each; and sets of traits."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class ProviderTexts:
         touched = None
         if self._fleet is not None and self._fleet() is fleet:
             touched = fleet.journal.since(self._read)
-        if touched is None or len(self._kept) > MOST_KEPT:
+        if touched is None or max(len(self._kept), len(self._traits)) > MOST_KEPT:
             self._fleet, self._kept, self._traits = weakref.ref(fleet), {}, {}
             self.uuids = _Quoted(fleet)
         else:
@@ -87,6 +87,8 @@ class ProviderTexts:
         texts: list[str] = []
         for row in rows:
             texts += kept[row]
+        if len(self._kept) > MOST_KEPT:
+            self._kept = {}
         return "".join(texts)[:-1]
 
     def _make(self, fleet: Fleet, rows: Sequence[int], form: Form) -> Iterable[_Summary]:

@@ -91,7 +91,6 @@ class Board:
         rows, reported = fleet.journal.since(self._at[0]), table.journal.since(self._at[1])
         if rows is None or reported is None or not self._same_hosts(rows):
             return False
-        self._at = ends
         fresh = [self.layout.place_of.item(index) for index in reported]
         if fresh:
             self._ask_filters(fresh, question)
@@ -109,6 +108,8 @@ class Board:
             self.journal.note(place)
         for place in fresh:
             self.reported.note(place)
+        # Only now: what a plugin raises must not leave half of it done and be taken for all.
+        self._at, self._roster = ends, fleet.roster
         return True
 
     def rooms(self, row: int) -> Rooms:
@@ -152,7 +153,6 @@ class Board:
             place = -1 if index is None else self.layout.place_of.item(index)
             if place != self.place_at_row.item(row):
                 return False
-        self._roster = fleet.roster
         return True
 
     def _ask_filters(self, places: Sequence[int], question: Question) -> None:

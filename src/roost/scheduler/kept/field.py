@@ -28,7 +28,8 @@ class KeptField:
             self._begun = True
             return self._shape.steps()
         self._ranks.put_back()
-        self._board.sync(self._question)
+        current = self._board.sync(self._question)
+        assert current, "a claim has changed which hosts there are"
         self._shape.reweigh(self._claimed[-1:], self._full_now)
         self._full += self._full_now
         self._full_now = []

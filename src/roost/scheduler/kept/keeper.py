@@ -52,7 +52,7 @@ class Keeper:
             board = self._board = Board(fleet, table, self._filters, self._weighers, question)
         key = _key(question)
         shape = self._shapes.pop(key, None)
-        if shape is None or not shape.catch_up():
+        if shape is None or not shape.catch_up(question):
             shape = Shape(board, question, self._filters)
         self._shapes[key] = shape
         if len(self._shapes) > min(_MOST_SHAPES, 1 + _MOST_PLACES // len(board.layout)):

@@ -54,8 +54,10 @@ class Shape:
         self._doubtful: set[int] = set()
         self._steps: list[Step] = []
 
-    def catch_up(self) -> bool:
-        """Take in what the board has noted; False if it is better to begin anew."""
+    def catch_up(self, question: Question) -> bool:
+        """Take in what the board has noted, for a question of this shape that is asked now; False if it is
+        better to begin anew."""
+        self._question = question
         self.ranks.put_back()
         board = self._board
         ends = (board.journal.end, board.reported.end)
@@ -64,9 +66,7 @@ class Shape:
         changed, reported = board.journal.since(self._at[0]), board.reported.since(self._at[1])
         if changed is None or reported is None:
             return False
-        self._at = ends
         changed |= self._doubtful
-        self._doubtful.clear()
         if reported:
             if self._own_masks:
                 self._ask_filters([*reported])
@@ -75,6 +75,9 @@ class Shape:
             self.ranks.settle([self._look_at(place) for place in changed])
         else:
             self._look_at_many(np.array([*changed], dtype=np.intp))
+        # Only now: what a plugin raises must not leave half of it done and be taken for all.
+        self._at = ends
+        self._doubtful.clear()
         return True
 
     def steps(self) -> list[Step]:
