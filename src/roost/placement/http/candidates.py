@@ -10,7 +10,7 @@ from roost.fleet import Fleet
 from roost.fleet.candidates import CandidateSearch, Choice, Need
 from roost.model.request import CandidateQuery
 from roost.placement.http.answers import answer
-from roost.placement.http.candidate_query import parse_candidate_request
+from roost.placement.http.candidate_query import CandidateRequest, parse_candidate_request
 from roost.placement.http.candidate_texts import SHAPES, candidates_text, summaries_text
 from roost.placement.http.known import check_classes, check_traits
 from roost.placement.http.microversions import Since
@@ -20,6 +20,10 @@ from roost.placement.http.request import Request, Response
 from roost.placement.http.resource import Resource, Service
 from roost.placement.options import PlacementOptions
 
+_MOST_PARSED = 1_000
+_LONGEST_PARSED = 2_000
+"""Queries, and characters of one, that are kept as they were understood."""
+
 
 class Candidates(Resource):
     """/allocation_candidates"""
@@ -27,15 +31,28 @@ class Candidates(Resource):
     def __init__(self, service: Service) -> None:
         super().__init__(service)
         self._texts = ProviderTexts()
+        self._parsed: dict[tuple[str, int], CandidateRequest] = {}
 
     async def on_get(self, req: Request, resp: Response) -> None:
         self.policy.authorise(req.identity, "allocation_candidates:list")
-        wanted = parse_candidate_request(parse_parameters(req), req.version)
+        wanted = self._parse(req)
         fleet = await self.ledger.current()
         check_known(fleet, wanted.query)
         search = CandidateSearch(fleet, wanted.query)
         found = list(_find(fleet, search, wanted.limit, req.version, self.options))
         answer(req, resp, describe(fleet, search.needs, found, self._texts, req.version))
+
+    def _parse(self, req: Request) -> CandidateRequest:
+        """What is asked for. Schedulers send the same few queries again and again."""
+        key = (req.query_string, req.version)
+        wanted = self._parsed.get(key)
+        if wanted is None:
+            wanted = parse_candidate_request(parse_parameters(req), req.version)
+            if len(self._parsed) >= _MOST_PARSED:
+                self._parsed.clear()
+            if len(req.query_string) <= _LONGEST_PARSED:
+                self._parsed[key] = wanted
+        return wanted
 
 
 def describe(
