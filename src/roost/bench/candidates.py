@@ -96,7 +96,7 @@ def _row(
     counts = [
         _candidates(service, next(shape.paths(limit)))
         for service, load in zip(entered, loads, strict=True)
-        if not load.overdue
+        if load.succeeded and not load.overdue
     ]
     if len(set(counts)) > 1:
         wrong.append(f"{shape.name}, {plan}, limit {limit}: {counts} candidates")

@@ -151,6 +151,7 @@ class _Connection:
         self._head = b""
         self._left = -1  # bytes of the body; -1: the head is not complete
         self._outcome = b""
+        self._error = b""
         self._closes = False
         self.busy = False
         self.sent_at = 0.0
@@ -171,7 +172,7 @@ class _Connection:
         if self._socket is None:
             self._connect()
         assert self._socket is not None
-        self._head, self._left = b"", -1
+        self._head, self._left, self._error = b"", -1, b""
         self.sent_at = time.perf_counter()
         try:
             sent = self._socket.send(self._request)
@@ -186,7 +187,12 @@ class _Connection:
 
     def write(self) -> None:
         assert self._socket is not None
-        self._unsent = self._unsent[self._socket.send(self._unsent) :]
+        try:
+            self._unsent = self._unsent[self._socket.send(self._unsent) :]
+        except OSError:
+            self.close()
+            self._end(b"cut off")
+            return
         if not self._unsent:
             self._watch(selectors.EVENT_READ)
 
@@ -206,7 +212,7 @@ class _Connection:
         elif self._left < 0:
             self._read_head(count)
         else:
-            self._read_body(count)
+            self._read_body(count, bytes(run.buffer[:count]) if self._outcome >= b"400" else b"")
 
     def _read_head(self, count: int) -> None:
         run = self._run
@@ -223,23 +229,25 @@ class _Connection:
         length = _LENGTH.search(data, 0, end + 2)
         self._closes = _CLOSES.search(data, 0, end + 2) is not None
         self._outcome = status
-        if status >= b"400":
-            code = _CODE.search(data, end, count)
-            if code is not None:
-                self._outcome = status + b" " + code[1]
         if length is not None:
             self._left = int(length[1])
         elif status in _NO_BODY:
             self._left = 0
         else:
             raise SystemExit(f"an answer without its length: {bytes(data[: end + 2])!r}")
-        self._read_body(count - end - 4)
+        self._read_body(count - end - 4, bytes(data[end + 4 : count]) if status >= b"400" else b"")
 
-    def _read_body(self, count: int) -> None:
+    def _read_body(self, count: int, error: bytes = b"") -> None:
+        """``error``: the bytes, if this is the body of a refusal; it may come in several parts."""
         self._run.received += count
         self._left -= count
+        self._error += error
         if self._left > 0:
             return
+        if self._outcome >= b"400":
+            code = _CODE.search(self._error)
+            if code is not None:
+                self._outcome += b" " + code[1]
         if self._closes:
             self.close()
         self._end(self._outcome)

@@ -3,7 +3,6 @@
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -11,6 +10,7 @@ import numpy as np
 
 from roost.bench.client import Answered, Plan
 from roost.bench.errors import BenchError
+from roost.bench.server_process import die_with_parent
 from roost.fleet.columns import Float64
 
 
@@ -103,6 +103,7 @@ def send(plan: Plan) -> Answered:
         input=msgspec.msgpack.encode(plan),
         capture_output=True,
         check=False,
+        preexec_fn=die_with_parent,
     )
     if done.returncode != 0:
         raise BenchError(f"the load generator: {done.stderr.decode(errors='replace').strip()[-500:]}")
@@ -122,8 +123,3 @@ def request(method: str, path: str, body: object = None, version: str = "1.39") 
     if body is not None:
         lines += ["Content-Type: application/json", f"Content-Length: {len(raw)}"]
     return "\r\n".join([*lines, "", ""]).encode() + raw
-
-
-def spread(requests: Sequence[bytes], count: int) -> list[bytes]:
-    """Some of the requests, far apart from each other."""
-    return list(requests[:: max(1, len(requests) // count)][:count])

@@ -70,11 +70,14 @@ class Service(ABC):
                 start_new_session=True,
                 preexec_fn=die_with_parent,
             )
-        while not self._answers():
-            if self._process.poll() is not None or time.perf_counter() - started > START_SECONDS:
-                self.stop()
-                raise DidNotStart(f"{self.name} does not start:\n{self._log.read_text()[-2000:]}")
-            time.sleep(0.01)
+        try:
+            while not self._answers():
+                if self._process.poll() is not None or time.perf_counter() - started > START_SECONDS:
+                    raise DidNotStart(f"{self.name} does not start:\n{self._log.read_text()[-2000:]}")
+                time.sleep(0.01)
+        except BaseException:
+            self.stop()
+            raise
         self.start_seconds = time.perf_counter() - started
 
     def stop(self) -> None:
@@ -166,11 +169,12 @@ class Upstream(Service):
             "listen": 128,
             "buffer-size": 65535,
         }
-        flags = ("http-keepalive", "master", "die-on-term", "lazy-apps", "need-app", "disable-logging")
+        # Without their master, killed when we are, its workers would go on with what they were asked.
+        flags = ("http-keepalive", "master", "die-on-term", "no-orphans", "lazy-apps", "need-app")
         return [
             str(self._peer.uwsgi),
             *(f"--{name}={value}" for name, value in options.items()),
-            *(f"--{name}" for name in (*flags, "thunder-lock", "enable-threads")),
+            *(f"--{name}" for name in (*flags, "disable-logging", "thunder-lock", "enable-threads")),
         ]
 
 

@@ -196,8 +196,8 @@ def open_store(folder: Path, database: str) -> Iterator[Store]:
             store: Store = Files(folder / database)
         else:
             server = _server(folder / database)
-            server.start()
             stack.callback(server.stop)
+            server.start()
             store = Databases(server.url("postgres"))
         store.clean_up()
         yield store
@@ -205,7 +205,7 @@ def open_store(folder: Path, database: str) -> Iterator[Store]:
 
 def _server(home: Path) -> PostgreSQL:
     if os.geteuid() == 0:  # which PostgreSQL refuses to run as
-        home.chmod(0o777)
+        shutil.chown(home, "postgres")
         closed = [str(each) for each in home.parents if not each.stat().st_mode & 0o001]
         if closed:
             raise BenchError(f"PostgreSQL's account cannot reach {home}, for {closed[0]}: name another --dir")

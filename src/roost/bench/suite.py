@@ -153,9 +153,11 @@ def run(extent: Extent, setting: Setting, results: Path) -> Iterator[tuple[str, 
                 tell(step.name)
                 if step.database not in stores:
                     stores[step.database] = stack.enter_context(open_store(setting.folder, step.database))
-                path.write_bytes(
+                part = path.with_suffix(".part")
+                part.write_bytes(
                     msgspec.json.format(msgspec.json.encode(step.measure(stores[step.database])))
                 )
+                part.replace(path)
             yield step.name, read(path)
 
 
