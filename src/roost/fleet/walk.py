@@ -56,6 +56,8 @@ class Walk:
         self._isolated = [query.isolate and term.group.granular for term in terms]
         self._wants = [tuple(term.resources.items()) for term in terms]
         self._subtrees = [_Subtree(terms, options, suffixes) for suffixes in query.same_subtree]
+        self._spread = [depth for depth, term in enumerate(terms) if not term.group.granular]
+        self._met: dict[tuple[int, ...], bool] = {}
         self._held: set[int] = set()
         # Options ascend in number, so with more of them than groups before it no group can be left without.
         places = [depth for depth, isolated in enumerate(self._isolated) if isolated]
@@ -132,8 +134,13 @@ class Walk:
         """Whether the unsuffixed group's providers together have what it requires."""
         if self._unsuffixed is None or not self._unsuffixed.required:
             return True
-        together = self._traits_together()
-        return not any(together.isdisjoint(any_of) for any_of in self._unsuffixed.required)
+        serving = tuple([self._chosen[depth] for depth in self._spread])
+        met = self._met.get(serving)
+        if met is None:
+            together = self._traits_together()
+            met = not any(together.isdisjoint(any_of) for any_of in self._unsuffixed.required)
+            self._met[serving] = met
+        return met
 
     def _traits_together(self) -> frozenset[str]:
         return frozenset(
@@ -219,6 +226,7 @@ class _Subtree:
         self, terms: Sequence[Term], options: Sequence[Iterable[int]], suffixes: frozenset[str]
     ) -> None:
         self.depths = [depth for depth, term in enumerate(terms) if term.group.suffix in suffixes]
+        self._known: dict[tuple[int, ...], bool] = {}
         # By how many terms are chosen: the rows that later groups of it could have.
         self._later = [
             frozenset(row for depth in self.depths if depth >= chosen for row in options[depth])
@@ -232,7 +240,12 @@ class _Subtree:
     def possible(self, chosen: Sequence[int], lineage: Callable[[int], frozenset[int]]) -> bool:
         """Whether one of its rows, chosen or to come, can still be at or above all that are chosen."""
         served = self.serving(chosen)
-        above = lineage(served[0])
-        for row in served[1:]:
-            above &= lineage(row)
-        return not (above.isdisjoint(served) and above.isdisjoint(self._later[len(chosen)]))
+        key = (len(chosen), *served)
+        known = self._known.get(key)
+        if known is None:
+            above = lineage(served[0])
+            for row in served[1:]:
+                above &= lineage(row)
+            known = not (above.isdisjoint(served) and above.isdisjoint(self._later[len(chosen)]))
+            self._known[key] = known
+        return known
