@@ -80,7 +80,7 @@ def _mariadb(cursor: Any, read_only: bool) -> list[str]:
     settings = [
         "SET SESSION sql_mode = 'TRADITIONAL'",
         # Past its limit GROUP_CONCAT cuts a list in the middle of a number, and only warns.
-        "SET SESSION group_concat_max_len = 4294967295",
+        "SET SESSION group_concat_max_len = 1073741824",
         f"SET SESSION innodb_lock_wait_timeout = {BUSY_SECONDS}",
     ]
     if cursor.execute("SHOW VARIABLES LIKE 'wsrep_on'") and cursor.fetchone()[1] == "ON":
