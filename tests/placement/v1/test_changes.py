@@ -109,7 +109,7 @@ def test_whoever_follows_the_feed_has_the_fleet(tmp_path: Path) -> None:
                     await ledger.execute(claim(f"{name}{number}", "h", VCPU=1))
 
             async def follow() -> None:
-                while copy.version < head or not writing.done():
+                while head is None or copy.version < head:
                     stretch = await reader.database.read(
                         lambda connection: commits_after(connection, copy.version, 7, 2000)
                     )
@@ -117,10 +117,9 @@ def test_whoever_follows_the_feed_has_the_fleet(tmp_path: Path) -> None:
                         copy.advance(commit.seq, decode_changes(commit.changes), commit.at)
                     await asyncio.sleep(0)
 
-            head = 0
-            writing = asyncio.gather(write(one, "a"), write(other, "b"))
+            head: int | None = None  # not known while they write
             following = asyncio.create_task(follow())
-            await writing
+            await asyncio.gather(write(one, "a"), write(other, "b"))
             head = (await one.current()).version
             await following
             assert whole(copy) == whole(await reader.current())
