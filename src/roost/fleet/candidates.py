@@ -58,7 +58,7 @@ class CandidateSearch:
         self._query = query
         self._terms: list[Term] = []
         self._matched: Rows | None = None
-        self.single = _is_flat(fleet, query)
+        self.single = is_flat(fleet, query)
         if not self.single:
             rows_by_term = list(_matches(fleet, query))
             self.single = _all_alone(fleet, [rows for _, _, rows in rows_by_term])
@@ -232,7 +232,7 @@ class CandidateSearch:
         yield from map(places, walk.choices())
 
 
-def _is_flat(fleet: Fleet, query: CandidateQuery) -> bool:
+def is_flat(fleet: Fleet, query: CandidateQuery) -> bool:
     """Whether it is known at once that no candidate can take more than one provider."""
     if fleet.has_trees or not query.groups or not all(group.resources for group in query.groups):
         return False

@@ -7,7 +7,7 @@ has anything the query asks for; see `servable`.
 import numpy as np
 
 from roost.fleet import Fleet
-from roost.fleet.candidates import CandidateSearch
+from roost.fleet.candidates import CandidateSearch, is_flat
 from roost.fleet.columns import Bools, Rows
 from roost.fleet.fits import fits
 from roost.fleet.match import in_any
@@ -26,13 +26,7 @@ _IN_CACHE = 65_536
 
 def servable(fleet: Fleet, query: CandidateQuery) -> bool:
     """Whether each host is served by its root alone, if at all."""
-    if fleet.has_trees or len(query.groups) > _MOST_GROUPS:
-        return False
-    sharing = fleet.sharing()
-    if not len(sharing):
-        return True
-    stocks = [fleet.stock(name) for name in query.resources]
-    return not any(stock.slot(row) >= 0 for row in sharing.rows().tolist() for stock in stocks)
+    return len(query.groups) <= _MOST_GROUPS and is_flat(fleet, query)
 
 
 class Serving:
