@@ -50,7 +50,6 @@ class Board:
         self._at = (fleet.journal.end, table.journal.end)
         self._structure = table.structure
         self._roster = fleet.roster
-        self._has_trees = fleet.has_trees
         self.layout = Layout(table.cell[: len(table)], len(table.cells))
         index = self.layout.index_at
         host_at_row = table.indexes_of_rows(fleet, np.arange(fleet.n_rows))
@@ -83,7 +82,7 @@ class Board:
         """Catch up with fleet and table; False if it is better to begin anew."""
         fleet, table = self.fleet, self.table
         table.seen_since(question.oldest_heartbeat)
-        if self._structure != table.structure or self._has_trees != fleet.has_trees:
+        if self._structure != table.structure:
             return False
         ends = (fleet.journal.end, table.journal.end)
         if ends == self._at:

@@ -1,4 +1,4 @@
-"""What each host's tree has and uses, kept current."""
+"""What each host has and uses, kept current. Only for fleets without trees: see `servable`."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,6 @@ import numpy as np
 
 from roost.fleet import Fleet
 from roost.fleet.columns import Int32, Int64, Rows
-from roost.fleet.stock import CAPACITY_LIMIT
 from roost.fleet.totals import tree_totals
 from roost.model.vocabulary import MAX_INT
 from roost.scheduler.labels import Indexes
@@ -39,7 +38,7 @@ class KeptTotals:
         return columns
 
     def room(self, resource_class: str) -> Int32:
-        """What each host's tree has left: int32[places], -1 where that is less than nothing.
+        """What each host has left: int32[places], -1 where that is less than nothing.
 
         A quarter of the bytes that capacity and use have: what is looked through at once for all hosts.
         """
@@ -51,7 +50,7 @@ class KeptTotals:
     def refresh(self, places: Sequence[int]) -> None:
         """Sum up again at some places that have a row."""
         fleet = self._fleet
-        if len(places) <= _ONE_BY_ONE or fleet.has_trees:
+        if len(places) <= _ONE_BY_ONE:
             for place in places:
                 row = self._row_at.item(place)
                 for name, (capacity, used) in self._columns.items():
@@ -68,18 +67,10 @@ class KeptTotals:
                 self._rooms[name][places] = _room(columns[0][places], columns[1][places])
 
     def _of_one(self, name: str, root: int) -> tuple[int, int]:
-        """As `tree_totals` says it, which sums trees up in floating point and in the order of slots."""
-        fleet = self._fleet
-        stock = fleet.stock(name)
-        if not fleet.has_trees:
-            slot = stock.slot(root)
-            return (0, 0) if slot < 0 else (stock.capacity.item(slot), stock.used.item(slot))
-        slots = sorted(slot for row in fleet.subtree(root) if (slot := stock.slot(row)) >= 0)
-        capacity = used = 0.0
-        for slot in slots:
-            capacity += stock.capacity.item(slot)
-            used += stock.used.item(slot)
-        return int(min(capacity, CAPACITY_LIMIT)), int(min(used, CAPACITY_LIMIT))
+        """As `tree_totals` says it."""
+        stock = self._fleet.stock(name)
+        slot = stock.slot(root)
+        return (0, 0) if slot < 0 else (stock.capacity.item(slot), stock.used.item(slot))
 
 
 def rows_at(fleet: Fleet, index: Indexes, host_at_row: Rows) -> Rows:
