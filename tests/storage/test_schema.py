@@ -11,6 +11,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
 from roost.ledger import SCHEMA as LEDGER
+from roost.ledger.tables import commits
 from roost.storage import Database, Schema, SchemaTooNew, SchemaTooOld
 from support.preparing import SCHEMAS, prepare
 
@@ -88,11 +89,36 @@ def test_a_database_that_is_behind_is_upgraded_only_if_asked(database):
     # What 0002 brought.
     database.write_now(lambda connection: connection.exec_driver_sql("DROP TABLE waiting_writers"))
     set_revision(database, LEDGER, "0001")
-    with pytest.raises(SchemaTooOld, match="is at ledger revision 0001, this program needs 0002"):
+    with pytest.raises(SchemaTooOld, match="is at ledger revision 0001, this program needs 0003"):
         LEDGER.prepare(database)
     LEDGER.upgrade(database)
     LEDGER.check(database)
     assert "waiting_writers" in database.read_now(lambda connection: sa.inspect(connection).get_table_names())
+
+
+def test_commits_outlive_the_change_of_their_key(database):
+    LEDGER.upgrade(database)
+    rows = [(seq, "writer", seq / 10, "[]") for seq in (1, 2, 2**40)]
+
+    def age(connection: sa.Connection) -> None:
+        if database.is_sqlite:  # as 0002 had it
+            connection.exec_driver_sql("DROP TABLE commits")
+            connection.exec_driver_sql(
+                "CREATE TABLE commits (seq BIGINT NOT NULL, writer VARCHAR(36) NOT NULL, "
+                "committed_at DOUBLE NOT NULL, changes TEXT NOT NULL, PRIMARY KEY (seq))"
+            )
+        names = [column.name for column in commits.columns]
+        connection.execute(sa.insert(commits), [dict(zip(names, row, strict=True)) for row in rows])
+
+    database.write_now(age)
+    set_revision(database, LEDGER, "0002")
+    LEDGER.upgrade(database)
+    kept = database.read_now(lambda connection: connection.execute(sa.select(commits)).all())
+    assert [tuple(row) for row in kept] == rows
+    if database.is_sqlite:
+        plan = "EXPLAIN QUERY PLAN SELECT * FROM commits WHERE seq >= 2 ORDER BY seq"
+        how = database.read_now(lambda connection: connection.exec_driver_sql(plan).all())
+        assert [step.detail for step in how] == ["SEARCH commits USING INTEGER PRIMARY KEY (rowid>?)"]
 
 
 @pytest.mark.parametrize("use", [Schema.prepare, Schema.check, Schema.upgrade])

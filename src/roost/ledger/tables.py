@@ -17,12 +17,14 @@ metadata = sa.MetaData()
 
 UUID = sa.String(36)
 NAME = sa.String(255)
+# SQLite's INTEGER key has 64 bits too, and is the table's own order: BIGINT would be an index beside it.
+SEQUENCE = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 BIG_TEXT = sa.Text().with_variant(LONGTEXT(), "mysql", "mariadb")
 
 commits = sa.Table(
     "commits",
     metadata,
-    sa.Column("seq", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("seq", SEQUENCE, primary_key=True, autoincrement=False),
     # A token of its own for each append: the process, and a number that it counts up.
     sa.Column("writer", UUID, nullable=False),
     sa.Column("committed_at", sa.Double, nullable=False),

@@ -41,19 +41,11 @@ class News(NamedTuple):
 
 
 _NEWEST = sa.select(commits.c.seq, commits.c.writer).order_by(commits.c.seq.desc()).limit(1)
-
-
-_SEEN = sa.bindparam("since", type_=sa.BigInteger)
+_HEAD = _NEWEST.add_columns(ANYBODY.label("asked"))
 _SINCE = (
-    sa.select(
-        commits.c.seq,
-        commits.c.writer,
-        commits.c.committed_at,
-        # The commit that the replica is at comes along without its changes: to see that it is the same one.
-        sa.case((commits.c.seq > _SEEN, commits.c.changes), else_="").label("changes"),
-        ANYBODY.label("asked"),
-    )
-    .where(commits.c.seq >= _SEEN)
+    sa.select(commits.c.seq, commits.c.writer, commits.c.committed_at, commits.c.changes)
+    # The commit that the replica is at comes along: to see that it is the same one.
+    .where(commits.c.seq >= sa.bindparam("since", type_=sa.BigInteger))
     .order_by(commits.c.seq)
 )
 
@@ -66,11 +58,15 @@ def newest(connection: Connection) -> Position:
 
 def read_news(connection: Connection, since: Position, consumers: Sequence[str]) -> News:
     """What is newer than ``since``. The connection's transaction must see one snapshot."""
+    head = connection.execute(_HEAD).one_or_none()
+    at = Position(0, None) if head is None else Position(head.seq, head.writer)
+    names = asking(connection) if head is not None and head.asked else ()
+    held = held_by(connection, consumers)
+    if at == since:
+        return News(at, (), None, held, names)
     rows = connection.execute(_SINCE, {"since": since.seq}).all()
     newer = [row for row in rows if row.seq > since.seq]
     follows = since.seq == 0 or (rows and rows[0][:2] == since)
-    if follows and (not newer or newer[-1].seq == since.seq + len(newer)):
-        at = Position(newer[-1].seq, newer[-1].writer) if newer else since
-        names = asking(connection) if rows and rows[0].asked else ()
-        return News(at, newer, None, held_by(connection, consumers), names)
-    return News(newest(connection), newer, load(connection), held_by(connection, consumers), ())
+    if follows and newer and newer[-1].seq == since.seq + len(newer):
+        return News(at, newer, None, held, names)
+    return News(at, newer, load(connection), held, ())
