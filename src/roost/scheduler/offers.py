@@ -23,6 +23,9 @@ from roost.scheduler.labels import Indexes
 Positions = npt.NDArray[np.intp]
 """Places in the arrays of `Offers`."""
 
+Chosen = Bools | Positions | None
+"""Some of the hosts, by a mask or by positions; None for all."""
+
 S = TypeVar("S", bound=np.generic)
 
 
@@ -33,6 +36,9 @@ class Totals(Protocol):
 
     def both(self, resource_class: str) -> tuple[Int64, Int64]:
         """Capacity and use of each host's whole tree: int64[n] each."""
+
+    def free(self, resource_class: str, chosen: Chosen) -> Float64:
+        """What is left of some hosts' whole trees, capacity less use: float64[chosen], a new array."""
 
 
 class Offers(ABC):
@@ -84,15 +90,21 @@ class Offers(ABC):
             both = self._totals[resource_class] = self._sums(resource_class)
         return both
 
+    def free(self, resource_class: str, chosen: Chosen) -> Float64:
+        """What is left of some hosts' whole trees, claims made since taken off: float64[chosen]."""
+        capacity, used = self.both(resource_class)
+        if chosen is not None:
+            capacity, used = capacity[chosen], used[chosen]
+        return np.subtract(capacity, used, dtype=np.float64)
+
 
 class HostView:
     """Hosts in play for one decision, for filters and weighers: parallel arrays of length n.
 
-    ``index``: intp[n] into ``table``. ``chosen`` says which of the hosts of ``totals`` these are, by a mask
-    or by positions; None for all.
+    ``index``: intp[n] into ``table``. ``chosen`` says which of the hosts of ``totals`` these are.
     """
 
-    def __init__(self, table: HostTable, totals: Totals, chosen: Bools | Positions | None = None) -> None:
+    def __init__(self, table: HostTable, totals: Totals, chosen: Chosen = None) -> None:
         self.table = table
         self._totals = totals
         self._chosen = chosen
@@ -107,10 +119,7 @@ class HostView:
 
     def free(self, resource_class: str) -> Float64:
         """What each host's whole tree has left of a class: float64[n]."""
-        capacity, used = self._totals.both(resource_class)
-        if self._chosen is not None:
-            capacity, used = capacity[self._chosen], used[self._chosen]
-        return np.subtract(capacity, used, dtype=np.float64)
+        return self._totals.free(resource_class, self._chosen)
 
     def _of_these(self, column: npt.NDArray[S]) -> npt.NDArray[S]:
         return column if self._chosen is None else column[self._chosen]

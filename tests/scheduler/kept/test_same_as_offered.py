@@ -31,7 +31,7 @@ from roost.scheduler import SchedulerOptions
 from roost.scheduler.errors import BadRequestSpec
 from roost.scheduler.gateways.local import Decide
 from roost.scheduler.hosts import HostTable
-from roost.scheduler.kept import extremes, layout, ranks, shape, totals
+from roost.scheduler.kept import board, extremes, layout, ranks, shape
 from roost.scheduler.kept.field import KeptField
 from roost.scheduler.kept.keeper import Keeper
 from roost.scheduler.plugins import filters, weighers
@@ -296,7 +296,7 @@ def tiny(request: pytest.FixtureRequest) -> Iterator[None]:
     with (
         patch.object(layout, "_SMALLEST_BLOCK", 2),
         patch.object(shape, "_ONE_BY_ONE", one_by_one),
-        patch.object(totals, "_ONE_BY_ONE", one_by_one),
+        patch.object(board, "_ONE_BY_ONE", one_by_one),
         patch.object(ranks, "_ONE_BY_ONE", one_by_one // 12),
         patch.object(ranks, "_AT_ONCE", 2),
         patch.object(ranks, "_MORE", 1),

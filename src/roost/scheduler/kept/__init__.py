@@ -7,7 +7,8 @@
                       Keeper ──────┴──▶ KeptField, on which `roost.scheduler.selection` works
 
     layout    where each host stands: cell by cell, in blocks
-    totals    what each host's tree has and uses
+    totals    what each host has and uses
+    known     what is known of a single host until it is touched
     board     what is known of all hosts, whatever is asked: totals, numbers of weighers, answers of filters
     shape     what is known for one kind of request: who is allowed, and how many each step left
     keeper    the shapes, the least recently used of which are dropped

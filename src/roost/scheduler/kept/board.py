@@ -1,7 +1,7 @@
 """What is known of every host, whatever is asked, kept current with fleet and host table."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 
@@ -9,16 +9,20 @@ from roost.fleet import Fleet
 from roost.fleet.columns import Bools, Float64, Rows, grown
 from roost.fleet.journal import Journal
 from roost.scheduler.hosts import HostTable
+from roost.scheduler.kept.known import Known
 from roost.scheduler.kept.layout import Layout
-from roost.scheduler.kept.serving import Rooms
 from roost.scheduler.kept.totals import KeptTotals, rows_at
 from roost.scheduler.offers import HostView
 from roost.scheduler.plugins import Filter, Scope, Weigher, scope_of
 from roost.scheduler.question import Progress, Question
 from roost.scheduler.weighing import multiplier_of
 
-_MOST_ROOMS = 10_000
-_FEW = 8
+_ONE_BY_ONE = 16
+"""Up to so many hosts are looked at again one by one; more by vector operations, which cost more to begin
+with."""
+_MOST_KNOWN = 10_000
+"""Hosts of which more is kept than columns, a kilobyte or so each: many times what is touched between two
+decisions for any shape in use."""
 
 
 class Board:
@@ -74,7 +78,7 @@ class Board:
         self._filters = [plugin for plugin in filters if scope_of(plugin) is Scope.HOST]
         for plugin in self._filters:
             self.masks[plugin.name] = plugin.mask(view, question, Progress())
-        self._rooms: dict[int, Rooms] = {}
+        self._known: dict[int, Known] = {}
         self._bounds: tuple[Float64, Float64] | None = None
         self._loose: set[int] = set()
 
@@ -93,49 +97,56 @@ class Board:
         fresh = [self.layout.place_of.item(index) for index in reported]
         if fresh:
             self._ask_filters(fresh, question)
-        places: set[int] = set()
-        for row in rows:
-            self._rooms.pop(row, None)
-            place = self._place(row)
-            if place >= 0:
-                places.add(place)
-        self.totals.refresh([*places])
-        places.update(fresh)
-        if places and not self._weigh([*places], question):
+        touched = {place for row in rows if (place := self._place(row)) >= 0}
+        if not self._look_again(touched, touched.union(fresh), question):
             return False
-        for place in places:
-            self.journal.note(place)
         for place in fresh:
             self.reported.note(place)
         # Only now: what a plugin raises must not leave half of it done and be taken for all.
         self._at, self._roster = ends, fleet.roster
         return True
 
-    def rooms(self, row: int) -> Rooms:
-        """What shapes have found out about the room in a host until it is touched: all ask for the same."""
-        rooms = self._rooms.get(row)
-        if rooms is None:
-            if len(self._rooms) >= _MOST_ROOMS:
-                self._rooms.clear()
-            rooms = self._rooms[row] = {}
-        return rooms
+    def known(self, place: int) -> Known:
+        """What is known of a host until it is touched: all shapes ask for the same."""
+        known = self._known.get(place)
+        if known is None:
+            known = self._know(place)
+        if not known.numbers:
+            known.numbers = [raw.item(place) for raw in self.raws]
+        return known
 
     def bounds(self) -> tuple[Float64, Float64]:
-        """Of each weigher's numbers the greatest and the least in each block: float64[weighers, blocks]."""
-        shape = (-1, self.layout.size)
+        """Of each weigher's numbers the greatest and the least in each block: float64[weighers, blocks].
+
+        Without the homeless, which no request is ever allowed: the spare places at the end of each cell
+        have 0 of everything, and each shape would begin by finding out that the least is not there.
+        """
         if self._bounds is None:
-            of_blocks = [raw.reshape(shape) for raw in self.raws]
-            greatest = np.array([raw.max(axis=1) for raw in of_blocks])
-            least = np.array([raw.min(axis=1) for raw in of_blocks])
-            self._bounds = greatest, least
+            of_all = [self._bounds_of(raw, slice(None)) for raw in self.raws]
+            self._bounds = np.array([most for most, _ in of_all]), np.array([least for _, least in of_all])
         elif self._loose:
             blocks = [*self._loose]
             for number, raw in enumerate(self.raws):
-                some = raw.reshape(shape)[blocks]
-                self._bounds[0][number, blocks] = some.max(axis=1)
-                self._bounds[1][number, blocks] = some.min(axis=1)
+                self._bounds[0][number, blocks], self._bounds[1][number, blocks] = self._bounds_of(
+                    raw, blocks
+                )
         self._loose.clear()
         return self._bounds
+
+    def _bounds_of(self, raw: Float64, blocks: slice | list[int]) -> tuple[Float64, Float64]:
+        """The greatest and the least number in some blocks; of no host -inf and inf."""
+        shape = (-1, self.layout.size)
+        homeless = self.row_at.reshape(shape)[blocks] < 0
+        some = raw.reshape(shape)[blocks]
+        greatest: Float64 = np.where(homeless, -math.inf, some).max(axis=1)
+        least: Float64 = np.where(homeless, math.inf, some).min(axis=1)
+        return greatest, least
+
+    def _know(self, place: int) -> Known:
+        if len(self._known) >= _MOST_KNOWN:
+            self._known.clear()
+        known = self._known[place] = Known(self.row_at.item(place))
+        return known
 
     def _place(self, row: int) -> int:
         """The place of the host in whose tree a row stands."""
@@ -160,7 +171,27 @@ class Board:
             mask = plugin.mask(view, question, Progress())
             self.masks[plugin.name] = put_mask(self.masks[plugin.name], places, mask, len(self.layout))
 
+    def _look_again(self, touched: Collection[int], places: Collection[int], question: Question) -> bool:
+        """Sum up again at places that were touched, and weigh again at these and others; False if one of the
+        weighers has numbers now and had none, or the other way round."""
+        if len(places) > _ONE_BY_ONE:
+            self.totals.refresh([*touched])
+            for place in places:
+                self._known.pop(place, None)
+        else:
+            for place in places:
+                known = self._know(place)
+                if place in touched:
+                    known.rooms = self.totals.refresh_one(place)
+        if places and not self._weigh([*places], question):
+            return False
+        for place in places:
+            self.journal.note(place)
+            self._loose.add(place >> self.layout.shift)
+        return True
+
     def _weigh(self, places: Sequence[int], question: Question) -> bool:
+        """Ask the weighers again."""
         chosen = np.array(places, dtype=np.intp)
         view = HostView(self.table, self.totals, chosen)
         number = 0
@@ -169,13 +200,19 @@ class Board:
             if (raw is not None) != has_numbers:
                 return False
             if raw is not None:
-                self.raws[number][chosen] = _finite(np.array(raw, dtype=np.float64))
+                self._put_numbers(self.raws[number], places, chosen, raw)
                 column = self.multipliers[number]
                 if not isinstance(column, float):
                     column[chosen] = multiplier_of(view, weigher, question)
                 number += 1
-        self._loose.update(place >> self.layout.shift for place in places)
         return True
+
+    def _put_numbers(self, column: Float64, places: Sequence[int], chosen: Rows, raw: Float64) -> None:
+        if len(places) > _ONE_BY_ONE:
+            column[chosen] = _finite(raw.astype(np.float64))
+            return
+        for place, number in zip(places, raw.tolist(), strict=True):
+            column[place] = number if math.isfinite(number) else 0.0
 
 
 def put_mask(column: Bools | None, places: Sequence[int], mask: Bools | None, size: int) -> Bools | None:
@@ -189,10 +226,6 @@ def put_mask(column: Bools | None, places: Sequence[int], mask: Bools | None, si
 
 def _finite(raw: Float64) -> Float64:
     """What is no number counts as 0: a host without one must not spoil the others' weights."""
-    if len(raw) <= _FEW:
-        for place, number in enumerate(raw.tolist()):
-            if not math.isfinite(number):
-                raw[place] = 0.0
-    elif not np.isfinite(raw).all():
+    if not np.isfinite(raw).all():
         raw = np.nan_to_num(raw, nan=0.0, posinf=0.0, neginf=0.0)
     return raw

@@ -1,6 +1,7 @@
 """The least and the greatest of each weigher's numbers over the hosts that are allowed."""
 
 import math
+from collections.abc import Collection
 
 import numpy as np
 import numpy.typing as npt
@@ -9,7 +10,10 @@ from roost.fleet.columns import Bools, Float64, Int64
 from roost.scheduler.kept.board import Board
 
 _ONE_BY_ONE = 6
-_IN_CACHE = 8_192
+"""So many blocks are looked into before all bounds are tightened: mostly the first or second has it."""
+_IN_CACHE = 32_768
+"""Numbers worked on at once: two such columns stay in the processor's cache (512 KiB), and there are few
+enough steps that starting one costs nothing."""
 
 
 class Extremes:
@@ -27,7 +31,6 @@ class Extremes:
         self._stage = stage
         self._full = full
         self._size, self._shift = board.layout.size, board.layout.shift
-        self._columns = board.raws
         self._raws = [raw.reshape(stage.shape) for raw in board.raws]
         count = len(self._raws)
         # For each weigher a host that has the greatest and one that has the least number.
@@ -41,22 +44,16 @@ class Extremes:
         """Least and greatest of each weigher; of no hosts inf and -inf."""
         return [(low, high) for (low, _), (high, _) in zip(self._bottom, self._top, strict=True)]
 
-    def change(self, place: int, was: bool, allowed: bool) -> bool:
-        """A host's numbers, or whether it is allowed, may have changed; returns whether that matters."""
-        if not (was or allowed):
-            return False
+    def change(self, place: int, numbers: list[float] | None) -> None:
+        """A host that was allowed or is has these numbers now; None if it is not allowed any more."""
+        if numbers is None:
+            self._lost_top.update(i for i, (_, holder) in enumerate(self._top) if holder == place)
+            self._lost_bottom.update(i for i, (_, holder) in enumerate(self._bottom) if holder == place)
+            return
         block = place >> self._shift
-        if allowed:
-            self.empty[block] = False
-        for number, column in enumerate(self._columns):
+        self.empty[block] = False
+        for number, raw in enumerate(numbers):
             top, bottom = self._top[number], self._bottom[number]
-            if not allowed:
-                if place == top[1]:
-                    self._lost_top.add(number)
-                if place == bottom[1]:
-                    self._lost_bottom.add(number)
-                continue
-            raw = column.item(place)
             if raw > self.greatest.item(number, block):
                 self.greatest[number, block] = raw
             if raw < self.least.item(number, block):
@@ -65,7 +62,6 @@ class Extremes:
                 self._lost_top.add(number)
             if raw < bottom[0] or (place == bottom[1] and raw > bottom[0]):
                 self._lost_bottom.add(number)
-        return True
 
     def change_blocks(self, blocks: Int64) -> None:
         """Much may have changed in some blocks."""
@@ -83,16 +79,28 @@ class Extremes:
         if not (self._lost_top or self._lost_bottom):
             return False
         before = self.spans()
-        for number in self._lost_top:
-            self._top[number] = self._find(number, self.greatest[number], 1.0)
-        for number in self._lost_bottom:
-            self._bottom[number] = self._find(number, self.least[number], -1.0)
+        self._find_all(self._lost_top, self.greatest, 1.0, self._top)
+        self._find_all(self._lost_bottom, self.least, -1.0, self._bottom)
         self._lost_top.clear()
         self._lost_bottom.clear()
         return before != self.spans()
 
-    def _find(self, number: int, bounds: Float64, sign: float) -> tuple[float, int]:
-        """The greatest number (or the least, with a sign of -1) and the place of a host that has it."""
+    def _find_all(
+        self, lost: Collection[int], bounds: Float64, sign: float, found: list[tuple[float, int]]
+    ) -> None:
+        """Of some weighers the greatest numbers (or the least, with a sign of -1) and who has them."""
+        tight = False
+        for number in lost:
+            one = self._find(number, bounds[number], sign, math.inf if tight else _ONE_BY_ONE)
+            if one is None:
+                self._tighten([*lost], bounds, sign)
+                tight = True
+                one = self._find(number, bounds[number], sign, math.inf)
+            assert one is not None
+            found[number] = one
+
+    def _find(self, number: int, bounds: Float64, sign: float, at_most: float) -> tuple[float, int] | None:
+        """The best number and the place of a host that has it; None if it takes more than so many blocks."""
         raws = self._raws[number]
         nothing = -math.inf * sign
         for tried in range(len(bounds) + 1):
@@ -100,32 +108,34 @@ class Extremes:
             bound = bounds.item(block)
             if bound == nothing:
                 break
+            if tried > at_most:
+                return None
             of_block = np.where(self._stage[block] == self._full, raws[block], nothing)
             at = int(of_block.argmax() if sign > 0 else of_block.argmin())
             found = of_block.item(at)
             if found == bound:
                 return found, (block << self._shift) + at
             bounds[block] = found
-            if tried == _ONE_BY_ONE:
-                self._tighten(bounds, raws, sign)
         return nothing, -1
 
-    def _tighten(self, bounds: Float64, raws: Float64, sign: float) -> None:
+    def _tighten(self, numbers: list[int], bounds: Float64, sign: float) -> None:
         """Most bounds are loose, because the best hosts are none of ours: tighten all of them.
 
         Some blocks in a row at a time, which fit into the processor's cache: a new column of a million
-        numbers costs more than what is done with it.
+        numbers costs more than what is done with it. All weighers at once, because finding out who is
+        allowed costs as much as two of them.
         """
         at_once = max(1, _IN_CACHE // self._size)
-        barred = np.empty((at_once, self._size))
-        for start in range(0, len(bounds), at_once):
+        barred, worse = np.empty((2, at_once, self._size))
+        choose, best = (np.minimum, np.max) if sign > 0 else (np.maximum, np.min)
+        for start in range(0, len(self._stage), at_once):
             some = slice(start, start + at_once)
-            numbers = barred[: len(bounds[some])]
+            stage = self._stage[some]
+            barred, worse = barred[: len(stage)], worse[: len(stage)]
             # Comparing with an infinite number is three times as quick as choosing by a mask: the worst of
             # all for hosts that are not allowed, the best for those that are.
-            np.subtract(0.5, self._stage[some] == self._full, out=numbers)
-            numbers *= -math.inf * sign
-            if sign > 0:
-                bounds[some] = np.minimum(raws[some], numbers, out=numbers).max(axis=1)
-            else:
-                bounds[some] = np.maximum(raws[some], numbers, out=numbers).min(axis=1)
+            np.subtract(0.5, stage == self._full, out=barred)
+            barred *= -math.inf * sign
+            for number in numbers:
+                choose(self._raws[number][some], barred, out=worse)
+                best(worse, axis=1, out=bounds[number, some])

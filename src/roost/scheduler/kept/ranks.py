@@ -9,7 +9,7 @@ hosts are weighed, until the block with the highest bound is an open one: that h
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,9 @@ from roost.scheduler.kept.board import Board
 from roost.scheduler.kept.extremes import Extremes
 
 Stages = npt.NDArray[np.uint8]
+
+Touched = tuple[int, list[float] | None]
+"""A host that was allowed or is: its place, and its numbers, one for each weigher; None if it is not now."""
 
 _ONE_BY_ONE = 4
 """So many blocks are opened one after the other before many are opened at once."""
@@ -41,10 +44,10 @@ class Ranks:
         # Of an open block what is true, of others the most that may be: weight and index of the best host.
         self._bound: Float64 = np.zeros(blocks)
         self._lead: Int64 = self._first.copy()
-        self._open: Bools = np.zeros(blocks, dtype=np.bool_)
         self._best: list[int] = [0] * blocks
-        # Of open blocks only; the rest is never touched, and so takes no memory.
-        self._weights: Float64 = np.empty((blocks, board.layout.size))
+        # The weights in each open block. One column for all blocks would be touched here and there, and the
+        # system would hand it out in pages of 2 MiB, each filled with zeros first: 5 ms for a million hosts.
+        self._open: dict[int, Float64] = {}
         self._scales: list[_Scale] = []
         self._away: dict[int, float] = {}
         self._renormalise()
@@ -62,14 +65,14 @@ class Ranks:
     def weight(self, place: int) -> float:
         """The weight of an allowed host, whether or not it is left out."""
         weight = self._away.get(place)
-        return self._weigh_one(place) if weight is None else weight
+        return self._weigh_one(place, self._board.known(place).numbers) if weight is None else weight
 
     def take(self, place: int) -> None:
         """Leave a host out, until `put_back`."""
         block = place >> self._layout.shift
-        if not self._open.item(block):
-            self._open_one(block)
-        weights = self._weights[block]
+        weights = self._open.get(block)
+        if weights is None:
+            weights = self._open_one(block)
         at = place & (self._layout.size - 1)
         if place not in self._away:
             self._away[place] = weights.item(at)
@@ -80,27 +83,28 @@ class Ranks:
         """Let all hosts back in that were left out."""
         for place, weight in self._away.items():
             block, at = place >> self._layout.shift, place & (self._layout.size - 1)
-            self._weights[block, at] = weight
+            self._open[block][at] = weight
             self._raise(block, at, weight)
         self._away.clear()
 
     # What has changed
 
-    def settle(self, places: Iterable[tuple[int, bool, bool]]) -> None:
-        """Take in what has changed of some hosts: place, whether it was allowed, whether it is allowed."""
-        changed = [place for place, was, allowed in places if self._extremes.change(place, was, allowed)]
-        if self._extremes.settle():
+    def settle(self, touched: Sequence[Touched]) -> None:
+        """Take in what has changed of some hosts."""
+        extremes = self._extremes
+        for place, numbers in touched:
+            extremes.change(place, numbers)
+        if extremes.settle():
             self._renormalise()
             return
-        for place in changed:
+        for place, numbers in touched:
             block, at = place >> self._layout.shift, place & (self._layout.size - 1)
-            allowed = self._stage.item(block, at) == self._full
-            weight = self._weigh_one(place) if allowed else -math.inf
-            if not self._open.item(block):
+            weight = -math.inf if numbers is None else self._weigh_one(place, numbers)
+            weights = self._open.get(block)
+            if weights is None:
                 if weight > self._bound.item(block):
                     self._bound[block] = weight
                 continue
-            weights = self._weights[block]
             weights[at] = weight
             if self._best[block] == at:
                 self._note_best(block, weights)
@@ -113,7 +117,8 @@ class Ranks:
         if self._extremes.settle():
             self._renormalise()
             return
-        self._open[blocks] = False
+        for block in blocks.tolist():
+            self._open.pop(block, None)
         self._lead[blocks] = self._first[blocks]
         self._bound[blocks] = self._bounds()[blocks]
 
@@ -135,11 +140,11 @@ class Ranks:
         """Least and greatest have changed, and so all weights."""
         board, extremes = self._board, self._extremes
         self._scales = [
-            _Scale(board.raws[number].reshape(-1), number, least, greatest - least, board.multipliers[number])
+            _Scale(number, least, greatest - least, board.multipliers[number])
             for number, (least, greatest) in enumerate(extremes.spans())
             if least < greatest
         ]
-        self._open[:] = False
+        self._open.clear()
         self._lead[:] = self._first
         self._bound = self._bounds()
 
@@ -179,7 +184,7 @@ class Ranks:
                 if len(tied) > 1:
                     block = tied.item(self._lead[tied].argmin())
             block += first
-            if self._open.item(block):
+            if block in self._open:
                 return (block << self._layout.shift) + self._best[block]
             if tried < _ONE_BY_ONE:
                 self._open_one(block)
@@ -187,11 +192,11 @@ class Ranks:
                 self._open_many(first, end, _AT_ONCE * _MORE ** (tried - _ONE_BY_ONE))
         raise AssertionError("all blocks are open, and yet none is the best")
 
-    def _open_one(self, block: int) -> None:
-        weights = self._weights[block]
+    def _open_one(self, block: int) -> Float64:
+        weights: Float64 = np.empty(self._layout.size)
         self._weigh(block, weights)
         weights[self._stage[block] != self._full] = -math.inf
-        self._open[block] = True
+        self._open[block] = weights
         at = int(weights.argmax())
         self._best[block] = at
         highest = weights.item(at)
@@ -199,12 +204,14 @@ class Ranks:
         self._lead[block] = self._layout.index_at.item((block << self._layout.shift) + at)
         if highest == -math.inf:
             self._extremes.empty[block] = True
+        return weights
 
     def _open_many(self, first: int, end: int, count: int) -> None:
         """Open the first blocks by bound and index, ``count`` at most."""
-        blocks = np.flatnonzero(~self._open[first:end]) + first
-        opened = self._open[first:end]
-        floor = self._bound[first:end].max(where=opened, initial=-math.inf)
+        closed: Bools = np.ones(self._layout.blocks, dtype=np.bool_)
+        closed[[*self._open]] = False
+        blocks = np.flatnonzero(closed[first:end]) + first
+        floor = self._bound[first:end].max(where=~closed[first:end], initial=-math.inf)
         blocks = blocks[self._bound[blocks] >= floor]
         if len(blocks) > count:
             # Of equal ones those with the lowest indexes, which alone may matter: on a fleet of equal hosts
@@ -217,25 +224,22 @@ class Ranks:
         weights = np.empty((len(blocks), self._layout.size))
         self._weigh(blocks, weights)
         weights[self._stage[blocks] != self._full] = -math.inf
-        self._weights[blocks] = weights
         at = weights.argmax(axis=1)
         highest = weights[np.arange(len(blocks)), at]
         self._bound[blocks] = highest
         self._lead[blocks] = self._layout.index_at[blocks * self._layout.size + at]
-        self._open[blocks] = True
         self._extremes.empty[blocks] = highest == -math.inf
-        for block, best in zip(blocks.tolist(), at.tolist(), strict=True):
+        for block, best, of_block in zip(blocks.tolist(), at.tolist(), weights, strict=True):
             self._best[block] = best
+            self._open[block] = of_block
 
-    def _weigh_one(self, place: int) -> float:
+    def _weigh_one(self, place: int, numbers: list[float]) -> float:
         total: float | None = None
         for scale in self._scales:
-            part = (scale.raw.item(place) - scale.least) / scale.span
-            multiplier = scale.multiplier
-            if not isinstance(multiplier, float):
-                part *= multiplier.item(place)
-            elif multiplier != 1.0:
-                part *= multiplier
+            part = (numbers[scale.number] - scale.least) / scale.span
+            if not scale.plain:
+                multiplier = scale.multiplier
+                part *= multiplier if isinstance(multiplier, float) else multiplier.item(place)
             total = part if total is None else total + part
         return 0.0 if total is None else total
 
@@ -248,11 +252,9 @@ class Ranks:
         for number, scale in enumerate(self._scales):
             part = self._raws[scale.number][blocks] - scale.least
             part /= scale.span
-            multiplier = scale.multiplier
-            if not isinstance(multiplier, float):
-                part *= multiplier.reshape(-1, size)[blocks]
-            elif multiplier != 1.0:
-                part *= multiplier
+            if not scale.plain:
+                multiplier = scale.multiplier
+                part *= multiplier if isinstance(multiplier, float) else multiplier.reshape(-1, size)[blocks]
             if number:
                 out += part
             else:
@@ -260,15 +262,16 @@ class Ranks:
 
 
 class _Scale:
-    """How one weigher's numbers count: (raw - least) / span × multiplier."""
+    """How one weigher's numbers count: (number - least) / span × multiplier.
 
-    __slots__ = ("least", "multiplier", "number", "raw", "span")
+    ``number``: which weigher's. ``plain``: all are multiplied with 1.
+    """
 
-    def __init__(
-        self, raw: Float64, number: int, least: float, span: float, multiplier: Float64 | float
-    ) -> None:
-        self.raw = raw
+    __slots__ = ("least", "multiplier", "number", "plain", "span")
+
+    def __init__(self, number: int, least: float, span: float, multiplier: Float64 | float) -> None:
         self.number = number
         self.least = least
         self.span = span
         self.multiplier = multiplier
+        self.plain = isinstance(multiplier, float) and multiplier == 1.0

@@ -4,6 +4,7 @@ Only for trees that are served by their root alone: the fleet has no others, and
 has anything the query asks for; see `servable`.
 """
 
+import msgspec
 import numpy as np
 
 from roost.fleet import Fleet
@@ -14,12 +15,11 @@ from roost.fleet.match import in_any
 from roost.model.allocation import Candidate
 from roost.model.request import CandidateQuery
 from roost.model.vocabulary import MAX_INT
-from roost.scheduler.kept.totals import KeptTotals
-
-Rooms = dict[str, tuple[int, int, int, int, int] | None]
-"""By class the room in one host: used, capacity, min_unit, max_unit, step_size; None if it has none of it."""
+from roost.scheduler.kept.known import Known, Rooms
+from roost.scheduler.kept.totals import KeptTotals, room_at
 
 _MOST_GROUPS = 64
+_encode = msgspec.msgpack.Encoder(order="deterministic").encode
 _IN_CACHE = 65_536
 """Places judged at once: so that what is worked out in between stays in the processor's cache."""
 
@@ -45,6 +45,9 @@ class Serving:
         self._in_trees = {group.in_tree for group in query.groups if group.in_tree is not None}
         self._impossible = query.isolate and sum(group.granular for group in query.groups) > 1
         self._suffixes = [group.suffix for group in query.groups]
+        self._conditions = _encode(
+            (self._required, self._forbidden, self._member_of, self._outside, self._in_trees)
+        )
 
     def candidate(self, fleet: Fleet, row: int) -> Candidate:
         """The one candidate of a host that is served."""
@@ -55,16 +58,23 @@ class Serving:
         """Whether a host has room. ``rooms``: what is known of the room in it, or empty; more is put in."""
         for name, amount in self._amounts:
             if name not in rooms:
-                rooms[name] = _room(fleet, name, row)
+                rooms[name] = room_at(fleet, name, row)
             room = rooms[name]
             if room is None or not fits(amount, *room):
                 return False
         return True
 
-    def serves(self, fleet: Fleet, row: int, rooms: Rooms) -> bool:
+    def serves(self, fleet: Fleet, known: Known) -> bool:
         """Whether a host is served."""
-        if self._impossible or not self.fits(fleet, row, rooms):
+        if known.row < 0 or self._impossible or not self.fits(fleet, known.row, known.rooms):
             return False
+        meets = known.meets.get(self._conditions)
+        if meets is None:
+            meets = known.meets[self._conditions] = self._meets(fleet, known.row)
+        return meets
+
+    def _meets(self, fleet: Fleet, row: int) -> bool:
+        """Whether a host meets all conditions but room."""
         for any_of in self._required:
             if not any(row in fleet.with_trait(trait) for trait in any_of):
                 return False
@@ -129,9 +139,7 @@ class Serving:
             if not stock.n or amount > MAX_INT:
                 served[:] = False
                 return served
-            least = int(stock.min_unit[: stock.n].max())
-            most = int(stock.max_unit[: stock.n].min())
-            if stock.odd_steps or not least <= amount <= most:
+            if not totals.any_takes(name, amount):
                 return None
             # `fits`, where the units are out of the question: ten times as quick as asking for them too.
             room = totals.room(name)
@@ -139,17 +147,3 @@ class Serving:
                 some = slice(start, min(start + _IN_CACHE, places))
                 served[some] &= room[some] >= amount
         return served
-
-
-def _room(fleet: Fleet, name: str, row: int) -> tuple[int, int, int, int, int] | None:
-    stock = fleet.stock(name)
-    slot = stock.slot(row)
-    if slot < 0:
-        return None
-    return (
-        stock.used.item(slot),
-        stock.capacity.item(slot),
-        stock.min_unit.item(slot),
-        stock.max_unit.item(slot),
-        stock.step_size.item(slot),
-    )

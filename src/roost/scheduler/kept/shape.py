@@ -8,7 +8,7 @@ from roost.fleet.columns import Bools
 from roost.model.record import Step
 from roost.scheduler.field import KNOWN, OFFERED
 from roost.scheduler.kept.board import Board, put_mask
-from roost.scheduler.kept.ranks import Ranks, Stages
+from roost.scheduler.kept.ranks import Ranks, Stages, Touched
 from roost.scheduler.kept.serving import Serving
 from roost.scheduler.offers import HostView
 from roost.scheduler.plugins import Filter, Scope, scope_of
@@ -72,7 +72,7 @@ class Shape:
                 self._ask_filters([*reported])
             self._masks = self._masks_now()
         if len(changed) <= _ONE_BY_ONE:
-            self.ranks.settle([self._look_at(place) for place in changed])
+            self.ranks.settle([touched for place in changed if (touched := self._look_at(place))])
         else:
             self._look_at_many(np.array([*changed], dtype=np.intp))
         # Only now: what a plugin raises must not leave half of it done and be taken for all.
@@ -98,13 +98,16 @@ class Shape:
         That a host has been claimed does not rule it out until somebody finds it full: so that hosts answer
         alike whether it is known at once (here) or when the claim fails (over the wire).
         """
-        was_allowed = {place: self.stage.item(place) == self.full for place in (*places, *full)}
+        touched: dict[int, Touched] = {}
         for place in full:
+            if self.stage.item(place) == self.full:
+                touched[place] = (place, None)
             self._set_stage(place, 0)
+        for place in places:
+            if self.stage.item(place) == self.full:
+                touched[place] = (place, self._board.known(place).numbers)
         self._doubtful.update(full)
-        self.ranks.settle(
-            [(place, was, self.stage.item(place) == self.full) for place, was in was_allowed.items()]
-        )
+        self.ranks.settle([*touched.values()])
 
     def _masks_now(self) -> list[Bools | None]:
         """Whom each of the judging filters lets pass."""
@@ -120,13 +123,11 @@ class Shape:
                 column = self._own_masks[plugin.name]
                 self._own_masks[plugin.name] = put_mask(column, places, mask, len(self.stage))
 
-    def _look_at(self, place: int) -> tuple[int, bool, bool]:
-        """The place of a host, whether it was allowed, and whether it is allowed now."""
-        was = self.stage.item(place)
-        board = self._board
-        row = board.row_at.item(place)
+    def _look_at(self, place: int) -> Touched | None:
+        """Look at a host again; None if it neither was allowed nor is."""
+        was, known = self.stage.item(place), self._board.known(place)
         now = 0
-        if row >= 0 and self.serving.serves(board.fleet, row, board.rooms(row)):
+        if self.serving.serves(self._board.fleet, known):
             now = 1
             for mask in self._masks:
                 if mask is not None and not mask.item(place):
@@ -134,7 +135,9 @@ class Shape:
                 now += 1
         if now != was:
             self._set_stage(place, now)
-        return place, was == self.full, now == self.full
+        if now == self.full:
+            return place, known.numbers
+        return (place, None) if was == self.full else None
 
     def _set_stage(self, place: int, now: int) -> None:
         was = self.stage.item(place)

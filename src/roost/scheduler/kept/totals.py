@@ -5,13 +5,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from roost.fleet import Fleet
-from roost.fleet.columns import Int32, Int64, Rows
+from roost.fleet.columns import Float64, Int32, Int64, Rows
 from roost.fleet.totals import tree_totals
 from roost.model.vocabulary import MAX_INT
+from roost.scheduler.kept.known import Room, Rooms
 from roost.scheduler.labels import Indexes
-
-_ONE_BY_ONE = 16
-"""Up to so many rows are summed one by one; more by vector operations, which cost more to begin with."""
+from roost.scheduler.offers import Chosen
 
 
 class KeptTotals:
@@ -24,53 +23,115 @@ class KeptTotals:
         self.index = index
         self._fleet = fleet
         self._row_at = row_at
-        self._columns: dict[str, tuple[Int64, Int64]] = {}
-        self._rooms: dict[str, Int32] = {}
+        self._classes: dict[str, _Class] = {}
 
     def both(self, resource_class: str) -> tuple[Int64, Int64]:
         """Capacity and use."""
-        columns = self._columns.get(resource_class)
-        if columns is None:
-            columns = tree_totals(self._fleet, resource_class, self._row_at)
-            for column in columns:
-                column[self._row_at < 0] = 0
-            self._columns[resource_class] = columns
-        return columns
+        one = self._class(resource_class)
+        return one.capacity, one.used
+
+    def free(self, resource_class: str, chosen: Chosen) -> Float64:
+        """What the hosts at some places have left: float64[n], a new array."""
+        free = self._class(resource_class).free
+        return free.copy() if chosen is None else free[chosen]
 
     def room(self, resource_class: str) -> Int32:
         """What each host has left: int32[places], -1 where that is less than nothing.
 
         A quarter of the bytes that capacity and use have: what is looked through at once for all hosts.
         """
-        room = self._rooms.get(resource_class)
-        if room is None:
-            room = self._rooms[resource_class] = _room(*self.both(resource_class))
-        return room
+        one = self._class(resource_class)
+        if one.room is None:
+            one.room = _room(one.capacity, one.used)
+        return one.room
+
+    def any_takes(self, resource_class: str, amount: int) -> bool:
+        """Whether the units of each provider that has the class allow an amount; False if in doubt."""
+        stock, one = self._fleet.stock(resource_class), self._class(resource_class)
+        if not stock.n or stock.odd_steps:
+            return False
+        if not one.min_unit <= amount <= one.max_unit:
+            one.min_unit = int(stock.min_unit[: stock.n].max())
+            one.max_unit = int(stock.max_unit[: stock.n].min())
+        return one.min_unit <= amount <= one.max_unit
+
+    def refresh_one(self, place: int) -> Rooms:
+        """Sum up again at a place that has a row; returns the room there."""
+        fleet, row = self._fleet, self._row_at.item(place)
+        rooms: Rooms = {}
+        for name, one in self._classes.items():
+            room = rooms[name] = room_at(fleet, name, row)
+            one.put(place, room)
+        return rooms
 
     def refresh(self, places: Sequence[int]) -> None:
-        """Sum up again at some places that have a row."""
-        fleet = self._fleet
-        if len(places) <= _ONE_BY_ONE:
-            for place in places:
-                row = self._row_at.item(place)
-                for name, (capacity, used) in self._columns.items():
-                    total, in_use = self._of_one(name, row)
-                    capacity[place], used[place] = total, in_use
-                    if name in self._rooms:
-                        self._rooms[name][place] = max(-1, min(total - in_use, MAX_INT))
-            return
+        """Sum up again at many places that have a row."""
         rows = self._row_at[places]
-        for name, columns in self._columns.items():
-            for column, totals in zip(columns, tree_totals(fleet, name, rows), strict=True):
-                column[places] = totals
-            if name in self._rooms:
-                self._rooms[name][places] = _room(columns[0][places], columns[1][places])
+        for name, one in self._classes.items():
+            capacity, used = tree_totals(self._fleet, name, rows)
+            one.capacity[places], one.used[places] = capacity, used
+            one.free[places] = _free(capacity, used)
+            if one.room is not None:
+                one.room[places] = _room(capacity, used)
+            one.forget_units()
 
-    def _of_one(self, name: str, root: int) -> tuple[int, int]:
-        """As `tree_totals` says it."""
-        stock = self._fleet.stock(name)
-        slot = stock.slot(root)
-        return (0, 0) if slot < 0 else (stock.capacity.item(slot), stock.used.item(slot))
+    def _class(self, name: str) -> "_Class":
+        one = self._classes.get(name)
+        if one is None:
+            capacity, used = tree_totals(self._fleet, name, self._row_at)
+            capacity[self._row_at < 0] = used[self._row_at < 0] = 0
+            one = self._classes[name] = _Class(capacity, used)
+        return one
+
+
+class _Class:
+    """One resource class, columns by place.
+
+    ``min_unit`` and ``max_unit``: an amount between them is within the units of all providers; there may be
+    none.
+    """
+
+    __slots__ = ("capacity", "free", "max_unit", "min_unit", "room", "used")
+
+    def __init__(self, capacity: Int64, used: Int64) -> None:
+        self.capacity = capacity
+        self.used = used
+        self.free = _free(capacity, used)
+        self.room: Int32 | None = None
+        self.forget_units()
+
+    def put(self, place: int, room: Room | None) -> None:
+        """Take in what one host has now."""
+        used, capacity, min_unit, max_unit, _ = room or _NOTHING
+        self.capacity[place], self.used[place] = capacity, used
+        # As `_free` does it: very large numbers are rounded before they are subtracted.
+        self.free[place] = float(capacity) - float(used)
+        if self.room is not None:
+            self.room[place] = max(-1, min(capacity - used, MAX_INT))
+        if min_unit > self.min_unit or max_unit < self.max_unit:
+            self.forget_units()
+
+    def forget_units(self) -> None:
+        """Let the units be sought when somebody asks: with a million hosts it takes as long as the rest."""
+        self.min_unit, self.max_unit = MAX_INT, 0
+
+
+_NOTHING: Room = (0, 0, 0, MAX_INT, 1)
+
+
+def room_at(fleet: Fleet, name: str, row: int) -> Room | None:
+    """The room at a row, None if it has nothing of the class."""
+    stock = fleet.stock(name)
+    slot = stock.slot(row)
+    if slot < 0:
+        return None
+    return (
+        stock.used.item(slot),
+        stock.capacity.item(slot),
+        stock.min_unit.item(slot),
+        stock.max_unit.item(slot),
+        stock.step_size.item(slot),
+    )
 
 
 def rows_at(fleet: Fleet, index: Indexes, host_at_row: Rows) -> Rows:
@@ -79,6 +140,10 @@ def rows_at(fleet: Fleet, index: Indexes, host_at_row: Rows) -> Rows:
     rows = np.flatnonzero(host_at_row >= 0)
     row_of[host_at_row[rows]] = rows
     return row_of[index]
+
+
+def _free(capacity: Int64, used: Int64) -> Float64:
+    return np.subtract(capacity, used, dtype=np.float64)
 
 
 def _room(capacity: Int64, used: Int64) -> Int32:
