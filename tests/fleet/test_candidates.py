@@ -2,12 +2,14 @@
 
 import tracemalloc
 from collections.abc import Iterator
-from itertools import islice
+from dataclasses import replace
+from itertools import chain, islice, zip_longest
 
 import pytest
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from roost.fleet import candidates
+from roost.fleet import candidates, walk
 from roost.fleet.candidates import CandidateSearch
 from roost.model.inventory import Inventory
 from roost.model.request import CandidateQuery, RequestGroup, all_of
@@ -63,6 +65,47 @@ def test_candidates_are_those_of_the_oracle(world: World, query: CandidateQuery)
 @given(worlds(max_providers=8), queries())
 def test_candidates_are_those_of_the_oracle_at_length(world: World, query: CandidateQuery) -> None:
     check(world, query)
+
+
+def three_of_each(data: st.DataObject, world: World) -> World:
+    """Every tree three times, some providers with other use: most trees are alike, and some nearly."""
+    copies: World = {}
+    for number in range(3):
+        for uuid, provider in world.items():
+            parent = None if provider.parent is None else f"{provider.parent}-{number}"
+            used = data.draw(st.integers(0, 3)) if data.draw(st.integers(0, 4)) == 0 else None
+            copies[f"{uuid}-{number}"] = replace(
+                provider,
+                parent=parent,
+                used=provider.used if used is None else dict.fromkeys(provider.inventories, used),
+            )
+    return copies
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.data(), worlds(max_providers=4), queries(), st.sampled_from([0, 3, 2**13]))
+def test_trees_that_are_alike_have_each_their_own_candidates(
+    data: st.DataObject, world: World, query: CandidateQuery, kept: int
+) -> None:
+    copies = three_of_each(data, world)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(candidates, "_FIRST_TREES", 1)
+        patch.setattr(candidates, "_MOST_LAYOUTS", 2)
+        patch.setattr(walk, "_MOST_KEPT", kept)
+        check(copies, query)
+        fleet = fleet_of(copies)
+        search = CandidateSearch(fleet, query)
+        anchors = search.anchors
+        alone = [list(CandidateSearch(fleet, query).choices_at(anchor)) for anchor in anchors.tolist()]
+        assert [list(tree) for tree in search.choices_by_tree(anchors)] == alone, "one tree after the other"
+        turns = list(zip_longest(*CandidateSearch(fleet, query).choices_by_tree(anchors)))
+        in_turn = [[turn[number] for turn in turns if turn[number]] for number in range(len(alone))]
+        assert in_turn == alone, "a candidate of each tree in turn"
+        assert search.served(anchors).tolist() == [bool(tree) for tree in alone]
+        once: dict[tuple[int, ...], candidates.Choice] = {}
+        for choice in chain(*alone):
+            once.setdefault(choice[1], choice)
+        assert list(search.choices()) == list(once.values()), "all, and each once"
 
 
 DISK = {"DISK_GB": Inventory(100)}

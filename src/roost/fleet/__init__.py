@@ -8,7 +8,9 @@
     fits           the one judge of whether an amount fits an inventory
     match          the providers that can serve one request group
     candidates     whole allocation candidates: one provider, trees, sharing, granular groups
-    walk           the search for combinations within one tree
+    terms          what each provider of a candidate must serve, and the providers that could
+    layout         what the walk over a tree hangs on, equal for trees that are alike
+    walk           the search for combinations within one tree, made once for trees that are alike
     constraint     the constraints of a query one by one: named, added, left out
     explain        how many trees each constraint of a query leaves; in full by way of
                    judging, removals (providers and trees, alone and in order) and misses (what is nearest)

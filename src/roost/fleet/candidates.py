@@ -8,31 +8,34 @@ Why not build all combinations and filter them: six groups on eight devices are 
 which took upstream 145 s to return ten. Here vector operations find the options of each term and the
 anchors that every term can reach; combinations are then walked depth first, one anchor at a time, only
 as far as somebody reads, and a branch ends where capacity, isolation or the common subtree forbid it.
+Trees that are alike for the query are walked once (see `roost.fleet.layout`).
 """
 
 from collections import Counter
 from collections.abc import Iterator
 from functools import cached_property
-from operator import itemgetter
+from itertools import repeat
 from typing import NamedTuple
 
 import numpy as np
 
 from roost.fleet.columns import Bools, Rows
 from roost.fleet.fleet import Fleet
-from roost.fleet.match import (
-    in_any,
-    match,
-    match_places,
-    match_resources,
-    match_traits,
-)
-from roost.fleet.walk import Term, Walk
+from roost.fleet.layout import LayoutKey, Surveyor
+from roost.fleet.match import in_any, match, match_resources, match_traits
+from roost.fleet.terms import Term, matches_of, terms_of
+from roost.fleet.walk import Ways
 from roost.model.allocation import Allocations, Candidate, Resources
-from roost.model.request import CandidateQuery, RequestGroup
+from roost.model.request import CandidateQuery
 
 _FIRST_BLOCK = 2048
 """Providers looked at before the first candidate is given, where they can be looked at in turn."""
+
+_FIRST_TREES, _MOST_TREES = 32, 1024
+"""Trees laid out before the first is walked, and at most at once."""
+
+_MOST_LAYOUTS = 256
+"""Layouts whose choices are kept."""
 
 
 class Need(NamedTuple):
@@ -57,15 +60,17 @@ class CandidateSearch:
         self._fleet = fleet
         self._query = query
         self._terms: list[Term] = []
+        self._ways: dict[LayoutKey, Ways] = {}
         self._matched: Rows | None = None
         self.single = is_flat(fleet, query)
         if not self.single:
-            rows_by_term = list(_matches(fleet, query))
-            self.single = _all_alone(fleet, [rows for _, _, rows in rows_by_term])
+            matches = matches_of(fleet, query)
+            rows_by_term = list({each.asked: each.rows for each in matches}.values())
+            self.single = _all_alone(fleet, rows_by_term)
             if self.single:
-                self._matched = _common([rows for _, _, rows in rows_by_term])
+                self._matched = _common(rows_by_term)
             else:
-                self._terms = [_term(fleet, *parts) for parts in rows_by_term]
+                self._terms = terms_of(fleet, matches)
         self.needs = [Need((term.group.suffix,), term.resources) for term in self._terms]
         if self.single:
             self.needs = [Need(tuple(group.suffix for group in query.groups), query.resources)]
@@ -75,7 +80,8 @@ class CandidateSearch:
         """The roots, ascending, that may have candidates."""
         if self.single:
             return self._alone(self._matched)
-        return self._with_root_traits(_common([_distinct(term.anchors) for term in self._terms]))
+        options = {id(term.options): term.options for term in self._terms}
+        return self._with_root_traits(_common([_distinct(each.anchors) for each in options.values()]))
 
     def __iter__(self) -> Iterator[Candidate]:
         """All candidates, no two equal, by anchor."""
@@ -95,10 +101,13 @@ class CandidateSearch:
         sharing = self._fleet.sharing()
         may_repeat = len(self.anchors) > 1 and bool(len(sharing))
         seen: set[tuple[int, ...]] = set()
-        for anchor in self.anchors.tolist():
-            for rows in self._combinations(anchor):
+        for anchor, choices in self._walked(self.anchors):
+            if not may_repeat:
+                yield from zip(repeat(anchor), choices)
+                continue
+            for rows in choices:
                 # Made of sharing providers only, it is a candidate of every tree that they all serve.
-                if may_repeat and all(row in sharing for row in rows):
+                if all(row in sharing for row in rows):
                     if rows in seen:
                         continue
                     seen.add(rows)
@@ -106,11 +115,18 @@ class CandidateSearch:
 
     def choices_at(self, anchor: int) -> Iterator[Choice]:
         """The candidates of one tree. ``anchor`` must be one of ``anchors``."""
+        return next(self.choices_by_tree(np.array((anchor,), dtype=np.intp)))
+
+    def choices_by_tree(self, anchors: Rows) -> Iterator[Iterator[Choice]]:
+        """The candidates of each of some trees. ``anchors`` must be among `anchors`."""
         if self.single:
-            yield anchor, (anchor,)
-            return
-        for rows in self._combinations(anchor):
-            yield anchor, rows
+            return (iter([(anchor, (anchor,))]) for anchor in anchors.tolist())
+        return (zip(repeat(anchor), choices) for anchor, choices in self._walked(anchors))
+
+    def served(self, anchors: Rows) -> Bools:
+        """For each of some trees whether it has a candidate: bool[len(anchors)]."""
+        found = (next(choices, None) is not None for choices in self.choices_by_tree(anchors))
+        return np.fromiter(found, dtype=np.bool_, count=len(anchors))
 
     def candidate(self, choice: Choice) -> Candidate:
         """A choice with names for rows."""
@@ -139,11 +155,11 @@ class CandidateSearch:
         if self.single or not len(self.anchors):
             return self.anchors
         found = self.surely_at_home()
-        for place in np.flatnonzero(~found).tolist():
-            anchor = self.anchors.item(place)
+        unsure = np.flatnonzero(~found)
+        for place, (anchor, choices) in zip(unsure.tolist(), self._walked(self.anchors[unsure]), strict=True):
             found[place] = any(
                 self._fleet.root.item(row) == anchor and bool(term.resources)
-                for rows in self._combinations(anchor)
+                for rows in choices
                 for term, row in zip(self._terms, rows, strict=True)
             )
         return self.anchors[found]
@@ -169,13 +185,14 @@ class CandidateSearch:
         home = np.zeros(len(anchors), dtype=np.bool_)
         first: list[Rows] = []
         for term, rival in zip(self._terms, rivals, strict=True):
-            options = np.bincount(term.anchors, minlength=fleet.n_rows)
-            own = np.bincount(term.anchors[fleet.roots(term.rows) == term.anchors], minlength=fleet.n_rows)
+            at, rows = term.options
+            options = np.bincount(at, minlength=fleet.n_rows)
+            own = np.bincount(at[fleet.roots(rows) == at], minlength=fleet.n_rows)
             home |= (own[anchors] == options[anchors]) & bool(term.resources)
             if rival:
                 sure &= options[anchors] >= sum(rivals)
             elif not term.group.granular:
-                first.append(term.rows[(np.cumsum(options) - options)[anchors]])
+                first.append(rows[(np.cumsum(options) - options)[anchors]])
         for group in query.groups:
             for any_of in () if group.granular else group.required:
                 sure &= np.logical_or.reduce(
@@ -217,19 +234,25 @@ class CandidateSearch:
         required = [frozenset((trait,)) for trait in sorted(self._query.root_required)]
         return match_traits(self._fleet, anchors, required, self._query.root_forbidden)
 
-    def _combinations(self, anchor: int) -> Iterator[tuple[int, ...]]:
-        """The rows chosen for each term, in the order of the terms."""
-        options = [term.options(anchor) for term in self._terms]
-        if not all(options):
-            return
-        # Fewest options first: a branch that cannot end well is left early.
-        order = sorted(range(len(options)), key=lambda i: len(options[i]))
-        walk = Walk(self._fleet, self._query, [self._terms[i] for i in order], [options[i] for i in order])
-        if order == sorted(order):
-            yield from map(tuple, walk.choices())
-            return
-        places = itemgetter(*sorted(order, key=order.__getitem__))
-        yield from map(places, walk.choices())
+    def _walked(self, anchors: Rows) -> Iterator[tuple[int, Iterator[tuple[int, ...]]]]:
+        """Trees, and for each the rows chosen for each term, in the order of the terms."""
+        start, size = 0, _FIRST_TREES
+        while start < len(anchors):
+            for anchor, rows, key in self._surveyor.survey(anchors[start : start + size]):
+                yield anchor, self._ways_of(key).of(rows)
+            start, size = start + size, min(2 * size, _MOST_TREES)
+
+    @cached_property
+    def _surveyor(self) -> Surveyor:
+        return Surveyor(self._fleet, self._query, self._terms)
+
+    def _ways_of(self, key: LayoutKey) -> Ways:
+        ways = self._ways.get(key)
+        if ways is None:
+            if len(self._ways) >= _MOST_LAYOUTS:
+                self._ways.clear()
+            ways = self._ways[key] = Ways(self._query, self._terms, self._surveyor.layout(key))
+        return ways
 
 
 def is_flat(fleet: Fleet, query: CandidateQuery) -> bool:
@@ -240,20 +263,6 @@ def is_flat(fleet: Fleet, query: CandidateQuery) -> bool:
     return all(stock.slot(row) < 0 for row in fleet.sharing().rows().tolist() for stock in stocks)
 
 
-def _matches(fleet: Fleet, query: CandidateQuery) -> Iterator[tuple[RequestGroup, Resources, Rows]]:
-    """Each term's group and resources, and the rows that can serve it wherever they are."""
-    for group in query.groups:
-        if group.granular:
-            yield group, group.resources, match(fleet, group)
-            continue
-        # The unsuffixed group: one term for each class. Required traits are met by the providers
-        # together, so they are judged on whole combinations.
-        for name, amount in group.resources.items():
-            rows = match_resources(fleet, {name: amount})
-            rows = match_traits(fleet, rows, (), group.forbidden)
-            yield group, {name: amount}, match_places(fleet, rows, group, roots_span_trees=True)
-
-
 def _all_alone(fleet: Fleet, matched: list[Rows]) -> bool:
     """Whether no candidate can take more than one provider: only roots match, and none of them shares."""
     sharing = fleet.sharing()
@@ -262,40 +271,6 @@ def _all_alone(fleet: Fleet, matched: list[Rows]) -> bool:
         and not (len(sharing) and bool(sharing.among(rows).any()))
         for rows in matched
     )
-
-
-def _term(fleet: Fleet, group: RequestGroup, resources: Resources, rows: Rows) -> Term:
-    """A term with its options by anchor.
-
-    How a sharing provider serves other trees is upstream's rule: for a granular group always; for the
-    unsuffixed group only without ``in_tree``, if it is in the aggregates asked for by itself, and not for
-    a tree whose root is in a forbidden one.
-    """
-    anchors = fleet.roots(rows)
-    sharing = fleet.sharing()
-    if len(sharing) and (group.granular or group.in_tree is None):
-        shared = rows[sharing.among(rows)]
-        if not group.granular:
-            for any_of in group.member_of:
-                shared = shared[in_any(fleet.in_aggregate, any_of, shared)]
-        served = [(row, _served(fleet, row)) for row in shared.tolist()]
-        anchors = np.concatenate([anchors, *(roots for _, roots in served)])
-        rows = np.concatenate([rows, *(np.full(len(roots), row, np.intp) for row, roots in served)])
-        if not group.granular and group.forbidden_aggregates:
-            allowed = ~in_any(fleet.in_aggregate, group.forbidden_aggregates, anchors)
-            anchors, rows = anchors[allowed], rows[allowed]
-    order = np.lexsort((rows, anchors))
-    return Term(group, resources, anchors[order], rows[order])
-
-
-def _served(fleet: Fleet, row: int) -> Rows:
-    """The roots of the other trees that a sharing provider serves."""
-    reached = [fleet.in_aggregate(name).rows() for name in fleet.aggregates_of(row)]
-    if not reached:
-        return np.zeros(0, dtype=np.intp)
-    roots: Rows = np.unique(fleet.roots(np.concatenate(reached))).astype(np.intp)
-    others: Rows = roots[roots != fleet.root.item(row)]
-    return others
 
 
 def _distinct(ascending: Rows) -> Rows:

@@ -34,7 +34,7 @@ def explain(fleet: Fleet, query: CandidateQuery) -> list[Left]:
         found.append(Left(constraint, left))
     search = CandidateSearch(fleet, query)
     if not search.single:
-        exact = sum(next(search.at(anchor), None) is not None for anchor in search.anchors.tolist())
+        exact = int(search.served(search.anchors).sum())
         found.append(Left(str(Constraint(None, TOGETHER)), exact))
     return found
 

@@ -62,8 +62,7 @@ class Judged:
             # Trees that cannot, as a wider query told, need not be walked again.
             open_places = open_places[among[anchors[open_places]]]
         most = max(1, MOST_STEPS // sum(max(1, len(group.resources)) for group in query.groups))
-        for place in open_places[:most].tolist():
-            sure[place] = next(search.at(anchors.item(place)), None) is not None
+        sure[open_places[:most]] = search.served(anchors[open_places[:most]])
         self.served: Rows = anchors[sure]
         self.unknown: Rows = anchors[open_places[most:]]
 

@@ -176,11 +176,6 @@ class Stock:
             )
         )
 
-    def most_at(self, slot: int) -> int:
-        """The most that one more allocation can take at one slot, as far as capacity and max_unit say."""
-        free = self.capacity.item(slot) - self.used.item(slot)
-        return max(0, min(free, self.max_unit.item(slot)))
-
     def fitting(self, amount: int) -> Rows:
         """The slots where ``amount`` more fits."""
         if amount > MAX_INT:
@@ -205,6 +200,15 @@ class Stock:
         )
         mask &= slots >= 0
         return mask
+
+    def most_in(self, slots: Rows) -> Int64:
+        """The most that one more allocation can take at each of ``slots``, as far as capacity and max_unit
+        say: int64[len(slots)], 0 at a slot of -1."""
+        if self.n == 0:
+            return np.zeros(len(slots), dtype=np.int64)
+        most: Int64 = np.minimum(self.capacity[slots] - self.used[slots], self.max_unit[slots])
+        most[(slots < 0) | (most < 0)] = 0
+        return most
 
     def copy(self) -> "Stock":
         """An independent copy."""

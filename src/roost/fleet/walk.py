@@ -1,39 +1,79 @@
 """The walk over one tree's options: which provider serves which term of a query."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
+from operator import itemgetter
 
-import numpy as np
+from roost.fleet.layout import Layout
+from roost.fleet.terms import Term
+from roost.model.request import CandidateQuery
 
-from roost.fleet.columns import Rows
-from roost.fleet.fleet import Fleet
-from roost.model.allocation import Resources
-from roost.model.request import CandidateQuery, RequestGroup
+_MOST_KEPT = 2**13
+"""Places in all choices that are kept for the next trees with the same layout."""
+
+Places = tuple[int, ...]
+"""A choice: for each term a place."""
 
 
-@dataclass(frozen=True, slots=True)
-class Term:
-    """What one provider must serve, and the providers that could.
+class Ways:
+    """All choices for the trees of one layout: found as far as somebody reads, kept for the next trees.
 
-    ``anchors`` and ``rows`` are parallel and sorted by anchor: option i is provider ``rows[i]`` for the
-    tree with root ``anchors[i]``. A sharing provider is an option of many anchors.
+    A layout may have billions: from some number on they are not kept, and each tree is walked by itself.
     """
 
-    group: RequestGroup
-    resources: Resources
-    anchors: Rows
-    rows: Rows
+    def __init__(self, query: CandidateQuery, terms: Sequence[Term], layout: Layout) -> None:
+        self._query = query
+        self._terms = terms
+        self._layout = layout
+        self._most = max(1, _MOST_KEPT // len(terms))
+        self._kept: list[Places] = []
+        self._walked: Iterator[Places] | None = self._walk()
+        self._ended = False
 
-    def options(self, anchor: int) -> list[int]:
-        """The rows that could serve this term in the tree of ``anchor``."""
-        # Sought as the column's type: for any other searchsorted would first convert the whole column.
-        start, end = self.anchors.searchsorted(np.array((anchor, anchor + 1), dtype=np.intp))
-        found: list[int] = self.rows[start:end].tolist()
-        return found
+    def of(self, rows: Sequence[int]) -> Iterator[tuple[int, ...]]:
+        """The rows chosen for each term, for a tree that has ``rows`` at the layout's places."""
+        if self._ended:
+            chosen = map(rows.__getitem__, chain.from_iterable(self._kept))
+            return zip(*[chosen] * len(self._terms), strict=True)
+        return self._as_found(rows)
+
+    def _as_found(self, rows: Sequence[int]) -> Iterator[tuple[int, ...]]:
+        kept, number, row_at = self._kept, 0, rows.__getitem__
+        # Several trees may be read in turn: each goes on from where it is, whoever found what is next.
+        while True:
+            for places in islice(kept, number, None):
+                number += 1
+                yield tuple(map(row_at, places))
+            if number >= self._most:
+                break
+            for places in self._walked or ():
+                kept.append(places)
+                number += 1
+                yield tuple(map(row_at, places))
+                if number < len(kept) or number >= self._most:
+                    break
+            else:
+                self._ended = True
+                return
+        # The first to come here goes on with the walk that is under way, all others begin their own.
+        own, self._walked = self._walked, None
+        for places in own or islice(self._walk(), number, None):
+            yield tuple(map(row_at, places))
+
+    def _walk(self) -> Iterator[Places]:
+        options = self._layout.options
+        if not all(options):
+            return iter(())
+        # Fewest options first: a branch that cannot end well is left early.
+        order = sorted(range(len(options)), key=lambda i: len(options[i]))
+        walk = Walk(self._query, [self._terms[i] for i in order], self._layout, [options[i] for i in order])
+        if order == sorted(order):
+            return map(tuple, walk.choices())
+        return map(itemgetter(*sorted(order, key=order.__getitem__)), walk.choices())
 
 
 class Walk:
-    """A depth-first walk over one tree's options, with what is taken so far.
+    """A depth-first walk over the options of a layout, with what is taken so far.
 
     Why not recursive generators: a query may have more terms than Python has stack.
 
@@ -44,27 +84,32 @@ class Walk:
     """
 
     def __init__(
-        self, fleet: Fleet, query: CandidateQuery, terms: list[Term], options: list[list[int]]
+        self, query: CandidateQuery, terms: Sequence[Term], layout: Layout, options: Sequence[list[int]]
     ) -> None:
-        self._fleet = fleet
-        self._unsuffixed = next((group for group in query.groups if not group.granular), None)
+        """``terms`` in the order to walk them, with the ``options`` of each."""
         self._terms = terms
         self._options = options
+        self._room = layout.room
+        self._meets = layout.meets
         self._chosen: list[int] = []
+        # Only of classes that several terms can take from one place: of others, options have room.
         self._taken: dict[tuple[int, str], int] = {}
-        self._ancestors: dict[int, frozenset[int]] = {}
         self._isolated = [query.isolate and term.group.granular for term in terms]
-        self._wants = [tuple(term.resources.items()) for term in terms]
-        self._subtrees = [_Subtree(terms, options, suffixes) for suffixes in query.same_subtree]
+        self._wants = [
+            tuple((name, amount) for name, amount in term.resources.items() if name in layout.room)
+            for term in terms
+        ]
+        self._subtrees = [_Subtree(terms, layout, options, suffixes) for suffixes in query.same_subtree]
         self._spread = [depth for depth, term in enumerate(terms) if not term.group.granular]
-        self._met: dict[tuple[int, ...], bool] = {}
+        required = next((group.required for group in query.groups if not group.granular), ())
+        self._all_met = (1 << len(required)) - 1
         self._held: set[int] = set()
         # Options ascend in number, so with more of them than groups before it no group can be left without.
-        places = [depth for depth, isolated in enumerate(self._isolated) if isolated]
-        self._scarce = any(len(options[depth]) <= before for before, depth in enumerate(places))
+        depths = [depth for depth, isolated in enumerate(self._isolated) if isolated]
+        self._scarce = any(len(options[depth]) <= before for before, depth in enumerate(depths))
 
     def choices(self) -> Iterator[list[int]]:
-        """Every allowed choice of one row for each term; yields the (reused) list of rows chosen."""
+        """Every allowed choice of one place for each term; yields the (reused) list of places chosen."""
         if not self._promising():
             return
         last = len(self._terms) - 1
@@ -75,89 +120,89 @@ class Walk:
         while under_way:
             untried, before = under_way[-1]
             depth = len(under_way) - 1
-            for row in untried:
-                if not self._choose(depth, row):
-                    continue
-                if depth < last:
-                    if not dead or self._situation() not in dead:
-                        under_way.append((iter(self._options[depth + 1]), found))
-                        break
-                elif self._traits_met():
-                    found += 1
-                    yield self._chosen
-                self._take_back(depth)
-            else:
-                under_way.pop()
-                if found == before:
-                    dead.add(self._situation())
-                if self._chosen:
-                    self._take_back(depth - 1)
+            if depth == last:
+                for place in untried:
+                    if self._completes(place):
+                        found += 1
+                        self._chosen.append(place)
+                        yield self._chosen
+                        self._chosen.pop()
+            elif self._chooses(depth, untried, dead):
+                under_way.append((iter(self._options[depth + 1]), found))
+                continue
+            under_way.pop()
+            if found == before:
+                dead.add(self._situation())
+            if depth:
+                self._take_back(depth - 1)
 
-    def _choose(self, depth: int, row: int) -> bool:
-        """Choose ``row`` for the term at ``depth``, the next one, if nothing forbids it."""
-        isolated = self._isolated[depth]
-        if isolated and row in self._held:
+    def _completes(self, place: int) -> bool:
+        """Whether ``place`` for the last term makes a choice of all. No term follows, so nothing is taken."""
+        depth = len(self._terms) - 1
+        if not self._is_open(depth, place):
             return False
-        taken = self._taken
-        for name, amount in self._wants[depth]:
-            before = taken.get((row, name))
-            if before and not self._fits_on_top(row, name, before + amount):
-                return False
-        self._chosen.append(row)
-        for name, amount in self._wants[depth]:
-            taken[row, name] = taken.get((row, name), 0) + amount
-        if isolated:
-            self._held.add(row)
-        for subtree in self._subtrees:
-            if depth in subtree.depths and not subtree.possible(self._chosen, self._lineage):
+        if not self._subtrees and not self._all_met:
+            return True
+        self._chosen.append(place)
+        completes = self._in_subtrees(depth) and self._traits_met() == self._all_met
+        self._chosen.pop()
+        return completes
+
+    def _chooses(self, depth: int, untried: Iterator[int], dead: set[tuple[object, ...]]) -> bool:
+        """Choose the next place that is allowed and does not lead where nothing was found before, if any."""
+        for place in untried:
+            if self._is_open(depth, place):
+                self._take(depth, place)
+                if (
+                    self._in_subtrees(depth)
+                    and not (self._scarce and self._isolated[depth] and self._starved())
+                    and not (dead and self._situation() in dead)
+                ):
+                    return True
                 self._take_back(depth)
-                return False
-        if isolated and self._scarce and self._starved():
-            self._take_back(depth)
+        return False
+
+    def _is_open(self, depth: int, place: int) -> bool:
+        """Whether a place can serve the term at ``depth`` beside the terms that it serves already."""
+        if self._isolated[depth] and place in self._held:
             return False
+        for name, amount in self._wants[depth]:
+            before = self._taken.get((place, name))
+            # What each term asks for fits by itself, so units and steps are right for the sum as well.
+            if before and before + amount > self._room[name][place]:
+                return False
         return True
+
+    def _in_subtrees(self, depth: int) -> bool:
+        """Whether what is chosen, last for ``depth``, can still be in each subtree."""
+        for subtree in self._subtrees:
+            if depth in subtree.depths and not subtree.possible(self._chosen):
+                return False
+        return True
+
+    def _take(self, depth: int, place: int) -> None:
+        self._chosen.append(place)
+        for name, amount in self._wants[depth]:
+            self._taken[place, name] = self._taken.get((place, name), 0) + amount
+        if self._isolated[depth]:
+            self._held.add(place)
 
     def _take_back(self, depth: int) -> None:
         """Undo the last choice, which was of the term at ``depth``."""
-        row = self._chosen.pop()
+        place = self._chosen.pop()
         for name, amount in self._wants[depth]:
-            self._taken[row, name] -= amount
+            self._taken[place, name] -= amount
         if self._isolated[depth]:
-            self._held.remove(row)
+            self._held.remove(place)
 
-    def _fits_on_top(self, row: int, name: str, together: int) -> bool:
-        """Whether a term fits beside what earlier terms take from the same provider."""
-        stock = self._fleet.stock(name)
-        return stock.fits_at(stock.slot(row), together)
-
-    def _traits_met(self) -> bool:
-        """Whether the unsuffixed group's providers together have what it requires."""
-        if self._unsuffixed is None or not self._unsuffixed.required:
-            return True
-        serving = tuple([self._chosen[depth] for depth in self._spread])
-        met = self._met.get(serving)
-        if met is None:
-            together = self._traits_together()
-            met = not any(together.isdisjoint(any_of) for any_of in self._unsuffixed.required)
-            self._met[serving] = met
+    def _traits_met(self) -> int:
+        """The any-ofs of the unsuffixed group that the providers chosen for it so far meet, as bits."""
+        met = 0
+        if self._all_met:
+            for depth in self._spread:
+                if depth < len(self._chosen):
+                    met |= self._meets[self._chosen[depth]]
         return met
-
-    def _traits_together(self) -> frozenset[str]:
-        return frozenset(
-            trait
-            for row, term in zip(self._chosen, self._terms, strict=False)
-            if not term.group.granular
-            for trait in self._fleet.traits_of(row)
-        )
-
-    def _lineage(self, row: int) -> frozenset[int]:
-        """A row and all rows above it."""
-        if row not in self._ancestors:
-            rows = [row]
-            while (above := self._fleet.parent.item(rows[-1])) >= 0:
-                rows.append(above)
-            self._ancestors[row] = frozenset(rows)
-        return self._ancestors[row]
 
     def _promising(self) -> bool:
         """Whether there is room for all terms, as far as counting tells.
@@ -167,41 +212,39 @@ class Walk:
         """
         if self._scarce and self._starved():
             return False
-        wanted = {(name, n) for term in self._terms for name, n in term.resources.items()}
-        for name, n in wanted:
-            asking = [i for i, term in enumerate(self._terms) if term.resources.get(name, 0) >= n]
-            if len(asking) > 1:
-                stock = self._fleet.stock(name)
-                slots = {stock.slot(row) for i in asking for row in self._options[i]}
-                if sum(stock.most_at(slot) // n for slot in slots) < len(asking):
+        for name, room in self._room.items():
+            for n in {term.resources[name] for term in self._terms if name in term.resources}:
+                asking = [i for i, term in enumerate(self._terms) if term.resources.get(name, 0) >= n]
+                places = {place for i in asking for place in self._options[i]}
+                if len(asking) > 1 and sum(room[place] // n for place in places) < len(asking):
                     return False
         return True
 
     def _starved(self) -> bool:
         """Whether the isolated groups still to be served cannot have a provider each: a bipartite matching
-        of groups and rows, grown by augmenting paths."""
+        of groups and places, grown by augmenting paths."""
         promised: dict[int, int] = {}
         for group in range(len(self._chosen), len(self._terms)):
             if not self._isolated[group]:
                 continue
-            # Breadth first from the group: over a promised row on to the group that holds the promise.
+            # Breadth first from the group: over a promised place on to the group that holds the promise.
             came_from: dict[int, int] = {}
             asking = [group]
             free = None
             for asker in asking:
-                for row in self._options[asker]:
-                    if row in self._held or row in came_from:
+                for place in self._options[asker]:
+                    if place in self._held or place in came_from:
                         continue
-                    came_from[row] = asker
-                    if row not in promised:
-                        free = row
+                    came_from[place] = asker
+                    if place not in promised:
+                        free = place
                         break
-                    asking.append(promised[row])
+                    asking.append(promised[place])
                 if free is not None:
                     break
             if free is None:
                 return True
-            holds = {asker: row for row, asker in promised.items()}
+            holds = {asker: place for place, asker in promised.items()}
             while free is not None:
                 asker = came_from[free]
                 promised[free] = asker
@@ -214,38 +257,53 @@ class Walk:
             len(self._chosen),
             frozenset(item for item in self._taken.items() if item[1]),
             frozenset(self._held),
-            self._traits_together() if self._unsuffixed is not None and self._unsuffixed.required else None,
+            self._traits_met(),
             tuple(frozenset(subtree.serving(self._chosen)) for subtree in self._subtrees),
         )
 
 
 class _Subtree:
-    """A same_subtree: ``depths`` are the places of its groups among the terms."""
+    """A same_subtree: ``depths`` are the depths of its groups in the walk."""
 
     def __init__(
-        self, terms: Sequence[Term], options: Sequence[Iterable[int]], suffixes: frozenset[str]
+        self,
+        terms: Sequence[Term],
+        layout: Layout,
+        options: Sequence[Iterable[int]],
+        suffixes: frozenset[str],
     ) -> None:
         self.depths = [depth for depth, term in enumerate(terms) if term.group.suffix in suffixes]
+        self._above = layout.above
+        self._lineages: dict[int, frozenset[int]] = {}
         self._known: dict[tuple[int, ...], bool] = {}
-        # By how many terms are chosen: the rows that later groups of it could have.
+        # By how many terms are chosen: the places that later groups of it could have.
         self._later = [
-            frozenset(row for depth in self.depths if depth >= chosen for row in options[depth])
+            frozenset(place for depth in self.depths if depth >= chosen for place in options[depth])
             for chosen in range(len(terms) + 1)
         ]
 
     def serving(self, chosen: Sequence[int]) -> list[int]:
-        """The rows chosen so far for its groups."""
+        """The places chosen so far for its groups."""
         return [chosen[depth] for depth in self.depths if depth < len(chosen)]
 
-    def possible(self, chosen: Sequence[int], lineage: Callable[[int], frozenset[int]]) -> bool:
-        """Whether one of its rows, chosen or to come, can still be at or above all that are chosen."""
+    def possible(self, chosen: Sequence[int]) -> bool:
+        """Whether one of its places, chosen or to come, can still be at or above all that are chosen."""
         served = self.serving(chosen)
         key = (len(chosen), *served)
         known = self._known.get(key)
         if known is None:
-            above = lineage(served[0])
-            for row in served[1:]:
-                above &= lineage(row)
+            above = self._lineage(served[0])
+            for place in served[1:]:
+                above &= self._lineage(place)
             known = not (above.isdisjoint(served) and above.isdisjoint(self._later[len(chosen)]))
             self._known[key] = known
         return known
+
+    def _lineage(self, place: int) -> frozenset[int]:
+        """A place and all places above it."""
+        if place not in self._lineages:
+            places = [place]
+            while (above := self._above[places[-1]]) >= 0:
+                places.append(above)
+            self._lineages[place] = frozenset(places)
+        return self._lineages[place]

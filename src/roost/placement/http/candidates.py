@@ -94,7 +94,7 @@ def _find(
 
 def _in_turn(fleet: Fleet, search: CandidateSearch) -> Iterator[Choice]:
     """One candidate of each tree in turn."""
-    trees = [search.choices_at(anchor) for anchor in search.anchors.tolist()]
+    trees: Iterable[Iterator[Choice]] = search.choices_by_tree(search.anchors)
     seen: set[tuple[int, ...]] = set()
     while trees:
         unfinished = []
