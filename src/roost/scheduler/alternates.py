@@ -1,7 +1,7 @@
 """Alternates: for each instance that was placed, other hosts that could take it if its own fails."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from roost.model.spec import Selection
 from roost.scheduler.field import Field
@@ -31,15 +31,15 @@ class Alternates:
             return [()] * len(placed)
         if len(placed) == 1:
             return [self._of_one(placed[0])]
-        claimed = list(dict.fromkeys(one.host for one in placed))
+        cells = {one.host: self._cell(one.host) for one in placed}
         pools: dict[int, _Pool] = {}
         promised: Counter[int] = Counter()
         result = []
         for one in placed:
-            cell = self._cell(one.host)
+            cell = cells[one.host]
             if cell not in pools:
-                ranking = field.ranking(cell, claimed, wanted * len(placed))
-                pools[cell] = _Pool(ranking, self._by_weight(claimed, cell))
+                ranking = field.ranking(cell, cells, wanted * len(placed))
+                pools[cell] = _Pool(ranking, self._by_weight(host for host in cells if cells[host] == cell))
             may = field.open_to(one.host, promised)
             others: list[Selection] = []
             for host in pools[cell].turn():
@@ -66,10 +66,10 @@ class Alternates:
                     break
         return tuple(others)
 
-    def _by_weight(self, claimed: Sequence[int], cell: int) -> list[int]:
-        """The hosts of a cell that the run claimed, as far as they are still weighed, best first."""
+    def _by_weight(self, claimed: Iterable[int]) -> list[int]:
+        """Hosts that the run claimed, as far as they are still weighed, best first."""
         field = self._field
-        used = [host for host in claimed if self._cell(host) == cell and field.weighed(host)]
+        used = [host for host in claimed if field.weighed(host)]
         return sorted(used, key=lambda host: (-field.weight(host), field.index(host)))
 
     def _cell(self, host: int) -> int:

@@ -292,15 +292,15 @@ def made(draw: st.DrawFn) -> Step:
 @pytest.fixture(params=["one by one", "many at once"])
 def tiny(request: pytest.FixtureRequest) -> Iterator[None]:
     """Blocks of two hosts, so that there are several; and what is for many is done for few."""
-    one_by_one = 24 if request.param == "one by one" else 0
+    one_by_one = 48 if request.param == "one by one" else 0
     with (
         patch.object(layout, "_SMALLEST_BLOCK", 2),
         patch.object(shape, "_ONE_BY_ONE", one_by_one),
         patch.object(board, "_ONE_BY_ONE", one_by_one),
-        patch.object(ranks, "_ONE_BY_ONE", one_by_one // 12),
+        patch.object(ranks, "_ONE_BY_ONE", one_by_one // 24),
         patch.object(ranks, "_AT_ONCE", 2),
         patch.object(ranks, "_MORE", 1),
-        patch.object(extremes, "_ONE_BY_ONE", one_by_one // 12),
+        patch.object(extremes, "_ONE_BY_ONE", one_by_one // 24),
     ):
         yield
 

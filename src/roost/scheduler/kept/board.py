@@ -9,7 +9,7 @@ from roost.fleet import Fleet
 from roost.fleet.columns import Bools, Float64, Rows, grown
 from roost.fleet.journal import Journal
 from roost.scheduler.hosts import HostTable
-from roost.scheduler.kept.known import Known
+from roost.scheduler.kept.known import Known, Rooms
 from roost.scheduler.kept.layout import Layout
 from roost.scheduler.kept.totals import KeptTotals, rows_at
 from roost.scheduler.offers import HostView
@@ -110,7 +110,7 @@ class Board:
         """What is known of a host until it is touched: all shapes ask for the same."""
         known = self._known.get(place)
         if known is None:
-            known = self._know(place)
+            known = self._know(place, {})
         if not known.numbers:
             known.numbers = [raw.item(place) for raw in self.raws]
         return known
@@ -142,10 +142,10 @@ class Board:
         least: Float64 = np.where(homeless, math.inf, some).min(axis=1)
         return greatest, least
 
-    def _know(self, place: int) -> Known:
+    def _know(self, place: int, rooms: Rooms) -> Known:
         if len(self._known) >= _MOST_KNOWN:
             self._known.clear()
-        known = self._known[place] = Known(self.row_at.item(place))
+        known = self._known[place] = Known(self.row_at.item(place), rooms)
         return known
 
     def _place(self, row: int) -> int:
@@ -180,9 +180,7 @@ class Board:
                 self._known.pop(place, None)
         else:
             for place in places:
-                known = self._know(place)
-                if place in touched:
-                    known.rooms = self.totals.refresh_one(place)
+                self._know(place, self.totals.refresh_one(place) if place in touched else {})
         if places and not self._weigh([*places], question):
             return False
         for place in places:

@@ -110,8 +110,11 @@ class Extremes:
                 break
             if tried > at_most:
                 return None
-            of_block = np.where(self._stage[block] == self._full, raws[block], nothing)
+            of_block = raws[block]
             at = int(of_block.argmax() if sign > 0 else of_block.argmin())
+            if self._stage[block, at] != self._full:
+                of_block = np.where(self._stage[block] == self._full, of_block, nothing)
+                at = int(of_block.argmax() if sign > 0 else of_block.argmin())
             found = of_block.item(at)
             if found == bound:
                 return found, (block << self._shift) + at
@@ -125,7 +128,7 @@ class Extremes:
         numbers costs more than what is done with it. All weighers at once, because finding out who is
         allowed costs as much as two of them.
         """
-        at_once = max(1, _IN_CACHE // self._size)
+        at_once = min(max(1, _IN_CACHE // self._size), len(self._stage))
         barred, worse = np.empty((2, at_once, self._size))
         choose, best = (np.minimum, np.max) if sign > 0 else (np.maximum, np.min)
         for start in range(0, len(self._stage), at_once):

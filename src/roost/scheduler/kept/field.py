@@ -77,8 +77,8 @@ class KeptField:
             if self.weighed(host):
                 ranks.take(host)
         while (best := ranks.best_of(cell)) is not None:
-            ranks.take(best)
             yield best
+            ranks.take(best)
 
     def weighed(self, host: int) -> bool:
         return self._shape.stage.item(host) == self._shape.full

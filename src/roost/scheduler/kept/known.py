@@ -17,8 +17,8 @@ class Known:
 
     __slots__ = ("meets", "numbers", "rooms", "row")
 
-    def __init__(self, row: int) -> None:
+    def __init__(self, row: int, rooms: Rooms) -> None:
         self.row = row
-        self.rooms: Rooms = {}
+        self.rooms = rooms
         self.numbers: list[float] = []
         self.meets: dict[bytes, bool] = {}

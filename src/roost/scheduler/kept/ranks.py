@@ -40,7 +40,10 @@ class Ranks:
         blocks = board.layout.blocks
         self._raws = [raw.reshape(-1, board.layout.size) for raw in board.raws]
         self._extremes = Extremes(board, self._stage, full)
-        self._first: Int64 = board.layout.index_at[:: board.layout.size]
+        self._shift, self._within = board.layout.shift, board.layout.size - 1
+        self._many_cells = len(board.layout.of_cell) > 1
+        self._index_at = board.layout.index_at.reshape(-1, board.layout.size)
+        self._first: Int64 = self._index_at[:, 0]
         # Of an open block what is true, of others the most that may be: weight and index of the best host.
         self._bound: Float64 = np.zeros(blocks)
         self._lead: Int64 = self._first.copy()
@@ -65,24 +68,29 @@ class Ranks:
     def weight(self, place: int) -> float:
         """The weight of an allowed host, whether or not it is left out."""
         weight = self._away.get(place)
-        return self._weigh_one(place, self._board.known(place).numbers) if weight is None else weight
+        if weight is not None:
+            return weight
+        block = place >> self._shift
+        if block in self._open and self._best[block] == place & self._within:
+            return self._bound.item(block)
+        return self._weigh_one(place, self._board.known(place).numbers)
 
     def take(self, place: int) -> None:
         """Leave a host out, until `put_back`."""
-        block = place >> self._layout.shift
+        if place in self._away:
+            return
+        block, at = place >> self._shift, place & self._within
         weights = self._open.get(block)
         if weights is None:
             weights = self._open_one(block)
-        at = place & (self._layout.size - 1)
-        if place not in self._away:
-            self._away[place] = weights.item(at)
+        self._away[place] = weights.item(at)
         weights[at] = -math.inf
         self._note_best(block, weights)
 
     def put_back(self) -> None:
         """Let all hosts back in that were left out."""
         for place, weight in self._away.items():
-            block, at = place >> self._layout.shift, place & (self._layout.size - 1)
+            block, at = place >> self._shift, place & self._within
             self._open[block][at] = weight
             self._raise(block, at, weight)
         self._away.clear()
@@ -98,7 +106,7 @@ class Ranks:
             self._renormalise()
             return
         for place, numbers in touched:
-            block, at = place >> self._layout.shift, place & (self._layout.size - 1)
+            block, at = place >> self._shift, place & self._within
             weight = -math.inf if numbers is None else self._weigh_one(place, numbers)
             weights = self._open.get(block)
             if weights is None:
@@ -128,13 +136,15 @@ class Ranks:
         if weight > bound or (weight == bound and at < self._best[block]):
             self._bound[block] = weight
             self._best[block] = at
-            self._lead[block] = self._layout.index_at.item((block << self._layout.shift) + at)
+            self._lead[block] = self._index_at[block, at]
 
-    def _note_best(self, block: int, weights: Float64) -> None:
+    def _note_best(self, block: int, weights: Float64) -> float:
         at = int(weights.argmax())
+        highest = weights.item(at)
         self._best[block] = at
-        self._bound[block] = weights[at]
-        self._lead[block] = self._layout.index_at.item((block << self._layout.shift) + at)
+        self._bound[block] = highest
+        self._lead[block] = self._index_at[block, at]
+        return highest
 
     def _renormalise(self) -> None:
         """Least and greatest have changed, and so all weights."""
@@ -174,18 +184,20 @@ class Ranks:
     def _seek(self, first: int, end: int) -> int | None:
         bound = self._bound[first:end]
         for tried in range(end - first + 1):
-            block = int(bound.argmax()) if end > first else -1
-            highest = bound.item(block) if end > first else -math.inf
+            if not len(bound):
+                return None
+            block = int(bound.argmax())
+            highest = bound.item(block)
             if highest == -math.inf:
                 return None
             # In a cell the first of equal blocks has the lower indexes; another cell may have lower ones.
-            if end - first == len(self._bound) and len(self._layout.of_cell) > 1:
-                tied = np.flatnonzero(bound == highest)
+            if self._many_cells and len(bound) == len(self._bound):
+                (tied,) = (bound == highest).nonzero()
                 if len(tied) > 1:
                     block = tied.item(self._lead[tied].argmin())
             block += first
             if block in self._open:
-                return (block << self._layout.shift) + self._best[block]
+                return (block << self._shift) + self._best[block]
             if tried < _ONE_BY_ONE:
                 self._open_one(block)
             else:
@@ -197,12 +209,7 @@ class Ranks:
         self._weigh(block, weights)
         weights[self._stage[block] != self._full] = -math.inf
         self._open[block] = weights
-        at = int(weights.argmax())
-        self._best[block] = at
-        highest = weights.item(at)
-        self._bound[block] = highest
-        self._lead[block] = self._layout.index_at.item((block << self._layout.shift) + at)
-        if highest == -math.inf:
+        if self._note_best(block, weights) == -math.inf:
             self._extremes.empty[block] = True
         return weights
 

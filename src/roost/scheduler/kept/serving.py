@@ -15,9 +15,11 @@ from roost.fleet.match import in_any
 from roost.model.allocation import Candidate
 from roost.model.request import CandidateQuery
 from roost.model.vocabulary import MAX_INT
-from roost.scheduler.kept.known import Known, Rooms
+from roost.scheduler.kept.known import Known, Room, Rooms
 from roost.scheduler.kept.totals import KeptTotals, room_at
 
+_UNKNOWN: Room = (0, 0, 0, 0, 0)
+"""Stands for no room that has been looked at."""
 _MOST_GROUPS = 64
 _encode = msgspec.msgpack.Encoder(order="deterministic").encode
 _IN_CACHE = 65_536
@@ -57,9 +59,9 @@ class Serving:
     def fits(self, fleet: Fleet, row: int, rooms: Rooms) -> bool:
         """Whether a host has room. ``rooms``: what is known of the room in it, or empty; more is put in."""
         for name, amount in self._amounts:
-            if name not in rooms:
-                rooms[name] = room_at(fleet, name, row)
-            room = rooms[name]
+            room = rooms.get(name, _UNKNOWN)
+            if room is _UNKNOWN:
+                room = rooms[name] = room_at(fleet, name, row)
             if room is None or not fits(amount, *room):
                 return False
         return True

@@ -60,8 +60,8 @@ class KeptTotals:
         fleet, row = self._fleet, self._row_at.item(place)
         rooms: Rooms = {}
         for name, one in self._classes.items():
-            room = rooms[name] = room_at(fleet, name, row)
-            one.put(place, room)
+            rooms[name] = room = room_at(fleet, name, row)
+            one.put(place, _NOTHING if room is None else room)
         return rooms
 
     def refresh(self, places: Sequence[int]) -> None:
@@ -100,14 +100,16 @@ class _Class:
         self.room: Int32 | None = None
         self.forget_units()
 
-    def put(self, place: int, room: Room | None) -> None:
+    def put(self, place: int, room: Room) -> None:
         """Take in what one host has now."""
-        used, capacity, min_unit, max_unit, _ = room or _NOTHING
-        self.capacity[place], self.used[place] = capacity, used
+        used, capacity, min_unit, max_unit, _ = room
+        self.capacity[place] = capacity
+        self.used[place] = used
         # As `_free` does it: very large numbers are rounded before they are subtracted.
         self.free[place] = float(capacity) - float(used)
         if self.room is not None:
-            self.room[place] = max(-1, min(capacity - used, MAX_INT))
+            left = capacity - used
+            self.room[place] = -1 if left < 0 else left if left < MAX_INT else MAX_INT
         if min_unit > self.min_unit or max_unit < self.max_unit:
             self.forget_units()
 
