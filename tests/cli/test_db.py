@@ -118,12 +118,17 @@ def test_verify_of_a_ledger_alone(roost, placement):
 
 
 def test_verify_lists_every_difference(roost, placement):
-    spoil(placement, "UPDATE resource_providers SET generation = 9", "DELETE FROM consumers")
+    spoil(
+        placement,
+        "UPDATE resource_providers SET generation = 9",
+        "UPDATE allocations SET consumer_id = 7",
+        "DELETE FROM consumers",
+    )
     answer = roost("db", "verify", "--database", url(placement), "--json")
     assert answer.status == 1
     found = {(one["kind"], one["subject"]) for one in json.loads(answer.out)["findings"]}
     assert found == {
-        ("broken-reference", "consumer built"),
+        ("broken-reference", "consumer with id 7"),
         ("state-differs", "generation of resource provider node-1"),
         ("state-differs", "generation of resource provider node-2"),
         ("state-differs", "consumer built"),
@@ -248,19 +253,19 @@ def test_upgrade_makes_an_api_database(roost, tmp_path):
     answer = roost("db", "upgrade", "--database", url(path), "--json")
     assert answer.status == 0
     assert json.loads(answer.out) == [
-        {"schema": "ledger", "from": None, "to": "0003"},
+        {"schema": "ledger", "from": None, "to": "0004"},
         {"schema": "conductor", "from": None, "to": "0001"},
     ]
     again = roost("db", "upgrade", "--database", url(path))
     assert again.status == 0
-    assert (again.out.count("0001"), again.out.count("0003")) == (2, 2)
+    assert (again.out.count("0001"), again.out.count("0004")) == (2, 2)
     assert roost("db", "verify", "--database", url(path)).status == 0
 
 
 def test_upgrade_adds_what_a_placement_database_lacks(roost, placement):
     assert roost("db", "version", "--database", url(placement)).status == 1
     answer = roost("db", "upgrade", "--database", url(placement), "--json")
-    assert [step["from"] for step in json.loads(answer.out)] == ["0003", None]
+    assert [step["from"] for step in json.loads(answer.out)] == ["0004", None]
     assert roost("db", "version", "--database", url(placement)).status == 0
 
 
@@ -280,7 +285,7 @@ def test_a_newer_database_is_left_alone(roost, placement, command):
     assert (answer.status, answer.out) == (2, "")
     assert answer.err == (
         f"roost: database {url(placement)} is at ledger revision 9999, newer than this program, "
-        "which knows up to 0003: run a newer Roost\n"
+        "which knows up to 0004: run a newer Roost\n"
     )
 
 

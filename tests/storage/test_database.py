@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from sqlalchemy.exc import DataError, OperationalError
+from sqlalchemy.exc import DataError, OperationalError, ProgrammingError
 
 from roost.storage import Database, DatabaseUnavailable
 from roost.storage.exact import EXACT
@@ -277,6 +277,43 @@ def test_a_batch_that_cannot_begin_waits_for_the_database_once(path, monkeypatch
         assert {str(answer) for answer in answers} == {f"database sqlite:///{path}: database is locked"}
 
     using(path, use)
+
+
+def count(connection: sa.Connection) -> int:
+    return int(connection.execute(sa.text("SELECT count(*) FROM things")).scalar_one())
+
+
+def test_a_look_sees_what_another_has_just_written(place):
+    async def use(database: Database) -> None:
+        other = Database(place.url)
+        assert await database.look(count) == 0
+        await other.write(put(1))
+        assert await database.look(count) == 1
+        await other.close()
+
+    using(place, use)
+
+
+def test_a_look_survives_the_loss_of_its_connection(place):
+    async def use(database: Database) -> None:
+        assert await database.look(count) == 0
+        assert database._looking is not None
+        lost = database._looking.connection.driver_connection
+        assert lost is not None
+        if not database.is_sqlite:
+            with closing(lost.cursor()) as cursor:
+                cursor.execute(
+                    {"postgresql": "SELECT pg_backend_pid()"}.get(place.kind, "SELECT CONNECTION_ID()")
+                )
+                [number] = cursor.fetchone()
+            end = {"postgresql": f"SELECT pg_terminate_backend({number})"}.get(place.kind, f"KILL {number}")
+            database.write_now(lambda connection: connection.exec_driver_sql(end))
+        assert await asyncio.gather(*(database.look(count) for _ in range(3))) == [0, 0, 0]
+        with pytest.raises((ProgrammingError, DatabaseUnavailable)):
+            await database.look(lambda connection: connection.execute(sa.text("SELECT * FROM no_such")))
+        assert await database.look(count) == 0
+
+    using(place, use)
 
 
 def test_a_read_sees_one_snapshot(place):

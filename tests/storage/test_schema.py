@@ -9,8 +9,12 @@ import pytest
 import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
+from alembic.operations import Operations
+from alembic.script import ScriptDirectory
+from sqlalchemy.exc import IntegrityError
 
 from roost.ledger import SCHEMA as LEDGER
+from roost.ledger.holdings import held_by_all
 from roost.ledger.tables import commits
 from roost.storage import Database, Schema, SchemaTooNew, SchemaTooOld
 from support.preparing import SCHEMAS, prepare
@@ -89,7 +93,7 @@ def test_a_database_that_is_behind_is_upgraded_only_if_asked(database):
     # What 0002 brought.
     database.write_now(lambda connection: connection.exec_driver_sql("DROP TABLE waiting_writers"))
     set_revision(database, LEDGER, "0001")
-    with pytest.raises(SchemaTooOld, match="is at ledger revision 0001, this program needs 0003"):
+    with pytest.raises(SchemaTooOld, match="is at ledger revision 0001, this program needs 0004"):
         LEDGER.prepare(database)
     LEDGER.upgrade(database)
     LEDGER.check(database)
@@ -119,6 +123,63 @@ def test_commits_outlive_the_change_of_their_key(database):
         plan = "EXPLAIN QUERY PLAN SELECT * FROM commits WHERE seq >= 2 ORDER BY seq"
         how = database.read_now(lambda connection: connection.exec_driver_sql(plan).all())
         assert [step.detail for step in how] == ["SEARCH commits USING INTEGER PRIMARY KEY (rowid>?)"]
+
+
+def upgrade_to(database: Database, schema: Schema, revision: str) -> None:
+    scripts = ScriptDirectory(str(schema.scripts))
+
+    def run(connection: sa.Connection) -> None:
+        steps = {"fn": lambda at, _: scripts._upgrade_revs(revision, at)}
+        context = MigrationContext.configure(
+            connection, opts={"version_table": f"{schema.name}_schema", **steps}
+        )
+        with Operations.context(context):
+            context.run_migrations()
+
+    database.write_now(run)
+
+
+@pytest.mark.parametrize("cut_off", ["", "before the swap", "after the swap"])
+def test_consumers_keep_what_they_hold_when_they_get_ids(database, cut_off):
+    upgrade_to(database, LEDGER, "0003")
+    before = [
+        "INSERT INTO resource_classes VALUES (0, 'VCPU'), (1, 'DISK_GB')",
+        "INSERT INTO resource_providers VALUES (0, 'p', 'p', NULL, 1, 0.0), (1, 'q', 'q', NULL, 1, 0.0)",
+        "INSERT INTO consumers VALUES ('b', 'project', 'user', 'INSTANCE', 3, 0.5)",
+        "INSERT INTO consumers VALUES ('a', 'project', 'user', 'MIGRATION', 1, 0.0)",
+        "INSERT INTO allocations VALUES ('b', 0, 0, 2), ('b', 1, 1, 5), ('a', 0, 0, 1)",
+    ]
+    if cut_off == "before the swap":
+        before.append("CREATE TABLE new_consumers (id INTEGER)")
+    run_all(database, before)
+    if cut_off == "after the swap":
+        upgrade_to(database, LEDGER, "0004")
+        run_all(database, ["CREATE TABLE old_allocations (id INTEGER)"])
+        set_revision(database, LEDGER, "0003")
+    LEDGER.upgrade(database)
+    held = database.read_now(held_by_all)
+    assert {each: (held[each].consumer.generation, held[each].allocations) for each in held} == {
+        "a": (1, {"p": {"VCPU": 1}}),
+        "b": (3, {"p": {"VCPU": 2}, "q": {"DISK_GB": 5}}),
+    }
+    names = database.read_now(lambda connection: sa.inspect(connection).get_table_names())
+    assert not [name for name in names if name.startswith(("old_", "new_"))]
+    indexes = database.read_now(lambda connection: sa.inspect(connection).get_indexes("allocations"))
+    assert "allocations_by_provider" in {index["name"] for index in indexes}
+    with pytest.raises(IntegrityError):  # foreign keys lead to the tables of the new names
+        run_all(database, ["INSERT INTO allocations VALUES (99, 0, 0, 2)"])
+    differences = database.read_now(
+        lambda connection: compare_metadata(MigrationContext.configure(connection), LEDGER.metadata)
+    )
+    assert [each for each in differences if "ledger_schema" not in str(each)] == []
+
+
+def run_all(database: Database, statements: list[str]) -> None:
+    def work(connection: sa.Connection) -> None:
+        for statement in statements:
+            connection.exec_driver_sql(statement)
+
+    database.write_now(work)
 
 
 @pytest.mark.parametrize("use", [Schema.prepare, Schema.check, Schema.upgrade])

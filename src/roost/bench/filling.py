@@ -15,6 +15,7 @@ from sqlalchemy.engine import Connection
 from roost.bench.fleets import AGGREGATES, DISABLED_EVERY, FleetPlan, Portion
 from roost.bench.memory import FIRST_CUSTOM_TRAIT
 from roost.ledger import SCHEMA
+from roost.ledger.projection import IDS_OF_A_COMMIT
 from roost.ledger.tables import commits, metadata, resource_classes, traits
 from roost.ledger.vocabulary import FIRST_CUSTOM_CLASS
 from roost.model.vocabulary import DISABLED_TRAIT, standard_resource_classes, standard_traits
@@ -114,8 +115,8 @@ def _providers(plan: FleetPlan, portion: Portion) -> Iterator[tuple[Any, ...]]:
 
 
 def _consumers(portion: Portion) -> Iterator[tuple[Any, ...]]:
-    for uuid in portion.consumers:
-        yield uuid, PROJECT, USER, "INSTANCE", 1, 0.0
+    for number, uuid in enumerate(portion.consumers, IDS_OF_A_COMMIT + portion.first):
+        yield number, uuid, PROJECT, USER, "INSTANCE", 1, 0.0
 
 
 def _allocations(plan: FleetPlan, portion: Portion, classes: dict[str, int]) -> Iterator[tuple[Any, ...]]:
@@ -125,9 +126,9 @@ def _allocations(plan: FleetPlan, portion: Portion, classes: dict[str, int]) -> 
         for place, part in enumerate(plan.tree)
         for name, amount in part.held.items()
     ]
-    for index, (consumer, used) in enumerate(zip(portion.consumers, portion.used.tolist(), strict=True)):
+    for host, used in enumerate(portion.used.tolist(), portion.first):
         for place, number, amount in held:
-            yield consumer, (portion.first + index) * size + place, number, used * amount
+            yield IDS_OF_A_COMMIT + host, host * size + place, number, used * amount
 
 
 def _copy(connection: Connection, table: str, rows: Iterable[tuple[Any, ...]]) -> None:

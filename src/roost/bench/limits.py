@@ -31,6 +31,7 @@ from roost.bench.services import Empty, Roost, Service
 from roost.bench.store import Store
 from roost.fleet.candidates import CandidateSearch
 from roost.ledger.load import load
+from roost.ledger.projection import IDS_OF_A_COMMIT
 from roost.ledger.tables import (
     allocations,
     commits,
@@ -178,17 +179,19 @@ def inserts(url: str, plan: FleetPlan, seconds: float) -> float:
 def _insert(connection: Connection, plan: FleetPlan, number: int) -> None:
     """One commit of `BATCH` claims. ``number``: of the commit, the fleet's own being 0."""
     batch = range(number * BATCH, (number + 1) * BATCH)
-    held = [(str(uuid.UUID(int=each)), each * 7_919 % plan.hosts) for each in batch]
+    first = (number + 1) * IDS_OF_A_COMMIT
+    held = [(first + each, each * 7_919 % plan.hosts) for each in batch]
     row = {"seq": number + 1, "writer": "bench", "committed_at": 0.0, "changes": "x" * 400 * len(batch)}
     connection.execute(sa.insert(commits), row)
     owner = {"project_id": PROJECT, "user_id": USER, "consumer_type": "INSTANCE", "generation": 1}
     connection.execute(
-        sa.insert(consumers), [{"uuid": consumer, **owner, "changed_at": 0.0} for consumer, _ in held]
+        sa.insert(consumers),
+        [{"id": consumer, "uuid": str(uuid.uuid4()), **owner, "changed_at": 0.0} for consumer, _ in held],
     )
     connection.execute(
         sa.insert(allocations),
         [
-            {"consumer_uuid": consumer, "provider_id": host, "resource_class_id": each, "used": amount}
+            {"consumer_id": consumer, "provider_id": host, "resource_class_id": each, "used": amount}
             for consumer, host in held
             for each, amount in enumerate(RESOURCES.values())
         ],

@@ -219,8 +219,10 @@ class _Reading:
             self.books.facts[kind].update({uuid: tuple(sorted(names)) for uuid, names in lists.items()})
 
     def consumers(self) -> None:
+        uuids = {row.id: row.uuid for row in self._rows(tables.consumers)}
         held: defaultdict[str, Allocations] = defaultdict(dict)
-        for consumer, row_id, class_id, amount in self._rows(tables.allocations):
+        for consumer_id, row_id, class_id, amount in self._rows(tables.allocations):
+            consumer = uuids.get(consumer_id, f"with id {consumer_id}")
             what = f"allocation of consumer {consumer}, class {class_id}"
             found = self._provider_and(what, row_id, class_id, self._classes)
             if found is not None:
@@ -232,7 +234,6 @@ class _Reading:
             if not self.books.facts[CONSUMER][row.uuid].allocations:
                 self._find(EMPTY_CONSUMER, f"{CONSUMER} {row.uuid}", "holds nothing, and should not be there")
         for consumer, allocations in sorted(held.items()):
-            self.books.put(CONSUMER, consumer, Holding(None, allocations))
             self._find(BROKEN_REFERENCE, f"{CONSUMER} {consumer}", f"is not there, but holds {allocations}")
 
     def _find_loops(self) -> None:

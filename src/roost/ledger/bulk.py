@@ -1,16 +1,17 @@
 """Many rows in one statement, as each database takes them fastest.
 
-PostgreSQL: the columns as arrays, which one statement unnests; row by row each would be a message. SQLite and
-MariaDB: the driver's own ``executemany``; through SQLAlchemy each row's parameters would be put
-together one by one, which took longer than SQLite takes for the row.
+PostgreSQL: all rows as one JSON text; row by row each would be a message, and arrays are put together by the
+driver in Python, element by element. SQLite and MariaDB: the driver's own ``executemany``; through SQLAlchemy
+each row's parameters would be put together one by one, which took longer than SQLite takes for the row.
 """
 
 from collections.abc import Sequence
 from operator import itemgetter
 from typing import Any
 
+import msgspec
 import sqlalchemy as sa
-from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy.dialects.postgresql import JSON
 from sqlalchemy.engine import Connection, Dialect
 
 Row = dict[str, Any]
@@ -19,21 +20,19 @@ Row = dict[str, Any]
 class Bulk:
     """One kind of statement, for any number of rows, on one table.
 
-    ``one``: for one row; its parameters are named as the rows' members are. ``all_at_once``: the same for
-    arrays of them.
+    ``one``: for one row; its parameters are named as the rows' members are. ``all_at_once``: the same for the
+    JSON of a list of them, its parameter ``rows``.
     """
 
-    def __init__(self, one: sa.UpdateBase, all_at_once: sa.UpdateBase, names: Sequence[str]) -> None:
+    def __init__(self, one: sa.UpdateBase, all_at_once: sa.UpdateBase) -> None:
         self._one = one
         self._all_at_once = all_at_once
-        self._names = names
         self._compiled: dict[tuple[str, str], tuple[str, list[str] | None]] = {}
 
     def run(self, connection: Connection, rows: Sequence[Row]) -> None:
         """Execute it for all rows."""
         if connection.dialect.name == "postgresql":
-            columns = {f"all_{name}": [row[name] for row in rows] for name in self._names}
-            connection.execute(self._all_at_once, columns)
+            connection.execute(self._all_at_once, {"rows": msgspec.json.encode(rows).decode()})
             return
         text, names = self._text(connection.dialect)
         if names is None:
@@ -57,37 +56,35 @@ class Bulk:
 def bulk_insert(table: sa.Table) -> Bulk:
     """Rows with all columns of a table."""
     names = [column.name for column in table.columns]
-    given = _unnested(table, {name: name for name in names})
-    return Bulk(sa.insert(table), sa.insert(table).from_select(names, sa.select(given)), names)
+    given = _rows(table, {name: name for name in names})
+    return Bulk(sa.insert(table), sa.insert(table).from_select(names, sa.select(given)))
 
 
 def bulk_update(table: sa.Table, keys: Sequence[str], values: Sequence[str]) -> Bulk:
     """Rows with ``values``, and the key of the row to update as ``key_…``."""
     parameters = {f"key_{key}": key for key in keys} | {name: name for name in values}
-    given = _unnested(table, parameters)
+    given = _rows(table, parameters)
     one = sa.update(table).where(*(table.c[key] == sa.bindparam(f"key_{key}") for key in keys))
     together = sa.update(table).where(*(table.c[key] == given.c[f"key_{key}"] for key in keys))
     return Bulk(
         one.values({name: sa.bindparam(name) for name in values}),
         together.values({name: given.c[name] for name in values}),
-        list(parameters),
     )
 
 
 def bulk_delete(table: sa.Table, keys: Sequence[str]) -> Bulk:
     """Rows with the key of the row to delete as ``key_…``."""
-    given = _unnested(table, {f"key_{key}": key for key in keys})
+    given = _rows(table, {f"key_{key}": key for key in keys})
     return Bulk(
         sa.delete(table).where(*(table.c[key] == sa.bindparam(f"key_{key}") for key in keys)),
         sa.delete(table).where(*(table.c[key] == given.c[f"key_{key}"] for key in keys)),
-        [f"key_{key}" for key in keys],
     )
 
 
-def _unnested(table: sa.Table, parameters: dict[str, str]) -> sa.Subquery:
-    """Rows from arrays: ``parameters`` are the names of the members, and the column that each is for."""
-    columns = []
-    for name, column in parameters.items():
-        array = sa.bindparam(f"all_{name}", type_=ARRAY(table.c[column].type))
-        columns.append(sa.func.unnest(array, type_=table.c[column].type).label(name))
-    return sa.select(*columns).subquery("given")
+def _rows(table: sa.Table, members: dict[str, str]) -> sa.TableValuedAlias:
+    """The parameter ``rows`` as a table. ``members``: of a row, and the column that each is for."""
+    text = sa.cast(sa.bindparam("rows", type_=sa.Text()), JSON)
+    columns = [sa.column(name, table.c[column].type) for name, column in members.items()]
+    return (
+        sa.func.json_to_recordset(text).table_valued(*columns, name="given").render_derived(with_types=True)
+    )

@@ -1,47 +1,88 @@
 """Consumers and what they hold, read from the tables."""
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.engine import Connection
 
 from roost.ledger.state import Held
-from roost.ledger.tables import allocations, consumers, resource_classes, resource_providers
-from roost.model.allocation import Allocations, Consumer
+from roost.ledger.tables import UUID, allocations, consumers, resource_classes, resource_providers
+from roost.model.allocation import Consumer
 from roost.storage import in_batches
 
-_CONSUMERS = sa.select(
+
+class Holdings(NamedTuple):
+    """Consumers by uuid: what they hold, and their ids in the tables."""
+
+    held: dict[str, Held]
+    ids: dict[str, int]
+
+
+HOLDING = (
+    consumers.c.id,
     consumers.c.uuid,
     consumers.c.project_id,
     consumers.c.user_id,
     consumers.c.generation,
     consumers.c.consumer_type,
+    resource_providers.c.uuid,
+    resource_classes.c.name,
+    allocations.c.used,
 )
-_ALLOCATIONS = sa.select(
-    allocations.c.consumer_uuid, resource_providers.c.uuid, resource_classes.c.name, allocations.c.used
-).select_from(
-    allocations.join(resource_providers, resource_providers.c.id == allocations.c.provider_id).join(
-        resource_classes, resource_classes.c.id == allocations.c.resource_class_id
+"""The columns that `together` takes: a row for each allocation of a consumer, with NULLs if it has none."""
+
+
+def with_allocations(these: sa.FromClause) -> sa.FromClause:
+    """Consumers, or a join that they are in, with all that they hold."""
+    # One by one: SQLite makes a table of a join in brackets first.
+    return (
+        these.outerjoin(allocations, allocations.c.consumer_id == consumers.c.id)
+        .outerjoin(resource_providers, resource_providers.c.id == allocations.c.provider_id)
+        .outerjoin(resource_classes, resource_classes.c.id == allocations.c.resource_class_id)
     )
-)
-_CONSUMERS_NAMED = _CONSUMERS.where(consumers.c.uuid.in_(sa.bindparam("uuids", expanding=True)))
-_ALLOCATIONS_NAMED = _ALLOCATIONS.where(
-    allocations.c.consumer_uuid.in_(sa.bindparam("uuids", expanding=True))
-)
-_ON_PROVIDER = sa.select(allocations.c.consumer_uuid).join(
-    resource_providers, resource_providers.c.id == allocations.c.provider_id
+
+
+_IN = consumers.c.uuid.in_(sa.bindparam("uuids", expanding=True))
+_ANY = consumers.c.uuid == sa.any_(sa.bindparam("uuids", type_=ARRAY(UUID)))
+
+
+def for_named(statement: Callable[[sa.ColumnElement[bool]], sa.Select[Any]]) -> Callable[..., Sequence[Any]]:
+    """The rows of a statement with the condition that a consumer is among ``uuids``, on some connection.
+
+    PostgreSQL takes them as one array: however many they are it is the same statement, which is planned once.
+    """
+    one_by_one, together = statement(_IN), statement(_ANY)
+
+    def rows(connection: Connection, uuids: Sequence[str]) -> Sequence[Any]:
+        chosen = together if connection.dialect.name == "postgresql" else one_by_one
+        return connection.execute(chosen, {"uuids": uuids}).all()
+
+    return rows
+
+
+_ALL = sa.select(*HOLDING).select_from(with_allocations(consumers))
+_named = for_named(_ALL.where)
+_ON_PROVIDER = (
+    sa.select(consumers.c.uuid)
+    .join(allocations, allocations.c.consumer_id == consumers.c.id)
+    .join(resource_providers, resource_providers.c.id == allocations.c.provider_id)
 )
 
 
 def held_by(connection: Connection, uuids: Iterable[str]) -> dict[str, Held]:
     """Those of the named consumers that exist, with what they hold."""
-    found: dict[str, Held] = {}
+    return holdings_of(connection, uuids).held
+
+
+def holdings_of(connection: Connection, uuids: Iterable[str]) -> Holdings:
+    """Those of the named consumers that exist."""
+    found = Holdings({}, {})
     for some in in_batches(uuids):
-        owners = connection.execute(_CONSUMERS_NAMED, {"uuids": some}).all()
-        if owners:
-            names = [owner.uuid for owner in owners]
-            found.update(_together(owners, connection.execute(_ALLOCATIONS_NAMED, {"uuids": names}).all()))
+        held, ids = together(_named(connection, some))
+        found.held.update(held)
+        found.ids.update(ids)
     return found
 
 
@@ -53,11 +94,17 @@ def held_on(connection: Connection, provider: str) -> dict[str, Held]:
 
 def held_by_all(connection: Connection) -> dict[str, Held]:
     """Every consumer, with what it holds."""
-    return _together(connection.execute(_CONSUMERS).all(), connection.execute(_ALLOCATIONS).all())
+    return together(connection.execute(_ALL)).held
 
 
-def _together(owners: Sequence[sa.Row], rows: Sequence[sa.Row]) -> dict[str, Held]:  # type: ignore[type-arg]
-    held: dict[str, Allocations] = defaultdict(dict)
-    for consumer, provider, name, used in rows:
-        held[consumer].setdefault(provider, {})[name] = used
-    return {owner.uuid: Held(Consumer(*owner), held.get(owner.uuid, {})) for owner in owners}
+def together(rows: Iterable[Sequence[Any]]) -> Holdings:
+    """Consumers from rows of the columns `HOLDING`."""
+    held: dict[str, Held] = {}
+    ids: dict[str, int] = {}
+    for number, uuid, project, user, generation, consumer_type, provider, name, used in rows:
+        if uuid not in ids:
+            ids[uuid] = number
+            held[uuid] = Held(Consumer(uuid, project, user, generation, consumer_type), {})
+        if provider is not None:
+            held[uuid].allocations.setdefault(provider, {})[name] = used
+    return Holdings(held, ids)

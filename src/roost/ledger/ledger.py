@@ -5,7 +5,7 @@ import time
 import uuid
 from collections.abc import Callable, Sequence
 from itertools import count
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 import sqlalchemy as sa
@@ -13,25 +13,27 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.exc import IntegrityError
 
 from roost.fleet import Fleet
+from roost.ledger.draft import Draft, Waiting, draft
 from roost.ledger.errors import LedgerBusy, Outrun
 from roost.ledger.load import load
-from roost.ledger.projection import Statement, project
-from roost.ledger.state import Command, State
+from roost.ledger.projection import Statement
+from roost.ledger.state import Command
 from roost.ledger.tables import SCHEMA, commits
-from roost.ledger.tail import News, Position, newest, read_news
+from roost.ledger.tail import Look, News, Position, look, newest, read_news
 from roost.ledger.trim import trim
 from roost.ledger.turns import PAUSE, Turns, leave
 from roost.ledger.vocabulary import RegisterStandardNames
 from roost.model.change import Change
-from roost.storage import Database, DatabaseUnavailable, OutcomeUnknown
+from roost.storage import AT_ONCE, Database, DatabaseUnavailable, OutcomeUnknown, pipelined, table_refusing
 
 T = TypeVar("T")
 
 BATCH_COMMANDS = 500
 """At most this many commands share a commit."""
 
-BATCH_SECONDS = 0.1
-"""A batch that has run its commands for this long is committed; the rest wait for the next one."""
+AHEAD_CHANGES = 1_000
+"""Commands are run on top of a commit that is under way if it has at most so many changes, which are applied
+and taken back for it."""
 
 TRIES = 50
 """How often a batch is run again because another writer was first."""
@@ -65,8 +67,10 @@ class Ledger:
         self._at = at
         self._clock = clock
         self._tokens = (f"{uuid.uuid4().hex[:20]}-{number}" for number in count(1))
-        self._waiting: list[_Waiting[Any]] = []
+        self._waiting: list[Waiting[Any]] = []
         self._draining: asyncio.Task[None] | None = None
+        # What the first of those who wait would commit, run while the commit before was made durable.
+        self._ahead: Draft | None = None
         self._turns = Turns(database)
         # Held by whoever moves the fleet: a batch from reading its consumers to applying its commit, or
         # a catch-up. Between the two the fleet must not change under a command's feet.
@@ -99,7 +103,7 @@ class Ledger:
         and leaves the others alone.
         """
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._waiting.append(_Waiting(command, future))
+        self._waiting.append(Waiting(command, future))
         if self._draining is None:
             self._draining = asyncio.create_task(self._drain())
         return await future
@@ -109,8 +113,10 @@ class Ledger:
 
         Use it before the next ``await``. Reads that arrive during a check of the head share the next one.
         """
-        if self._checking is None:
-            self._checking = asyncio.create_task(self._check())
+        if self.database.is_sqlite:
+            await self._check()  # takes no longer than to share one
+        elif self._checking is None:
+            self._checking = asyncio.create_task(self._check_and_pass_on())
             await asyncio.shield(self._checking)
         else:
             if self._next_check is None:
@@ -127,19 +133,25 @@ class Ledger:
         return gone
 
     async def _check(self) -> None:
+        if await self.database.look(newest) != self._at:
+            async with self._turn:
+                await self._catch_up()
+
+    async def _check_and_pass_on(self) -> None:
         try:
-            if await self.database.read(newest) != self._at:
-                async with self._turn:
-                    await self._catch_up()
+            await self._check()
         finally:
             self._checking, self._next_check = self._next_check, None
 
     async def _check_after(self, running: "asyncio.Task[None]") -> None:
         await asyncio.wait([running])
-        await self._check()
+        await self._check_and_pass_on()
 
     async def _catch_up(self, consumers: Sequence[str] = ()) -> News:
         """Bring the fleet to the head. The turn must be held."""
+        seen = await self._look(consumers)
+        if seen is not None and seen.at == self._at and not seen.asked:
+            return News(seen.at, (), None, seen.holdings, ())
         since = self._at
         news = await self.database.read(lambda connection: read_news(connection, since, consumers))
         if news.fleet is not None:
@@ -150,6 +162,12 @@ class Ledger:
         self._at = news.at
         return news
 
+    async def _look(self, consumers: Sequence[str]) -> Look | None:
+        """The head and some consumers; None if they are too many for a look."""
+        if len(consumers) > AT_ONCE:
+            return None
+        return await self.database.look(lambda connection: look(connection, consumers))
+
     async def _drain(self) -> None:
         while self._waiting:
             async with self._turn:
@@ -158,18 +176,18 @@ class Ledger:
                     served = await self._serve(batch)
                 except Exception as error:
                     for waiting in batch:
-                        waiting.refuse(error)
+                        waiting.answer(error)
                     served = len(batch)
                 del self._waiting[:served]
         self._draining = None
 
-    async def _serve(self, batch: "list[_Waiting[Any]]") -> int:
+    async def _serve(self, batch: list[Waiting[Any]]) -> int:
         try:
             return await self._commit(batch)
         finally:
             await self._turns.over(left=False)
 
-    async def _commit(self, batch: "list[_Waiting[Any]]") -> int:
+    async def _commit(self, batch: list[Waiting[Any]]) -> int:
         """Commit as many of the batch as time allows; returns how many were served.
 
         An append whose outcome is unknown (the database went away during its COMMIT) is neither repeated nor
@@ -183,33 +201,30 @@ class Ledger:
         tries = 0
         while tries < TRIES:
             some = batch[:1] if alone else batch
-            # At the head even if nobody will append: a refusal is an answer too, and must not come from a
-            # state before what the client knows to be done.
-            named = [consumer for waiting in some for consumer in waiting.command.consumers()]
-            news = await self._catch_up(named)
-            for row in news.newer:
-                if row.writer in doubtful:
-                    return _answer(batch, doubtful[row.writer])
-            if doubtful and news.fleet is not None:
-                raise OutcomeUnknown("the commits that would tell what became of this one are gone")
-            if self._turns.others_first(news.asking):
-                await asyncio.sleep(PAUSE)
-                continue
+            drawn = self._drawn_ahead()
+            if drawn is None:
+                # At the head even if nobody will append: a refusal is an answer too, and must not come from
+                # a state before what the client knows to be done.
+                news = await self._catch_up(_consumers(some))
+                for row in news.newer:
+                    if row.writer in doubtful:
+                        return _answer(batch, doubtful[row.writer])
+                if doubtful and news.fleet is not None:
+                    raise OutcomeUnknown("the commits that would tell what became of this one are gone")
+                if self._turns.others_first(news.asking):
+                    await asyncio.sleep(PAUSE)
+                    continue
+                drawn = draft(some, self._fleet, news.holdings, self._at, self._clock())
             tries += 1
-            now = self._clock()
-            state = State(self._fleet, news.held, now)
-            outcomes = _run(some, state)
-            changes = state.changes.copy()
-            state.take_back(0)
-            if changes:
+            if drawn.changes:
                 token = next(self._tokens)
                 try:
-                    await self._append(token, changes, now)
+                    await self._append(token, drawn)
                 except Outrun:
-                    await self._turns.outrun(now)
+                    await self._turns.outrun(drawn.at)
                     continue
                 except OutcomeUnknown as unknown:
-                    doubtful[token] = outcomes
+                    doubtful[token] = drawn.outcomes
                     await self._recovered(unknown)
                     continue
                 except IntegrityError:
@@ -219,23 +234,57 @@ class Ledger:
                         raise
                     alone = True
                     continue
-            return _answer(batch, outcomes)
+            return _answer(batch, drawn.outcomes)
         raise LedgerBusy(f"other writers were first {TRIES} times in a row; try again")
 
-    async def _append(self, token: str, changes: list[Change], at: float) -> None:
-        seq = self._at.seq + 1
+    def _drawn_ahead(self) -> Draft | None:
+        """What was drawn up for those who wait, if nobody has committed since; once."""
+        ahead, self._ahead = self._ahead, None
+        return ahead if ahead is not None and ahead.after == self._at else None
+
+    async def _append(self, token: str, drawn: Draft) -> None:
+        """Make a draft durable, and draw up the next one meanwhile."""
+        position = Position(self._at.seq + 1, token)
         row = {
-            "seq": seq,
+            "seq": position.seq,
             "writer": token,
-            "committed_at": at,
-            "changes": _ENCODER.encode(changes).decode(),
+            "committed_at": drawn.at,
+            "changes": _ENCODER.encode(drawn.changes).decode(),
         }
-        statements = project(self._fleet, changes, at)
         gone = self._turns.leaving()
-        await self.database.write(lambda connection: _write(connection, row, statements, gone))
+        loop = asyncio.get_running_loop()
+        rows_are_in = asyncio.Event()
+
+        def write(connection: Connection) -> None:
+            _write(connection, row, drawn.statements, gone)
+            loop.call_soon_threadsafe(rows_are_in.set)
+
+        writing = asyncio.create_task(self.database.write(write))
+        writing.add_done_callback(lambda _: rows_are_in.set())
+        # Not before: the later, the more commands have come that can share the next commit.
+        await rows_are_in.wait()
+        ahead = None if writing.done() else await self._draw_ahead(drawn, position)
+        await writing
         await self._turns.over(left=True)
-        self._fleet.advance(seq, changes, at)
-        self._at = Position(seq, token)
+        self._fleet.advance(position.seq, drawn.changes, drawn.at)
+        self._at, self._ahead = position, ahead
+
+    async def _draw_ahead(self, under_way: Draft, position: Position) -> Draft | None:
+        """The next batch, run as if what is under way had become commit ``position``; None if it must wait.
+
+        It will have been judged at the head: should anybody else commit before ``position``, there will be no
+        such commit, and if after it, the draft is as outrun as any other.
+        """
+        batch = self._waiting[len(under_way.outcomes) :][:BATCH_COMMANDS]
+        if not batch or len(under_way.changes) > AHEAD_CHANGES:
+            return None
+        try:
+            seen = await self._look(_consumers(batch))
+        except DatabaseUnavailable:
+            return None  # the commit under way, or else the next look, will say so
+        if seen is None or seen.asked or seen.at not in (self._at, position):
+            return None
+        return draft(batch, self._fleet, seen.holdings, position, self._clock(), under_way)
 
     async def _recovered(self, unknown: OutcomeUnknown) -> None:
         """Wait until the database answers again. Raises ``unknown`` if it does not for too long."""
@@ -249,56 +298,31 @@ class Ledger:
         raise unknown
 
 
-class _Waiting(Generic[T]):
-    """A command and the one who waits for it."""
-
-    def __init__(self, command: Command[T], future: "asyncio.Future[T]") -> None:
-        self.command = command
-        self._future = future
-
-    def answer(self, outcome: T | Exception) -> None:
-        if self._future.done():
-            return
-        if isinstance(outcome, Exception):
-            self._future.set_exception(outcome)
-        else:
-            self._future.set_result(outcome)
-
-    def refuse(self, error: Exception) -> None:
-        self.answer(error)
+def _consumers(batch: Sequence[Waiting[Any]]) -> list[str]:
+    return [consumer for waiting in batch for consumer in waiting.command.consumers()]
 
 
-def _answer(batch: "list[_Waiting[Any]]", outcomes: list[Any]) -> int:
+def _answer(batch: list[Waiting[Any]], outcomes: list[Any]) -> int:
     """Answer the first commands of a batch; returns how many."""
     for waiting, outcome in zip(batch, outcomes, strict=False):
         waiting.answer(outcome)
     return len(outcomes)
 
 
-def _run(batch: "list[_Waiting[Any]]", state: State) -> list[Any]:
-    """Each command's result, or the error that it was refused with. Stops early when time is up."""
-    outcomes: list[Any] = []
-    until = time.perf_counter() + BATCH_SECONDS
-    for waiting in batch:
-        mark = len(state.changes)
-        try:
-            state.name(waiting.command.consumers())
-            outcomes.append(waiting.command.run(state))
-        except Exception as error:
-            state.take_back(mark)
-            outcomes.append(error)
-        if time.perf_counter() > until:
-            break
-    return outcomes
-
-
 def _write(
     connection: Connection, row: dict[str, object], statements: Sequence[Statement], gone: Sequence[str]
 ) -> None:
     try:
-        connection.execute(sa.insert(commits), row)
+        with pipelined(connection):
+            try:
+                connection.execute(sa.insert(commits), row)
+            except IntegrityError as error:
+                raise Outrun from error
+            for statement, rows in statements:
+                statement.run(connection, rows)
+            leave(connection, gone)
     except IntegrityError as error:
-        raise Outrun from error
-    for statement, rows in statements:
-        statement.run(connection, rows)
-    leave(connection, gone)
+        # Where statements do not wait for answers, it comes at the end of all.
+        if table_refusing(error) == commits.name:
+            raise Outrun from error
+        raise

@@ -26,6 +26,9 @@ from roost.model.change import (
     TraitsChanged,
 )
 
+IDS_OF_A_COMMIT = 2**24
+"""No commit has as many consumers, and there is room for 2**39 commits."""
+
 Key = tuple[Any, ...]
 Statement = tuple[Bulk, list[Row]]
 
@@ -78,18 +81,39 @@ _TABLES = {
 _GENERATIONS = bulk_update(tables.resource_providers, ["id"], ["generation", "changed_at"])
 
 
-def project(fleet: Fleet, changes: Iterable[Change], at: float) -> list[Statement]:
+class ConsumerIds:
+    """The ids of consumers in the tables: ``known`` ones, and ``new`` ones that commit ``seq`` gives.
+
+    An id says which commit gave it, and which one it was there. So nobody else can give it, whatever
+    replica a commit comes from, and nobody need ask.
+    """
+
+    def __init__(self, known: dict[str, int], seq: int) -> None:
+        self.known = known
+        self.new: dict[str, int] = {}
+        self._first = seq * IDS_OF_A_COMMIT
+
+    def of(self, consumer: str) -> int:
+        """A consumer's id."""
+        number = self.known.get(consumer)
+        if number is None:
+            number = self.new.setdefault(consumer, self._first + len(self.new))
+        return number
+
+
+def project(fleet: Fleet, changes: Iterable[Change], at: float, ids: ConsumerIds) -> list[Statement]:
     """The statements that bring the tables from ``fleet`` (at head) to the state after ``changes``.
 
     Statements without rows are left out. ``at``: time of the commit, seconds since the epoch.
     """
-    return list(_Projection(fleet, at).statements(changes))
+    return list(_Projection(fleet, at, ids).statements(changes))
 
 
 class _Projection:
-    def __init__(self, fleet: Fleet, at: float) -> None:
+    def __init__(self, fleet: Fleet, at: float, ids: ConsumerIds) -> None:
         self._fleet = fleet
         self._at = at
+        self._ids = ids
         self._rows: dict[str, int] = {}
         self._class_ids: dict[str, int] = {}
         self._trait_ids: dict[str, int] = {}
@@ -158,7 +182,7 @@ class _Projection:
                 self._note_name("traits", self._trait_ids, change)
 
     def _note_allocations(self, change: AllocationsChanged) -> None:
-        consumer = change.consumer
+        consumer = self._ids.of(change.consumer)
         owner = change.after
         self._set(
             "consumers",
@@ -167,7 +191,8 @@ class _Projection:
             None
             if owner is None
             else {
-                "uuid": consumer,
+                "id": consumer,
+                "uuid": change.consumer,
                 "project_id": owner.project_id,
                 "user_id": owner.user_id,
                 "consumer_type": owner.consumer_type,
@@ -192,7 +217,7 @@ class _Projection:
                         (consumer, row, class_id),
                         name in had,
                         {
-                            "consumer_uuid": consumer,
+                            "consumer_id": consumer,
                             "provider_id": row,
                             "resource_class_id": class_id,
                             "used": used,

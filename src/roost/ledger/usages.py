@@ -25,7 +25,7 @@ def usages_of(connection: Connection, project_id: str, user_id: str | None = Non
     used = (
         sa.select(consumers.c.consumer_type, resource_classes.c.name, sa.func.sum(allocations.c.used))
         .select_from(
-            allocations.join(consumers, consumers.c.uuid == allocations.c.consumer_uuid).join(
+            allocations.join(consumers, consumers.c.id == allocations.c.consumer_id).join(
                 resource_classes, resource_classes.c.id == allocations.c.resource_class_id
             )
         )

@@ -1,14 +1,16 @@
 """Databases: opening them, reading and writing off the event loop, and keeping their schemas current.
 
-database   one database: a reader thread, a writer thread, group commit
+database   one database: a reader thread, a writer thread, group commit, looks
 engine     how connections are opened and set up
+pipeline   statements that need not wait for each other's answers
 conflicts  what a driver's error means for a transaction
 exact      options of tables whose text compares exactly
 schema     one room's tables in a database: created and upgraded by Alembic, checked at start
 errors     what can go wrong
 """
 
-from roost.storage.batches import in_batches
+from roost.storage.batches import AT_ONCE, in_batches
+from roost.storage.conflicts import table_refusing
 from roost.storage.database import Database
 from roost.storage.errors import (
     DatabaseUnavailable,
@@ -17,9 +19,11 @@ from roost.storage.errors import (
     SchemaTooOld,
     StorageError,
 )
+from roost.storage.pipeline import pipelined
 from roost.storage.schema import Schema
 
 __all__ = [
+    "AT_ONCE",
     "Database",
     "DatabaseUnavailable",
     "OutcomeUnknown",
@@ -28,4 +32,6 @@ __all__ = [
     "SchemaTooOld",
     "StorageError",
     "in_batches",
+    "pipelined",
+    "table_refusing",
 ]

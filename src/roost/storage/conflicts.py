@@ -51,6 +51,11 @@ def in_one_line(error: DBAPIError) -> str:
     return " ".join(str(error.orig).split())
 
 
+def table_refusing(error: DBAPIError) -> str | None:
+    """The table that refused a row, if the driver says so: PostgreSQL's does."""
+    return getattr(getattr(error.orig, "diag", None), "table_name", None)
+
+
 def _code(error: DBAPIError) -> object:
     """The server's number for an error (MariaDB), or its SQLSTATE."""
     arguments = getattr(error.orig, "args", ())

@@ -1,4 +1,4 @@
-"""One database: reads in one thread, writes in another, many writes in one transaction.
+"""One database: reads in one thread, writes in another, many writes in one transaction; looks at little.
 
 Why group commit here: a durable commit costs a sync of the disk however little it holds. While one
 transaction is being made durable, the writes that arrive wait together, and all of them go into the next
@@ -18,7 +18,7 @@ from sqlalchemy.engine.url import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError
 
 from roost.storage.conflicts import Trouble, in_one_line, trouble
-from roost.storage.engine import reading_engine, writing_engine
+from roost.storage.engine import looking_engine, reading_engine, writing_engine
 from roost.storage.errors import DatabaseUnavailable, OutcomeUnknown
 
 T = TypeVar("T")
@@ -50,8 +50,10 @@ class Database:
         try:
             self._engine = reading_engine(self.url, read_only)
             self._write_engine = writing_engine(self.url, read_only)
+            self._look_engine = looking_engine(self.url)
         except (ArgumentError, ImportError) as error:
             raise DatabaseUnavailable(f"cannot open database {self}: {error}") from error
+        self._looking: Connection | None = None
         self._reader = ThreadPoolExecutor(1, thread_name_prefix="reader")
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="writer")
         self._waiting: list[tuple[Work[Any], asyncio.Future[Any]]] = []
@@ -80,6 +82,33 @@ class Database:
         """Run ``work`` in the reader thread, in a transaction that sees one snapshot."""
         self._check_open()
         return await asyncio.get_running_loop().run_in_executor(self._reader, self.read_now, work)
+
+    async def look(self, work: Work[T]) -> T:
+        """Run ``work``, which is one short statement, outside of transactions.
+
+        SQLite answers in this thread, sooner than another one would have woken up: readers wait for nobody.
+        """
+        self._check_open()
+        if self.is_sqlite:
+            return self._look_now(work)
+        return await asyncio.get_running_loop().run_in_executor(self._reader, self._look_now, work)
+
+    def _look_now(self, work: Work[T]) -> T:
+        again = self._looking is not None
+        try:
+            if self._looking is None:
+                self._looking = self._look_engine.connect()
+            return work(self._looking)
+        except DBAPIError as error:
+            if self._looking is not None:
+                self._looking.close()
+                self._looking = None
+            ours = self._as_ours(error)
+            if isinstance(ours, _ConnectionLost) and again:
+                return self._look_now(work)  # it may have been lost long ago
+            if ours is None:
+                raise
+            raise ours from error
 
     def read_now(self, work: Work[T]) -> T:
         """Run ``work`` in this thread, in a transaction that sees one snapshot."""
@@ -135,9 +164,11 @@ class Database:
         if self._draining is not None:
             await self._draining
         self._reader.shutdown()
+        if self._looking is not None:
+            self._looking.close()
         self._writer.shutdown()
-        self._engine.dispose()
-        self._write_engine.dispose()
+        for engine in (self._look_engine, self._engine, self._write_engine):
+            engine.dispose()
 
     def _as_ours(self, error: DBAPIError, committing: bool = False) -> Exception | None:
         """The error to raise for a driver's, None: that one."""

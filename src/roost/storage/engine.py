@@ -50,6 +50,14 @@ def writing_engine(url: URL, read_only: bool) -> Engine:
     return _server(url, "READ COMMITTED", read_only)
 
 
+def looking_engine(url: URL) -> Engine:
+    """Connections without transactions: each statement sees what is committed when it begins. Raises
+    ArgumentError or ImportError."""
+    if url.get_backend_name() == "sqlite":
+        return _sqlite(url, None, read_only=True)
+    return _server(url, "AUTOCOMMIT", read_only=True)
+
+
 def _server(url: URL, isolation: str, read_only: bool) -> Engine:
     postgresql = url.get_backend_name() == "postgresql"
     defaults = _POSTGRESQL if postgresql else _MARIADB
@@ -88,7 +96,7 @@ def _mariadb(cursor: Any, read_only: bool) -> list[str]:
     return [*settings, "SET SESSION TRANSACTION READ ONLY"] if read_only else settings
 
 
-def _sqlite(url: URL, begin: str, read_only: bool) -> Engine:
+def _sqlite(url: URL, begin: str | None, read_only: bool) -> Engine:
     engine = sa.create_engine(
         url,
         poolclass=sa.pool.QueuePool,
@@ -106,7 +114,8 @@ def _sqlite(url: URL, begin: str, read_only: bool) -> Engine:
 
     @sa.event.listens_for(engine, "begin")
     def start(connection: Connection) -> None:
-        connection.exec_driver_sql(begin)
+        if begin is not None:
+            connection.exec_driver_sql(begin)
 
     return engine
 

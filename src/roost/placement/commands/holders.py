@@ -8,7 +8,8 @@ from sqlalchemy.engine import Connection
 from roost.ledger.tables import allocations, consumers, resource_classes
 
 _HOLDERS = (
-    sa.select(allocations.c.consumer_uuid)
+    sa.select(consumers.c.uuid)
+    .join(allocations, allocations.c.consumer_id == consumers.c.id)
     .join(resource_classes, resource_classes.c.id == allocations.c.resource_class_id)
     .where(resource_classes.c.name == sa.bindparam("name"))
     .distinct()
