@@ -14,6 +14,7 @@ from roost.model.change import (
     AllocationsChanged,
     InventoryChanged,
     ProviderChanged,
+    ProviderFacts,
     TraitChanged,
     TraitsChanged,
 )
@@ -79,7 +80,7 @@ def change(data: st.DataObject, fleet: Fleet) -> None:
     """Something about a provider changes that summaries show."""
     uuid = data.draw(st.sampled_from(sorted(fleet.uuids())))
     row = fleet.row(uuid)
-    what = data.draw(st.integers(0, 3))
+    what = data.draw(st.integers(0, 4))
     if what == 0:
         fleet.apply(TraitsChanged(uuid, fleet.traits_of(row), (data.draw(st.sampled_from(TRAITS)),)))
     elif what == 1:
@@ -87,6 +88,9 @@ def change(data: st.DataObject, fleet: Fleet) -> None:
         fleet.apply(InventoryChanged(uuid, fleet.inventories(row), after))
     elif what == 2:
         fleet.apply(AllocationsChanged("c", None, None, {}, {uuid: {"VCPU": data.draw(st.integers(1, 3))}}))
+    elif what == 3:
+        new = f"new{len(fleet)}"
+        fleet.apply(ProviderChanged(new, fleet.free_row(), None, ProviderFacts(new, uuid, 0)))
     else:
         below = {fleet.uuid(each) for each in fleet.subtree(row)}
         parents = [None, *sorted(set(fleet.uuids()) - below)]
@@ -106,7 +110,8 @@ def test_what_is_kept_is_told_only_while_it_is_true(
     texts = ProviderTexts()
     for query in asked:
         check(fleet, query, texts)
-        change(data, fleet)
+        for _ in range(data.draw(st.integers(1, 3))):
+            change(data, fleet)
         check(fleet, query, texts)
 
 

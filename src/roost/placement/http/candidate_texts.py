@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from enum import Enum
 
 import msgspec
+import numpy as np
 
 from roost.fleet import Fleet
 from roost.fleet.candidates import Choice, Need
@@ -51,10 +52,10 @@ def candidates_text(
         if rows[:-1] == before and last not in before:
             described.append(uuids[last].join(around_last))
             continue
-        order: dict[int, int] = {}
-        pattern = tuple([order.setdefault(row, len(order)) for row in rows])
+        # Mostly each need has a provider of its own, which is seen at less cost than how they fall together.
+        pattern = () if len(set(rows)) == len(rows) else tuple(map(rows.index, rows))
         if pattern not in templates:
-            templates[pattern] = _template(needs, pattern, shape)
+            templates[pattern] = _template(needs, pattern or tuple(range(len(needs))), shape)
         template, places = templates[pattern]
         if last in rows[:-1]:
             described.append(template % tuple([uuids[rows[place]] for place in places]))
@@ -68,7 +69,7 @@ def candidates_text(
 
 
 def _template(needs: Sequence[Need], pattern: tuple[int, ...], shape: Shape) -> _Template:
-    """``pattern``: for each need the number of its provider, counted from 0 in the order of the needs."""
+    """``pattern``: for each need the first one that has the same provider."""
     allocations: dict[int, Resources] = {}
     mappings: dict[str, list[int]] = {}
     for need, provider in zip(needs, pattern, strict=True):
@@ -80,7 +81,7 @@ def _template(needs: Sequence[Need], pattern: tuple[int, ...], shape: Shape) -> 
             held = allocations.setdefault(provider, {})
             for name, amount in need.resources.items():
                 held[name] = held.get(name, 0) + amount
-    named = [pattern.index(provider) for provider in allocations]
+    named = list(allocations)
     resources = [msgspec.json.encode(held).decode().replace("%", "%%") for held in allocations.values()]
     if shape is Shape.LIST:
         listed = ",".join(f'{{"resource_provider":{{"uuid":%s}},"resources":{each}}}' for each in resources)
@@ -92,7 +93,7 @@ def _template(needs: Sequence[Need], pattern: tuple[int, ...], shape: Shape) -> 
         f"{quoted(suffix).replace('%', '%%')}:[{','.join(['%s'] * len(serving))}]"
         for suffix, serving in mappings.items()
     )
-    named += [pattern.index(provider) for serving in mappings.values() for provider in serving]
+    named += [provider for serving in mappings.values() for provider in serving]
     return f'{{"allocations":{{{listed}}},"mappings":{{{mapped}}}}}', tuple(named)
 
 
@@ -107,13 +108,13 @@ def summaries_text(
     else:
         taken = [place for place, need in enumerate(needs) if need.resources]
         rows.update(choice[1][place] for choice in found for place in taken)
-    if version >= Since.CANDIDATES_IN_TREES and fleet.has_trees:
-        roots = {fleet.root.item(row) for row in rows}
-        rows = {row for root in roots for row in fleet.subtree(root)}
     asked = dict.fromkeys(name for need in needs for name in need.resources)
     form = Form(
         classes=None if version >= Since.SUMMARY_OF_ALL_CLASSES else tuple(asked),
         traits=version >= Since.SUMMARY_TRAITS,
         tree=version >= Since.CANDIDATES_IN_TREES,
     )
-    return f"{{{texts.summaries(fleet, sorted(rows), form)}}}"
+    if version >= Since.CANDIDATES_IN_TREES and fleet.has_trees:
+        roots = np.unique(fleet.root[np.fromiter(rows, dtype=np.intp, count=len(rows))])
+        return texts.summaries_of_trees(fleet, roots.tolist(), form)
+    return texts.summaries(fleet, sorted(rows), form)

@@ -8,6 +8,7 @@ the time of an answer; joining kept texts takes a fifth of a millisecond.
 import weakref
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain, islice
 from typing import NamedTuple
 
 import msgspec
@@ -64,6 +65,7 @@ class ProviderTexts:
         self._read = 0
         self._kept: dict[int, _Summary] = {}
         self._traits: dict[tuple[str, ...], str] = {}
+        self._trees: dict[int, list[str]] = {}
 
     def bring_to(self, fleet: Fleet) -> None:
         """Forget what is no longer true of a fleet."""
@@ -71,16 +73,36 @@ class ProviderTexts:
         if self._fleet is not None and self._fleet() is fleet:
             touched = fleet.journal.since(self._read)
         if touched is None or max(len(self._kept), len(self._traits)) > MOST_KEPT:
-            self._fleet, self._kept, self._traits = weakref.ref(fleet), {}, {}
+            self._fleet, self._kept, self._traits, self._trees = weakref.ref(fleet), {}, {}, {}
             self.uuids = _Quoted(fleet)
         else:
             for row in touched.intersection(self.uuids):
                 self._kept.pop(row, None)
                 del self.uuids[row]
+            if self._trees:
+                # Whoever leaves a tree touches the provider that it was under, whoever comes itself.
+                for row in touched:
+                    self._trees.pop(row, None)
+                    self._trees.pop(fleet.root.item(row), None)
         self._read = fleet.journal.end
 
     def summaries(self, fleet: Fleet, rows: Collection[int], form: Form) -> str:
-        """The member texts of ``provider_summaries``, in the order of ``rows``, as one text."""
+        """The member ``provider_summaries``: an object, in the order of ``rows``."""
+        return _object(self._texts_of(fleet, rows, form))
+
+    def summaries_of_trees(self, fleet: Fleet, roots: Sequence[int], form: Form) -> str:
+        """The same for all providers of some trees, one tree after the other."""
+        trees = self._trees if form.whole else {}
+        missing = [root for root in roots if root not in trees]
+        below = {root: sorted(fleet.subtree(root)) for root in missing}
+        texts = iter(self._texts_of(fleet, list(chain(*below.values())), form))
+        trees.update(
+            (root, list(islice(texts, len(_Summary._fields) * len(rows)))) for root, rows in below.items()
+        )
+        return _object(list(chain.from_iterable([trees[root] for root in roots])))
+
+    def _texts_of(self, fleet: Fleet, rows: Collection[int], form: Form) -> list[str]:
+        """The texts of each row's summary, one after the other."""
         kept = self._kept if form.whole else {}
         missing = [row for row in rows if row not in kept]
         kept.update(zip(missing, self._make(fleet, missing, form), strict=True))
@@ -89,7 +111,8 @@ class ProviderTexts:
             texts += kept[row]
         if len(self._kept) > MOST_KEPT:
             self._kept = {}
-        return "".join(texts)[:-1]
+            self._trees = {}
+        return texts
 
     def _make(self, fleet: Fleet, rows: Sequence[int], form: Form) -> Iterable[_Summary]:
         stocks: list[list[str]] = [[] for _ in rows]
@@ -125,3 +148,8 @@ class ProviderTexts:
 def quoted(text: str) -> str:
     """A text as JSON."""
     return msgspec.json.encode(text).decode()
+
+
+def _object(members: list[str]) -> str:
+    """Members, each with a comma behind it, as one object. A megabyte is put together only once."""
+    return "".join(["{", *members[:-1], *[last.removesuffix(",") for last in members[-1:]], "}"])
