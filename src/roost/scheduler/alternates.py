@@ -8,6 +8,8 @@ from roost.scheduler.field import Field
 from roost.scheduler.hosts import HostTable
 from roost.scheduler.outcome import Placed, selection_of
 
+_NOTHING_PROMISED: Counter[int] = Counter()
+
 
 class Alternates:
     """Finds ``wanted`` alternates for each instance of a run, in the same cell each, best first.
@@ -56,7 +58,7 @@ class Alternates:
     def _of_one(self, one: Placed) -> tuple[Selection, ...]:
         """The usual case, where there is nothing to share out."""
         field = self._field
-        may = field.open_to(one.host, Counter())
+        may = field.open_to(one.host, _NOTHING_PROMISED)
         others: list[Selection] = []
         for host in field.ranking(self._cell(one.host), (one.host,), self._wanted):
             selection = self._selection(host) if may(host) else None

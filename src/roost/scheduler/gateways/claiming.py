@@ -1,7 +1,5 @@
 """What the gateways have in common: how a claim is written, and what a refusal of it means."""
 
-from collections.abc import Callable
-
 from roost.placement.commands.allocations import ConsumerWrite
 from roost.placement.errors import ConcurrentUpdate, Conflict, PlacementError
 from roost.scheduler.outcome import Claim, Outcome
@@ -48,14 +46,11 @@ class Driven:
 
     def __init__(self, selecting: Selecting) -> None:
         self._selecting = selecting
-        self._advance(lambda: next(selecting))
+        self.answer(None)
 
     def answer(self, refusal: str | None) -> None:
         """Say what became of the claim: None if it was made."""
-        self._advance(lambda: self._selecting.send(refusal))
-
-    def _advance(self, resume: Callable[[], Claim]) -> None:
         try:
-            self.claim = resume()
+            self.claim = self._selecting.send(refusal)
         except StopIteration as end:
             self.claim, self.outcome = None, end.value

@@ -94,14 +94,15 @@ class Board:
         rows, reported = fleet.journal.since(self._at[0]), table.journal.since(self._at[1])
         if rows is None or reported is None or not self._same_hosts(rows):
             return False
-        fresh = [self.layout.place_of.item(index) for index in reported]
-        if fresh:
+        places = touched = {place for row in rows if (place := self._place(row)) >= 0}
+        if reported:
+            fresh = [self.layout.place_of.item(index) for index in reported]
             self._ask_filters(fresh, question)
-        touched = {place for row in rows if (place := self._place(row)) >= 0}
-        if not self._look_again(touched, touched.union(fresh), question):
+            places = touched.union(fresh)
+        if not self._look_again(touched, places, question):
             return False
-        for place in fresh:
-            self.reported.note(place)
+        for index in reported:
+            self.reported.note(self.layout.place_of.item(index))
         # Only now: what a plugin raises must not leave half of it done and be taken for all.
         self._at, self._roster = ends, fleet.roster
         return True
@@ -198,19 +199,17 @@ class Board:
             if (raw is not None) != has_numbers:
                 return False
             if raw is not None:
-                self._put_numbers(self.raws[number], places, chosen, raw)
+                numbers = self.raws[number]
+                if len(places) > _ONE_BY_ONE:
+                    numbers[chosen] = _finite(raw.astype(np.float64))
+                else:
+                    for place, of_one in zip(places, raw.tolist(), strict=True):
+                        numbers[place] = of_one if math.isfinite(of_one) else 0.0
                 column = self.multipliers[number]
                 if not isinstance(column, float):
                     column[chosen] = multiplier_of(view, weigher, question)
                 number += 1
         return True
-
-    def _put_numbers(self, column: Float64, places: Sequence[int], chosen: Rows, raw: Float64) -> None:
-        if len(places) > _ONE_BY_ONE:
-            column[chosen] = _finite(raw.astype(np.float64))
-            return
-        for place, number in zip(places, raw.tolist(), strict=True):
-            column[place] = number if math.isfinite(number) else 0.0
 
 
 def put_mask(column: Bools | None, places: Sequence[int], mask: Bools | None, size: int) -> Bools | None:

@@ -38,7 +38,7 @@ class Keeper:
         spec = question.spec
         if not self._may_keep or spec.group is not None or spec.ignore_hosts:
             return None
-        if not (len(table) and servable(fleet, question.query) and _sound(question)):
+        if not (len(table) and servable(fleet, question.query)):
             return None
         board = self._board
         if (
@@ -49,6 +49,9 @@ class Keeper:
             or not board.sync(question)
         ):
             self._shapes.clear()
+            self._board = None
+            if not _sound(question):
+                return None
             board = self._board = Board(fleet, table, self._filters, self._weighers, question)
         key = _key(question)
         shape = self._shapes.pop(key, None)
