@@ -20,9 +20,9 @@ from roost.scheduler.weighing import multiplier_of
 _ONE_BY_ONE = 16
 """Up to so many hosts are looked at again one by one; more by vector operations, which cost more to begin
 with."""
-_MOST_KNOWN = 10_000
-"""Hosts of which more is kept than columns, a kilobyte or so each: many times what is touched between two
-decisions for any shape in use."""
+_MOST_KNOWN = 1_000
+"""Hosts of which more is kept than columns: many times what is touched between two decisions of one shape.
+Each is half a dozen objects that the garbage collector goes through."""
 
 
 class Board:
