@@ -69,6 +69,54 @@ def test_a_refused_command_changes_nothing_and_leaves_the_others_alone(place):
     assert findings_in(place) == []
 
 
+def test_nobody_reads_what_is_not_durable(place, monkeypatch):
+    async def use() -> None:
+        async with opened(place) as [ledger]:
+            await run(ledger, *host("p", VCPU=10))
+            before, write, go_on = whole(await ledger.current()), ledger.database.write, asyncio.Event()
+
+            async def late(work: Callable[[Any], Any]) -> object:
+                await go_on.wait()
+                return await write(work)
+
+            monkeypatch.setattr(ledger.database, "write", late)
+            for read in (True, False):
+                go_on.clear()
+                commands = (claim(f"c{read}", "p", VCPU=1), CreateProvider(f"q{read}", f"q{read}"))
+                writing = asyncio.gather(*map(ledger.execute, commands))
+                while not ledger._tentative:
+                    await asyncio.sleep(0.01)
+                if read:
+                    assert whole(await ledger.current()) == before
+                    assert whole(await ledger.current()) == before
+                go_on.set()
+                await writing
+                assert whole(await ledger.current()) == loaded(ledger.database)
+
+    asyncio.run(use())
+    assert findings_in(place) == []
+
+
+def test_what_could_not_be_written_is_not_shown(place, monkeypatch):
+    async def use() -> None:
+        async with opened(place) as [ledger]:
+            await run(ledger, *host("p", VCPU=10))
+            before = whole(await ledger.current())
+
+            async def fail(work: Callable[[Any], Any]) -> object:
+                raise DatabaseUnavailable("gone")
+
+            with monkeypatch.context() as patched:
+                patched.setattr(ledger.database, "write", fail)
+                with pytest.raises(DatabaseUnavailable):
+                    await ledger.execute(claim("c", "p", VCPU=1))
+            assert whole(await ledger.current()) == before
+            await ledger.execute(claim("c", "p", VCPU=10))
+            assert whole(await ledger.current()) == loaded(ledger.database)
+
+    asyncio.run(use())
+
+
 def test_a_batch_of_refusals_makes_no_commit(place):
     async def use() -> None:
         async with opened(place) as [ledger]:

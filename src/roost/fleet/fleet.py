@@ -222,7 +222,11 @@ class Fleet:
         except FleetError:
             self.undo(applied)
             raise
-        for change in applied:
+        self.settle(version, applied, at)
+
+    def settle(self, version: int, changes: Iterable[Change], at: float) -> None:
+        """Make changes that were applied last a commit, made at ``at`` (seconds since the epoch)."""
+        for change in changes:
             uuid = getattr(change, "provider", None)
             if uuid is not None and uuid in self._row_of:
                 self.changed_at[self._row_of[uuid]] = at
@@ -282,6 +286,7 @@ class Fleet:
             for row, resources in [(self.row(uuid), resources) for uuid, resources in holds.items()]:
                 for name, amount in resources.items():
                     self._take(row, name, amount)
+                self.journal.note(row)
             return
         difference: dict[tuple[int, str], int] = {}
         for uuid, resources in held.items():
@@ -298,13 +303,13 @@ class Fleet:
         for (row, name), amount in difference.items():
             if amount:
                 self._take(row, name, amount)
+                self.journal.note(row)
 
     def _take(self, row: int, resource_class: str, amount: int) -> None:
         stock = self._stocks.get(resource_class)
         if stock is None:
             stock = self._stocks[resource_class] = Stock()
         stock.use(row, amount)
-        self.journal.note(row)
 
     def _apply_provider(self, change: ProviderChanged) -> None:
         uuid, before, after = change.provider, change.before, change.after

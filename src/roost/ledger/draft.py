@@ -1,21 +1,25 @@
 """A draft: commands that wait together, run on the fleet, and the commit that would make them true.
 
-To run them changes nothing: the fleet shows what is durable and nothing else, so it is as before afterwards.
+The fleet shows the draft's changes from then on. To take them back at once, and make them again when they are
+durable, was a quarter of the work for a claim; so the ledger takes them back only if somebody wants to read
+before that, or if they come to nothing.
 """
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from roost.fleet import Fleet
 from roost.ledger.holdings import Holdings
 from roost.ledger.projection import ConsumerIds, Statement, project
 from roost.ledger.state import Command, State
-from roost.ledger.tail import Position
-from roost.model.change import Change
+from roost.model.change import AllocationsChanged, Change, GenerationChanged
 
 T = TypeVar("T")
+
+_OF_CLAIMS = (AllocationsChanged, GenerationChanged)
+"""Changes after which all rows and names are as before."""
 
 BATCH_SECONDS = 0.1
 """A batch that has run its commands for this long is committed; the rest wait for the next one."""
@@ -39,49 +43,41 @@ class Waiting(Generic[T]):
 
 
 class Draft(NamedTuple):
-    """What came of a batch's commands, made at ``at`` (seconds since the epoch).
+    """What came of a batch's commands.
 
-    ``after``: the commit that they were run on. ``outcomes``: a result or an error for each of the first
-    commands; the rest is to wait for the next commit. ``changes``, and as ``statements`` what they do to the
-    tables; none if everything was refused or changes nothing. ``ids``: of the consumers that they make.
+    ``seq``: the number of the commit that it may become; ``at``: its time, seconds since the epoch.
+    ``outcomes``: a result or an error for each of the first commands; the rest is to wait for the next
+    commit. ``changes``, and as ``statements`` what they do to the tables: none if everything was refused or
+    changes nothing.
     """
 
-    after: Position
+    seq: int
     at: float
     outcomes: list[Any]
     changes: list[Change]
     statements: list[Statement]
-    ids: Mapping[str, int]
 
 
-def draft(
-    batch: Sequence[Waiting[Any]],
-    fleet: Fleet,
-    holdings: Holdings,
-    after: Position,
-    at: float,
-    under_way: "Draft | None" = None,
-) -> Draft:
-    """Run a batch's commands. ``holdings``: of those of their consumers that there are.
-
-    ``under_way``: what will be commit ``after`` once it is durable. Its changes are taken for granted, by the
-    fleet and for the consumers that they are about.
-    """
+def draft(batch: Sequence[Waiting[Any]], fleet: Fleet, holdings: Holdings, seq: int, at: float) -> Draft:
+    """Run a batch's commands, and leave their changes on the fleet. ``holdings``: of those of the commands'
+    consumers that there are; ``seq``: one more than the head."""
     state = State(fleet, holdings.held, at)
-    ids = ConsumerIds(holdings.ids, after.seq + 1)
-    if under_way is not None:
-        ids.known.update(under_way.ids)
-        for change in under_way.changes:
-            state.apply(change)
-    mark = len(state.changes)
-    try:
-        outcomes = _run(batch, state)
-        changes = state.changes[mark:]
-        state.take_back(mark)
-        statements = project(fleet, changes, at, ids)
-    finally:
-        state.take_back(0)
-    return Draft(after, at, outcomes, changes, statements, ids.new)
+    outcomes = _run(batch, state)
+    changes = state.changes.copy()
+    statements = _statements(state, ConsumerIds(dict(holdings.ids), seq))
+    return Draft(seq, at, outcomes, changes, statements)
+
+
+def _statements(state: State, ids: ConsumerIds) -> list[Statement]:
+    changes = state.changes.copy()
+    if all(isinstance(change, _OF_CLAIMS) for change in changes):
+        return project(state.fleet, changes, state.now, ids)
+    # Of what comes and goes, rows and names are to be those before.
+    state.take_back(0)
+    statements = project(state.fleet, changes, state.now, ids)
+    for change in changes:
+        state.apply(change)
+    return statements
 
 
 def _run(batch: Sequence[Waiting[Any]], state: State) -> list[Any]:

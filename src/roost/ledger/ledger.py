@@ -31,10 +31,6 @@ T = TypeVar("T")
 BATCH_COMMANDS = 500
 """At most this many commands share a commit."""
 
-AHEAD_CHANGES = 1_000
-"""Commands are run on top of a commit that is under way if it has at most so many changes, which are applied
-and taken back for it."""
-
 TRIES = 50
 """How often a batch is run again because another writer was first."""
 
@@ -69,8 +65,8 @@ class Ledger:
         self._tokens = (f"{uuid.uuid4().hex[:20]}-{number}" for number in count(1))
         self._waiting: list[Waiting[Any]] = []
         self._draining: asyncio.Task[None] | None = None
-        # What the first of those who wait would commit, run while the commit before was made durable.
-        self._ahead: Draft | None = None
+        # What the fleet shows of an append under way, and must not show to readers.
+        self._tentative: list[Change] = []
         self._turns = Turns(database)
         # Held by whoever moves the fleet: a batch from reading its consumers to applying its commit, or
         # a catch-up. Between the two the fleet must not change under a command's feet.
@@ -122,6 +118,7 @@ class Ledger:
             if self._next_check is None:
                 self._next_check = asyncio.create_task(self._check_after(self._checking))
             await asyncio.shield(self._next_check)
+        self._show_what_is_durable()
         return self._fleet
 
     async def trim(self, keep: int, older_than: float) -> int:
@@ -201,21 +198,19 @@ class Ledger:
         tries = 0
         while tries < TRIES:
             some = batch[:1] if alone else batch
-            drawn = self._drawn_ahead()
-            if drawn is None:
-                # At the head even if nobody will append: a refusal is an answer too, and must not come from
-                # a state before what the client knows to be done.
-                news = await self._catch_up(_consumers(some))
-                for row in news.newer:
-                    if row.writer in doubtful:
-                        return _answer(batch, doubtful[row.writer])
-                if doubtful and news.fleet is not None:
-                    raise OutcomeUnknown("the commits that would tell what became of this one are gone")
-                if self._turns.others_first(news.asking):
-                    await asyncio.sleep(PAUSE)
-                    continue
-                drawn = draft(some, self._fleet, news.holdings, self._at, self._clock())
+            # At the head even if nobody will append: a refusal is an answer too, and must not come from a
+            # state before what the client knows to be done.
+            news = await self._catch_up([uuid for waiting in some for uuid in waiting.command.consumers()])
+            for row in news.newer:
+                if row.writer in doubtful:
+                    return _answer(batch, doubtful[row.writer])
+            if doubtful and news.fleet is not None:
+                raise OutcomeUnknown("the commits that would tell what became of this one are gone")
+            if self._turns.others_first(news.asking):
+                await asyncio.sleep(PAUSE)
+                continue
             tries += 1
+            drawn = draft(some, self._fleet, news.holdings, self._at.seq + 1, self._clock())
             if drawn.changes:
                 token = next(self._tokens)
                 try:
@@ -237,54 +232,33 @@ class Ledger:
             return _answer(batch, drawn.outcomes)
         raise LedgerBusy(f"other writers were first {TRIES} times in a row; try again")
 
-    def _drawn_ahead(self) -> Draft | None:
-        """What was drawn up for those who wait, if nobody has committed since; once."""
-        ahead, self._ahead = self._ahead, None
-        return ahead if ahead is not None and ahead.after == self._at else None
-
     async def _append(self, token: str, drawn: Draft) -> None:
-        """Make a draft durable, and draw up the next one meanwhile."""
-        position = Position(self._at.seq + 1, token)
-        row = {
-            "seq": position.seq,
+        """Make a draft durable. The fleet shows its changes already, unless somebody reads meanwhile."""
+        row: dict[str, object] = {
+            "seq": drawn.seq,
             "writer": token,
             "committed_at": drawn.at,
             "changes": _ENCODER.encode(drawn.changes).decode(),
         }
         gone = self._turns.leaving()
-        loop = asyncio.get_running_loop()
-        rows_are_in = asyncio.Event()
-
-        def write(connection: Connection) -> None:
-            _write(connection, row, drawn.statements, gone)
-            loop.call_soon_threadsafe(rows_are_in.set)
-
-        writing = asyncio.create_task(self.database.write(write))
-        writing.add_done_callback(lambda _: rows_are_in.set())
-        # Not before: the later, the more commands have come that can share the next commit.
-        await rows_are_in.wait()
-        ahead = None if writing.done() else await self._draw_ahead(drawn, position)
-        await writing
-        await self._turns.over(left=True)
-        self._fleet.advance(position.seq, drawn.changes, drawn.at)
-        self._at, self._ahead = position, ahead
-
-    async def _draw_ahead(self, under_way: Draft, position: Position) -> Draft | None:
-        """The next batch, run as if what is under way had become commit ``position``; None if it must wait.
-
-        It will have been judged at the head: should anybody else commit before ``position``, there will be no
-        such commit, and if after it, the draft is as outrun as any other.
-        """
-        batch = self._waiting[len(under_way.outcomes) :][:BATCH_COMMANDS]
-        if not batch or len(under_way.changes) > AHEAD_CHANGES:
-            return None
+        self._tentative = drawn.changes
         try:
-            seen = await self._look(_consumers(batch))
-        except DatabaseUnavailable:
-            return None  # the commit under way, or else the next look, will say so
-        if seen is None or seen.asked or seen.at not in (self._at, position):
-            return None
-        return draft(batch, self._fleet, seen.holdings, position, self._clock(), under_way)
+            await self.database.write(lambda connection: _write(connection, row, drawn.statements, gone))
+        except BaseException:
+            self._show_what_is_durable()
+            raise
+        if self._tentative:
+            self._tentative = []
+            self._fleet.settle(drawn.seq, drawn.changes, drawn.at)
+        else:
+            self._fleet.advance(drawn.seq, drawn.changes, drawn.at)
+        self._at = Position(drawn.seq, token)
+        await self._turns.over(left=True)
+
+    def _show_what_is_durable(self) -> None:
+        """Take back what the fleet shows of an append under way."""
+        self._fleet.undo(self._tentative)
+        self._tentative = []
 
     async def _recovered(self, unknown: OutcomeUnknown) -> None:
         """Wait until the database answers again. Raises ``unknown`` if it does not for too long."""
@@ -296,10 +270,6 @@ class Ledger:
             except DatabaseUnavailable:
                 await asyncio.sleep(RECOVERY_PAUSE)
         raise unknown
-
-
-def _consumers(batch: Sequence[Waiting[Any]]) -> list[str]:
-    return [consumer for waiting in batch for consumer in waiting.command.consumers()]
 
 
 def _answer(batch: list[Waiting[Any]], outcomes: list[Any]) -> int:

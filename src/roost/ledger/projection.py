@@ -82,22 +82,22 @@ _GENERATIONS = bulk_update(tables.resource_providers, ["id"], ["generation", "ch
 
 
 class ConsumerIds:
-    """The ids of consumers in the tables: ``known`` ones, and ``new`` ones that commit ``seq`` gives.
+    """The ids of consumers in the tables: ``known`` ones, and those that commit ``seq`` gives.
 
     An id says which commit gave it, and which one it was there. So nobody else can give it, whatever
     replica a commit comes from, and nobody need ask.
     """
 
     def __init__(self, known: dict[str, int], seq: int) -> None:
-        self.known = known
-        self.new: dict[str, int] = {}
-        self._first = seq * IDS_OF_A_COMMIT
+        self._ids = known
+        self._next = seq * IDS_OF_A_COMMIT
 
     def of(self, consumer: str) -> int:
         """A consumer's id."""
-        number = self.known.get(consumer)
+        number = self._ids.get(consumer)
         if number is None:
-            number = self.new.setdefault(consumer, self._first + len(self.new))
+            number = self._ids[consumer] = self._next
+            self._next += 1
         return number
 
 

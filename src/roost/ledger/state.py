@@ -22,8 +22,7 @@ class Held(msgspec.Struct, frozen=True):
 class State:
     """The fleet at head with the batch's changes so far, and the consumers that its commands named.
 
-    Changes are tentative: the ledger takes them back once all commands of the batch have run, and makes
-    them for good when they are durable.
+    Changes are tentative until the commit is durable.
     """
 
     def __init__(self, fleet: Fleet, held: dict[str, Held], now: float) -> None:
