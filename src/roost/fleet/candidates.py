@@ -259,8 +259,11 @@ def is_flat(fleet: Fleet, query: CandidateQuery) -> bool:
     """Whether it is known at once that no candidate can take more than one provider."""
     if fleet.has_trees or not query.groups or not all(group.resources for group in query.groups):
         return False
+    sharing = fleet.sharing()
+    if not len(sharing):
+        return True
     stocks = [fleet.stock(name) for name in query.resources]
-    return all(stock.slot(row) < 0 for row in fleet.sharing().rows().tolist() for stock in stocks)
+    return all(stock.slot(row) < 0 for row in sharing.rows().tolist() for stock in stocks)
 
 
 def _all_alone(fleet: Fleet, matched: list[Rows]) -> bool:

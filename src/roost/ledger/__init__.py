@@ -3,6 +3,7 @@
     tables       the commits, and the relational state that they add up to
     state        what a command sees and changes: the fleet at head, and the consumers it named
     ledger       the writer (group commit by compare-and-append), the tail, reads at head
+    draft        commands that wait together, run, and the commit that would make them true
     turns        who is outrun again and again asks to go first
     projection   from a commit's changes to rows inserted, updated and deleted
     bulk         many rows in one statement
