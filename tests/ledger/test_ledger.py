@@ -4,10 +4,12 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 
 from roost.ledger import Ledger, LedgerBusy
 from roost.ledger import ledger as module
+from roost.placement.commands.allocations import WriteAllocations
 from roost.placement.commands.belongings import SetAggregates, SetTraits
 from roost.placement.commands.inventories import SetInventories
 from roost.placement.commands.names import AddResourceClass
@@ -115,6 +117,22 @@ def test_what_could_not_be_written_is_not_shown(place, monkeypatch):
             assert whole(await ledger.current()) == loaded(ledger.database)
 
     asyncio.run(use())
+
+
+def test_what_cannot_be_encoded_is_not_shown_either(place):
+    async def use() -> None:
+        async with opened(place) as [ledger]:
+            await run(ledger, *host("p", VCPU=10))
+            before = whole(await ledger.current())
+            odd = claim("c", "p", VCPU=1).writes[0]
+            with pytest.raises(UnicodeEncodeError):
+                await ledger.execute(WriteAllocations((msgspec.structs.replace(odd, project_id="\ud800"),)))
+            assert whole(await ledger.current()) == before
+            await ledger.execute(claim("c", "p", VCPU=1))
+            assert whole(await ledger.current()) == loaded(ledger.database)
+
+    asyncio.run(use())
+    assert findings_in(place) == []
 
 
 def test_a_batch_of_refusals_makes_no_commit(place):

@@ -316,6 +316,23 @@ def test_a_look_survives_the_loss_of_its_connection(place):
     using(place, use)
 
 
+def test_a_look_that_went_wrong_in_every_way_leaves_the_next_one_alone(path, monkeypatch):
+    def no_rollback(_: object) -> None:
+        raise sqlite3.OperationalError("no rollback either")
+
+    async def use(database: Database) -> None:
+        assert await database.look(count) == 0
+        with monkeypatch.context() as patched:
+            patched.setattr(database._look_engine.dialect, "do_rollback", no_rollback)
+            with pytest.raises(DatabaseUnavailable):
+                await database.look(lambda connection: connection.execute(sa.text("SELECT * FROM no_such")))
+        with pytest.raises(LookupError):
+            await database.look(lambda connection: {}["nothing"])
+        assert await database.look(count) == 0
+
+    using(path, use)
+
+
 def test_a_read_sees_one_snapshot(place):
     async def use(database: Database) -> None:
         other = Database(place.url)

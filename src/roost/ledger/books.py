@@ -219,7 +219,8 @@ class _Reading:
             self.books.facts[kind].update({uuid: tuple(sorted(names)) for uuid, names in lists.items()})
 
     def consumers(self) -> None:
-        uuids = {row.id: row.uuid for row in self._rows(tables.consumers)}
+        owners = self._rows(tables.consumers)
+        uuids = {row.id: row.uuid for row in owners}
         held: defaultdict[str, Allocations] = defaultdict(dict)
         for consumer_id, row_id, class_id, amount in self._rows(tables.allocations):
             consumer = uuids.get(consumer_id, f"with id {consumer_id}")
@@ -228,7 +229,7 @@ class _Reading:
             if found is not None:
                 held[consumer].setdefault(found[0], {})[found[1]] = amount
                 self.books.used[found] += amount
-        for row in self._rows(tables.consumers):
+        for row in owners:
             owner = Consumer(row.uuid, row.project_id, row.user_id, row.generation, row.consumer_type)
             self.books.put(CONSUMER, row.uuid, Holding(owner, held.pop(row.uuid, {})))
             if not self.books.facts[CONSUMER][row.uuid].allocations:

@@ -86,5 +86,5 @@ def _rows(table: sa.Table, members: dict[str, str]) -> sa.TableValuedAlias:
     text = sa.cast(sa.bindparam("rows", type_=sa.Text()), JSON)
     columns = [sa.column(name, table.c[column].type) for name, column in members.items()]
     return (
-        sa.func.json_to_recordset(text).table_valued(*columns, name="given").render_derived(with_types=True)
+        sa.func.json_to_recordset(text).table_valued(*columns).render_derived(name="given", with_types=True)
     )

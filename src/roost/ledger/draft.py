@@ -1,8 +1,8 @@
 """A draft: commands that wait together, run on the fleet, and the commit that would make them true.
 
-The fleet shows the draft's changes from then on. To take them back at once, and make them again when they are
-durable, was a quarter of the work for a claim; so the ledger takes them back only if somebody wants to read
-before that, or if they come to nothing.
+The fleet shows the draft's changes from then on. To take them back at once, and make them again when they
+are durable, was three times the work for each change; so the ledger takes them back only if somebody wants
+to read before that, or if they come to nothing.
 """
 
 import asyncio
@@ -62,9 +62,13 @@ def draft(batch: Sequence[Waiting[Any]], fleet: Fleet, holdings: Holdings, seq: 
     """Run a batch's commands, and leave their changes on the fleet. ``holdings``: of those of the commands'
     consumers that there are; ``seq``: one more than the head."""
     state = State(fleet, holdings.held, at)
-    outcomes = _run(batch, state)
-    changes = state.changes.copy()
-    statements = _statements(state, ConsumerIds(dict(holdings.ids), seq))
+    try:
+        outcomes = _run(batch, state)
+        changes = state.changes.copy()
+        statements = _statements(state, ConsumerIds(dict(holdings.ids), seq))
+    except BaseException:
+        state.take_back(0)
+        raise
     return Draft(seq, at, outcomes, changes, statements)
 
 

@@ -65,11 +65,13 @@ class Ledger:
         self._tokens = (f"{uuid.uuid4().hex[:20]}-{number}" for number in count(1))
         self._waiting: list[Waiting[Any]] = []
         self._draining: asyncio.Task[None] | None = None
-        # What the fleet shows of an append under way, and must not show to readers.
+        # What the fleet shows of an append under way, and must not show to readers: there is something here
+        # only while `_append` waits, since nothing is awaited between a draft and its append. So no command
+        # ever runs on a fleet whose tentative changes a reader has had taken back.
         self._tentative: list[Change] = []
         self._turns = Turns(database)
-        # Held by whoever moves the fleet: a batch from reading its consumers to applying its commit, or
-        # a catch-up. Between the two the fleet must not change under a command's feet.
+        # Held by whoever moves the fleet on: a batch from reading its consumers to the end of its commit, or
+        # a catch-up. Between the two the fleet must not move under a command's feet.
         self._turn = asyncio.Lock()
         self._checking: asyncio.Task[None] | None = None
         self._next_check: asyncio.Task[None] | None = None
@@ -107,10 +109,11 @@ class Ledger:
     async def current(self) -> Fleet:
         """The fleet with everything that was committed, by anybody, before this call.
 
-        Use it before the next ``await``. Reads that arrive during a check of the head share the next one.
+        Use it before the next ``await``. Reads that arrive during a check of the head share the next one; on
+        SQLite each checks by itself, which takes no longer.
         """
         if self.database.is_sqlite:
-            await self._check()  # takes no longer than to share one
+            await self._check()
         elif self._checking is None:
             self._checking = asyncio.create_task(self._check_and_pass_on())
             await asyncio.shield(self._checking)
@@ -234,15 +237,15 @@ class Ledger:
 
     async def _append(self, token: str, drawn: Draft) -> None:
         """Make a draft durable. The fleet shows its changes already, unless somebody reads meanwhile."""
-        row: dict[str, object] = {
-            "seq": drawn.seq,
-            "writer": token,
-            "committed_at": drawn.at,
-            "changes": _ENCODER.encode(drawn.changes).decode(),
-        }
-        gone = self._turns.leaving()
         self._tentative = drawn.changes
         try:
+            row: dict[str, object] = {
+                "seq": drawn.seq,
+                "writer": token,
+                "committed_at": drawn.at,
+                "changes": _ENCODER.encode(drawn.changes).decode(),
+            }
+            gone = self._turns.leaving()
             await self.database.write(lambda connection: _write(connection, row, drawn.statements, gone))
         except BaseException:
             self._show_what_is_durable()

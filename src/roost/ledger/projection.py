@@ -92,19 +92,26 @@ class ConsumerIds:
         self._ids = known
         self._next = seq * IDS_OF_A_COMMIT
 
-    def of(self, consumer: str) -> int:
-        """A consumer's id."""
+    def of(self, consumer: str, is_new: bool) -> int:
+        """A consumer's id. ``is_new``: whether there is none yet, so that it may be given one now.
+
+        Raises LookupError for one that is there and was not read: what is written of it would hit no row.
+        """
         number = self._ids.get(consumer)
         if number is None:
+            if not is_new:
+                raise LookupError(f"the id of consumer {consumer} is not known")
             number = self._ids[consumer] = self._next
             self._next += 1
         return number
 
 
 def project(fleet: Fleet, changes: Iterable[Change], at: float, ids: ConsumerIds) -> list[Statement]:
-    """The statements that bring the tables from ``fleet`` (at head) to the state after ``changes``.
+    """The statements that bring the tables from the head to the state after ``changes``.
 
-    Statements without rows are left out. ``at``: time of the commit, seconds since the epoch.
+    ``fleet`` tells rows, ids of names, and the generations of providers whose own is not among the changes:
+    as they are at the head, but where nothing comes or goes, after the changes will do as well. Statements
+    without rows are left out. ``at``: time of the commit, seconds since the epoch.
     """
     return list(_Projection(fleet, at, ids).statements(changes))
 
@@ -182,7 +189,7 @@ class _Projection:
                 self._note_name("traits", self._trait_ids, change)
 
     def _note_allocations(self, change: AllocationsChanged) -> None:
-        consumer = self._ids.of(change.consumer)
+        consumer = self._ids.of(change.consumer, change.before is None)
         owner = change.after
         self._set(
             "consumers",

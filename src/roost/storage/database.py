@@ -6,6 +6,7 @@ one. Under load a sync is shared by hundreds of writes; alone, a write waits for
 """
 
 import asyncio
+import contextlib
 import random
 import time
 from collections.abc import Callable
@@ -94,21 +95,26 @@ class Database:
         return await asyncio.get_running_loop().run_in_executor(self._reader, self._look_now, work)
 
     def _look_now(self, work: Work[T]) -> T:
-        again = self._looking is not None
+        # Kept for the next look only after a look that went well.
+        kept, self._looking = self._looking, None
+        connection = kept
         try:
-            if self._looking is None:
-                self._looking = self._look_engine.connect()
-            return work(self._looking)
+            if connection is None:
+                connection = self._look_engine.connect()
+            found = work(connection)
         except DBAPIError as error:
-            if self._looking is not None:
-                self._looking.close()
-                self._looking = None
+            _drop(connection)
             ours = self._as_ours(error)
-            if isinstance(ours, _ConnectionLost) and again:
+            if isinstance(ours, _ConnectionLost) and kept is not None:
                 return self._look_now(work)  # it may have been lost long ago
             if ours is None:
                 raise
             raise ours from error
+        except BaseException:
+            _drop(connection)
+            raise
+        self._looking = connection
+        return found
 
     def read_now(self, work: Work[T]) -> T:
         """Run ``work`` in this thread, in a transaction that sees one snapshot."""
@@ -164,8 +170,7 @@ class Database:
         if self._draining is not None:
             await self._draining
         self._reader.shutdown()
-        if self._looking is not None:
-            self._looking.close()
+        _drop(self._looking)
         self._writer.shutdown()
         for engine in (self._look_engine, self._engine, self._write_engine):
             engine.dispose()
@@ -253,6 +258,14 @@ class _Failed:
 
     def __init__(self, error: Exception) -> None:
         self.error = error
+
+
+def _drop(connection: Connection | None) -> None:
+    """Give up a connection, whatever state it is in."""
+    if connection is not None:
+        with contextlib.suppress(DBAPIError):
+            connection.invalidate()
+            connection.close()
 
 
 def _parse(url: str) -> URL:

@@ -4,6 +4,8 @@ Several rooms may keep tables in one database (placement and the conductor share
 each has its own line of revisions and its own version table.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +18,9 @@ from sqlalchemy.engine import Connection
 
 from roost.storage.database import Database
 from roost.storage.errors import SchemaTooNew, SchemaTooOld
+
+_UPGRADE_SECONDS = 600
+"""How long an upgrade waits for another's on MariaDB."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +74,7 @@ class Schema:
                     "fn": lambda at, _: scripts._upgrade_revs("head", at),
                 },
             )
-            with Operations.context(context):
+            with _alone(connection), Operations.context(context):
                 context.run_migrations()
 
         database.write_now(run)
@@ -103,6 +108,23 @@ class Schema:
 
     def _directory(self) -> ScriptDirectory:
         return ScriptDirectory(str(self.scripts))
+
+
+@contextmanager
+def _alone(connection: Connection) -> Iterator[None]:
+    """Have others who upgrade wait and find it done: on Galera those of this node; SQLite does so anyway."""
+    match connection.dialect.name:
+        case "postgresql":
+            connection.exec_driver_sql("SELECT pg_advisory_xact_lock(hashtext('roost upgrade'))")
+            yield
+        case "mysql" | "mariadb":
+            connection.exec_driver_sql(f"SELECT GET_LOCK('roost upgrade', {_UPGRADE_SECONDS})")
+            try:
+                yield
+            finally:
+                connection.exec_driver_sql("SELECT RELEASE_LOCK('roost upgrade')")
+        case _:
+            yield
 
 
 def _knows(scripts: ScriptDirectory, revision: str) -> bool:

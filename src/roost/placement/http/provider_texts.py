@@ -17,7 +17,7 @@ import numpy as np
 from roost.fleet import Fleet
 
 MOST_KEPT = 200_000
-"""Summaries kept from one request to the next, about 600 bytes each; and sets of traits."""
+"""Summaries kept from one request to the next, about 600 bytes each; and sets of traits, and uuids."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class ProviderTexts:
         touched = None
         if self._fleet is not None and self._fleet() is fleet:
             touched = fleet.journal.since(self._read)
-        if touched is None or max(len(self._kept), len(self._traits)) > MOST_KEPT:
+        if touched is None or max(map(len, (self._kept, self._traits, self.uuids))) > MOST_KEPT:
             self._fleet, self._kept, self._traits, self._trees = weakref.ref(fleet), {}, {}, {}
             self.uuids = _Quoted(fleet)
         else:

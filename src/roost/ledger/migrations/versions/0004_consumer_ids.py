@@ -15,6 +15,9 @@ TABLES = ("consumers", "allocations")
 
 
 def upgrade() -> None:
+    if op.get_context().dialect.name == "postgresql":
+        # Should anything still be writing: it waits, and then finds tables that it does not know.
+        op.execute("LOCK TABLE consumers, allocations IN ACCESS EXCLUSIVE MODE")
     # MariaDB commits each step. One that was cut off starts again with the copies, or goes on after the swap.
     if not _has("consumers", "id"):
         _drop("new_allocations", "new_consumers")
@@ -75,7 +78,18 @@ def _swap() -> None:
     _drop("allocations", "consumers")
     for name in TABLES:
         op.rename_table(f"new_{name}", name)
+        _name_constraints(name)
     _make_indexes("")
+
+
+def _name_constraints(table: str) -> None:
+    """As PostgreSQL would have named them, had the table had its name when it was made."""
+    if op.get_context().dialect.name != "postgresql":
+        return
+    query = sa.text("SELECT conname FROM pg_constraint WHERE conrelid = CAST(:table AS regclass)")
+    for name in op.get_bind().execute(query, {"table": table}).scalars().all():
+        if name.startswith("new_"):
+            op.execute(f"ALTER TABLE {table} RENAME CONSTRAINT {name} TO {name.removeprefix('new_')}")
 
 
 def _make_indexes(prefix: str) -> None:
