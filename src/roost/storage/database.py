@@ -170,7 +170,8 @@ class Database:
         if self._draining is not None:
             await self._draining
         self._reader.shutdown()
-        _drop(self._looking)
+        kept, self._looking = self._looking, None
+        _drop(kept)
         self._writer.shutdown()
         for engine in (self._look_engine, self._engine, self._write_engine):
             engine.dispose()
