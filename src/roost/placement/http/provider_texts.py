@@ -72,7 +72,7 @@ class ProviderTexts:
         touched = None
         if self._fleet is not None and self._fleet() is fleet:
             touched = fleet.journal.since(self._read)
-        if touched is None or max(map(len, (self._kept, self._traits, self.uuids))) > MOST_KEPT:
+        if touched is None or max(len(self._kept), len(self._traits), len(self.uuids)) > MOST_KEPT:
             self._fleet, self._kept, self._traits, self._trees = weakref.ref(fleet), {}, {}, {}
             self.uuids = _Quoted(fleet)
         else:
