@@ -64,18 +64,17 @@ def draft(batch: Sequence[Waiting[Any]], fleet: Fleet, holdings: Holdings, seq: 
     state = State(fleet, holdings.held, at)
     try:
         outcomes = _run(batch, state)
-        changes = state.changes.copy()
         statements = _statements(state, ConsumerIds(dict(holdings.ids), seq))
     except BaseException:
         state.take_back(0)
         raise
-    return Draft(seq, at, outcomes, changes, statements)
+    return Draft(seq, at, outcomes, state.changes, statements)
 
 
 def _statements(state: State, ids: ConsumerIds) -> list[Statement]:
+    if all(isinstance(change, _OF_CLAIMS) for change in state.changes):
+        return project(state.fleet, state.changes, state.now, ids)
     changes = state.changes.copy()
-    if all(isinstance(change, _OF_CLAIMS) for change in changes):
-        return project(state.fleet, changes, state.now, ids)
     # Of what comes and goes, rows and names are to be those before.
     state.take_back(0)
     statements = project(state.fleet, changes, state.now, ids)
