@@ -36,7 +36,7 @@ servers: ## install the databases that the tests run against, where that is poss
 	@tools/install-test-servers
 
 test: venv servers ## run the tests
-	$(BIN)/pytest
+	$(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist loadfile
 
 lint: venv ## check style, formatting, types and the import rules
 	$(BIN)/ruff check

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,22 @@ _SERVERS = pytest.StashKey[Servers]()
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[_SERVERS] = Servers()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """One of several processes of a run tells the one that sums up."""
+    if hasattr(session.config, "workeroutput"):
+        servers = session.config.stash[_SERVERS]
+        session.config.workeroutput["servers"] = (servers.tested, servers.untested)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    servers = node.config.stash[_SERVERS]
+    tested, untested = getattr(node, "workeroutput", {}).get("servers", ({}, {}))
+    servers.tested.update(tested)
+    servers.untested.update(untested)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -6,6 +6,7 @@ needed: beside Roost it would bring packages that change how the libraries of bo
 
 import base64
 import contextlib
+import fcntl
 import hashlib
 import os
 import shutil
@@ -14,12 +15,14 @@ import sqlite3
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
 
 from roost.bench.loopback import free_ports
+from roost.bench.server_process import die_with_parent
 
 ROOT = Path(__file__).parents[2]
 LOCK = ROOT / "requirements-keystone.lock"
@@ -75,10 +78,23 @@ def install() -> Path:
 
 def prepared() -> Path:
     """A folder with Keystone's keys and its database: `USERS` and a catalog. Made once, which takes long."""
-    done = ENVIRONMENT / "prepared"
-    install()
-    if done.exists():
-        return done
+    with _alone():
+        install()
+        done = ENVIRONMENT / "prepared"
+        if not done.exists():
+            _prepare().rename(done)
+    return done
+
+
+@contextlib.contextmanager
+def _alone() -> Iterator[None]:
+    """While one process of a test run makes the environment, the others wait for it."""
+    with ENVIRONMENT.with_name("keystone.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _prepare() -> Path:
     folder = ENVIRONMENT / "preparing"
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "keys").mkdir(mode=0o700, parents=True)
@@ -93,8 +109,7 @@ def prepared() -> Path:
         keystone.add_user(name, project, *roles)
     keystone.add_service("placement")
     keystone.close()
-    folder.rename(done)
-    return done
+    return folder
 
 
 class Keystone:
@@ -120,7 +135,9 @@ class Keystone:
             "TEST_LOG": str(self._log),
         }
         with (folder / "log").open("wb") as log:
-            self._process = subprocess.Popen(serve, env=environment, stdout=log, stderr=log)
+            self._process = subprocess.Popen(
+                serve, env=environment, stdout=log, stderr=log, preexec_fn=die_with_parent
+            )
         self._client = httpx.Client(base_url=self.url, timeout=30, trust_env=False)
         until = time.monotonic() + START_SECONDS
         while not self._answers():
