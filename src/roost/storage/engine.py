@@ -9,7 +9,7 @@ another.
 
 import sqlite3
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -21,6 +21,16 @@ BUSY_SECONDS = 30
 CONNECT_SECONDS = 5
 ANSWER_SECONDS = 60
 """A server that says nothing for so long is gone. More than `BUSY_SECONDS`."""
+
+WHOLE_TABLES = ("enable_seqscan", "enable_hashjoin", "enable_mergejoin")
+"""PostgreSQL's settings for plans that read a table from end to end."""
+
+# PostgreSQL keeps a statement's plan from the sixth time on, also one that was made while a table was empty: to
+# read it from end to end, however long it becomes, until it is analyzed. Commits and looks take a few rows by
+# their keys, and are planned for nothing else (rows that come as JSON it takes for a hundred, and for so many it
+# would read all of ten thousand providers). What reads much is planned each time, for tables as they are.
+_BY_KEY = tuple(f"SET {setting} = off" for setting in WHOLE_TABLES)
+_EACH_TIME = ("SET plan_cache_mode = force_custom_plan",)
 
 _POSTGRESQL: Mapping[str, int] = {
     "connect_timeout": CONNECT_SECONDS,
@@ -40,14 +50,14 @@ def reading_engine(url: URL, read_only: bool) -> Engine:
     """Connections whose transactions see one snapshot. Raises ArgumentError or ImportError."""
     if url.get_backend_name() == "sqlite":
         return _sqlite(url, "BEGIN", read_only)
-    return _server(url, "REPEATABLE READ", read_only)
+    return _server(url, "REPEATABLE READ", read_only, _EACH_TIME)
 
 
 def writing_engine(url: URL, read_only: bool) -> Engine:
     """Connections whose transactions write. Raises ArgumentError or ImportError."""
     if url.get_backend_name() == "sqlite":
         return _sqlite(url, "BEGIN IMMEDIATE", read_only)
-    return _server(url, "READ COMMITTED", read_only)
+    return _server(url, "READ COMMITTED", read_only, _BY_KEY)
 
 
 def looking_engine(url: URL) -> Engine:
@@ -55,10 +65,10 @@ def looking_engine(url: URL) -> Engine:
     ArgumentError or ImportError."""
     if url.get_backend_name() == "sqlite":
         return _sqlite(url, None, read_only=True)
-    return _server(url, "AUTOCOMMIT", read_only=True)
+    return _server(url, "AUTOCOMMIT", True, _BY_KEY)
 
 
-def _server(url: URL, isolation: str, read_only: bool) -> Engine:
+def _server(url: URL, isolation: str, read_only: bool, planning: Sequence[str]) -> Engine:
     postgresql = url.get_backend_name() == "postgresql"
     defaults = _POSTGRESQL if postgresql else _MARIADB
     engine = sa.create_engine(
@@ -72,7 +82,8 @@ def _server(url: URL, isolation: str, read_only: bool) -> Engine:
     @sa.event.listens_for(engine, "connect")
     def prepare(connection: Any, _: object) -> None:
         with connection.cursor() as cursor:
-            for statement in _postgresql(read_only) if postgresql else _mariadb(cursor, read_only):
+            statements = (*planning, *_postgresql(read_only)) if postgresql else _mariadb(cursor, read_only)
+            for statement in statements:
                 cursor.execute(statement)
         connection.commit()
 

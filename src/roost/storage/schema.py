@@ -17,6 +17,7 @@ from alembic.util import CommandError
 from sqlalchemy.engine import Connection
 
 from roost.storage.database import Database
+from roost.storage.engine import WHOLE_TABLES
 from roost.storage.errors import SchemaTooNew, SchemaTooOld
 
 _UPGRADE_SECONDS = 600
@@ -116,6 +117,8 @@ def _alone(connection: Connection) -> Iterator[None]:
     match connection.dialect.name:
         case "postgresql":
             connection.exec_driver_sql("SELECT pg_advisory_xact_lock(hashtext('roost upgrade'))")
+            for setting in WHOLE_TABLES:  # which upgrades may copy
+                connection.exec_driver_sql(f"SET LOCAL {setting} = on")
             yield
         case "mysql" | "mariadb":
             connection.exec_driver_sql(f"SELECT GET_LOCK('roost upgrade', {_UPGRADE_SECONDS})")
