@@ -25,10 +25,11 @@ ANSWER_SECONDS = 60
 WHOLE_TABLES = ("enable_seqscan", "enable_hashjoin", "enable_mergejoin")
 """PostgreSQL's settings for plans that read a table from end to end."""
 
-# PostgreSQL keeps a statement's plan from the sixth time on, also one that was made while a table was empty: to
-# read it from end to end, however long it becomes, until it is analyzed. Commits and looks take a few rows by
-# their keys, and are planned for nothing else (rows that come as JSON it takes for a hundred, and for so many it
-# would read all of ten thousand providers). What reads much is planned each time, for tables as they are.
+# PostgreSQL keeps a statement's plan from the sixth time on, also one that was made while a table was empty:
+# to read it from end to end, however long it becomes, until it is analyzed. Commits and looks take a few rows
+# by their keys, and are planned for nothing else (rows that come as JSON it takes for a hundred, and for so
+# many it would read all of ten thousand providers). What reads much is planned each time, for tables as they
+# are.
 _BY_KEY = tuple(f"SET {setting} = off" for setting in WHOLE_TABLES)
 _EACH_TIME = ("SET plan_cache_mode = force_custom_plan",)
 

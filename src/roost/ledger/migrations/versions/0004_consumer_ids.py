@@ -1,4 +1,5 @@
-"""Consumers and what they hold lie in the order in which they came, not in that of their uuids."""
+"""Consumers and what they hold lie in the order in which they came, not in that of their uuids; allocations have
+no foreign keys any more."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -48,9 +49,6 @@ def _make_copies() -> None:
         sa.Column("resource_class_id", sa.Integer(), nullable=False),
         sa.Column("used", sa.Integer(), nullable=False),
         sa.CheckConstraint("used > 0", name="something_used"),
-        sa.ForeignKeyConstraint(["consumer_id"], ["new_consumers.id"]),
-        sa.ForeignKeyConstraint(["provider_id"], ["resource_providers.id"]),
-        sa.ForeignKeyConstraint(["resource_class_id"], ["resource_classes.id"]),
         sa.PrimaryKeyConstraint("consumer_id", "provider_id", "resource_class_id"),
         **EXACT,
     )
