@@ -139,7 +139,7 @@ def test_what_the_server_undoes_every_time_ends_with_its_error(place):
     using(place, use)
 
 
-def test_a_batch_whose_fate_is_unknown_is_not_repeated(place):
+def test_a_batch_that_loses_its_connection_goes_once_more_and_not_one_by_one(place):
     async def use(database: Database) -> None:
         runs: list[int] = []
 
@@ -151,7 +151,7 @@ def test_a_batch_whose_fate_is_unknown_is_not_repeated(place):
 
         answers = await asyncio.gather(*(database.write(lost) for _ in range(3)), return_exceptions=True)
         assert [type(answer).__mro__[1] for answer in answers] == [DatabaseUnavailable] * 3
-        assert len(runs) == 1
+        assert len(runs) == 2
 
     using(place, use)
 
@@ -294,21 +294,31 @@ def test_a_look_sees_what_another_has_just_written(place):
     using(place, use)
 
 
-def test_a_look_survives_the_loss_of_its_connection(place):
+def test_connections_that_died_while_nobody_used_them_are_replaced(place):
+    own = {"postgresql": "SELECT pg_backend_pid()", "sqlite": "SELECT 1"}.get(
+        place.kind, "SELECT CONNECTION_ID()"
+    )
+    end = {"postgresql": "SELECT pg_terminate_backend({})", "sqlite": "SELECT {}"}.get(place.kind, "KILL {}")
+
+    def number(connection: sa.Connection) -> int:
+        return connection.exec_driver_sql(own).scalar_one()
+
     async def use(database: Database) -> None:
-        assert await database.look(count) == 0
-        assert database._looking is not None
-        lost = database._looking.connection.driver_connection
-        assert lost is not None
-        if not database.is_sqlite:
-            with closing(lost.cursor()) as cursor:
-                cursor.execute(
-                    {"postgresql": "SELECT pg_backend_pid()"}.get(place.kind, "SELECT CONNECTION_ID()")
-                )
-                [number] = cursor.fetchone()
-            end = {"postgresql": f"SELECT pg_terminate_backend({number})"}.get(place.kind, f"KILL {number}")
-            database.write_now(lambda connection: connection.exec_driver_sql(end))
+        numbers = [await way(number) for way in (database.look, database.read, database.write)]
+        other = Database(place.url)
+        for each in numbers:
+            other.write_now(lambda connection, each=each: connection.exec_driver_sql(end.format(each)))
+        await other.close()
         assert await asyncio.gather(*(database.look(count) for _ in range(3))) == [0, 0, 0]
+        assert await database.read(count) == 0
+        await database.write(put(1))
+        assert await database.read(count) == 1
+
+    using(place, use)
+
+
+def test_a_look_that_fails_leaves_the_next_one_alone(place):
+    async def use(database: Database) -> None:
         with pytest.raises((ProgrammingError, DatabaseUnavailable)):
             await database.look(lambda connection: connection.execute(sa.text("SELECT * FROM no_such")))
         assert await database.look(count) == 0

@@ -1,5 +1,7 @@
-"""Consumers and what they hold lie in the order in which they came, not in that of their uuids; allocations have
-no foreign keys any more."""
+"""Consumers and what they hold lie in the order in which they came, not in that of their uuids.
+
+Allocations have no foreign keys any more.
+"""
 
 import sqlalchemy as sa
 from alembic import op
