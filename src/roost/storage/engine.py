@@ -82,16 +82,16 @@ def _server(url: URL, isolation: str, read_only: bool, planning: Sequence[str]) 
     @sa.event.listens_for(engine, "connect")
     def prepare(connection: Any, _: object) -> None:
         with connection.cursor() as cursor:
-            statements = (*planning, *_postgresql(read_only)) if postgresql else _mariadb(cursor, read_only)
-            for statement in statements:
+            settings = _postgresql(read_only, planning) if postgresql else _mariadb(cursor, read_only)
+            for statement in settings:
                 cursor.execute(statement)
         connection.commit()
 
     return engine
 
 
-def _postgresql(read_only: bool) -> list[str]:
-    settings = [f"SET lock_timeout = '{BUSY_SECONDS}s'"]
+def _postgresql(read_only: bool, planning: Sequence[str]) -> list[str]:
+    settings = [f"SET lock_timeout = '{BUSY_SECONDS}s'", *planning]
     return [*settings, "SET default_transaction_read_only = on"] if read_only else settings
 
 
@@ -123,9 +123,10 @@ def _sqlite(url: URL, begin: str | None, read_only: bool) -> Engine:
         for setting in (*settings, "foreign_keys=ON"):
             _set(connection, setting)
 
-    @sa.event.listens_for(engine, "begin")
-    def start(connection: Connection) -> None:
-        if begin is not None:
+    if begin is not None:
+
+        @sa.event.listens_for(engine, "begin")
+        def start(connection: Connection) -> None:
             connection.exec_driver_sql(begin)
 
     return engine
