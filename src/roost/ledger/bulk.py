@@ -1,8 +1,10 @@
 """Many rows in one statement, as each database takes them fastest.
 
 PostgreSQL: all rows as one JSON text; row by row each would be a message, and arrays are put together by the
-driver in Python, element by element. SQLite and MariaDB: the driver's own ``executemany``; through SQLAlchemy
-each row's parameters would be put together one by one, which took longer than SQLite takes for the row.
+driver in Python, element by element. MariaDB: the same for updates and deletes of rows that are all numbers;
+the driver would send them one by one, and wait for each. Else, and for SQLite: the driver's own
+``executemany``; through SQLAlchemy each row's parameters would be put together one by one, which took longer
+than SQLite takes for the row.
 """
 
 from collections.abc import Sequence
@@ -11,6 +13,7 @@ from typing import Any
 
 import msgspec
 import sqlalchemy as sa
+from sqlalchemy.dialects import mysql
 from sqlalchemy.dialects.postgresql import JSON
 from sqlalchemy.engine import Connection, Dialect
 
@@ -21,18 +24,24 @@ class Bulk:
     """One kind of statement, for any number of rows, on one table.
 
     ``one``: for one row; its parameters are named as the rows' members are. ``all_at_once``: the same for the
-    JSON of a list of them, its parameter ``rows``.
+    JSON of a list of them, its parameter ``rows``; ``on_mariadb``: MariaDB's text of that, with the JSON as
+    its only parameter, None if rows go one by one there.
     """
 
-    def __init__(self, one: sa.UpdateBase, all_at_once: sa.UpdateBase) -> None:
+    def __init__(self, one: sa.UpdateBase, all_at_once: sa.UpdateBase, on_mariadb: str | None = None) -> None:
         self._one = one
         self._all_at_once = all_at_once
+        self._on_mariadb = on_mariadb
         self._compiled: dict[tuple[str, str], tuple[str, list[str] | None]] = {}
 
     def run(self, connection: Connection, rows: Sequence[Row]) -> None:
         """Execute it for all rows."""
-        if connection.dialect.name == "postgresql":
+        kind = connection.dialect.name
+        if kind == "postgresql":
             connection.execute(self._all_at_once, {"rows": msgspec.json.encode(rows).decode()})
+            return
+        if kind != "sqlite" and self._on_mariadb is not None:
+            connection.exec_driver_sql(self._on_mariadb, (msgspec.json.encode(rows).decode(),))
             return
         text, names = self._text(connection.dialect)
         if names is None:
@@ -66,18 +75,24 @@ def bulk_update(table: sa.Table, keys: Sequence[str], values: Sequence[str]) -> 
     given = _rows(table, parameters)
     one = sa.update(table).where(*(table.c[key] == sa.bindparam(f"key_{key}") for key in keys))
     together = sa.update(table).where(*(table.c[key] == given.c[f"key_{key}"] for key in keys))
+    joined = _joined(table, keys, parameters)
+    changed = ", ".join(f"{table.name}.{name} = given.{name}" for name in values)
     return Bulk(
         one.values({name: sa.bindparam(name) for name in values}),
         together.values({name: given.c[name] for name in values}),
+        None if joined is None else f"UPDATE {joined} SET {changed}",
     )
 
 
 def bulk_delete(table: sa.Table, keys: Sequence[str]) -> Bulk:
     """Rows with the key of the row to delete as ``key_…``."""
-    given = _rows(table, {f"key_{key}": key for key in keys})
+    parameters = {f"key_{key}": key for key in keys}
+    given = _rows(table, parameters)
+    joined = _joined(table, keys, parameters)
     return Bulk(
         sa.delete(table).where(*(table.c[key] == sa.bindparam(f"key_{key}") for key in keys)),
         sa.delete(table).where(*(table.c[key] == given.c[f"key_{key}"] for key in keys)),
+        None if joined is None else f"DELETE {table.name} FROM {joined}",
     )
 
 
@@ -88,3 +103,18 @@ def _rows(table: sa.Table, members: dict[str, str]) -> sa.TableValuedAlias:
     return (
         sa.func.json_to_recordset(text).table_valued(*columns).render_derived(name="given", with_types=True)
     )
+
+
+def _joined(table: sa.Table, keys: Sequence[str], members: dict[str, str]) -> str | None:
+    """MariaDB's text for a table joined with the parameter by keys; None unless all members are numbers: text
+    would be compared by other rules than the table's, and cut to fit."""
+    types = {name: table.c[column].type for name, column in members.items()}
+    if not all(isinstance(kind, sa.Integer | sa.Float) for kind in types.values()):
+        return None
+    dialect = mysql.dialect()
+    columns = ", ".join(
+        f"{name} {kind.compile(dialect)} PATH '$.{name}' ERROR ON EMPTY ERROR ON ERROR"
+        for name, kind in types.items()
+    )
+    same = " AND ".join(f"{table.name}.{key} = given.key_{key}" for key in keys)
+    return f"{table.name} JOIN JSON_TABLE(%s, '$[*]' COLUMNS ({columns})) AS given ON {same}"
