@@ -11,6 +11,7 @@ import pytest
 from roost.fleet import Fleet
 from roost.ledger import verify as module
 from roost.ledger.breaches import over_capacity, violates_units
+from roost.ledger.errors import Damaged
 from roost.ledger.load import load
 from roost.model.change import AllocationsChanged, TraitsChanged
 from roost.model.inventory import Inventory
@@ -95,6 +96,23 @@ def test_broken_reference(path, statement, subject):
     spoil(path, statement)
     broken = [where for kind, where in found(path) if kind == "broken-reference"]
     assert any(subject in where for where in broken)
+
+
+@pytest.mark.parametrize(
+    ("statement", "what"),
+    [
+        ("UPDATE allocations SET provider_id = 99", "provider 99"),
+        ("UPDATE allocations SET resource_class_id = 9999 WHERE used = 4", "class 9999"),
+    ],
+)
+def test_allocations_of_what_is_not_there_are_not_served(path, statement, what):
+    async def use() -> None:
+        async with opened(path):
+            pass
+
+    spoil(path, statement)
+    with pytest.raises(Damaged, match=f"allocations of resource {what} .*'roost db verify'"):
+        asyncio.run(use())
 
 
 def test_parent_loop(path):

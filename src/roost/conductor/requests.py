@@ -73,10 +73,11 @@ class Requests:
 
     async def cells_of(self, instances: Iterable[str]) -> dict[str, str]:
         """The cell of each of the instances that is known: uuid -> cell name."""
+        names = tuple(instances)
 
         def read(connection: Connection) -> dict[str, str]:
             found: dict[str, str] = {}
-            for some in in_batches(instances):
+            for some in in_batches(names):
                 rows = connection.execute(
                     sa.select(instance_mappings).where(instance_mappings.c.instance_uuid.in_(some))
                 )

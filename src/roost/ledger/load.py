@@ -14,6 +14,7 @@ from roost.fleet import Fleet
 from roost.fleet.columns import Int64, Rows
 from roost.fleet.filling import Inventories, Providers, Sets, filled
 from roost.ledger import tables
+from roost.ledger.errors import Damaged
 
 _AT_ONCE = 20_000
 """Rows that are values of Python at the same time."""
@@ -28,15 +29,19 @@ def head(connection: Connection) -> int:
 
 
 def load(connection: Connection) -> Fleet:
-    """The fleet as the tables have it. The connection's transaction must see one snapshot."""
+    """The fleet as the tables have it. The connection's transaction must see one snapshot.
+
+    Raises `Damaged` if there are allocations of providers or resource classes that there are not.
+    """
     classes = _names(connection, tables.resource_classes)
     traits = _names(connection, tables.traits)
+    providers = _providers(connection)
     fleet = filled(
-        _providers(connection),
+        providers,
         dict(_inventories(connection, classes)),
         _traits(connection, traits),
         _aggregates(connection),
-        dict(_used(connection, classes)),
+        dict(_used(connection, classes, providers.rows)),
     )
     fleet.resource_classes = {name: number for number, name in classes.items()}
     fleet.traits = {name: number for number, name in traits.items()}
@@ -96,11 +101,21 @@ def _aggregates(connection: Connection) -> Sets:
     return inside.items()
 
 
-def _used(connection: Connection, classes: dict[int, str]) -> Iterator[tuple[str, tuple[Rows, Int64]]]:
+def _used(
+    connection: Connection, classes: dict[int, str], providers: Rows
+) -> Iterator[tuple[str, tuple[Rows, Int64]]]:
     table = tables.allocations
     keys = (table.c.provider_id, table.c.resource_class_id)
     query = sa.select(*keys, sa.cast(sa.func.sum(table.c.used), sa.BigInteger)).group_by(*keys)
     rows, class_ids, amounts = _columns(_read(connection, query), (np.intp, np.int64, np.int64))
+    # No foreign keys guard these.
+    for what, ids, known in (("provider", rows, providers), ("class", class_ids, np.array([*classes]))):
+        unknown = np.setdiff1d(ids, known)
+        if len(unknown):
+            raise Damaged(
+                f"there are allocations of resource {what} {unknown.item(0)} (an id), which is not there: "
+                "'roost db verify' tells all that is wrong"
+            )
     for number in np.unique(class_ids).tolist():
         places = np.flatnonzero(class_ids == number)
         yield classes[number], (rows[places], amounts[places])

@@ -95,18 +95,19 @@ class Database:
         return await asyncio.get_running_loop().run_in_executor(self._reader, self._look_now, work)
 
     def _look_now(self, work: Work[T]) -> T:
-        return _renewing(lambda: self._look_once(work))
-
-    def _look_once(self, work: Work[T]) -> T:
         # Kept for the next look only after a look that went well.
-        connection, self._looking = self._looking, None
+        kept, self._looking = self._looking, None
+        connection = kept
         try:
             if connection is None:
                 connection = self._look_engine.connect()
             found = work(connection)
         except DBAPIError as error:
             _drop(connection)
-            if (ours := self._as_ours(error)) is None:
+            ours = self._as_ours(error)
+            if isinstance(ours, _ConnectionLost) and kept is not None:
+                return self._look_now(work)  # it may have been lost long ago
+            if ours is None:
                 raise
             raise ours from error
         except BaseException:
@@ -117,9 +118,6 @@ class Database:
 
     def read_now(self, work: Work[T]) -> T:
         """Run ``work`` in this thread, in a transaction that sees one snapshot."""
-        return _renewing(lambda: self._read_once(work))
-
-    def _read_once(self, work: Work[T]) -> T:
         try:
             with self._engine.begin() as connection:
                 return work(connection)
@@ -150,24 +148,21 @@ class Database:
         Raises `OutcomeUnknown` if the database went away while it was committing.
         """
         for tried in range(CONFLICT_TRIES):
+            committing = False
             try:
-                return _renewing(lambda: self._write_once(work))
-            except _Conflict as error:
-                conflict = error
+                with self._write_engine.begin() as connection:
+                    result = work(connection)
+                    committing = True
+                return result
+            except DBAPIError as error:
+                ours = self._as_ours(error, committing)
+                if ours is None:
+                    raise
+                if not isinstance(ours, _Conflict):
+                    raise ours from error
+                conflict = ours
             time.sleep(random.uniform(0, min(CONFLICT_PAUSE, 0.001 * 2**tried)))
         raise conflict
-
-    def _write_once(self, work: Work[T]) -> T:
-        committing = False
-        try:
-            with self._write_engine.begin() as connection:
-                result = work(connection)
-                committing = True
-            return result
-        except DBAPIError as error:
-            if (ours := self._as_ours(error, committing)) is None:
-                raise
-            raise ours from error
 
     async def close(self) -> None:
         """Finish what is waiting and close all connections."""
@@ -264,14 +259,6 @@ class _Failed:
 
     def __init__(self, error: Exception) -> None:
         self.error = error
-
-
-def _renewing(run: Callable[[], T]) -> T:
-    """Run it, once more if its connection was lost: that may have been long ago, and nobody asks first."""
-    try:
-        return run()
-    except _ConnectionLost:
-        return run()
 
 
 def _drop(connection: Connection | None) -> None:

@@ -75,6 +75,7 @@ def _server(url: URL, isolation: str, read_only: bool, planning: Sequence[str]) 
     engine = sa.create_engine(
         url,
         pool_size=2,
+        pool_pre_ping=True,
         isolation_level=isolation,
         connect_args={name: value for name, value in defaults.items() if name not in url.query},
     )

@@ -125,7 +125,8 @@ def _alone(connection: Connection) -> Iterator[None]:
             try:
                 yield
             finally:
-                connection.exec_driver_sql("SELECT RELEASE_LOCK('roost upgrade')")
+                if not connection.invalidated:  # with a lost connection the lock is gone as well
+                    connection.exec_driver_sql("SELECT RELEASE_LOCK('roost upgrade')")
         case _:
             yield
 
