@@ -4,7 +4,7 @@ import asyncio
 import random
 from pathlib import Path
 
-from roost.ledger import Ledger
+from roost.ledger import Ledger, keep_what_is_loaded
 from roost.model.host import HostReport
 from roost.model.inventory import Inventory
 from roost.model.spec import Flavor, RequestSpec
@@ -36,6 +36,7 @@ async def example(folder: Path) -> list[str]:
     records = JsonLinesRecords(folder / "records.jsonl", Retention())
     gateway = LocalGateway(ledger, random.randrange)
     scheduler = Scheduler(gateway, HostTable(reports), records, clock=lambda: now)
+    keep_what_is_loaded()  # in a process that does nothing else: the garbage collector leaves it alone
 
     spec = RequestSpec(project_id="p", user_id="u", flavor=Flavor("small", vcpus=2, memory_mb=2048))
     told = []

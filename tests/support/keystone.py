@@ -89,6 +89,7 @@ def prepared() -> Path:
 @contextlib.contextmanager
 def _alone() -> Iterator[None]:
     """While one process of a test run makes the environment, the others wait for it."""
+    ENVIRONMENT.parent.mkdir(exist_ok=True)
     with ENVIRONMENT.with_name("keystone.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

@@ -20,7 +20,7 @@ from roost.bench.memory import fleet_in_memory, host_table
 from roost.bench.report import Column, Report, report
 from roost.bench.store import Store
 from roost.fleet import Fleet
-from roost.ledger import Ledger, State
+from roost.ledger import Ledger, State, keep_what_is_loaded
 from roost.model.record import Attempt, Run
 from roost.model.spec import Flavor, RequestSpec
 from roost.scheduler import Scheduler, SchedulerOptions
@@ -90,6 +90,7 @@ def measure(
         tell(f"decide: {plan}")
         fleet, table = fleet_in_memory(plan), host_table(plan)
         deciding = Deciding(fleet, table, alternates)
+        keep_what_is_loaded()
         for shapes in ("repeated", "fresh"):
             for number in instances:
                 times = deciding.run(shapes, number, seconds)
@@ -172,6 +173,7 @@ async def _durable(
     ledger = await Ledger.open(database)
     gateway = LocalGateway(ledger, random.Random(SEED).randrange)
     scheduler = Scheduler(gateway, table, _NoRecords(), clock=lambda: 0.0)
+    keep_what_is_loaded()
     times: list[float] = []
     wanted = flavors("repeated")
     started = time.perf_counter()

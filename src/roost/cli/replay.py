@@ -15,6 +15,7 @@ from roost.cli.db import verify_database
 from roost.cli.main import FOUND_WRONG
 from roost.cli.options import as_json, log_to_stderr
 from roost.compute.drivers.simulated import FailureRule, Script
+from roost.ledger import keep_what_is_loaded
 from roost.replay import azure, openb, synthetic
 from roost.replay.plot import draw
 from roost.replay.runner import Replay, layout_of
@@ -104,6 +105,7 @@ def replay(
     async def run(state: ReplayState) -> Summary:
         records = await open_system_records(conf, into)
         system = await System.open(into, layout_of(workload, cells), records, options)
+        keep_what_is_loaded()
         try:
             with _progress(console) as progress:
                 task = progress.add_task(

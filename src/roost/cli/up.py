@@ -1,13 +1,13 @@
 """``roost up``: the whole system as one long-running server."""
 
 import asyncio
-import gc
 from pathlib import Path
 
 import click
 
 from roost.cli.options import log_to_stderr
 from roost.compute.drivers.simulated import FailureRule, Script
+from roost.ledger import keep_what_is_loaded
 from roost.model.errors import OperatorError
 from roost.model.inventory import Inventory
 from roost.placement.http.server import check_address
@@ -78,8 +78,7 @@ def up(
     async def run(layout: Layout) -> None:
         records = await open_system_records(conf, data_dir)
         system = await System.open(data_dir, layout, records, options)
-        gc.collect()
-        gc.freeze()  # as in roost.placement.http.worker
+        keep_what_is_loaded()
         try:
             await serve(system, host, port, lambda: _say(data_dir, layout, host, port))
         finally:

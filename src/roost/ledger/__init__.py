@@ -10,6 +10,7 @@
     tail         what is newer than a replica
     feed         the change feed: commits in their order, read forwards and backwards
     load         from tables to a fleet
+    collector    the garbage collector leaves alone what is loaded
     trim         forgetting old commits
     holdings     consumers and what they hold, read from the tables
     verify       whether commits, tables and a fleet tell the same story, by way of
@@ -20,9 +21,19 @@ the exact state that its commit goes on top of; a *commit* is the changes of all
 together.
 """
 
+from roost.ledger.collector import keep_what_is_loaded
 from roost.ledger.errors import LedgerBusy, LedgerError
 from roost.ledger.ledger import Ledger
 from roost.ledger.state import Command, Held, State
 from roost.ledger.tables import SCHEMA
 
-__all__ = ["SCHEMA", "Command", "Held", "Ledger", "LedgerBusy", "LedgerError", "State"]
+__all__ = [
+    "SCHEMA",
+    "Command",
+    "Held",
+    "Ledger",
+    "LedgerBusy",
+    "LedgerError",
+    "State",
+    "keep_what_is_loaded",
+]
