@@ -305,6 +305,7 @@ def test_connections_that_died_while_nobody_used_them_are_replaced(place):
 
     async def use(database: Database) -> None:
         numbers = [await way(number) for way in (database.look, database.read, database.write)]
+        assert database._looking is not None
         other = Database(place.url)
         for each in numbers:
             other.write_now(lambda connection, each=each: connection.exec_driver_sql(end.format(each)))
@@ -319,6 +320,7 @@ def test_connections_that_died_while_nobody_used_them_are_replaced(place):
 
 def test_a_look_that_fails_leaves_the_next_one_alone(place):
     async def use(database: Database) -> None:
+        assert await database.look(count) == 0
         with pytest.raises((ProgrammingError, DatabaseUnavailable)):
             await database.look(lambda connection: connection.execute(sa.text("SELECT * FROM no_such")))
         assert await database.look(count) == 0

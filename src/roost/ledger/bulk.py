@@ -38,10 +38,10 @@ class Bulk:
         """Execute it for all rows."""
         kind = connection.dialect.name
         if kind == "postgresql":
-            connection.execute(self._all_at_once, {"rows": msgspec.json.encode(rows).decode()})
+            connection.execute(self._all_at_once, {"rows": _json(rows)})
             return
         if kind != "sqlite" and self._on_mariadb is not None:
-            connection.exec_driver_sql(self._on_mariadb, (msgspec.json.encode(rows).decode(),))
+            connection.exec_driver_sql(self._on_mariadb, (_json(rows),))
             return
         text, names = self._text(connection.dialect)
         if names is None:
@@ -94,6 +94,10 @@ def bulk_delete(table: sa.Table, keys: Sequence[str]) -> Bulk:
         sa.delete(table).where(*(table.c[key] == given.c[f"key_{key}"] for key in keys)),
         None if joined is None else f"DELETE {table.name} FROM {joined}",
     )
+
+
+def _json(rows: Sequence[Row]) -> str:
+    return msgspec.json.encode(rows).decode()
 
 
 def _rows(table: sa.Table, members: dict[str, str]) -> sa.TableValuedAlias:

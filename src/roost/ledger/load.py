@@ -108,15 +108,17 @@ def _used(
     keys = (table.c.provider_id, table.c.resource_class_id)
     query = sa.select(*keys, sa.cast(sa.func.sum(table.c.used), sa.BigInteger)).group_by(*keys)
     rows, class_ids, amounts = _columns(_read(connection, query), (np.intp, np.int64, np.int64))
+    numbers = np.unique(class_ids).tolist()
     # No foreign keys guard these.
-    for what, ids, known in (("provider", rows, providers), ("class", class_ids, np.array([*classes]))):
-        unknown = np.setdiff1d(ids, known)
-        if len(unknown):
+    no_provider = np.setdiff1d(rows, providers).tolist()
+    no_class = [number for number in numbers if number not in classes]
+    for what, unknown in (("provider", no_provider), ("class", no_class)):
+        if unknown:
             raise Damaged(
-                f"there are allocations of resource {what} {unknown.item(0)} (an id), which is not there: "
+                f"there are allocations of resource {what} {unknown[0]} (an id), which is not there: "
                 "'roost db verify' tells all that is wrong"
             )
-    for number in np.unique(class_ids).tolist():
+    for number in numbers:
         places = np.flatnonzero(class_ids == number)
         yield classes[number], (rows[places], amounts[places])
 
