@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -85,7 +85,7 @@ class Cell:
         """Give back an event of `listen`."""
         del self._listeners[event]
 
-    async def outcomes(self, uuids: Iterable[str]) -> list[Outcome]:
+    async def outcomes(self, uuids: Collection[str]) -> list[Outcome]:
         """State, attempt and reason of those of the named instances that are here."""
         columns = (instances.c.uuid, instances.c.state, instances.c.attempt, instances.c.reason)
 
@@ -115,7 +115,7 @@ class Cell:
 
         await self._write(write, *{instance.state for instance in new})
 
-    async def find(self, uuids: Iterable[str]) -> dict[str, Instance]:
+    async def find(self, uuids: Collection[str]) -> dict[str, Instance]:
         """Those of the named instances that are here."""
 
         def read(connection: Connection) -> dict[str, Instance]:

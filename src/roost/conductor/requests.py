@@ -1,7 +1,7 @@
 """Build requests and mappings: what has been accepted, and which cell has what."""
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 import msgspec
 import sqlalchemy as sa
@@ -71,13 +71,12 @@ class Requests:
 
         await self._database.write(write)
 
-    async def cells_of(self, instances: Iterable[str]) -> dict[str, str]:
+    async def cells_of(self, instances: Collection[str]) -> dict[str, str]:
         """The cell of each of the instances that is known: uuid -> cell name."""
-        names = tuple(instances)
 
         def read(connection: Connection) -> dict[str, str]:
             found: dict[str, str] = {}
-            for some in in_batches(names):
+            for some in in_batches(instances):
                 rows = connection.execute(
                     sa.select(instance_mappings).where(instance_mappings.c.instance_uuid.in_(some))
                 )
@@ -94,7 +93,7 @@ class Requests:
             }
         )
 
-    async def unmap(self, instances: Iterable[str]) -> None:
+    async def unmap(self, instances: Collection[str]) -> None:
         """Forget which cell instances are in."""
 
         def write(connection: Connection) -> None:

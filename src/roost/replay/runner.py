@@ -132,7 +132,7 @@ class Replay:
 
     async def _not_known(self, arriving: Sequence[BuildRequest]) -> list[BuildRequest]:
         """Those that were not accepted before the run was cut off. All that were have been settled."""
-        known = await self._system.requests.cells_of(request.instances[0] for request in arriving)
+        known = await self._system.requests.cells_of([request.instances[0] for request in arriving])
         return [request for request in arriving if request.instances[0] not in known]
 
     def _will_depart(self, arriving: Sequence[BuildRequest], bin_: Bin) -> None:
