@@ -14,6 +14,8 @@ from typing import Any
 import httpx
 
 from roost.cli.db import verify_database
+from roost.ledger import SCHEMA as LEDGER
+from roost.storage import Database
 from support.processes import ROOST, RoostUp, run_roost
 
 ROUNDS = 20
@@ -225,6 +227,10 @@ def check_claims(books: Books, shown: dict[str, Any], hosts: dict[str, str], htt
     for provider in hosts.values():
         usages = Counter(http.get(f"/resource_providers/{provider}/usages").json()["usages"])
         assert usages == used[provider], f"somebody unknown holds something of {provider}"
+
+
+def revision(path: Path) -> str | None:
+    return LEDGER.revision(Database(f"sqlite:///{path}")) if path.exists() else None
 
 
 def test_killed_replay_goes_on_to_the_end(tmp_path: Path) -> None:
