@@ -20,15 +20,17 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     """One of several processes of a run tells the one that sums up."""
     if hasattr(session.config, "workeroutput"):
         servers = session.config.stash[_SERVERS]
-        session.config.workeroutput["servers"] = (servers.tested, servers.untested)
+        session.config.workeroutput["servers"] = (servers.tested, servers.untested, servers.not_started)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
     servers = node.config.stash[_SERVERS]
-    tested, untested = getattr(node, "workeroutput", {}).get("servers", ({}, {}))
+    tested, untested, not_started = getattr(node, "workeroutput", {}).get("servers", ({}, {}, {}))
     servers.tested.update(tested)
     servers.untested.update(untested)
+    for kind, failures in not_started.items():
+        servers.not_started.setdefault(kind, []).extend(failures)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -41,6 +43,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.write_line(f"databases tested: {', '.join(servers.tested) or 'none'}")
     for kind, reason in servers.untested.items():
         terminalreporter.write_line(f"NOT tested: {kind} ({reason})", yellow=True)
+    for kind, failures in servers.not_started.items():
+        for failure in failures:
+            terminalreporter.write_line(f"did NOT start at once: {kind}: {failure}", yellow=True)
 
 
 @pytest.fixture(scope="session")

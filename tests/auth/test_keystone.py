@@ -15,7 +15,7 @@ from auth.conftest import configure
 from roost.auth import Identity, IdentityUnavailable, Source
 from roost.auth import keystone as keystone_module
 from roost.auth.keystone import Keystone as Tokens
-from roost.bench.loopback import free_ports
+from roost.bench.loopback import free_port
 from roost.model.errors import OperatorError
 from support.keystone import LOCK, Keystone
 
@@ -155,7 +155,7 @@ def test_a_keystone_that_is_down_or_silent_is_said_so_and_others_are_served_mean
             await asked
         return ticks
 
-    [port] = free_ports(1)
+    port = free_port()
     asyncio.run(ask(configure(tmp_path, f"http://127.0.0.1:{port}/v3")))
     with silent_server() as url:
         assert asyncio.run(ask(configure(tmp_path, url, "http_connect_timeout = 1"))) > 20

@@ -7,7 +7,7 @@ import pytest
 
 from auth.conftest import configure
 from roost.auth import Source
-from roost.bench.loopback import free_ports
+from roost.bench.loopback import free_port
 from support.keystone import Keystone
 from support.placement_api import Api
 
@@ -42,7 +42,7 @@ def test_who_proves_nothing_is_told_where_tokens_are_issued(keystone: Keystone, 
 
 
 def test_without_keystone_the_answer_is_503(tmp_path: Path) -> None:
-    [port] = free_ports(1)
+    port = free_port()
     source = configure(tmp_path, f"http://127.0.0.1:{port}/v3")
     api = Api(tmp_path, auth_strategy="keystone", source=source)
     answer = api.ask("GET", "/resource_providers", x_auth_token="some-token")

@@ -7,11 +7,13 @@ from typing import NamedTuple
 
 import pytest
 
+from roost.bench.errors import DidNotStart
 from roost.bench.postgresql import PostgreSQL
 from support.servers import Galera, MariaDB, made, missing, server_folder, set_up_mariadb
 
 SERVERS = ("postgresql", "mariadb", "galera")
 KINDS = ("sqlite", *SERVERS)
+TRIES = 2
 
 
 class Place(NamedTuple):
@@ -35,6 +37,7 @@ class Servers:
     def __init__(self) -> None:
         self.tested: dict[str, str] = {}
         self.untested: dict[str, str] = {}
+        self.not_started: dict[str, list[str]] = {}
         self._stack = contextlib.ExitStack()
         self._running: dict[str, PostgreSQL | MariaDB | Galera] = {}
         self._folder: Path | None = None
@@ -51,7 +54,7 @@ class Servers:
     def template(self) -> Path:
         """A data directory of MariaDB to copy."""
         if self._template is None:
-            self._template = set_up_mariadb(self.folder / "template")
+            self._template = set_up_mariadb(made(self.folder, "template") / "data")
         return self._template
 
     def needs(self, kind: str) -> None:
@@ -63,22 +66,32 @@ class Servers:
         self.tested.setdefault(kind, kind)
 
     def running(self, kind: str) -> PostgreSQL | MariaDB | Galera:
-        """The session's server of a kind."""
-        if kind not in self._running:
-            server = self.new(kind, kind)
-            self._stack.callback(server.kill)
-            server.start()
-            self._running[kind] = server
+        """The session's server of a kind. One that does not start is tried again, and the end says so."""
+        failures = self.not_started.setdefault(kind, [])
+        while kind not in self._running:
+            if len(failures) == TRIES:
+                raise DidNotStart(failures[-1])
+            try:
+                self._running[kind] = self._started(kind)
+            except DidNotStart as error:
+                failures.append(str(error))
         return self._running[kind]
 
+    def _started(self, kind: str) -> PostgreSQL | MariaDB | Galera:
+        server = self.new(kind, kind)
+        self._stack.callback(server.kill)
+        server.start()
+        return server
+
     def new(self, kind: str, name: str, durable: bool = False) -> PostgreSQL | MariaDB | Galera:
-        """A server that is not started, in a folder called ``name``, for a test that stops it."""
+        """A server that is not started, in a folder named after ``name``, for a test that stops it."""
         self.needs(kind)
+        folder = made(self.folder, name)
         if kind == "postgresql":
-            return PostgreSQL(made(self.folder / name), durable)
+            return PostgreSQL(folder, durable)
         if kind == "mariadb":
-            return MariaDB(made(self.folder / name), durable, self.template)
-        return Galera(made(self.folder / name), self.template, durable)
+            return MariaDB(folder, durable, self.template)
+        return Galera(folder, self.template, durable)
 
     @contextlib.contextmanager
     def place(self, kind: str, folder: Path) -> Iterator[Place]:

@@ -21,7 +21,7 @@ from typing import Any
 
 import httpx
 
-from roost.bench.loopback import free_ports
+from roost.bench.loopback import free_port
 from roost.bench.server_process import die_with_parent
 
 ROOT = Path(__file__).parents[2]
@@ -120,7 +120,7 @@ class Keystone:
     """
 
     def __init__(self, folder: Path) -> None:
-        [port] = free_ports(1)
+        port = free_port()
         self.url = f"http://127.0.0.1:{port}/v3"
         self._log = folder / "requests"
         self._log.touch()

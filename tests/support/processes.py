@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -11,6 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import httpx
+
+from roost.bench.loopback import free_port
+from roost.bench.server_process import die_with_parent
 
 ROOST = Path(sys.executable).with_name("roost")
 HEADERS = {"X-Auth-Token": "admin", "OpenStack-API-Version": "placement 1.36"}
@@ -22,21 +24,15 @@ def run_roost(*arguments: str | Path, seconds: float = 60.0) -> subprocess.Compl
     return subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
 
 
-def free_port() -> int:
-    """A port on the loopback that nobody listens on."""
-    with socket.socket() as trial:
-        trial.bind(("127.0.0.1", 0))
-        port: int = trial.getsockname()[1]
-        return port
-
-
 class RoostUp:
     """A running `roost up` on a port of its own. Use it in a ``with``: it is killed at the end."""
 
     def __init__(self, directory: Path, arguments: Sequence[str] = (), port: int | None = None) -> None:
         self.port = port or free_port()
         command = [ROOST, "up", "--port", str(self.port), "--data-dir", str(directory), *arguments]
-        self._process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        self._process = subprocess.Popen(
+            command, stderr=subprocess.PIPE, text=True, preexec_fn=die_with_parent
+        )
         self._lines: list[str] = []
         self._ready = threading.Event()
         self._reading = threading.Thread(target=self._read)

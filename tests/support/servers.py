@@ -14,7 +14,7 @@ from pathlib import Path
 
 from sqlalchemy.exc import DBAPIError
 
-from roost.bench.loopback import free_ports
+from roost.bench.loopback import free_port, free_ports
 from roost.bench.postgresql import POSTGRESQL
 from roost.bench.server_process import ServerProcess, find_program, run_setup
 
@@ -45,7 +45,7 @@ class MariaDB(ServerProcess):
     def __init__(self, folder: Path, durable: bool = False, template: Path | None = None) -> None:
         super().__init__(folder, "mysql")
         self._durable = durable
-        [self.port] = free_ports(1)
+        self.port = free_port()
         if template is not None:
             run_setup(["cp", "-a", str(template), str(folder / "data")], folder, self._account)
         else:
@@ -133,7 +133,7 @@ class Galera:
     """Three nodes, all of which are written to."""
 
     def __init__(self, folder: Path, template: Path, durable: bool = False) -> None:
-        self.nodes = [GaleraNode(made(folder / f"node{number}"), template, durable) for number in (1, 2, 3)]
+        self.nodes = [GaleraNode(made(folder, f"node{number}"), template, durable) for number in (1, 2, 3)]
         for node in self.nodes:
             node.peers = self.nodes
 
@@ -189,8 +189,8 @@ def set_up_mariadb(data: Path) -> Path:
     return data
 
 
-def made(path: Path) -> Path:
-    """A new folder that the accounts of servers can write to."""
-    path.mkdir()
+def made(parent: Path, name: str) -> Path:
+    """A new folder, named after ``name``, that the accounts of servers can write to."""
+    path = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=parent))
     path.chmod(0o777)
     return path

@@ -11,7 +11,8 @@ from typing import Any
 
 import httpx
 
-from roost.bench.loopback import free_ports
+from roost.bench.loopback import free_port
+from roost.bench.server_process import die_with_parent
 
 HEADERS = {
     "x-auth-token": "admin",
@@ -34,12 +35,14 @@ class Serving:
     """A server of ours, in a process group of its own, that answers. ``log``: a file for what it says."""
 
     def __init__(self, url: str, log: Path, workers: int = 1) -> None:
-        [port] = free_ports(1)
+        port = free_port()
         self.url = f"http://127.0.0.1:{port}"
         self._log = log
         command = [ROOST, "serve", "--port", str(port), "--database", url, "--workers", str(workers)]
         with log.open("ab") as file:
-            self._process = subprocess.Popen(command, env=ENVIRONMENT, stderr=file, start_new_session=True)
+            self._process = subprocess.Popen(
+                command, env=ENVIRONMENT, stderr=file, start_new_session=True, preexec_fn=die_with_parent
+            )
         until = time.monotonic() + SECONDS
         while True:
             with contextlib.suppress(httpx.TransportError):

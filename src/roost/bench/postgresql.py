@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from roost.bench.errors import ServerMissing
-from roost.bench.loopback import free_ports
+from roost.bench.loopback import free_port
 from roost.bench.server_process import ServerProcess, find_program, run_setup
 
 POSTGRESQL = find_program(
@@ -30,7 +30,7 @@ class PostgreSQL(ServerProcess):
         self._program = POSTGRESQL
         self._durable = durable
         self._settings = settings or {}
-        [self.port] = free_ports(1)
+        self.port = free_port()
         data = folder / "data"
         if not data.exists():
             initdb = str(Path(POSTGRESQL).with_name("initdb"))

@@ -22,7 +22,7 @@ from sqlalchemy.exc import DBAPIError
 
 from roost.bench.errors import DidNotStart
 
-START_SECONDS = 60.0
+START_SECONDS = 120.0
 STOP_SECONDS = 30.0
 
 _SIGNAL_AT_PARENTS_DEATH = 1  # PR_SET_PDEATHSIG

@@ -16,7 +16,7 @@ import httpx
 import sqlalchemy as sa
 
 from roost.bench.errors import DidNotStart
-from roost.bench.loopback import free_ports
+from roost.bench.loopback import free_port
 from roost.bench.peer import Peer
 from roost.bench.processes import children, peak, resident
 from roost.bench.server_process import die_with_parent
@@ -58,7 +58,7 @@ class Service(ABC):
 
     def start(self) -> None:
         """Start, and wait for the first answer. Raises `DidNotStart`."""
-        [self.port] = free_ports(1)
+        self.port = free_port()
         started = time.perf_counter()
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(

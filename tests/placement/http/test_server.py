@@ -15,6 +15,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from roost.bench.loopback import free_port
+from roost.bench.server_process import die_with_parent
 from roost.placement.http.server import prepare_database
 from support.placement_api import allocation, uuid_of
 
@@ -42,6 +44,7 @@ class Served:
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,
+            preexec_fn=die_with_parent,
         )
         self.client = httpx.Client(base_url=self.url, headers=HEADERS, timeout=SECONDS)
         until = time.monotonic() + SECONDS
@@ -59,13 +62,6 @@ class Served:
             os.killpg(self.process.pid, number)
         self.process.communicate(timeout=SECONDS)
         return self.process.returncode
-
-
-def free_port() -> int:
-    with socket.socket() as trial:
-        trial.bind(("127.0.0.1", 0))
-        port: int = trial.getsockname()[1]
-        return port
 
 
 @pytest.fixture
