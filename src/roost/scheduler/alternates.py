@@ -40,8 +40,8 @@ class Alternates:
         for one in placed:
             cell = cells[one.host]
             if cell not in pools:
-                ranking = field.ranking(cell, cells, wanted * len(placed))
-                pools[cell] = _Pool(ranking, self._by_weight(host for host in cells if cells[host] == cell))
+                here = [host for host in cells if cells[host] == cell]
+                pools[cell] = _Pool(field.ranking(cell, here, wanted * len(placed)), self._by_weight(here))
             may = field.open_to(one.host, promised)
             others: list[Selection] = []
             for host in pools[cell].turn():

@@ -25,15 +25,27 @@ class Scope(Enum):
     A plugin that says nothing may look at anything, and is asked at each decision for each host.
     """
 
+    REPORT = "report"
+    """What the host reports (of its heartbeat only ``table.seen_since(question.oldest_heartbeat)``) and the
+    options. Not the request, not the clock, not other hosts; of the whole table, which metadata keys there
+    are."""
     HOST = "host"
-    """The host by itself and the options: what it reports (of its heartbeat only
-    ``table.seen_since(question.oldest_heartbeat)``),
-    for a weigher also what its tree has and has left. Not the request, not the clock, not other hosts; of
-    the whole table, which metadata keys there are."""
+    """The same, and for a weigher what the host's tree has and has left."""
     REQUEST = "request"
-    """For a filter: the same, and of the request the flavor, the zone, image properties and hints."""
+    """For a filter: what the host reports, the options, and of the request the flavor, the zone, image
+    properties and hints."""
     GROUP = "group"
     """For a filter: anything, but it has nothing to say on a request without a server group."""
+
+
+OF_A_HOST = (Scope.REPORT, Scope.HOST)
+"""Nothing of the request."""
+
+
+def free_of_class(weigher: object) -> str | None:
+    """The resource class whose free amount a weigher's numbers are; None if they are anything else."""
+    free_of = getattr(weigher, "free_of", None)
+    return free_of if isinstance(free_of, str) else None
 
 
 def scope_of(plugin: object) -> Scope | None:
@@ -60,7 +72,8 @@ class Weigher(Protocol):
 
     Raw weights are normalised to 0..1 over the hosts in play and multiplied; ``default_multiplier`` is
     overridden by the options, and for single hosts by aggregate metadata of the name ``multiplier_key``.
-    It may have a ``scope``, see `Scope`.
+    It may have a ``scope``, see `Scope`; and ``free_of``, a resource class, if its numbers are nothing but
+    what ``hosts.free`` says of it: then they are kept without asking it again.
     """
 
     name: str

@@ -9,11 +9,13 @@ from collections.abc import Callable, Iterator
 from typing import Any
 from unittest.mock import patch
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from roost.fleet import Fleet
+from roost.fleet.columns import Float64
 from roost.ledger import State
 from roost.ledger.vocabulary import RegisterStandardNames
 from roost.model.host import HostAggregate
@@ -34,7 +36,8 @@ from roost.scheduler.hosts import HostTable
 from roost.scheduler.kept import board, extremes, layout, ranks, shape
 from roost.scheduler.kept.field import KeptField
 from roost.scheduler.kept.keeper import Keeper
-from roost.scheduler.plugins import filters, weighers
+from roost.scheduler.offers import HostView
+from roost.scheduler.plugins import Scope, filters, weighers
 from roost.scheduler.query import candidate_query
 from roost.scheduler.question import Question
 from roost.scheduler.selection import Plugins
@@ -47,6 +50,7 @@ OPTIONS = [
     SchedulerOptions(),
     SchedulerOptions(multipliers={"ram": -1.0, "cpu": -2.5, "disk": 0.0}),
     SchedulerOptions(host_subset_size=3, metrics_weights={"heat": -1.0}),
+    SchedulerOptions(multipliers={"roominess": 3.0}),
 ]
 FLAVORS = [
     Flavor("small", 1, 512, 5),
@@ -62,6 +66,19 @@ METADATA = [
     {"ssd": "yes"},
     {"cpu_weight_multiplier": "2.5"},
 ]
+
+
+class Roominess:
+    """A weigher of another package, which looks at what hosts have; for those that have nothing no number."""
+
+    name = "roominess"
+    multiplier_key = "roominess_weight_multiplier"
+    default_multiplier = 1.0
+    scope = Scope.HOST
+
+    def raw(self, hosts: HostView, question: Question) -> Float64:
+        with np.errstate(all="ignore"):
+            return hosts.free("VCPU") / hosts.capacity("VCPU")
 
 
 class World:
@@ -122,7 +139,8 @@ class World:
         return outcome
 
     def _plugins(self) -> Plugins:
-        return Plugins(filters(self.options.filters), weighers(self.options.weighers))
+        others = [Roominess()] if Roominess.name in self.options.multipliers else []
+        return Plugins(filters(self.options.filters), [*weighers(self.options.weighers), *others])
 
 
 Step = Callable[[World], object]
@@ -297,8 +315,7 @@ def tiny(request: pytest.FixtureRequest) -> Iterator[None]:
         patch.object(layout, "_SMALLEST_BLOCK", 2),
         patch.object(shape, "_ONE_BY_ONE", one_by_one),
         patch.object(board, "_ONE_BY_ONE", one_by_one),
-        patch.object(ranks, "_ONE_BY_ONE", one_by_one // 24),
-        patch.object(ranks, "_AT_ONCE", 2),
+        patch.object(ranks, "_AT_ONCE", 4),
         patch.object(ranks, "_MORE", 1),
         patch.object(extremes, "_ONE_BY_ONE", one_by_one // 24),
     ):

@@ -11,7 +11,7 @@ class ComputeUp:
 
     name = "compute_up"
     depends_on_claims = False
-    scope = Scope.HOST
+    scope = Scope.REPORT
 
     def mask(self, hosts: HostView, question: Question, progress: Progress) -> Bools | None:
         table = hosts.table

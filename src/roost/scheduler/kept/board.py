@@ -13,7 +13,7 @@ from roost.scheduler.kept.known import Known, Rooms
 from roost.scheduler.kept.layout import Layout
 from roost.scheduler.kept.totals import KeptTotals, rows_at
 from roost.scheduler.offers import HostView
-from roost.scheduler.plugins import Filter, Scope, Weigher, scope_of
+from roost.scheduler.plugins import OF_A_HOST, Filter, Scope, Weigher, free_of_class, scope_of
 from roost.scheduler.question import Progress, Question
 from roost.scheduler.weighing import multiplier_of
 
@@ -30,9 +30,10 @@ class Board:
 
     ``row_at``: intp[places], the fleet's row of each host's root provider, or -1; ``place_at_row``:
     intp[rows], with room to spare, or -1; ``homeless``: the places without a row.
-    ``raws``: of each weigher that has something to say the numbers, float64[places]; ``multipliers``: a
-    number, or one for each place. ``masks``: for each filter that does not look at the request whom it lets
-    pass, bool[places] or None for all.
+    ``raws``: of each weigher that has something to say the numbers, float64[places], which for a weigher of
+    what is free are the column of ``totals``; ``multipliers``: a number, or one for each place.
+    ``masks``: for each filter that does not look at the request whom it lets pass, bool[places] or None for
+    all.
     ``journal`` has the places where something has changed, ``reported`` those where a host's report has.
     """
 
@@ -49,7 +50,6 @@ class Board:
         self.options = question.options
         self.journal = Journal()
         self.reported = Journal()
-        self._weighers = weighers
         table.seen_since(question.oldest_heartbeat)
         self._at = (fleet.journal.end, table.journal.end)
         self._structure = table.structure
@@ -67,15 +67,22 @@ class Board:
         view = HostView(table, self.totals)
         self.raws: list[Float64] = []
         self.multipliers: list[Float64 | float] = []
-        self._has_numbers = []
+        self._numbered: list[Weigher] = []
+        # Weighers to be asked again, each with the number of its column, None if it has nothing to say.
+        self._of_reports: list[tuple[Weigher, int | None]] = []
+        self._of_trees: list[tuple[Weigher, int | None]] = []
         for weigher in weighers:
-            raw = weigher.raw(view, question) if len(view) else None
-            self._has_numbers.append(raw is not None)
+            free_of = free_of_class(weigher)
+            raw = weigher.raw(view, question) if free_of is None else self.totals.left(free_of)
+            if free_of is None:
+                again = self._of_reports if scope_of(weigher) is Scope.REPORT else self._of_trees
+                again.append((weigher, None if raw is None else len(self.raws)))
             if raw is not None:
-                self.raws.append(_finite(np.array(raw, dtype=np.float64)))
+                self.raws.append(raw if free_of is not None else _finite(np.array(raw, dtype=np.float64)))
                 self.multipliers.append(multiplier_of(view, weigher, question))
+                self._numbered.append(weigher)
         self.masks: dict[str, Bools | None] = {}
-        self._filters = [plugin for plugin in filters if scope_of(plugin) is Scope.HOST]
+        self._filters = [plugin for plugin in filters if scope_of(plugin) in OF_A_HOST]
         for plugin in self._filters:
             self.masks[plugin.name] = plugin.mask(view, question, Progress())
         self._known: dict[int, Known] = {}
@@ -94,15 +101,12 @@ class Board:
         rows, reported = fleet.journal.since(self._at[0]), table.journal.since(self._at[1])
         if rows is None or reported is None or not self._same_hosts(rows):
             return False
-        places = touched = {place for row in rows if (place := self._place(row)) >= 0}
-        if reported:
-            fresh = [self.layout.place_of.item(index) for index in reported]
-            self._ask_filters(fresh, question)
-            places = touched.union(fresh)
-        if not self._look_again(touched, places, question):
+        touched = {place for row in rows if (place := self._place(row)) >= 0}
+        fresh = {self.layout.place_of.item(index) for index in reported}
+        if not self._look_again(touched, fresh, question):
             return False
-        for index in reported:
-            self.reported.note(self.layout.place_of.item(index))
+        for place in fresh:
+            self.reported.note(place)
         # Only now: what a plugin raises must not leave half of it done and be taken for all.
         self._at, self._roster = ends, fleet.roster
         return True
@@ -166,15 +170,10 @@ class Board:
                 return False
         return True
 
-    def _ask_filters(self, places: Sequence[int], question: Question) -> None:
-        view = HostView(self.table, self.totals, np.array(places, dtype=np.intp))
-        for plugin in self._filters:
-            mask = plugin.mask(view, question, Progress())
-            self.masks[plugin.name] = put_mask(self.masks[plugin.name], places, mask, len(self.layout))
-
-    def _look_again(self, touched: Collection[int], places: Collection[int], question: Question) -> bool:
-        """Sum up again at places that were touched, and weigh again at these and others; False if one of the
-        weighers has numbers now and had none, or the other way round."""
+    def _look_again(self, touched: set[int], reported: set[int], question: Question) -> bool:
+        """Sum up again at places that were touched, ask about those that were reported on, and weigh both
+        again; False if one of the weighers has numbers now and had none, or the other way round."""
+        places = touched | reported if reported else touched
         if len(places) > _ONE_BY_ONE:
             self.totals.refresh([*touched])
             for place in places:
@@ -182,37 +181,45 @@ class Board:
         else:
             for place in places:
                 self._know(place, self.totals.refresh_one(place) if place in touched else {})
-        if places and not self._weigh([*places], question):
+        if reported and not self._ask_about(reported, question):
+            return False
+        if self._of_trees and places and not self._weigh([*places], self._of_trees, question):
             return False
         for place in places:
             self.journal.note(place)
             self._loose.add(place >> self.layout.shift)
         return True
 
-    def _weigh(self, places: Sequence[int], question: Question) -> bool:
-        """Ask the weighers again."""
+    def _ask_about(self, reported: Collection[int], question: Question) -> bool:
+        """Ask those again who look at what hosts report."""
+        places = np.array([*reported], dtype=np.intp)
+        view = HostView(self.table, self.totals, places)
+        for plugin in self._filters:
+            mask = plugin.mask(view, question, Progress())
+            self.masks[plugin.name] = put_mask(self.masks[plugin.name], places, mask, len(self.layout))
+        for weigher, column in zip(self._numbered, self.multipliers, strict=True):
+            if not isinstance(column, float):
+                column[places] = multiplier_of(view, weigher, question)
+        return self._weigh([*reported], self._of_reports, question)
+
+    def _weigh(
+        self, places: Sequence[int], weighers: Sequence[tuple[Weigher, int | None]], question: Question
+    ) -> bool:
+        """Ask weighers again; False if one has numbers now and had none, or the other way round."""
         chosen = np.array(places, dtype=np.intp)
         view = HostView(self.table, self.totals, chosen)
-        number = 0
-        for weigher, has_numbers in zip(self._weighers, self._has_numbers, strict=True):
+        for weigher, number in weighers:
             raw = weigher.raw(view, question)
-            if (raw is not None) != has_numbers:
+            if (raw is None) != (number is None):
                 return False
-            if raw is not None:
-                numbers = self.raws[number]
-                if len(places) > _ONE_BY_ONE:
-                    numbers[chosen] = _finite(raw.astype(np.float64))
-                else:
-                    for place, of_one in zip(places, raw.tolist(), strict=True):
-                        numbers[place] = of_one if math.isfinite(of_one) else 0.0
-                column = self.multipliers[number]
-                if not isinstance(column, float):
-                    column[chosen] = multiplier_of(view, weigher, question)
-                number += 1
+            if raw is not None and number is not None:
+                self.raws[number][chosen] = _finite(raw.astype(np.float64))
         return True
 
 
-def put_mask(column: Bools | None, places: Sequence[int], mask: Bools | None, size: int) -> Bools | None:
+def put_mask(
+    column: Bools | None, places: Rows | Sequence[int], mask: Bools | None, size: int
+) -> Bools | None:
     """A filter's column with its new answer for some places; None stands for all true."""
     if column is None and mask is not None and not mask.all():
         column = np.ones(size, dtype=np.bool_)

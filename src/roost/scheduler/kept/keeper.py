@@ -11,7 +11,7 @@ from roost.scheduler.kept.board import Board
 from roost.scheduler.kept.field import KeptField
 from roost.scheduler.kept.serving import servable
 from roost.scheduler.kept.shape import Shape
-from roost.scheduler.plugins import Filter, Scope, Weigher, scope_of
+from roost.scheduler.plugins import OF_A_HOST, Filter, Scope, Weigher, scope_of
 from roost.scheduler.question import Question
 
 _MOST_SHAPES = 256
@@ -28,7 +28,7 @@ class Keeper:
         self._filters = filters
         self._weighers = weighers
         self._may_keep = all(map(_is_kept, filters)) and all(
-            scope_of(weigher) is Scope.HOST for weigher in weighers
+            scope_of(weigher) in OF_A_HOST for weigher in weighers
         )
         self._board: Board | None = None
         self._shapes: dict[bytes, Shape] = {}

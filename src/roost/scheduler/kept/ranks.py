@@ -23,9 +23,9 @@ Stages = npt.NDArray[np.uint8]
 Touched = tuple[int, list[float] | None]
 """A host that was allowed or is: its place, and its numbers, one for each weigher; None if it is not now."""
 
-_ONE_BY_ONE = 4
-"""So many blocks are opened one after the other before many are opened at once."""
-_AT_ONCE = 24
+_AT_ONCE = 8_192
+"""Hosts weighed at once when the first block that was opened does not have the best; then `_MORE` times as
+many. Mostly the best is in the first, or weights are new and it may be in any."""
 _MORE = 4
 
 
@@ -41,6 +41,7 @@ class Ranks:
         self._raws = [raw.reshape(-1, board.layout.size) for raw in board.raws]
         self._extremes = Extremes(board, self._stage, full)
         self._shift, self._within = board.layout.shift, board.layout.size - 1
+        self._at_once = max(1, _AT_ONCE // board.layout.size)
         self._many_cells = len(board.layout.of_cell) > 1
         self._index_at = board.layout.index_at.reshape(-1, board.layout.size)
         self._first: Int64 = self._index_at[:, 0]
@@ -198,10 +199,10 @@ class Ranks:
             block += first
             if block in self._open:
                 return (block << self._shift) + self._best[block]
-            if tried < _ONE_BY_ONE:
+            if not tried:
                 self._open_one(block)
             else:
-                self._open_many(first, end, _AT_ONCE * _MORE ** (tried - _ONE_BY_ONE))
+                self._open_many(first, end, self._at_once * _MORE ** (tried - 1))
         raise AssertionError("all blocks are open, and yet none is the best")
 
     def _open_one(self, block: int) -> Float64:
@@ -224,8 +225,8 @@ class Ranks:
             # Of equal ones those with the lowest indexes, which alone may matter: on a fleet of equal hosts
             # all blocks have the same bound.
             blocks = np.sort(blocks[np.lexsort((self._lead[blocks], -self._bound[blocks]))[:count]])
-        for start in range(0, len(blocks), _AT_ONCE):
-            self._open_these(blocks[start : start + _AT_ONCE])
+        for start in range(0, len(blocks), self._at_once):
+            self._open_these(blocks[start : start + self._at_once])
 
     def _open_these(self, blocks: Int64) -> None:
         weights = np.empty((len(blocks), self._layout.size))

@@ -35,6 +35,10 @@ class KeptTotals:
         free = self._class(resource_class).free
         return free.copy() if chosen is None else free[chosen]
 
+    def left(self, resource_class: str) -> Float64:
+        """What each host has left: float64[places], the column itself, which is kept current."""
+        return self._class(resource_class).free
+
     def room(self, resource_class: str) -> Int32:
         """What each host has left: int32[places], -1 where that is less than nothing.
 

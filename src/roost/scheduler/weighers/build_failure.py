@@ -12,7 +12,7 @@ class BuildFailure:
     name = "build_failure"
     multiplier_key = "build_failure_weight_multiplier"
     default_multiplier = 1_000_000.0
-    scope = Scope.HOST
+    scope = Scope.REPORT
 
     def raw(self, hosts: HostView, question: Question) -> Float64 | None:
         table = hosts.table

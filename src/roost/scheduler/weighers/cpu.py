@@ -13,9 +13,10 @@ class Cpu:
     multiplier_key = "cpu_weight_multiplier"
     default_multiplier = 1.0
     scope = Scope.HOST
+    free_of = "VCPU"
 
     def raw(self, hosts: HostView, question: Question) -> Float64 | None:
-        return hosts.free("VCPU")
+        return hosts.free(self.free_of)
 
 
 PLUGIN = Cpu

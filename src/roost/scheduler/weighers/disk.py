@@ -13,9 +13,10 @@ class Disk:
     multiplier_key = "disk_weight_multiplier"
     default_multiplier = 1.0
     scope = Scope.HOST
+    free_of = "DISK_GB"
 
     def raw(self, hosts: HostView, question: Question) -> Float64 | None:
-        return hosts.free("DISK_GB")
+        return hosts.free(self.free_of)
 
 
 PLUGIN = Disk

@@ -15,7 +15,7 @@ class Metrics:
     name = "metrics"
     multiplier_key = "metrics_weight_multiplier"
     default_multiplier = 1.0
-    scope = Scope.HOST
+    scope = Scope.REPORT
 
     def raw(self, hosts: HostView, question: Question) -> Float64 | None:
         ratios = question.options.metrics_weights

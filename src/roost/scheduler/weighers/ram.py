@@ -13,9 +13,10 @@ class Ram:
     multiplier_key = "ram_weight_multiplier"
     default_multiplier = 1.0
     scope = Scope.HOST
+    free_of = "MEMORY_MB"
 
     def raw(self, hosts: HostView, question: Question) -> Float64 | None:
-        return hosts.free("MEMORY_MB")
+        return hosts.free(self.free_of)
 
 
 PLUGIN = Ram
