@@ -4,9 +4,11 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import pytest
 import sqlalchemy as sa
 from msgspec.structs import replace
 
+from roost.ledger import ledger as module
 from roost.placement.commands.allocations import FreeConsumers, WriteAllocations
 from roost.storage import Database
 from support.databases import Servers
@@ -48,7 +50,11 @@ def test_no_commit_and_no_look_reads_a_whole_table(servers: Servers, tmp_path: P
     assert whole == {}
 
 
-def test_on_mariadb_many_rows_take_no_more_statements_than_few(servers: Servers, tmp_path: Path):
+def test_on_mariadb_many_rows_take_no_more_statements_than_few(
+    servers: Servers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(module, "SURE_SECONDS", 0.0)
+
     async def use() -> list[int]:
         with servers.place("mariadb", tmp_path) as place:
             async with opened(place) as [ledger]:

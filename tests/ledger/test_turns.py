@@ -59,6 +59,7 @@ def test_a_writer_that_is_far_from_the_database_has_its_turn(place, monkeypatch)
 
 def test_a_writer_that_asked_and_died_is_waited_for_once(place, monkeypatch):
     monkeypatch.setattr(turns, "LET_SECONDS", 0.3)
+    monkeypatch.setattr(module, "SURE_SECONDS", 0.0)
 
     async def use() -> None:
         async with opened(place) as [ledger]:

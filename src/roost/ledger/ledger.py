@@ -15,15 +15,16 @@ from sqlalchemy.exc import IntegrityError
 from roost.fleet import Fleet
 from roost.ledger.draft import Draft, Waiting, draft
 from roost.ledger.errors import LedgerBusy, Outrun
+from roost.ledger.holdings import Holdings
 from roost.ledger.load import load
 from roost.ledger.projection import Statement
-from roost.ledger.state import Command
+from roost.ledger.state import Command, wants_new
 from roost.ledger.tables import SCHEMA, commits
 from roost.ledger.tail import Look, News, Position, look, newest, read_news
 from roost.ledger.trim import trim
 from roost.ledger.turns import PAUSE, Turns, leave
 from roost.ledger.vocabulary import RegisterStandardNames
-from roost.model.change import Change
+from roost.model.change import AllocationsChanged, Change
 from roost.storage import AT_ONCE, Database, DatabaseUnavailable, OutcomeUnknown, pipelined, table_refusing
 
 T = TypeVar("T")
@@ -39,6 +40,12 @@ RECOVERY_SECONDS = 10.0
 
 RECOVERY_PAUSE = 0.1
 """Seconds between two looks whether it is back."""
+
+SURE_SECONDS = 0.05
+"""How long after a look that showed no other writer the next one may be left out."""
+
+WARY_SECONDS = 0.25
+"""How long none is left out after one that was missing."""
 
 _ENCODER = msgspec.json.Encoder()
 _DECODER = msgspec.json.Decoder(list[Change])
@@ -65,14 +72,15 @@ class Ledger:
         self._tokens = (f"{uuid.uuid4().hex[:20]}-{number}" for number in count(1))
         self._waiting: list[Waiting[Any]] = []
         self._draining: asyncio.Task[None] | None = None
-        # What the fleet shows of an append under way, and must not show to readers: there is something here
-        # only while `_append` waits, since nothing is awaited between a draft and its append. So no command
-        # ever runs on a fleet whose tentative changes a reader has had taken back.
+        # What the fleet shows of a draft, and must not show to readers before it is durable: there is
+        # something here only while somebody waits for its append, or for the look before it. No command runs
+        # meanwhile, so none ever runs on a fleet whose tentative changes a reader has had taken back.
         self._tentative: list[Change] = []
         self._turns = Turns(database)
         # Held by whoever moves the fleet on: a batch from reading its consumers to the end of its commit, or
         # a catch-up. Between the two the fleet must not move under a command's feet.
         self._turn = asyncio.Lock()
+        self._sure_until = self._wary_until = 0.0
         self._checking: asyncio.Task[None] | None = None
         self._next_check: asyncio.Task[None] | None = None
 
@@ -151,7 +159,9 @@ class Ledger:
         """Bring the fleet to the head. The turn must be held."""
         seen = await self._look(consumers)
         if seen is not None and seen.at == self._at and not seen.asked:
+            self._sure_until = time.monotonic() + SURE_SECONDS
             return News(seen.at, (), None, seen.holdings, ())
+        self._sure_until = 0.0
         since = self._at
         news = await self.database.read(lambda connection: read_news(connection, since, consumers))
         if news.fleet is not None:
@@ -201,24 +211,35 @@ class Ledger:
         tries = 0
         while tries < TRIES:
             some = batch[:1] if alone else batch
+            blind = not tries and self._sees_nobody(some)
             # At the head even if nobody will append: a refusal is an answer too, and must not come from a
             # state before what the client knows to be done.
-            news = await self._catch_up([uuid for waiting in some for uuid in waiting.command.consumers()])
+            news = (
+                News(self._at, (), None, Holdings({}, {}), ())
+                if blind
+                else await self._catch_up(_consumers(some))
+            )
             for row in news.newer:
                 if row.writer in doubtful:
                     return _answer(batch, doubtful[row.writer])
             if doubtful and news.fleet is not None:
                 raise OutcomeUnknown("the commits that would tell what became of this one are gone")
-            if self._turns.others_first(news.asking):
+            if not blind and self._turns.others_first(news.asking):
                 await asyncio.sleep(PAUSE)
                 continue
             tries += 1
             drawn = draft(some, self._fleet, news.holdings, self._at.seq + 1, self._clock())
+            self._tentative = drawn.changes
+            if blind and not _all_new(some, drawn) and not await self._nobody_was_there(some):
+                self._show_what_is_durable()
+                self._look_again()
+                continue
             if drawn.changes:
                 token = next(self._tokens)
                 try:
                     await self._append(token, drawn)
                 except Outrun:
+                    self._look_again()
                     await self._turns.outrun(drawn.at)
                     continue
                 except OutcomeUnknown as unknown:
@@ -226,6 +247,9 @@ class Ledger:
                     await self._recovered(unknown)
                     continue
                 except IntegrityError:
+                    if blind:
+                        self._look_again()
+                        continue
                     # The net effect of several commands may break a rule that none of them breaks in its
                     # turn (names swapped in a circle): let each have a commit of its own.
                     if len(some) == 1:
@@ -235,9 +259,36 @@ class Ledger:
             return _answer(batch, drawn.outcomes)
         raise LedgerBusy(f"other writers were first {TRIES} times in a row; try again")
 
+    def _sees_nobody(self, batch: list[Waiting[Any]]) -> bool:
+        """Whether a batch may be drafted without a look at the database.
+
+        What the look is for: to follow other writers, to let them go first, and to see what the batch's
+        consumers hold. The first shows at the append, whose number another writer has taken then; the second
+        waits for `SURE_SECONDS`; and that consumers are new shows at the append as well, if all of them are
+        written (`_all_new`). If not, as when one of the claims is refused, there is a look after all. So
+        nothing is answered that would have been answered otherwise after a look.
+        """
+        now = time.monotonic()
+        return self._wary_until < now < self._sure_until and all(
+            wants_new(waiting.command) for waiting in batch
+        )
+
+    async def _nobody_was_there(self, batch: list[Waiting[Any]]) -> bool:
+        """Whether a look before the batch was drafted would have shown no writer and no consumer."""
+        try:
+            seen = await self._look(_consumers(batch))
+        except BaseException:
+            self._show_what_is_durable()
+            raise
+        return seen is not None and seen.at == self._at and not seen.asked and not seen.holdings.held
+
+    def _look_again(self) -> None:
+        """A look was missing: leave out none for a while."""
+        self._sure_until = 0.0
+        self._wary_until = time.monotonic() + WARY_SECONDS
+
     async def _append(self, token: str, drawn: Draft) -> None:
         """Make a draft durable. The fleet shows its changes already, unless somebody reads meanwhile."""
-        self._tentative = drawn.changes
         try:
             row: dict[str, object] = {
                 "seq": drawn.seq,
@@ -280,6 +331,20 @@ def _answer(batch: list[Waiting[Any]], outcomes: list[Any]) -> int:
     for waiting, outcome in zip(batch, outcomes, strict=False):
         waiting.answer(outcome)
     return len(outcomes)
+
+
+def _consumers(batch: list[Waiting[Any]]) -> list[str]:
+    """All that the commands of a batch name."""
+    return [uuid for waiting in batch for uuid in waiting.command.consumers()]
+
+
+def _all_new(batch: list[Waiting[Any]], drawn: Draft) -> bool:
+    """Whether all consumers of the commands that a draft serves are written as new ones."""
+    written = {change.consumer for change in drawn.changes if isinstance(change, AllocationsChanged)}
+    return all(
+        not isinstance(outcome, Exception) and written.issuperset(waiting.command.consumers())
+        for waiting, outcome in zip(batch, drawn.outcomes, strict=False)
+    )
 
 
 def _write(

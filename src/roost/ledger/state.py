@@ -67,7 +67,10 @@ class State:
 
 
 class Command(Protocol[T_co]):
-    """A request to change something."""
+    """A request to change something.
+
+    One that is refused if any of its consumers is there already may say so: see `wants_new`.
+    """
 
     def consumers(self) -> Iterable[str]:
         """The consumers that `run` will ask the state for."""
@@ -77,3 +80,9 @@ class Command(Protocol[T_co]):
 
         May be run again, on a newer state, if another writer was first.
         """
+
+
+def wants_new(command: Command[object]) -> bool:
+    """Whether a command is refused if any of its consumers is there already: it has an attribute
+    ``wants_new`` that is true then."""
+    return getattr(command, "wants_new", False) is True

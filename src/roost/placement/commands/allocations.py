@@ -41,6 +41,10 @@ class WriteAllocations(msgspec.Struct, frozen=True):
     def consumers(self) -> Iterable[str]:
         return [write.consumer for write in self.writes]
 
+    @property
+    def wants_new(self) -> bool:
+        return all(write.generation is None for write in self.writes)
+
     def run(self, state: State) -> None:
         write_allocations(state, self.writes)
 

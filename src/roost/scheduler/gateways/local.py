@@ -52,6 +52,10 @@ class Decide(NamedTuple):
     def consumers(self) -> Iterable[str]:
         return self.question.instances
 
+    @property
+    def wants_new(self) -> bool:
+        return True
+
     def run(self, state: State) -> Decided:
         started = time.perf_counter()
         mark = len(state.changes)
