@@ -8,6 +8,7 @@ from roost.ledger import Ledger
 from roost.ledger import ledger as module
 from roost.ledger.tables import waiting_writers
 from roost.placement.commands.allocations import DeleteAllocations, FreeConsumers
+from roost.placement.commands.belongings import SetTraits
 from roost.placement.errors import CannotAllocate, ConcurrentUpdate
 from support.ledgers import claim, findings_in, holdings_of, host, opened, run
 
@@ -155,6 +156,23 @@ def test_another_writer_shows_at_the_append(place):
                 await ours.execute(claim("d", "p", VCPU=1))
             assert len(seen) >= 3
             assert holdings_of(ours.database) == {"a": ONE, "d": ONE}
+
+    asyncio.run(use())
+    assert findings_in(place) == []
+
+
+def test_a_number_that_was_taken_and_trimmed_away_is_not_free(place):
+    async def use() -> None:
+        async with opened(place, 2) as [ours, others]:
+            await run(ours, *host("p", VCPU=3))
+            await run(others, SetTraits("p", frozenset({"HW_CPU_X86_AVX"})))
+            await run(others, SetTraits("p", frozenset()), claim("a", "p", VCPU=3))
+            await others.execute(FreeConsumers(("a",)))
+            await others.execute(claim("b", "p", VCPU=3))
+            assert await others.trim(1, 0.0)
+            with pytest.raises(CannotAllocate):
+                await ours.execute(claim("c", "p", VCPU=3))
+            assert holdings_of(ours.database) == {"b": {"p": {"VCPU": 3}}}
 
     asyncio.run(use())
     assert findings_in(place) == []

@@ -25,7 +25,15 @@ from roost.ledger.trim import trim
 from roost.ledger.turns import PAUSE, Turns, leave
 from roost.ledger.vocabulary import RegisterStandardNames
 from roost.model.change import AllocationsChanged, Change
-from roost.storage import AT_ONCE, Database, DatabaseUnavailable, OutcomeUnknown, pipelined, table_refusing
+from roost.storage import (
+    AT_ONCE,
+    Database,
+    DatabaseUnavailable,
+    OutcomeUnknown,
+    gives_a_row,
+    pipelined,
+    table_refusing,
+)
 
 T = TypeVar("T")
 
@@ -46,6 +54,10 @@ SURE_SECONDS = 0.05
 
 WARY_SECONDS = 0.25
 """How long none is left out after one that was missing."""
+
+_THE_ONE_BEFORE = sa.select(commits.c.seq).where(
+    commits.c.seq == sa.bindparam("seq", type_=sa.BigInteger), commits.c.writer == sa.bindparam("token")
+)
 
 _ENCODER = msgspec.json.Encoder()
 _DECODER = msgspec.json.Decoder(list[Change])
@@ -297,8 +309,12 @@ class Ledger:
                 "changes": _ENCODER.encode(drawn.changes).decode(),
             }
             gone = self._turns.leaving()
-            await self.database.write(lambda connection: _write(connection, row, drawn.statements, gone))
+            after = self._at
+            await self.database.write(
+                lambda connection: _write(connection, after, row, drawn.statements, gone)
+            )
         except BaseException:
+            self._sure_until = 0.0
             self._show_what_is_durable()
             raise
         if self._tentative:
@@ -348,17 +364,27 @@ def _all_new(batch: list[Waiting[Any]], drawn: Draft) -> bool:
 
 
 def _write(
-    connection: Connection, row: dict[str, object], statements: Sequence[Statement], gone: Sequence[str]
+    connection: Connection,
+    after: Position,
+    row: dict[str, object],
+    statements: Sequence[Statement],
+    gone: Sequence[str],
 ) -> None:
+    """Append a commit to the one it was drafted ``after``. Raises `Outrun` if that is not the last one."""
     try:
         with pipelined(connection):
             try:
                 connection.execute(sa.insert(commits), row)
             except IntegrityError as error:
                 raise Outrun from error
+            # That the number was free is not all: others may have had it and trimmed it, or a standby that
+            # took over may have another history.
+            follows = gives_a_row(connection, _THE_ONE_BEFORE, after._asdict())
             for statement, rows in statements:
                 statement.run(connection, rows)
             leave(connection, gone)
+        if after.seq and not follows():
+            raise Outrun
     except IntegrityError as error:
         # Where statements do not wait for answers, it comes at the end of all.
         if table_refusing(error) == commits.name:

@@ -28,7 +28,7 @@ class Scope(Enum):
     REPORT = "report"
     """What the host reports (of its heartbeat only ``table.seen_since(question.oldest_heartbeat)``) and the
     options. Not the request, not the clock, not other hosts; of the whole table, which metadata keys there
-    are."""
+    are, and whether a weigher has anything to say at all."""
     HOST = "host"
     """The same, and for a weigher what the host's tree has and has left."""
     REQUEST = "request"

@@ -19,7 +19,7 @@ from roost.storage.errors import (
     SchemaTooOld,
     StorageError,
 )
-from roost.storage.pipeline import pipelined
+from roost.storage.pipeline import gives_a_row, pipelined
 from roost.storage.schema import Schema
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "SchemaTooNew",
     "SchemaTooOld",
     "StorageError",
+    "gives_a_row",
     "in_batches",
     "pipelined",
     "table_refusing",

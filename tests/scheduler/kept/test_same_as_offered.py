@@ -356,3 +356,23 @@ def test_the_hosts_of_these_worlds_are_kept() -> None:
         world.table.update([report(f"host{host}", uuid_of(host))])
     with patch.object(KeptField, "ready", side_effect=AssertionError), pytest.raises(AssertionError):
         world.decide(RequestSpec(project_id="p", user_id="u", flavor=FLAVORS[0]), 1, 0, 1, keep=True)
+
+
+@pytest.mark.usefixtures("tiny")
+@pytest.mark.parametrize("key", ["ram", "build_failure"])
+def test_another_multiplier_of_a_known_key_counts_at_once(key: str) -> None:
+    world = World(OPTIONS[0])
+
+    def say(host: int, multiplier: str) -> None:
+        aggregate = HostAggregate(AGGREGATES[0], AGGREGATES[0], {f"{key}_weight_multiplier": multiplier})
+        more = {"aggregates": (aggregate,), "failed_builds": host}
+        world.table.update([report(f"host{host}", uuid_of(host), **more)])
+
+    for host in range(6):
+        _make(world, host, {"VCPU": Inventory(8), "MEMORY_MB": Inventory(4096 * (host + 1))})
+        say(host, "1")
+    asked = RequestSpec(project_id="p", user_id="u", flavor=Flavor("diskless", 1, 512, 0))
+    for multiplier in ("1", "-3", "2", "0"):
+        for host in (0, 5):
+            say(host, multiplier)
+            world.decide(asked, 1, 2, 1, keep=True)
