@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.engine import make_url
 
 from roost.fleet import Fleet
 from roost.ledger import SCHEMA, Command, Ledger
@@ -20,6 +21,7 @@ from roost.placement.commands.allocations import ConsumerWrite, WriteAllocations
 from roost.placement.commands.inventories import SetInventories
 from roost.placement.commands.providers import CreateProvider
 from roost.storage import Database
+from roost.storage.engine import reading_engine
 from support.databases import Place
 from support.fleets import snapshot
 
@@ -93,10 +95,10 @@ def whole(fleet: Fleet) -> dict[str, Any]:
 
 
 def findings_in(place: Path | Place) -> list[Finding]:
-    """What verifying a SQLite file or other place finds."""
-    engine = sa.create_engine(_place(place).url)
+    """What verifying a SQLite file or other place finds, in one snapshot: who was killed may still commit."""
+    engine = reading_engine(make_url(_place(place).url), read_only=True)
     try:
-        with engine.connect() as connection:
+        with engine.begin() as connection:
             return verify(connection)
     finally:
         engine.dispose()
