@@ -15,6 +15,12 @@ ROOT = Path(__file__).parents[1]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 RUNTIME: list[str] = PYPROJECT["project"]["dependencies"]
 DEVELOPMENT: list[str] = PYPROJECT["dependency-groups"]["dev"]
+LOCKS = (
+    "requirements.lock",
+    "requirements-dev.lock",
+    "requirements-keystone.lock",
+    "src/roost/bench/peer-requirements.lock",
+)
 
 
 def read_pins(lock: str) -> dict[str, list[str]]:
@@ -32,7 +38,7 @@ def test_package_and_project_have_the_same_version() -> None:
     assert roost.__version__ == PYPROJECT["project"]["version"]
 
 
-@pytest.mark.parametrize("lock", ["requirements.lock", "requirements-dev.lock"])
+@pytest.mark.parametrize("lock", LOCKS)
 def test_lock_names_no_address(lock: str) -> None:
     assert "://" not in (ROOT / lock).read_text()
 
