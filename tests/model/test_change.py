@@ -1,4 +1,4 @@
-"""Changes: what takes them back, and that they survive the ledger's JSON."""
+"""Changes: their inverse, and their JSON form, in which the ledger stores them."""
 
 import msgspec
 import pytest
@@ -34,12 +34,12 @@ CHANGES: list[Change] = [
 ]
 
 
-def test_every_kind_of_change_is_here() -> None:
+def test_the_examples_cover_every_kind_of_change() -> None:
     assert {type(change) for change in CHANGES} == set(Change.__args__)
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=repr)
-def test_inverse_swaps_the_sides(change: Change) -> None:
+def test_inverse_swaps_before_and_after(change: Change) -> None:
     back = inverse(change)
     assert (back.before, back.after) == (change.after, change.before)
     if isinstance(change, AllocationsChanged):
@@ -49,6 +49,6 @@ def test_inverse_swaps_the_sides(change: Change) -> None:
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=repr)
-def test_json_brings_it_back_equal(change: Change) -> None:
+def test_a_change_survives_a_round_trip_through_json(change: Change) -> None:
     text = msgspec.json.encode(change)
     assert msgspec.json.decode(text, type=Change) == change

@@ -19,7 +19,7 @@ from roost.model.vocabulary import MAX_INT
         (Inventory(MAX_INT, allocation_ratio=3.4e38), int(MAX_INT * 3.4e38)),
     ],
 )
-def test_capacity_is_what_is_not_reserved_times_the_ratio_rounded_down(
+def test_capacity_is_the_unreserved_total_times_the_ratio_rounded_down(
     inventory: Inventory, capacity: int
 ) -> None:
     assert inventory.capacity == capacity

@@ -1,4 +1,4 @@
-"""Request groups and the query that holds them."""
+"""Request groups and the allocation candidate query."""
 
 from roost.model.request import CandidateQuery, RequestGroup, all_of
 
@@ -8,7 +8,7 @@ def test_a_suffix_makes_a_group_granular() -> None:
     assert RequestGroup({"VCPU": 1}, "_1").granular
 
 
-def test_a_query_adds_up_its_groups() -> None:
+def test_the_resources_of_a_query_are_the_sum_of_its_groups() -> None:
     groups = (
         RequestGroup({"VCPU": 1, "DISK_GB": 10}),
         RequestGroup({"VCPU": 2}, "_1"),
@@ -18,6 +18,6 @@ def test_a_query_adds_up_its_groups() -> None:
     assert groups[0].resources == {"VCPU": 1, "DISK_GB": 10}
 
 
-def test_all_of_asks_for_each_name() -> None:
+def test_all_of_demands_each_name() -> None:
     assert all_of("A", "B") == (frozenset({"A"}), frozenset({"B"}))
     assert all_of() == ()

@@ -1,4 +1,4 @@
-"""Standard and custom names."""
+"""Standard resource classes and traits, and custom names."""
 
 import pytest
 
@@ -12,7 +12,7 @@ from roost.model.vocabulary import (
 
 
 @pytest.mark.parametrize("name", ["CUSTOM_A", "CUSTOM_GPU_2", "CUSTOM__", "CUSTOM_" + "A" * 248])
-def test_custom_names(name: str) -> None:
+def test_valid_custom_names(name: str) -> None:
     assert is_custom(name)
 
 
@@ -30,11 +30,11 @@ def test_custom_names(name: str) -> None:
         "CUSTOM_" + "A" * 249,
     ],
 )
-def test_names_that_are_not_custom(name: str) -> None:
+def test_invalid_custom_names(name: str) -> None:
     assert not is_custom(name)
 
 
-def test_standard_names_are_known_once_each() -> None:
+def test_standard_names_are_unique_and_not_custom() -> None:
     classes, traits = standard_resource_classes(), standard_traits()
     assert classes[:3] == ("VCPU", "MEMORY_MB", "DISK_GB")
     assert {SHARING_TRAIT, DISABLED_TRAIT} <= set(traits)

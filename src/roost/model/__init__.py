@@ -1,9 +1,13 @@
-"""The vocabulary: frozen values that every other room speaks. No I/O, nothing of Roost imported.
+"""The model: immutable value types that every other room exchanges. No I/O; imports no other room.
 
-inventory      what a provider has of one resource class
-request        what is asked for: request groups, the candidate query
-allocation     what is held: resources, allocations, consumers
-change         what a commit says: each fact as it was and as it is now
-spec           what a user wants to run: the request spec of the scheduler
-vocabulary     the standard resource classes and traits, and the form of custom ones
+inventory      one provider's inventory of one resource class
+request        request groups and the allocation candidate query
+allocation     allocations, consumers, allocation candidates
+change         the changes that a commit contains, each with the fact before and after
+spec           the scheduler's input and output: flavor, server group, request spec, destination
+host           the report of a compute host
+instance       instances, build requests, build results, faults
+record         scheduler runs and claim attempts, as the records keep them
+vocabulary     standard resource classes and traits, and the syntax of custom names
+errors         the base class of errors that an operator can correct
 """

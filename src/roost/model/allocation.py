@@ -1,19 +1,26 @@
-"""Allocations and the consumers that hold them."""
+"""Allocations, the consumers that own them, and allocation candidates."""
 
 import msgspec
 
 Resources = dict[str, int]
-"""Amount of each resource class."""
+"""Resource class -> amount, in units of the class."""
 
 Allocations = dict[str, Resources]
-"""What one consumer holds: provider uuid -> amount of each class."""
+"""All allocations of one consumer: provider uuid -> resource class -> amount."""
 
 UNKNOWN_TYPE = "unknown"
-"""Consumer type of consumers written before microversion 1.38."""
+"""Consumer type of a consumer that was written without one.
+
+Source: microversion 1.38, which added consumer types.
+"""
 
 
 class Consumer(msgspec.Struct, frozen=True):
-    """Who holds an allocation. ``generation`` rises with each write of the consumer's allocations."""
+    """The owner of allocations, usually an instance or a migration.
+
+    ``generation`` increases by one with each write of the consumer's allocations, from 1.
+    Source: microversion 1.28, which added consumer generations.
+    """
 
     uuid: str
     project_id: str
@@ -23,10 +30,10 @@ class Consumer(msgspec.Struct, frozen=True):
 
 
 class Candidate(msgspec.Struct, frozen=True):
-    """One way to satisfy a request: an allocation request that would fit as a whole.
+    """One allocation candidate: allocations that satisfy a whole query and fit all together.
 
-    ``root`` is the uuid of the tree's root that it is anchored at; ``mappings`` says which providers
-    serve which request group (suffix "" is the unsuffixed group).
+    ``root`` is the uuid of the anchor, the root of the tree that the candidate belongs to. ``mappings``:
+    suffix of a request group -> uuids of the providers that serve it ("" is the unsuffixed group).
     """
 
     root: str

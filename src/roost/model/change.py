@@ -1,7 +1,8 @@
-"""Changes: what one commit of the ledger says.
+"""Changes: the content of one commit of the ledger.
 
-Every change carries the fact as it was and as it is now, so that it can be applied, undone, replayed in
-either direction and read by itself. ``None`` means that the thing does not exist on that side.
+Every change has the fact before and the fact after it, so that it can be applied, undone, and replayed in
+either direction. ``None`` on one side means that the thing does not exist before, or after, the change.
+Commits are stored as JSON of these types: field names and tags are a storage format.
 """
 
 import msgspec
@@ -11,7 +12,7 @@ from roost.model.inventory import Inventory
 
 
 class ProviderFacts(msgspec.Struct, frozen=True):
-    """What a resource provider is, apart from what it has."""
+    """A resource provider's own attributes. ``parent`` is a uuid, None for a root."""
 
     name: str
     parent: str | None
@@ -19,7 +20,10 @@ class ProviderFacts(msgspec.Struct, frozen=True):
 
 
 class ProviderChanged(msgspec.Struct, frozen=True, tag="provider"):
-    """A provider came, went, was renamed or re-parented. ``row`` is its number in tables and columns."""
+    """A provider was created, deleted, renamed or given another parent.
+
+    ``row`` is the provider's primary key in the tables and its index in the fleet's columns.
+    """
 
     provider: str
     row: int
@@ -28,7 +32,7 @@ class ProviderChanged(msgspec.Struct, frozen=True, tag="provider"):
 
 
 class GenerationChanged(msgspec.Struct, frozen=True, tag="generation"):
-    """A provider's generation rose, because something of it was written."""
+    """A provider's generation was raised by a write."""
 
     provider: str
     before: int
@@ -36,7 +40,7 @@ class GenerationChanged(msgspec.Struct, frozen=True, tag="generation"):
 
 
 class InventoryChanged(msgspec.Struct, frozen=True, tag="inventory"):
-    """A provider's inventories, all of them on either side."""
+    """A provider's inventories by resource class: all before, all after."""
 
     provider: str
     before: dict[str, Inventory]
@@ -44,7 +48,7 @@ class InventoryChanged(msgspec.Struct, frozen=True, tag="inventory"):
 
 
 class TraitsChanged(msgspec.Struct, frozen=True, tag="traits"):
-    """A provider's traits, all of them on either side, sorted."""
+    """A provider's traits, sorted: all before, all after."""
 
     provider: str
     before: tuple[str, ...]
@@ -52,7 +56,7 @@ class TraitsChanged(msgspec.Struct, frozen=True, tag="traits"):
 
 
 class AggregatesChanged(msgspec.Struct, frozen=True, tag="aggregates"):
-    """A provider's aggregates, all of them on either side, sorted."""
+    """A provider's aggregates (uuids), sorted: all before, all after."""
 
     provider: str
     before: tuple[str, ...]
@@ -60,7 +64,10 @@ class AggregatesChanged(msgspec.Struct, frozen=True, tag="aggregates"):
 
 
 class AllocationsChanged(msgspec.Struct, frozen=True, tag="allocations"):
-    """A consumer and everything that it holds, on either side."""
+    """A consumer with all its allocations.
+
+    ``before`` and ``after`` are the consumer, ``held`` its allocations before, ``holds`` those after.
+    """
 
     consumer: str
     before: Consumer | None
@@ -70,7 +77,7 @@ class AllocationsChanged(msgspec.Struct, frozen=True, tag="allocations"):
 
 
 class ResourceClassChanged(msgspec.Struct, frozen=True, tag="resource_class"):
-    """A resource class came or went; the numbers are its id in the tables."""
+    """A resource class was created or deleted. ``before`` and ``after`` are its primary key in the tables."""
 
     name: str
     before: int | None
@@ -78,7 +85,7 @@ class ResourceClassChanged(msgspec.Struct, frozen=True, tag="resource_class"):
 
 
 class TraitChanged(msgspec.Struct, frozen=True, tag="trait"):
-    """A trait came or went; the numbers are its id in the tables."""
+    """A trait was created or deleted. ``before`` and ``after`` are its primary key in the tables."""
 
     name: str
     before: int | None
@@ -98,7 +105,7 @@ Change = (
 
 
 def inverse(change: Change) -> Change:
-    """The change that takes ``change`` back."""
+    """The change that undoes ``change``."""
     if isinstance(change, AllocationsChanged):
         return AllocationsChanged(change.consumer, change.after, change.before, change.holds, change.held)
     return msgspec.structs.replace(change, before=change.after, after=change.before)

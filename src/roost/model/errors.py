@@ -1,9 +1,9 @@
-"""The root of the errors that an operator meets.
+"""The base class of errors that an operator can correct.
 
-Each room draws its own tree in its own file. What a person at a terminal can mend (a file, a URL, a value,
-a database) derives from `OperatorError`; the command line prints its text as one line.
+Each room defines its own tree of errors in its own file. An error whose cause is outside the program (a
+file, a URL, an option, a database) derives from `OperatorError`; the command line prints it as one line.
 """
 
 
 class OperatorError(Exception):
-    """Something outside the program must be put right. The text is one line that names place and value."""
+    """A fault in the installation or the configuration. The text is one line and names place and value."""

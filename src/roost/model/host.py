@@ -1,13 +1,13 @@
-"""What a compute host reports of itself, beside its inventory."""
+"""The report of a compute host: everything the scheduler knows of it beside its inventory."""
 
 import msgspec
 
 
 class HostAggregate(msgspec.Struct, frozen=True):
-    """An aggregate that a host belongs to, with its metadata.
+    """One host aggregate of a host, with the aggregate's metadata.
 
-    The metadata keys are Nova's: ``availability_zone``, ``filter_tenant_id``, extra specs, and multipliers
-    of weighers. The same uuid stands on the host's root provider in placement.
+    Metadata keys are Nova's: ``availability_zone``, ``filter_tenant_id``, extra specs, weigher multipliers.
+    The host's root provider in placement has an aggregate with the same ``uuid``.
     """
 
     uuid: str
@@ -16,11 +16,11 @@ class HostAggregate(msgspec.Struct, frozen=True):
 
 
 class HostReport(msgspec.Struct, frozen=True, kw_only=True):
-    """One host as its agent last reported it.
+    """The last report of one host's agent.
 
-    ``node`` is the uuid of its root provider. ``last_seen`` is the last heartbeat in seconds since the
-    epoch. ``failed_builds`` counts builds that failed since the last one that did not; ``metrics`` are
-    named numbers in units of the reporter's choice (a temperature in degrees Celsius, say).
+    ``node`` is the uuid of the host's root provider. ``last_seen`` is the time of the last heartbeat, in
+    seconds since the epoch. ``failed_builds`` counts failed builds since the last successful one.
+    ``metrics`` are named numbers whose units the reporter chooses (a temperature in degrees Celsius, say).
     """
 
     host: str

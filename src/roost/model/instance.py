@@ -1,30 +1,30 @@
-"""Instances and the requests to build them."""
+"""Instances, the requests to build them, and the results of builds."""
 
 import msgspec
 
 from roost.model.spec import RequestSpec, Selection
 
 ASSIGNED = "assigned"
-"""A host shall build it; its agent has not reported yet."""
+"""A host has been told to build the instance; its agent has not reported a result."""
 ACTIVE = "active"
-"""It runs on its host."""
+"""The instance runs on its host."""
 FAILED = "failed"
-"""Its host could not build it; the cell's conductor has to find it another."""
+"""The build failed on the host; the cell conductor has to assign another host."""
 ERROR = "error"
-"""Given up; ``reason`` says why."""
+"""No further attempt is made; ``Instance.reason`` says why."""
 DELETING = "deleting"
-"""Its host shall destroy it."""
+"""The host has been told to destroy the instance."""
 DESTROYED = "destroyed"
-"""Gone from its host; its claim is still to be freed."""
+"""The host has destroyed the instance; its allocations are still to be deleted."""
 
 UNSETTLED = (ASSIGNED, FAILED, DELETING, DESTROYED)
-"""States in which somebody has work to do."""
+"""States that a conductor or an agent has to move an instance out of."""
 
 
 class BuildRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A user's request, kept from acceptance until each of its instances is in a cell.
+    """A user's request for instances, stored from acceptance until each instance is in a cell.
 
-    At least ``min_count`` of the instances must be placed, else none is.
+    ``instances`` are uuids. If fewer than ``min_count`` of them can be placed, none is.
     """
 
     request_id: str
@@ -34,10 +34,11 @@ class BuildRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Instance(msgspec.Struct, frozen=True, kw_only=True):
-    """An instance as its cell has it.
+    """An instance as its cell's database stores it.
 
-    ``attempt`` counts the hosts it was assigned to, from 1. ``alternates`` are those left to try, each
-    with its allocation request. ``host`` and ``node`` are None if it was never placed.
+    ``run`` is the id of the scheduler run that placed it. ``attempt`` counts the hosts that the instance was
+    assigned to, from 1. ``alternates`` are the hosts still to be tried, each with its allocation request.
+    ``host`` and ``node`` are None if the instance was never placed. ``reason`` explains state ``error``.
     """
 
     uuid: str
@@ -55,8 +56,10 @@ class Instance(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Fault(msgspec.Struct, frozen=True):
-    """Why an attempt at an instance failed. ``host`` is None if no host was found. ``at``: seconds since
-    the epoch."""
+    """The failure of one attempt to build an instance.
+
+    ``host`` is None if the scheduler found none. ``at`` is in seconds since the epoch.
+    """
 
     instance: str
     attempt: int
@@ -66,7 +69,7 @@ class Fault(msgspec.Struct, frozen=True):
 
 
 class BuildResult(msgspec.Struct, frozen=True):
-    """What came of an attempt to build: ``failure`` is None if the instance runs."""
+    """The outcome of one attempt to build an instance. ``failure`` is None if the instance runs."""
 
     instance: str
     host: str

@@ -1,4 +1,4 @@
-"""Inventory: what one provider has of one resource class."""
+"""Inventory: the amount of one resource class that one provider offers, and its limits."""
 
 import msgspec
 
@@ -6,9 +6,11 @@ from roost.model.vocabulary import MAX_INT
 
 
 class Inventory(msgspec.Struct, frozen=True):
-    """One inventory record, with Placement's own defaults.
+    """One inventory record.
 
-    Amounts are whole units of the class (VCPU: threads, MEMORY_MB: MiB, DISK_GB: GiB).
+    Amounts are whole units of the class (VCPU: threads, MEMORY_MB: MiB, DISK_GB: GiB). One allocation must
+    be at least ``min_unit``, at most ``max_unit`` and a multiple of ``step_size``.
+    Source: the defaults are those of the Placement API's inventory schema.
     """
 
     total: int
@@ -20,5 +22,5 @@ class Inventory(msgspec.Struct, frozen=True):
 
     @property
     def capacity(self) -> int:
-        """Units that may be allocated in all: ``int((total - reserved) * allocation_ratio)``."""
+        """Units that all allocations together may use: ``int((total - reserved) * allocation_ratio)``."""
         return int((self.total - self.reserved) * self.allocation_ratio)

@@ -1,21 +1,21 @@
-"""Records: what the scheduler decided, what was tried, and why it went as it did."""
+"""Records: the history of scheduler runs, claim attempts and their outcomes."""
 
 import msgspec
 
 
 class Step(msgspec.Struct, frozen=True):
-    """One step that narrows the hosts: a resource class, a trait, a filter. ``left`` remain after it."""
+    """One constraint that narrows the hosts (resource class, trait, filter); ``left`` hosts remain."""
 
     name: str
     left: int
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
-    """One run of the scheduler: one `select_destinations`, whatever came of it.
+    """One scheduler run: one call of ``select_destinations``, successful or not.
 
-    Times are seconds since the epoch. ``version`` is the ledger's version that was decided at, None if
-    the placement service does not tell. ``spec`` is the request spec as plain data. ``steps`` start with
-    the number of hosts known. ``refusal`` is None if the run placed everything it had to.
+    Times are seconds since the epoch. ``version`` is the ledger version that the run decided on, None if
+    the placement service does not report versions. ``spec`` is the request spec as JSON data. The first of
+    ``steps`` has the number of known hosts. ``refusal`` is None if all requested instances were placed.
     """
 
     id: str
@@ -32,11 +32,10 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
-    """One try to put one instance on one host.
+    """One attempt to place one instance on one host.
 
-    ``result`` is ``claimed`` (the scheduler or a conductor claimed the host), ``refused`` (the claim was
-    refused) or ``failed`` (the build failed and the claim was given up); ``reason`` says why it was
-    refused or failed. ``run`` is the scheduler run that chose the host.
+    ``result`` is one of the constants below; ``reason`` explains a refusal or failure. ``run`` is the id of
+    the scheduler run that chose the host. ``at`` is in seconds since the epoch.
     """
 
     run: str
@@ -51,5 +50,8 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
 
 
 CLAIMED = "claimed"
+"""The scheduler or a conductor claimed the host."""
 REFUSED = "refused"
+"""Placement refused the claim."""
 FAILED = "failed"
+"""The build failed on the host, and its claim was released."""

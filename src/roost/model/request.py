@@ -1,4 +1,4 @@
-"""What is asked of placement: request groups and the query that holds them."""
+"""Request groups and the allocation candidate query that they make up."""
 
 import msgspec
 
@@ -6,12 +6,14 @@ from roost.model.allocation import Resources
 
 
 class RequestGroup(msgspec.Struct, frozen=True):
-    """One request group.
+    """One request group of an allocation candidate query.
 
-    ``required``: each set is an any-of, all sets must be met (a plain required trait is a set of one).
-    ``member_of``: the same, over aggregates. ``in_tree``: uuid of any provider of the tree asked for.
-    The unsuffixed group (``suffix == ""``) may be spread over a tree and its sharing providers; a
-    granular group is served by one provider.
+    ``required``: traits in conjunctive normal form, a provider needs one trait of every set.
+    ``member_of``: aggregates, likewise. ``in_tree``: uuid of any provider of the only tree allowed.
+    Several providers of one tree, and the providers that share with it, may serve the unsuffixed group
+    (``suffix == ""``) together; one provider must serve a granular group.
+    Source: microversions 1.25 (granular groups), 1.31 (``in_tree``), 1.32 (forbidden aggregates),
+    1.33 (free-form suffixes), 1.39 (any-traits).
     """
 
     resources: Resources = {}
@@ -24,16 +26,17 @@ class RequestGroup(msgspec.Struct, frozen=True):
 
     @property
     def granular(self) -> bool:
-        """Whether one provider must serve the whole group."""
+        """Whether one provider must serve the whole group, as for every group with a suffix."""
         return self.suffix != ""
 
 
 class CandidateQuery(msgspec.Struct, frozen=True):
-    """A whole ``GET /allocation_candidates``: its groups and what binds them together.
+    """The query of ``GET /allocation_candidates``: request groups and the constraints that join them.
 
-    ``isolate`` is ``group_policy=isolate``; each set in ``same_subtree`` names suffixes whose providers
-    must have one of them as common ancestor; ``root_required`` and ``root_forbidden`` are traits of the
-    root of the tree.
+    ``isolate`` is ``group_policy=isolate``: no two granular groups share a provider. ``same_subtree``: each
+    set holds suffixes; one of the providers that serve these groups must be the ancestor of all of them.
+    ``root_required`` and ``root_forbidden`` are traits of the tree's root.
+    Source: microversions 1.25 (``group_policy``), 1.35 (``root_required``), 1.36 (``same_subtree``).
     """
 
     groups: tuple[RequestGroup, ...]
@@ -44,7 +47,7 @@ class CandidateQuery(msgspec.Struct, frozen=True):
 
     @property
     def resources(self) -> Resources:
-        """Amount of each class over all groups."""
+        """The amount of each resource class, summed over all groups."""
         total: Resources = {}
         for group in self.groups:
             for resource_class, amount in group.resources.items():
@@ -53,5 +56,5 @@ class CandidateQuery(msgspec.Struct, frozen=True):
 
 
 def all_of(*names: str) -> tuple[frozenset[str], ...]:
-    """The ``required`` or ``member_of`` form of "all of these names"."""
+    """The value of ``required`` or ``member_of`` that demands all of ``names``."""
     return tuple(frozenset((name,)) for name in names)

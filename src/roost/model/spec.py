@@ -1,4 +1,4 @@
-"""The request spec: what a user wants to run, as the conductor hands it to the scheduler."""
+"""The scheduler's input (flavor, server group, request spec) and its output (selection, destination)."""
 
 import msgspec
 
@@ -6,10 +6,10 @@ from roost.model.request import RequestGroup
 
 
 class Flavor(msgspec.Struct, frozen=True):
-    """A named size. ``vcpus`` threads, ``memory_mb`` MiB, ``disk_gb`` GiB.
+    """A named instance size: ``vcpus`` in threads, ``memory_mb`` in MiB, ``disk_gb`` in GiB.
 
-    ``extra_specs`` are Nova's: ``resources[S]:CLASS``, ``trait[S]:NAME``, ``group_policy``, and keys for
-    the aggregate extra specs filter.
+    ``extra_specs`` has Nova's keys: ``resources[S]:CLASS``, ``trait[S]:NAME``, ``group_policy``, and keys
+    that the aggregate extra specs filter compares.
     """
 
     name: str
@@ -20,8 +20,11 @@ class Flavor(msgspec.Struct, frozen=True):
 
 
 class ServerGroup(msgspec.Struct, frozen=True):
-    """A server group: ``policy`` is ``affinity`` or ``anti-affinity``; ``hosts`` are those of its members
-    so far, once for each member."""
+    """A server group.
+
+    ``policy`` is ``affinity`` or ``anti-affinity``. ``hosts`` has the host of each placed member, so a host
+    with two members is in it twice. ``max_server_per_host`` limits ``anti-affinity``.
+    """
 
     uuid: str
     policy: str
@@ -30,10 +33,11 @@ class ServerGroup(msgspec.Struct, frozen=True):
 
 
 class RequestSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything the scheduler needs to know of a request for one or more equal instances.
+    """A request for one or more equal instances, as the conductor passes it to the scheduler.
 
-    ``requested_resources`` are further request groups (ports, devices), each with a suffix of its own.
-    ``image_properties`` and ``scheduler_hints`` are free form; records redact what looks like a secret.
+    ``requested_resources`` are request groups beside the flavor's (ports, devices), each with its own
+    suffix. ``image_properties`` and ``scheduler_hints`` have free keys; records redact values that look like
+    secrets.
     """
 
     project_id: str
@@ -51,10 +55,11 @@ class RequestSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Selection(msgspec.Struct, frozen=True):
-    """One destination. A selected host's ``allocations`` are claimed; an alternate's are ready to be.
+    """One host for one instance: the selected host, whose ``allocations`` are claimed, or an alternate.
 
-    ``host`` is the service's name, ``node`` the uuid of the root provider, ``cell`` the cell's name;
-    ``mappings`` says which providers serve which request group; ``weight`` is the sum of the weighers.
+    ``host`` is the name of the compute service, ``node`` the uuid of the root provider, ``cell`` the cell's
+    name. ``mappings``: suffix of a request group -> uuids of the providers that serve it. ``weight`` is the
+    host's weighed score.
     """
 
     host: str
@@ -66,7 +71,7 @@ class Selection(msgspec.Struct, frozen=True):
 
 
 class Destination(msgspec.Struct, frozen=True):
-    """Where one instance goes: the claimed host, and alternates in the same cell, best first.
+    """The result for one instance: the claimed host, and alternates in the same cell, best first.
 
     ``run`` is the id of the scheduler run that chose them.
     """

@@ -1,7 +1,7 @@
-"""Standard resource classes and traits, and the form that custom names must have.
+"""Standard resource classes and traits, and the syntax of custom names.
 
-The standard names are the field's own libraries, os-resource-classes and os-traits; a deployment adds
-names of its own under ``CUSTOM_``.
+Source: the standard names come from the libraries os-resource-classes and os-traits. A deployment adds its
+own names with the prefix ``CUSTOM_``.
 """
 
 import re
@@ -12,32 +12,33 @@ import os_resource_classes
 import os_traits
 
 MAX_INT: Final = 2**31 - 1
-"""Largest amount, total, unit or step that the Placement API takes."""
+"""Largest amount, total, unit or step that the Placement API accepts."""
 
 MAX_NAME: Final = 255
-"""Longest resource class or trait name."""
+"""Characters of the longest resource class or trait name."""
 
 SHARING_TRAIT: Final = "MISC_SHARES_VIA_AGGREGATE"
-"""A provider with this trait serves every tree that has a provider in one of its aggregates."""
+"""Trait of a sharing provider, which serves every tree with a provider in one of its aggregates."""
 
 DISABLED_TRAIT: Final = "COMPUTE_STATUS_DISABLED"
-"""Set on a compute host's root provider while its service is disabled."""
+"""Trait of a compute host's root provider while its compute service is disabled."""
 
 _CUSTOM = re.compile(r"CUSTOM_[A-Z0-9_]+")
 
 
 @cache
 def standard_resource_classes() -> tuple[str, ...]:
-    """The standard resource classes, in the order of os-resource-classes (their ids upstream)."""
+    """The standard resource classes in the order of os-resource-classes, which is the order of their ids
+    upstream."""
     return tuple(os_resource_classes.STANDARDS)
 
 
 @cache
 def standard_traits() -> tuple[str, ...]:
-    """The standard traits of the installed os-traits, sorted."""
+    """The traits of the installed os-traits, sorted."""
     return tuple(sorted(os_traits.get_traits()))
 
 
 def is_custom(name: str) -> bool:
-    """Whether ``name`` has the form of a custom resource class or trait, ``CUSTOM_[A-Z0-9_]+``."""
+    """Whether ``name`` is a valid custom name: ``CUSTOM_[A-Z0-9_]+``, at most `MAX_NAME` characters."""
     return len(name) <= MAX_NAME and _CUSTOM.fullmatch(name) is not None
