@@ -9,7 +9,7 @@ from collections.abc import Iterable
 import msgspec
 
 from roost.exchange.errors import NotEmpty
-from roost.ledger import Held, State
+from roost.ledger import Command, Held, State
 from roost.ledger.vocabulary import free_class_id, free_trait_id
 from roost.model.change import (
     AggregatesChanged,
@@ -34,7 +34,7 @@ class Provider(msgspec.Struct, frozen=True):
     aggregates: tuple[str, ...]
 
 
-class CopyNames(msgspec.Struct, frozen=True):
+class CopyNames(Command[tuple[int, int]], frozen=True):
     """Resource classes with their ids, and traits.
 
     A class whose id is taken gets another: only names are seen outside.
@@ -42,9 +42,6 @@ class CopyNames(msgspec.Struct, frozen=True):
 
     resource_classes: dict[str, int]
     traits: tuple[str, ...]
-
-    def consumers(self) -> Iterable[str]:
-        return ()
 
     def run(self, state: State) -> tuple[int, int]:
         """Returns how many classes and traits are new."""
@@ -64,20 +61,17 @@ class CopyNames(msgspec.Struct, frozen=True):
         return len(new), len(new_traits)
 
 
-class CopyProviders(msgspec.Struct, frozen=True):
+class CopyProviders(Command[list[Provider]], frozen=True):
     """Providers with all that they have; those above others come first, in this command or one before."""
 
     providers: tuple[Provider, ...]
-
-    def consumers(self) -> Iterable[str]:
-        return ()
 
     def run(self, state: State) -> list[Provider]:
         """Returns those that are new. Raises `NotEmpty`."""
         return [each for each in self.providers if not _is_there(state, each) and _create(state, each)]
 
 
-class CopyConsumers(msgspec.Struct, frozen=True):
+class CopyConsumers(Command[list[Held]], frozen=True):
     """Consumers with all that they hold."""
 
     held: tuple[Held, ...]

@@ -18,7 +18,7 @@ from roost.ledger.errors import LedgerBusy, Outrun
 from roost.ledger.holdings import Holdings
 from roost.ledger.load import load
 from roost.ledger.projection import Statement
-from roost.ledger.state import Command, wants_new
+from roost.ledger.state import Command
 from roost.ledger.tables import SCHEMA, commits
 from roost.ledger.tail import Look, News, Position, look, newest, read_news
 from roost.ledger.trim import trim
@@ -282,7 +282,7 @@ class Ledger:
         """
         now = time.monotonic()
         return self._wary_until < now < self._sure_until and all(
-            wants_new(waiting.command) for waiting in batch
+            waiting.command.requires_new_consumers for waiting in batch
         )
 
     async def _nobody_was_there(self, batch: list[Waiting[Any]]) -> bool:

@@ -1,7 +1,7 @@
-"""What a command sees and changes."""
+"""Commands, and the state that a command reads and changes."""
 
 from collections.abc import Iterable
-from typing import Protocol, TypeVar
+from typing import Generic, TypeVar
 
 import msgspec
 
@@ -66,23 +66,31 @@ class State:
                 self._held[change.consumer] = Held(change.after, change.holds)
 
 
-class Command(Protocol[T_co]):
-    """A request to change something.
+class Command(msgspec.Struct, Generic[T_co], frozen=True):
+    """A request to change something: a frozen value with everything that the client asked for.
 
-    One that is refused if any of its consumers is there already may say so: see `wants_new`.
+    Subclasses implement `run`. Those that read or write consumers also override `consumers`, and those that
+    only ever create consumers `requires_new_consumers`.
     """
 
     def consumers(self) -> Iterable[str]:
-        """The consumers that `run` will ask the state for."""
+        """The uuids of the consumers that `run` reads or writes. The ledger loads no others."""
+        return ()
+
+    @property
+    def requires_new_consumers(self) -> bool:
+        """Whether `run` refuses the command if any of its consumers exists.
+
+        The ledger may draft a batch of such commands without a head check, because the table of consumers
+        refuses a consumer that exists.
+        """
+        return False
 
     def run(self, state: State) -> T_co:
-        """Validate against ``state`` and apply changes to it. Raise to refuse: nothing is changed then.
+        """Validate the command against ``state`` and apply its changes to it.
 
-        May be run again, on a newer state, if another writer was first.
+        The ledger runs a command again, on a newer state, if another writer took the sequence number.
+
+        Raises: any exception to refuse the command. The ledger undoes the changes that it applied.
         """
-
-
-def wants_new(command: Command[object]) -> bool:
-    """Whether a command is refused if any of its consumers is there already: it has an attribute
-    ``wants_new`` that is true then."""
-    return getattr(command, "wants_new", False) is True
+        raise NotImplementedError

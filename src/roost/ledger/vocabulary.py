@@ -1,8 +1,6 @@
 """The standard resource classes and traits, put into a ledger that lacks some of them."""
 
-from collections.abc import Iterable
-
-from roost.ledger.state import State
+from roost.ledger.state import Command, State
 from roost.model.change import ResourceClassChanged, TraitChanged
 from roost.model.vocabulary import standard_resource_classes, standard_traits
 
@@ -10,11 +8,8 @@ FIRST_CUSTOM_CLASS = 10_000
 """Ids of custom resource classes start here, as upstream's do, so that new standard ones have room."""
 
 
-class RegisterStandardNames:
+class RegisterStandardNames(Command[None], frozen=True):
     """Adds the standard names of the installed libraries that the ledger does not have yet."""
-
-    def consumers(self) -> Iterable[str]:
-        return ()
 
     def run(self, state: State) -> None:
         known = state.fleet.resource_classes

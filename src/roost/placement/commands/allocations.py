@@ -7,7 +7,7 @@ import msgspec
 
 from roost.fleet.fits import fits
 from roost.fleet.stock import Stock
-from roost.ledger import Held, State
+from roost.ledger import Command, Held, State
 from roost.model.allocation import UNKNOWN_TYPE, Allocations, Consumer
 from roost.model.change import AllocationsChanged
 from roost.model.vocabulary import MAX_INT
@@ -33,7 +33,7 @@ class ConsumerWrite(msgspec.Struct, frozen=True, kw_only=True):
     generation: int | msgspec.UnsetType | None = msgspec.UNSET
 
 
-class WriteAllocations(msgspec.Struct, frozen=True):
+class WriteAllocations(Command[None], frozen=True):
     """The allocations of one or many consumers, all of them or none."""
 
     writes: tuple[ConsumerWrite, ...]
@@ -42,14 +42,14 @@ class WriteAllocations(msgspec.Struct, frozen=True):
         return [write.consumer for write in self.writes]
 
     @property
-    def wants_new(self) -> bool:
+    def requires_new_consumers(self) -> bool:
         return all(write.generation is None for write in self.writes)
 
     def run(self, state: State) -> None:
         write_allocations(state, self.writes)
 
 
-class DeleteAllocations(msgspec.Struct, frozen=True):
+class DeleteAllocations(Command[None], frozen=True):
     """Everything that one consumer holds is freed. No provider's generation rises (as upstream)."""
 
     consumer: str
@@ -64,7 +64,7 @@ class DeleteAllocations(msgspec.Struct, frozen=True):
         state.apply(AllocationsChanged(self.consumer, held.consumer, None, held.allocations, {}))
 
 
-class FreeConsumers(msgspec.Struct, frozen=True):
+class FreeConsumers(Command[None], frozen=True):
     """Everything that these consumers hold is freed; those that hold nothing are passed over."""
 
     names: tuple[str, ...]

@@ -1,17 +1,13 @@
 """Setting a provider's traits and aggregates."""
 
-from collections.abc import Iterable
-
-import msgspec
-
-from roost.ledger import State
+from roost.ledger import Command, State
 from roost.model.change import AggregatesChanged, TraitsChanged
 from roost.placement.commands.generations import check_generation, provider_row, raise_generation
 from roost.placement.commands.names import AddTrait
 from roost.placement.errors import BadRequest
 
 
-class SetTraits(msgspec.Struct, frozen=True):
+class SetTraits(Command[int], frozen=True):
     """All traits of a provider, replacing what it had. Setting what is there already changes nothing.
 
     ``add_custom``: custom traits that nobody has defined yet are defined, not refused.
@@ -21,9 +17,6 @@ class SetTraits(msgspec.Struct, frozen=True):
     traits: frozenset[str]
     generation: int | None = None
     add_custom: bool = False
-
-    def consumers(self) -> Iterable[str]:
-        return ()
 
     def run(self, state: State) -> int:
         """Returns the provider's generation."""
@@ -44,16 +37,13 @@ class SetTraits(msgspec.Struct, frozen=True):
         return fleet.generation.item(row)
 
 
-class SetAggregates(msgspec.Struct, frozen=True):
+class SetAggregates(Command[int], frozen=True):
     """All aggregates of a provider. ``raises`` is false before microversion 1.19: no generation then."""
 
     provider: str
     aggregates: frozenset[str]
     generation: int | None = None
     raises: bool = True
-
-    def consumers(self) -> Iterable[str]:
-        return ()
 
     def run(self, state: State) -> int:
         """Returns the provider's generation."""

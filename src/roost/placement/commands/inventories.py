@@ -2,25 +2,20 @@
 
 from collections.abc import Iterable
 
-import msgspec
-
-from roost.ledger import State
+from roost.ledger import Command, State
 from roost.model.change import InventoryChanged
 from roost.model.inventory import Inventory
 from roost.placement.commands.generations import check_generation, provider_row, raise_generation
 from roost.placement.errors import BadRequest, ConcurrentUpdate, InventoryInUse, NotFound
 
 
-class SetInventories(msgspec.Struct, frozen=True):
+class SetInventories(Command[int], frozen=True):
     """All inventories of a provider, replacing what it had. ``generation`` None is not checked."""
 
     provider: str
     inventories: dict[str, Inventory]
     generation: int | None = None
     may_reserve_all: bool = True
-
-    def consumers(self) -> Iterable[str]:
-        return ()
 
     def run(self, state: State) -> int:
         """Returns the provider's new generation."""
@@ -32,7 +27,7 @@ class SetInventories(msgspec.Struct, frozen=True):
         return replace_inventories(state, row, self.inventories)
 
 
-class AddInventory(msgspec.Struct, frozen=True):
+class AddInventory(Command[int], frozen=True):
     """One inventory that the provider does not have yet."""
 
     provider: str
@@ -40,9 +35,6 @@ class AddInventory(msgspec.Struct, frozen=True):
     inventory: Inventory
     generation: int | None = None
     may_reserve_all: bool = True
-
-    def consumers(self) -> Iterable[str]:
-        return ()
 
     def run(self, state: State) -> int:
         """Returns the provider's new generation."""
@@ -61,7 +53,7 @@ class AddInventory(msgspec.Struct, frozen=True):
         return replace_inventories(state, row, {**before, self.resource_class: self.inventory})
 
 
-class SetInventory(msgspec.Struct, frozen=True):
+class SetInventory(Command[int], frozen=True):
     """One inventory that the provider has already."""
 
     provider: str
@@ -69,9 +61,6 @@ class SetInventory(msgspec.Struct, frozen=True):
     inventory: Inventory
     generation: int | None = None
     may_reserve_all: bool = True
-
-    def consumers(self) -> Iterable[str]:
-        return ()
 
     def run(self, state: State) -> int:
         """Returns the provider's new generation."""
@@ -89,14 +78,11 @@ class SetInventory(msgspec.Struct, frozen=True):
         return replace_inventories(state, row, {**before, self.resource_class: self.inventory})
 
 
-class DeleteInventory(msgspec.Struct, frozen=True):
+class DeleteInventory(Command[int], frozen=True):
     """One inventory goes."""
 
     provider: str
     resource_class: str
-
-    def consumers(self) -> Iterable[str]:
-        return ()
 
     def run(self, state: State) -> int:
         """Returns the provider's new generation."""

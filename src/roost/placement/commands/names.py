@@ -2,23 +2,18 @@
 
 from collections.abc import Iterable
 
-import msgspec
-
-from roost.ledger import State
+from roost.ledger import Command, State
 from roost.ledger.vocabulary import free_class_id, free_trait_id
 from roost.model.change import AllocationsChanged, InventoryChanged, ResourceClassChanged, TraitChanged
 from roost.model.vocabulary import is_custom
 from roost.placement.errors import BadRequest, ConcurrentUpdate, Conflict, NameInUse, NotFound
 
 
-class AddResourceClass(msgspec.Struct, frozen=True):
+class AddResourceClass(Command[bool], frozen=True):
     """A custom resource class. If it is there already: a conflict if ``must_be_new``, else nothing."""
 
     name: str
     must_be_new: bool = False
-
-    def consumers(self) -> Iterable[str]:
-        return ()
 
     def run(self, state: State) -> bool:
         """Returns whether it is new."""
@@ -32,7 +27,7 @@ class AddResourceClass(msgspec.Struct, frozen=True):
         return True
 
 
-class RenameResourceClass(msgspec.Struct, frozen=True):
+class RenameResourceClass(Command[None], frozen=True):
     """A custom resource class gets another name, up to microversion 1.6, in use or not.
 
     Why not one change "renamed": a class is named in the inventories and allocations of every other change,
@@ -84,13 +79,10 @@ class RenameResourceClass(msgspec.Struct, frozen=True):
             state.apply(AllocationsChanged(consumer, held.consumer, held.consumer, held.allocations, holds))
 
 
-class DeleteResourceClass(msgspec.Struct, frozen=True):
+class DeleteResourceClass(Command[None], frozen=True):
     """A custom resource class goes."""
 
     name: str
-
-    def consumers(self) -> Iterable[str]:
-        return ()
 
     def run(self, state: State) -> None:
         number = custom_class(state, self.name, "delete")
@@ -112,13 +104,10 @@ def custom_class(state: State, name: str, verb: str) -> int:
     return number
 
 
-class AddTrait(msgspec.Struct, frozen=True):
+class AddTrait(Command[bool], frozen=True):
     """A custom trait; nothing happens if it is there already."""
 
     name: str
-
-    def consumers(self) -> Iterable[str]:
-        return ()
 
     def run(self, state: State) -> bool:
         """Returns whether it is new."""
@@ -130,13 +119,10 @@ class AddTrait(msgspec.Struct, frozen=True):
         return True
 
 
-class DeleteTrait(msgspec.Struct, frozen=True):
+class DeleteTrait(Command[None], frozen=True):
     """A custom trait goes."""
 
     name: str
-
-    def consumers(self) -> Iterable[str]:
-        return ()
 
     def run(self, state: State) -> None:
         number = state.fleet.traits.get(self.name)

@@ -1,10 +1,8 @@
 """Creating, renaming, moving and deleting resource providers."""
 
-from collections.abc import Iterable
-
 import msgspec
 
-from roost.ledger import State
+from roost.ledger import Command, State
 from roost.model.change import (
     AggregatesChanged,
     InventoryChanged,
@@ -16,15 +14,12 @@ from roost.placement.commands.generations import provider_row
 from roost.placement.errors import BadRequest, DuplicateName, HasChildren, NotFound, ProviderInUse
 
 
-class CreateProvider(msgspec.Struct, frozen=True):
+class CreateProvider(Command[None], frozen=True):
     """A new provider, under ``parent`` (a uuid) if one is named."""
 
     uuid: str
     name: str
     parent: str | None = None
-
-    def consumers(self) -> Iterable[str]:
-        return ()
 
     def run(self, state: State) -> None:
         fleet = state.fleet
@@ -41,7 +36,7 @@ class CreateProvider(msgspec.Struct, frozen=True):
         state.apply(ProviderChanged(self.uuid, fleet.free_row(), None, facts))
 
 
-class UpdateProvider(msgspec.Struct, frozen=True):
+class UpdateProvider(Command[None], frozen=True):
     """A new name, and a parent. ``parent`` UNSET keeps the present one.
 
     Moving a provider that has a parent (or taking it off) needs ``may_move`` (microversion 1.37).
@@ -51,9 +46,6 @@ class UpdateProvider(msgspec.Struct, frozen=True):
     name: str
     parent: str | msgspec.UnsetType | None = msgspec.UNSET
     may_move: bool = True
-
-    def consumers(self) -> Iterable[str]:
-        return ()
 
     def run(self, state: State) -> None:
         fleet = state.fleet
@@ -81,13 +73,10 @@ class UpdateProvider(msgspec.Struct, frozen=True):
             raise BadRequest(f"Unable to save resource provider {self.uuid}: {fault}")
 
 
-class DeleteProvider(msgspec.Struct, frozen=True):
+class DeleteProvider(Command[None], frozen=True):
     """A provider goes, with its inventory, traits and aggregates."""
 
     uuid: str
-
-    def consumers(self) -> Iterable[str]:
-        return ()
 
     def run(self, state: State) -> None:
         fleet = state.fleet

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from roost.ledger import State
+from roost.ledger import Command, State
 from roost.model.inventory import Inventory
 from roost.placement.commands.allocations import ConsumerWrite, check_writes, write_allocations
 from roost.placement.commands.generations import check_generation
@@ -20,7 +20,7 @@ class NewInventories(msgspec.Struct, frozen=True):
     generation: int | None = None
 
 
-class Reshape(msgspec.Struct, frozen=True):
+class Reshape(Command[None], frozen=True):
     """New inventories and the allocations that move with them, all or nothing.
 
     The allocations are judged while every provider has its old inventories and its new ones: what a class

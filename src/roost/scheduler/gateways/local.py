@@ -6,13 +6,12 @@ more often. Here the choice is made on the exact state that the claim is committ
 
 import time
 from collections.abc import Iterable
-from typing import NamedTuple
 
 import msgspec
 
 from roost.fleet import Fleet
 from roost.fleet.explain import explain
-from roost.ledger import Ledger, State
+from roost.ledger import Command, Ledger, State
 from roost.model.record import Step
 from roost.model.request import CandidateQuery
 from roost.placement.commands.allocations import write_allocations
@@ -41,7 +40,7 @@ class LocalGateway:
         return await self._ledger.execute(Decide(question, table, plugins, self._random))
 
 
-class Decide(NamedTuple):
+class Decide(Command[Decided], frozen=True):
     """The command: see `roost.scheduler.selection.select`."""
 
     question: Question
@@ -53,7 +52,7 @@ class Decide(NamedTuple):
         return self.question.instances
 
     @property
-    def wants_new(self) -> bool:
+    def requires_new_consumers(self) -> bool:
         return True
 
     def run(self, state: State) -> Decided:
