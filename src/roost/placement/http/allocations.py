@@ -1,20 +1,17 @@
 """``/allocations`` and ``/resource_providers/{uuid}/allocations``: who holds what."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
-from sqlalchemy.engine import Connection
-
-from roost.fleet import Fleet
 from roost.ledger import Held
-from roost.ledger.holdings import held_by, held_on
+from roost.placement.allocations import HeldByConsumer, allocations_of_consumer, allocations_on_provider
 from roost.placement.commands.allocations import DeleteAllocations, WriteAllocations
-from roost.placement.commands.holders import written_at
-from roost.placement.errors import BadRequest
+from roost.placement.errors import BadRequest, NotFound
 from roost.placement.http.answers import answer, answer_empty
 from roost.placement.http.complaints import is_uuid_like, plain_uuid
 from roost.placement.http.request import Request, Response
-from roost.placement.http.resource import Resource, provider_row, read_body
+from roost.placement.http.resource import Resource, read_body
 
 CONSUMER_FIELDS = {
     "project_id": ("project_id", 12),
@@ -41,13 +38,9 @@ class ConsumerAllocations(Resource):
 
     async def on_get(self, req: Request, resp: Response, consumer: str) -> None:
         self.policy.authorise(req.identity, "allocations:list")
-        found, modified = await self.ledger.database.read(
-            lambda connection: (held_by(connection, (consumer,)), written_at(connection, (consumer,)))
-        )
-        fleet = await self.ledger.current()
-        held = found.get(consumer)
-        document = {"allocations": {}} if held is None else _describe(req, fleet, held)
-        answer(req, resp, document, modified=modified)
+        found = await self.ledger.database.read(partial(allocations_of_consumer, consumer=consumer))
+        document = {"allocations": {}} if found is None else _describe(req, found)
+        answer(req, resp, document, modified=None if found is None else found.written_at)
 
     async def on_put(self, req: Request, resp: Response, consumer: str) -> None:
         self.policy.authorise(req.identity, "allocations:update")
@@ -73,31 +66,25 @@ class ProviderAllocations(Resource):
 
     async def on_get(self, req: Request, resp: Response, uuid: str) -> None:
         self.policy.authorise(req.identity, "resource_providers:allocations:list")
-        provider_row(await self.ledger.current(), uuid)
-        found, modified = await self.ledger.database.read(lambda connection: _held_on(connection, uuid))
-        fleet = await self.ledger.current()
+        found = await self.ledger.database.read(partial(allocations_on_provider, provider=uuid))
+        if found is None:
+            raise NotFound(f"No resource provider with uuid {uuid} found")
         document = {
-            "allocations": _describe_consumers(req, uuid, found),
-            "resource_provider_generation": fleet.generation.item(provider_row(fleet, uuid)),
+            "allocations": _describe_consumers(req, uuid, found.held),
+            "resource_provider_generation": found.generation,
         }
-        answer(req, resp, document, modified=modified)
+        answer(req, resp, document, modified=found.written_at)
 
 
-def _held_on(connection: Connection, provider: str) -> tuple[Mapping[str, Held], float | None]:
-    found = held_on(connection, provider)
-    return found, written_at(connection, found)
-
-
-def _describe(req: Request, fleet: Fleet, held: Held) -> dict[str, Any]:
+def _describe(req: Request, found: HeldByConsumer) -> dict[str, Any]:
     allocations = {
-        provider: {"resources": resources, "generation": fleet.generation.item(fleet.row(provider))}
-        for provider, resources in held.allocations.items()
-        if provider in fleet
+        provider: {"resources": resources, "generation": found.generations[provider]}
+        for provider, resources in found.held.allocations.items()
     }
     document: dict[str, Any] = {"allocations": allocations}
     for name, (field, since) in CONSUMER_FIELDS.items():
         if since <= req.version:
-            document[name] = getattr(held.consumer, field)
+            document[name] = getattr(found.held.consumer, field)
     return document
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from roost.placement.commands.holders import holders_of
+from roost.placement.allocations import consumers_of_class
 from roost.placement.commands.names import AddResourceClass, DeleteResourceClass, RenameResourceClass
 from roost.placement.errors import ConcurrentUpdate, NotFound
 from roost.placement.http.answers import answer, answer_empty, href, locate
@@ -63,7 +63,7 @@ class ResourceClass(Resource):
         tries = _TRIES_TO_RENAME
         while tries:
             tries -= 1
-            holders = await self.ledger.database.read(lambda connection: holders_of(connection, name))
+            holders = await self.ledger.database.read(lambda connection: consumers_of_class(connection, name))
             try:
                 await self.ledger.execute(RenameResourceClass(name, new_name, holders))
                 tries = 0
