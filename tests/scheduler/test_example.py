@@ -1,61 +1,25 @@
-"""The scheduler by itself, as another program would use it."""
+"""The example in the docstring of `Scheduler` is a complete program: it runs as it stands."""
 
-import asyncio
-import random
+import inspect
+import subprocess
+import sys
 from pathlib import Path
+from textwrap import dedent
 
-from roost.ledger import Ledger, keep_what_is_loaded
-from roost.model.host import HostReport
-from roost.model.inventory import Inventory
-from roost.model.spec import Flavor, RequestSpec
-from roost.placement.service import PlacementService
-from roost.records import Retention
-from roost.records.jsonl import JsonLinesRecords
-from roost.scheduler import NoValidHost, Scheduler
-from roost.scheduler.gateways.local import LocalGateway
-from roost.scheduler.hosts import HostTable
-from roost.storage import Database
+from roost.scheduler import Scheduler
 
-UUID = "5c1d8e6a-0000-0000-0000-00000000000{}"
-
-
-async def example(folder: Path) -> list[str]:
-    database = Database(f"sqlite:///{folder}/roost.db")
-    ledger = await Ledger.open(database)
-    placement = PlacementService(ledger)
-    for number in range(3):
-        await placement.ensure_provider(UUID.format(number), f"host{number}")
-        memory = Inventory(total=4096 * (number + 1))
-        await placement.set_inventories(UUID.format(number), {"VCPU": Inventory(4), "MEMORY_MB": memory})
-
-    now = 1_000.0
-    reports = [
-        HostReport(host=f"host{number}", node=UUID.format(number), cell="cell1", last_seen=now)
-        for number in range(3)
-    ]
-    records = JsonLinesRecords(folder / "records.jsonl", Retention())
-    gateway = LocalGateway(ledger, random.randrange)
-    scheduler = Scheduler(gateway, HostTable(reports), records, clock=lambda: now)
-    keep_what_is_loaded()  # in a process that does nothing else: the garbage collector leaves it alone
-
-    spec = RequestSpec(project_id="p", user_id="u", flavor=Flavor("small", vcpus=2, memory_mb=2048))
-    told = []
-    for placed in await scheduler.select_destinations(spec, count=2, num_alternates=1):
-        told.append(f"{placed.selected.host}, else {placed.alternates[0].host}")
-    try:
-        await scheduler.select_destinations(spec, count=9)
-    except NoValidHost as error:
-        told.append(error.reason)
-
-    await records.close()
-    await ledger.close()
-    await database.close()
-    return told
+EXPECTED = """\
+compute-1 claimed: {'5c1d8e6a-0000-4000-8000-000000000001': {'VCPU': 2, 'MEMORY_MB': 2048}}; alternate: compute-3
+compute-2 claimed: {'5c1d8e6a-0000-4000-8000-000000000002': {'VCPU': 2, 'MEMORY_MB': 2048}}; alternate: compute-3
+refused: only 4 of 5 instances fit: every host left is full
+"""
 
 
 def test_example(tmp_path: Path) -> None:
-    assert asyncio.run(example(tmp_path)) == [
-        "host2, else host0",
-        "host1, else host0",
-        "only 4 of 9 instances fit: every host left is full",
-    ]
+    _, _, program = inspect.getdoc(Scheduler).partition("Example::\n\n")  # type: ignore[union-attr]
+    example = tmp_path / "example.py"
+    example.write_text(dedent(program))
+    run = subprocess.run(
+        [sys.executable, example], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120
+    )
+    assert run.stdout == EXPECTED, run.stderr

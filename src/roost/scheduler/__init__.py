@@ -29,13 +29,7 @@ To add a filter: a file in filters/ with a class as `plugins.Filter` says, named
 name in `enabled_filters`; a weigher the same. Other packages register theirs under the entry points
 ``roost.filters`` and ``roost.weighers``.
 
-By itself, with a ledger that knows the hosts' inventories and a table of what the hosts report::
-
-    gateway = LocalGateway(ledger, random.randrange)
-    scheduler = Scheduler(gateway, HostTable(reports), records)
-    destinations = await scheduler.select_destinations(spec, count=2, num_alternates=1)
-
-tests/scheduler/test_example.py has the whole of it.
+The docstring of `Scheduler` has a complete program that uses the scheduler by itself.
 """
 
 from roost.scheduler.errors import NoValidHost, SchedulerError

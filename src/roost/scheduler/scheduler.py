@@ -1,4 +1,4 @@
-"""`select_destinations`: the scheduler's one service."""
+"""`Scheduler`: chooses hosts for instances and claims them in placement."""
 
 import math
 import time
@@ -42,10 +42,62 @@ class Scheduler:
 
     Raises `UnknownPlugin` for a filter or weigher that is not there.
 
-    Example:
-        >>> async def place(scheduler, spec):
-        ...     for destination in await scheduler.select_destinations(spec, count=2, num_alternates=2):
-        ...         print(destination.selected.host, [other.host for other in destination.alternates])
+    Example::
+
+        import asyncio
+        import random
+        import time
+
+        from roost.ledger import Ledger
+        from roost.model.host import HostReport
+        from roost.model.inventory import Inventory
+        from roost.model.spec import Flavor, RequestSpec
+        from roost.placement.service import PlacementService
+        from roost.records import Retention
+        from roost.records.backend import open_sql_records
+        from roost.scheduler import NoValidHost, Scheduler
+        from roost.scheduler.gateways.local import LocalGateway
+        from roost.scheduler.hosts import HostTable
+        from roost.storage import Database
+
+        HOSTS = {
+            "compute-1": "5c1d8e6a-0000-4000-8000-000000000001",
+            "compute-2": "5c1d8e6a-0000-4000-8000-000000000002",
+            "compute-3": "5c1d8e6a-0000-4000-8000-000000000003",
+        }
+
+
+        async def main() -> None:
+            database = Database("sqlite:///roost.db")
+            ledger = await Ledger.open(database)
+            placement = PlacementService(ledger)
+            for name, uuid in HOSTS.items():
+                await placement.ensure_provider(uuid, name)
+                inventories = {"VCPU": Inventory(4), "MEMORY_MB": Inventory(8192)}
+                await placement.set_inventories(uuid, inventories)
+
+            now = time.time()
+            reports = [HostReport(host=name, node=HOSTS[name], cell="cell1", last_seen=now) for name in HOSTS]
+            records = await open_sql_records("sqlite:///records.db", Retention())
+            gateway = LocalGateway(ledger, random.randrange)
+            scheduler = Scheduler(gateway, HostTable(reports), records)
+
+            small = Flavor("small", vcpus=2, memory_mb=2048)
+            spec = RequestSpec(project_id="demo", user_id="alice", flavor=small)
+            for placed in await scheduler.select_destinations(spec, count=2, num_alternates=1):
+                claimed, alternate = placed.selected, placed.alternates[0]
+                print(f"{claimed.host} claimed: {claimed.allocations}; alternate: {alternate.host}")
+            try:
+                await scheduler.select_destinations(spec, count=5)
+            except NoValidHost as error:
+                print(f"refused: {error.reason}")
+
+            await records.close()
+            await ledger.close()
+            await database.close()
+
+
+        asyncio.run(main())
     """
 
     def __init__(
