@@ -1,4 +1,4 @@
-"""Databases for all tests; see `support.databases`. What was tested on which is said at the end."""
+"""Databases and the nightly seed of all tests. The summary names the databases and the seed."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,11 +7,14 @@ from typing import Any
 import pytest
 
 from support.databases import KINDS, Place, Servers
+from support.seeds import VARIABLE, draw_seed, is_nightly, nightly_seed
 
 _SERVERS = pytest.StashKey[Servers]()
 
 
+@pytest.hookimpl(tryfirst=True)  # before Hypothesis reads its options
 def pytest_configure(config: pytest.Config) -> None:
+    draw_seed(config)
     config.stash[_SERVERS] = Servers()
 
 
@@ -38,6 +41,8 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    if is_nightly(config):
+        terminalreporter.write_line(f"to repeat these random cases: {VARIABLE}={nightly_seed()} make nightly")
     servers = config.stash[_SERVERS]
     if servers.tested or servers.untested:
         terminalreporter.write_line(f"databases tested: {', '.join(servers.tested) or 'none'}")

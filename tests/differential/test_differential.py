@@ -1,10 +1,9 @@
 """The same random operations on upstream's Placement and on Roost: the answers must say the same.
 
-A failure names its seed, which makes the same operations again, and few operations that lead to it. For
-other seeds in the nightly run set ROOST_SEED, which is added to each.
+A failure names its seed, which makes the same operations again, and few operations that lead to it. Each
+nightly run adds a number of its own to the seeds; see `support.seeds`.
 """
 
-import os
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ import pytest
 from differential.generator import Generator
 from differential.known import KNOWN
 from differential.run import Both, shrink
+from support.seeds import nightly_seed
 
 OPERATIONS = 100
 """Of one seed; the first 40 of them fill the world."""
@@ -42,7 +42,7 @@ def test_random_operations_are_answered_alike(both: Both, seed: int) -> None:
 @pytest.mark.nightly
 @pytest.mark.parametrize("seed", MORE_SEEDS)
 def test_many_random_operations_are_answered_alike(both: Both, seed: int) -> None:
-    check(both, seed + int(os.environ.get("ROOST_SEED", "0")))
+    check(both, seed + nightly_seed())
 
 
 def test_every_known_difference_is_documented() -> None:

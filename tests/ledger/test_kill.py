@@ -12,6 +12,7 @@ import pytest
 
 from support.databases import Place
 from support.ledgers import findings_in, holdings_of, host, loaded, opened, run, whole
+from support.seeds import nightly_seed
 
 TESTS = Path(__file__).parents[1]
 
@@ -31,8 +32,8 @@ def killed_after(url: str, prefix: str, seconds: float) -> list[str]:
     return [line.rstrip("\n") for line in lines if line.endswith("\n")]
 
 
-def killed_over_and_over(place: Place, rounds: int) -> None:
-    draw = random.Random(rounds)
+def killed_over_and_over(place: Place, rounds: int, seed: int) -> None:
+    draw = random.Random(seed)
 
     async def prepare() -> None:
         async with opened(place) as [ledger]:
@@ -61,9 +62,9 @@ def killed_over_and_over(place: Place, rounds: int) -> None:
 
 
 def test_a_killed_writer_loses_nothing_that_it_acknowledged(place):
-    killed_over_and_over(place, 5 if place.kind == "sqlite" else 2)
+    killed_over_and_over(place, 5 if place.kind == "sqlite" else 2, seed=5)
 
 
 @pytest.mark.nightly
 def test_a_killed_writer_loses_nothing_that_it_acknowledged_at_length(place):
-    killed_over_and_over(place, 100 if place.kind == "sqlite" else 25)
+    killed_over_and_over(place, 100 if place.kind == "sqlite" else 25, nightly_seed())
