@@ -2,13 +2,13 @@
 
 import errno
 import fcntl
-import logging
 import os
 import threading
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from structlog.testing import capture_logs
 
 from roost.records import RecordsUnavailable
 from roost.records import lines as lines_module
@@ -55,17 +55,17 @@ def test_torn_at_any_byte_the_file_keeps_every_whole_line(path):
         assert read(path) == [*kept, b'{"next":1}'], f"torn after {size} bytes"
 
 
-def test_a_tear_while_the_file_is_open_is_mended_by_the_next_append(path, caplog):
+def test_a_tear_while_the_file_is_open_is_mended_by_the_next_append(path):
     file = LineFile(path)
     file.append(LINES[0] + b"\n")
     with path.open("ab") as other:
         other.write(b'{"torn')
     assert list(file.forwards()) == LINES[:1]
     assert [line for _, line in file.backwards()] == LINES[:1]
-    with caplog.at_level(logging.WARNING):
+    with capture_logs() as logged:
         file.append(LINES[1] + b"\n")
     file.close()
-    assert f"{path}: removed an unfinished line of 6 bytes" in caplog.text
+    assert [(each["file"], each["bytes"]) for each in logged] == [(str(path), 6)]
     assert read(path) == LINES[:2]
 
 

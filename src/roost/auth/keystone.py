@@ -2,17 +2,18 @@
 
 import asyncio
 import hashlib
-import logging
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+
+import structlog
 
 from roost.auth.errors import IdentityUnavailable
 from roost.auth.identity import Identity
 from roost.auth.source import Source
 from roost.auth.token_check import TOKEN_HEADERS, Call, TokenCheck, Verdict
 
-_LOG = logging.getLogger(__name__)
+_log = structlog.get_logger()
 
 _THREADS = 8
 _VALIDATED_AT_ONCE = 1_000
@@ -71,7 +72,7 @@ class Keystone:
             # Shielded: who waits for it as well must not lose it when this request is given up.
             verdict = await asyncio.shield(asked)
         except IdentityUnavailable as error:
-            _LOG.error("%s", error)
+            _log.error("tokens cannot be validated", error=str(error))
             raise
         self._remember(key, verdict)
         return verdict

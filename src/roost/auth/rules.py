@@ -5,19 +5,19 @@ remembered for a second, so a check costs about one microsecond, and a change of
 second at most.
 """
 
-import logging
 import os
 import re
 import time
 from collections.abc import Iterable
 
+import structlog
 from oslo_policy import _checks, opts, policy
 
 from roost.auth.identity import Identity
 from roost.auth.source import Source
 from roost.model.errors import OperatorError
 
-_LOG = logging.getLogger(__name__)
+_log = structlog.get_logger()
 
 _REMOTE = re.compile(r"\bhttps?:")
 _REMEMBERED_SECONDS = 1.0
@@ -93,7 +93,9 @@ class Rules:
             return []
         remote = sorted(name for name, check in rules.items() if _REMOTE.search(str(check)))
         for name in remote:
-            _LOG.error("policy: %s asks another server, which is not done here: nobody may do that", name)
+            _log.error(
+                "a policy rule asks another server: not supported, it allows nobody", rule=name
+            )
             rules[name] = policy.RuleDefault(name, "!").check
         self._checked_rules = rules
         return remote

@@ -7,7 +7,6 @@ request that has nothing but the tokens, around an application that only says ye
 
 import importlib.util
 import io
-import logging
 import time
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -21,8 +20,6 @@ from roost.auth.errors import IdentityUnavailable
 from roost.auth.identity import Identity, read_identity
 from roost.auth.source import Source
 from roost.model.errors import OperatorError
-
-_LOG = logging.getLogger(__name__)
 
 GROUP = "keystone_authtoken"
 TOKEN_HEADERS = ("x-auth-token", "x-storage-token", "x-service-token")

@@ -8,6 +8,7 @@ import click
 
 import roost
 from roost.cli.memory import keep_freed_memory
+from roost.logs import configure_logs
 from roost.model.errors import OperatorError
 
 FOUND_WRONG = 1
@@ -51,6 +52,7 @@ def roost_command() -> None:
 
 def main() -> None:
     """The entry point: runs a command and turns an operator's error into one line and status 2."""
+    configure_logs()
     keep_freed_memory()
     try:
         roost_command(prog_name="roost", standalone_mode=True)

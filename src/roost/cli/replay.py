@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from roost.cli.db import verify_database
 from roost.cli.main import FOUND_WRONG
-from roost.cli.options import as_json, log_to_stderr
+from roost.cli.options import as_json
 from roost.compute.drivers.simulated import FailureRule, Script
 from roost.ledger import keep_what_is_loaded
 from roost.replay import azure, openb, synthetic
@@ -78,7 +78,6 @@ def replay(
     off goes on where it was when it is started again with the same options. At the end the databases are
     verified, as by 'roost db verify'.
     """
-    log_to_stderr()
     if kind != "demo" and directory is None:
         raise click.UsageError(f"a replay of {kind} needs the DIR of the trace")
     workload = _workload(

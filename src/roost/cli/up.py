@@ -5,7 +5,6 @@ from pathlib import Path
 
 import click
 
-from roost.cli.options import log_to_stderr
 from roost.compute.drivers.simulated import FailureRule, Script
 from roost.ledger import keep_what_is_loaded
 from roost.model.errors import OperatorError
@@ -61,7 +60,6 @@ def up(
     believed, as with upstream's noauth2. A data directory that was set up before, also by a replay, is
     taken up where it was, whatever stopped it.
     """
-    log_to_stderr()
     inventory = {
         "VCPU": Inventory(host_vcpus),
         "MEMORY_MB": Inventory(host_memory_gib * 1024),

@@ -6,13 +6,13 @@ file holds, removes it.
 """
 
 import fcntl
-import logging
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import msgspec
+import structlog
 
 from roost.records.errors import RecordsUnavailable
 
@@ -21,7 +21,7 @@ BLOCK = 1 << 16
 
 MODE = 0o640
 
-_log = logging.getLogger(__name__)
+_log = structlog.get_logger()
 
 
 class LineFile:
@@ -154,7 +154,7 @@ class LineFile:
             return size
         if _is_whole(torn):
             return size + os.write(self._file, b"\n")
-        _log.warning("records file %s: removed an unfinished line of %d bytes", self.path, len(torn))
+        _log.warning("removed an unfinished line of a records file", file=str(self.path), bytes=len(torn))
         os.ftruncate(self._file, size - len(torn))
         return size - len(torn)
 

@@ -5,12 +5,12 @@ from 1.23.
 """
 
 import html
-import logging
 from collections.abc import Callable
 
 import falcon
 import falcon.asgi
 import msgspec
+import structlog
 
 from roost.ledger import LedgerBusy
 from roost.placement.errors import NotAcceptable, NotAllowed, PlacementError, Unauthorised
@@ -18,7 +18,7 @@ from roost.placement.http.microversions import LATEST, Since, version_text
 from roost.placement.http.request import RETRY_SECONDS, Request, Response
 from roost.storage import StorageError
 
-_LOG = logging.getLogger(__name__)
+_log = structlog.get_logger()
 
 _SENTENCES = {
     400: "The server could not comply with the request since it is either malformed or otherwise incorrect.",
@@ -55,12 +55,12 @@ def add_error_handlers(app: falcon.asgi.App, answer: ErrorAnswer) -> None:  # ty
 
     async def failed(req: Request, resp: Response, error: Exception, _: object) -> None:
         if isinstance(error, LedgerBusy | StorageError):
-            _LOG.error("request %s: %s", req.log_id, error)
+            _log.error("the database did not serve a request", request=req.log_id, error=str(error))
             resp.set_header("retry-after", str(RETRY_SECONDS))
             text = "The database cannot be reached or is busy; try again."
             answer(req, resp, 503, text, PlacementError.code)
             return
-        _LOG.error("request %s: %s %s failed", req.log_id, req.method, req.path, exc_info=error)
+        _log.error("request failed", request=req.log_id, method=req.method, path=req.path, exc_info=error)
         text = f"Internal error; the log has it under {req.request_id}."
         answer(req, resp, 500, text, PlacementError.code)
 

@@ -5,26 +5,19 @@ import os
 import socket
 from contextlib import closing
 from functools import partial
-from typing import Any
 
 from granian import Granian
 from granian.constants import Interfaces
 from granian.log import LogLevels
 
 from roost.ledger import SCHEMA
+from roost.logs import configure_logs, logging_config
 from roost.model.errors import OperatorError
 from roost.placement.http.auth import open_authenticator
 from roost.placement.http.policy import Policy
 from roost.placement.http.worker import Worker
 from roost.placement.options import PlacementOptions
 from roost.storage import Database
-
-_LOGGING: dict[str, Any] = {
-    "handlers": {
-        "console": {"formatter": "generic", "class": "logging.StreamHandler", "stream": "ext://sys.stderr"},
-        "access": {"formatter": "access", "class": "logging.StreamHandler", "stream": "ext://sys.stderr"},
-    },
-}
 
 
 def check_options(options: PlacementOptions) -> None:
@@ -71,6 +64,13 @@ def serve(host: str, port: int, workers: int, database: str, options: PlacementO
         websockets=False,
         workers_kill_timeout=10,
         log_level=LogLevels.warning,
-        log_dictconfig={**_LOGGING, "root": {"handlers": ["console"], "level": level}},
+        log_dictconfig=logging_config(level),
     )
-    server.serve(target_loader=partial(Worker, database, options, os.getpid()), wrap_loader=False)
+    load = partial(_load_worker, level, database, options, os.getpid())
+    server.serve(target_loader=load, wrap_loader=False)
+
+
+def _load_worker(level: str, database: str, options: PlacementOptions, parent: int) -> Worker:
+    """Make the application of a worker. The server calls this in the worker's process."""
+    configure_logs(level)
+    return Worker(database, options, parent)
