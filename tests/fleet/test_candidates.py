@@ -9,7 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from roost.fleet import candidates, walk
+from roost.fleet import candidates
+from roost.fleet import search as tree_search
 from roost.fleet.candidates import CandidateSearch
 from roost.model.inventory import Inventory
 from roost.model.request import CandidateQuery, RequestGroup, all_of
@@ -44,13 +45,13 @@ def check(world: World, query: CandidateQuery) -> None:
     anchors = [fleet.uuid(row) for row in search.anchors.tolist()]
     assert search.anchors.tolist() == sorted(set(search.anchors.tolist()))
     assert set(anchors) >= set(expected), "a tree with candidates is not among the anchors"
-    if search.single:
+    if search.single_provider:
         assert set(anchors) == set(expected), "single, but an anchor has no candidate"
     for row, anchor in zip(search.anchors.tolist(), anchors, strict=True):
         there = list(search.at(row))
         assert {candidate.root for candidate in there} <= {anchor}
         assert {oracle.answer(candidate) for candidate in there} == expected.get(anchor, set()), "at"
-        if search.single:
+        if search.single_provider:
             assert len(there) == 1
 
 
@@ -91,7 +92,7 @@ def test_trees_that_are_alike_have_each_their_own_candidates(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(candidates, "_FIRST_TREES", 1)
         patch.setattr(candidates, "_MOST_LAYOUTS", 2)
-        patch.setattr(walk, "_MOST_KEPT", kept)
+        patch.setattr(tree_search, "_MOST_KEPT", kept)
         check(copies, query)
         fleet = fleet_of(copies)
         search = CandidateSearch(fleet, query)
@@ -101,7 +102,7 @@ def test_trees_that_are_alike_have_each_their_own_candidates(
         turns = list(zip_longest(*CandidateSearch(fleet, query).choices_by_tree(anchors)))
         in_turn = [[turn[number] for turn in turns if turn[number]] for number in range(len(alone))]
         assert in_turn == alone, "a candidate of each tree in turn"
-        assert search.served(anchors).tolist() == [bool(tree) for tree in alone]
+        assert search.have_candidates(anchors).tolist() == [bool(tree) for tree in alone]
         once: dict[tuple[int, ...], candidates.Choice] = {}
         for choice in chain(*alone):
             once.setdefault(choice[1], choice)

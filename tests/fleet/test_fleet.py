@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roost.fleet import Fleet, Inconsistent, UnknownProvider, journal
-from roost.fleet.journal import Journal
+from roost.fleet import Fleet, Inconsistent, UnknownProvider
 from roost.model.change import (
     AggregatesChanged,
     AllocationsChanged,
@@ -118,15 +117,15 @@ def test_the_journal_names_every_row_that_looks_different(data: st.DataObject) -
     fleet = Fleet()
     held: Held = {}
     for _ in range(data.draw(st.integers(1, 25))):
-        before, end = by_row(fleet), fleet.journal.end
+        before, end = by_row(fleet), fleet.invalidations.end
         change = valid_change(data, fleet, held)
         fleet.apply(change)
         after = by_row(fleet)
         different = {row for row in before.keys() | after.keys() if before.get(row) != after.get(row)}
-        touched = fleet.journal.since(end)
+        touched = fleet.invalidations.since(end)
         assert touched is not None
         assert different <= touched
-        assert fleet.journal.since(fleet.journal.end) == set()
+        assert fleet.invalidations.since(fleet.invalidations.end) == set()
 
 
 def by_row(fleet: Fleet) -> dict[int, object]:
@@ -139,19 +138,6 @@ def by_row(fleet: Fleet) -> dict[int, object]:
             fleet.inventories(row), fleet.traits_of(row), fleet.aggregates_of(row),
         )  # fmt: skip
     return found
-
-
-def test_a_journal_that_was_not_read_for_long_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journal, "_KEPT", 3)
-    kept = Journal()
-    for row in range(6):
-        kept.note(row)
-    assert kept.since(0) == {0, 1, 2, 3, 4, 5}
-    kept.note(6)
-    assert kept.end == 7
-    assert kept.since(2) is None
-    assert kept.since(3) == {3, 4, 5, 6}
-    assert kept.since(7) == set()
 
 
 @settings(max_examples=50, deadline=None)
@@ -297,10 +283,10 @@ def test_unchanged_parts_of_an_allocation_are_not_touched(fleet: Fleet) -> None:
     """Freeing and taking again would lose the slot of a provider whose inventory is gone."""
     fleet.apply(InventoryChanged("root", DISK, {}))
     fleet.apply(InventoryChanged("child", {}, DISK))
-    assert fleet.stock("DISK_GB").ascending
+    assert fleet.inventory_columns("DISK_GB").ascending
     same = {"root": {"DISK_GB": 5}}
     fleet.apply(AllocationsChanged("c", None, None, same, {**same, "child": {"DISK_GB": 1}}))
-    assert fleet.stock("DISK_GB").ascending
+    assert fleet.inventory_columns("DISK_GB").ascending
     assert fleet.usages(0) == {"DISK_GB": 5}
 
 
@@ -308,6 +294,11 @@ def test_unknown_names_are_asked_for_in_vain() -> None:
     fleet = fleet_of({"p": Provider()})
     assert "q" not in fleet
     assert fleet.row_named("q") is None
-    assert len(fleet.with_trait("CUSTOM_X")) == len(fleet.in_aggregate("x")) == fleet.stock("X").n == 0
+    assert (
+        len(fleet.with_trait("CUSTOM_X"))
+        == len(fleet.in_aggregate("x"))
+        == fleet.inventory_columns("X").n
+        == 0
+    )
     with pytest.raises(UnknownProvider):
         fleet.row("q")

@@ -22,7 +22,7 @@ def test_match_is_that_of_the_oracle(world: World, group: RequestGroup) -> None:
 
 def test_rows_ascend_though_inventories_came_in_any_order() -> None:
     fleet = fleet_of({f"p{i}": Provider(None, {"VCPU": Inventory(1)}) for i in range(5)})
-    stock = fleet.stock("VCPU")
+    stock = fleet.inventory_columns("VCPU")
     stock.remove(0)
     stock.put(0, Inventory(1))
     assert not stock.ascending

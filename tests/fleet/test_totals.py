@@ -3,7 +3,7 @@
 import numpy as np
 from hypothesis import given, settings
 
-from roost.fleet.stock import CAPACITY_LIMIT
+from roost.fleet.inventory_columns import CAPACITY_LIMIT
 from roost.fleet.totals import tree_totals
 from roost.model.inventory import Inventory
 from roost.model.vocabulary import MAX_INT

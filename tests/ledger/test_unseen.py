@@ -75,7 +75,9 @@ def test_one_that_is_there_and_fits_is_found_out_by_the_database(place):
             with pytest.raises(ConcurrentUpdate, match="expected 1 but got null"):
                 await ledger.execute(claim("a", "p", VCPU=1))
             assert len(seen) == 1
-            assert (await ledger.current()).stock("VCPU").used_by((await ledger.current()).row("p")) == 1
+            assert (await ledger.current()).inventory_columns("VCPU").used_by(
+                (await ledger.current()).row("p")
+            ) == 1
 
     asyncio.run(use())
     assert findings_in(place) == []
@@ -128,7 +130,7 @@ def test_what_is_only_drafted_is_shown_to_nobody(place):
 
             async def read_meanwhile(consumers):  # type: ignore[no-untyped-def]
                 fleet = await ledger.current()
-                shown.append(fleet.stock("VCPU").used_by(fleet.row("p")))
+                shown.append(fleet.inventory_columns("VCPU").used_by(fleet.row("p")))
                 return await look(consumers)
 
             ledger._look = read_meanwhile  # type: ignore[method-assign]
@@ -136,7 +138,7 @@ def test_what_is_only_drafted_is_shown_to_nobody(place):
             await asyncio.gather(*map(ledger.execute, commands), return_exceptions=True)
             fleet = await ledger.current()
             assert shown == [1]
-            assert fleet.stock("VCPU").used_by(fleet.row("p")) == 2
+            assert fleet.inventory_columns("VCPU").used_by(fleet.row("p")) == 2
 
     asyncio.run(use())
     assert findings_in(place) == []

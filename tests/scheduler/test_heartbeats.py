@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.fleet.journal import Journal
+from roost.fleet.invalidation_log import InvalidationLog
 from roost.scheduler.heartbeats import Heartbeats
 
 TIMES = st.integers(0, 20).map(float)
@@ -11,8 +11,8 @@ TIMES = st.integers(0, 20).map(float)
 
 @given(st.lists(st.tuples(st.integers(0, 4), TIMES) | TIMES, max_size=40))
 def test_as_looking_at_all(steps: list[tuple[int, float] | float]) -> None:
-    journal = Journal()
-    heartbeats = Heartbeats(journal)
+    invalidations = InvalidationLog()
+    heartbeats = Heartbeats(invalidations)
     seen: dict[int, float] = {}
     known: list[bool] = []
     end = 0
@@ -25,8 +25,8 @@ def test_as_looking_at_all(steps: list[tuple[int, float] | float]) -> None:
             continue
         alive = heartbeats.since(step)[: len(seen)].tolist()
         assert alive == [seen[index] >= step for index in range(len(seen))]
-        noted = journal.since(end)
-        end = journal.end
+        noted = invalidations.since(end)
+        end = invalidations.end
         assert noted is not None
         changed = {index for index, is_alive in enumerate(alive) if known[index : index + 1] != [is_alive]}
         dead_from_the_start = {index for index in changed if index >= len(known) and not alive[index]}
@@ -35,12 +35,12 @@ def test_as_looking_at_all(steps: list[tuple[int, float] | float]) -> None:
 
 
 def test_heartbeats_of_the_living_are_not_noted() -> None:
-    journal = Journal()
-    heartbeats = Heartbeats(journal)
+    invalidations = InvalidationLog()
+    heartbeats = Heartbeats(invalidations)
     heartbeats.put(0, 10.0)
     heartbeats.since(5.0)
-    end = journal.end
+    end = invalidations.end
     for now in range(11, 30):
         heartbeats.put(0, float(now))
         heartbeats.since(now - 5.0)
-    assert journal.end == end
+    assert invalidations.end == end

@@ -141,7 +141,7 @@ class Conductors:
 
     async def used(self) -> int:
         """VCPUs that are claimed on all hosts, by whomever."""
-        stock = (await self.ledger.current()).stock("VCPU")
+        stock = (await self.ledger.current()).inventory_columns("VCPU")
         return int(stock.used[: stock.n].sum())
 
     async def check(self) -> None:

@@ -44,13 +44,13 @@ def fleet_of(world: World, first_row: int = 0) -> Fleet:
 def snapshot(fleet: Fleet) -> dict[str, Any]:
     """All that the public interface tells of a fleet, but for version and time."""
     names: dict[int, str] = {fleet.row(uuid): uuid for uuid in fleet.uuids()}
-    classes = sorted(fleet.stocked_classes())
+    classes = sorted(fleet.inventoried_classes())
 
     def named(rows: Sequence[int]) -> list[str]:
         return sorted(names[row] for row in rows)
 
     def stock(resource_class: str) -> dict[str, Any]:
-        columns = fleet.stock(resource_class)
+        columns = fleet.inventory_columns(resource_class)
         slots = range(columns.n)
         assert [columns.slot(columns.row.item(slot)) for slot in slots] == list(slots)
         return {

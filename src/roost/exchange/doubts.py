@@ -66,8 +66,8 @@ def shortened(text: str, limit: int, what: str, report: Report) -> str:
 
 def doubt_use(fleet: Fleet, report: Report) -> None:
     """Name the providers that more is allocated from than they have."""
-    for name in sorted(fleet.stocked_classes()):
-        stock = fleet.stock(name)
+    for name in sorted(fleet.inventoried_classes()):
+        stock = fleet.inventory_columns(name)
         overused = stock.used[: stock.n] > stock.capacity[: stock.n]
         for row in stock.row[: stock.n][overused & (stock.used[: stock.n] > 0)].tolist():
             used, inventory = stock.used_by(row), stock.inventory(row)
@@ -84,7 +84,7 @@ def doubt_units(fleet: Fleet, held: Held, report: Report) -> None:
     for provider, resources in held.allocations.items():
         row = fleet.row(provider)
         for name, amount in resources.items():
-            stock = fleet.stock(name)
+            stock = fleet.inventory_columns(name)
             slot = stock.slot(row)
             if slot < 0 or not stock.total.item(slot):
                 continue

@@ -8,7 +8,7 @@ Why not build all combinations and filter them: six groups on eight devices are 
 which took upstream 145 s to return ten. Here vector operations find the options of each term and the
 anchors that every term can reach; combinations are then walked depth first, one anchor at a time, only
 as far as somebody reads, and a branch ends where capacity, isolation or the common subtree forbid it.
-Trees that are alike for the query are walked once (see `roost.fleet.layout`).
+Trees that are alike for the query are walked once (see `roost.fleet.tree_layout`).
 """
 
 from collections import Counter
@@ -21,10 +21,10 @@ import numpy as np
 
 from roost.fleet.columns import Bools, Rows
 from roost.fleet.fleet import Fleet
-from roost.fleet.layout import LayoutKey, Surveyor
 from roost.fleet.match import in_any, match, match_resources, match_traits
-from roost.fleet.terms import Term, matches_of, terms_of
-from roost.fleet.walk import Ways
+from roost.fleet.query_terms import Term, matches_of, terms_of
+from roost.fleet.search import Ways
+from roost.fleet.tree_layout import LayoutKey, Surveyor
 from roost.model.allocation import Allocations, Candidate, Resources
 from roost.model.request import CandidateQuery
 
@@ -62,23 +62,23 @@ class CandidateSearch:
         self._terms: list[Term] = []
         self._ways: dict[LayoutKey, Ways] = {}
         self._matched: Rows | None = None
-        self.single = is_flat(fleet, query)
-        if not self.single:
+        self.single_provider = is_flat(fleet, query)
+        if not self.single_provider:
             matches = matches_of(fleet, query)
             rows_by_term = list({each.asked: each.rows for each in matches}.values())
-            self.single = _all_alone(fleet, rows_by_term)
-            if self.single:
+            self.single_provider = _all_alone(fleet, rows_by_term)
+            if self.single_provider:
                 self._matched = _common(rows_by_term)
             else:
                 self._terms = terms_of(fleet, matches)
         self.needs = [Need((term.group.suffix,), term.resources) for term in self._terms]
-        if self.single:
+        if self.single_provider:
             self.needs = [Need(tuple(group.suffix for group in query.groups), query.resources)]
 
     @cached_property
     def anchors(self) -> Rows:
         """The roots, ascending, that may have candidates."""
-        if self.single:
+        if self.single_provider:
             return self._alone(self._matched)
         options = {id(term.options): term.options for term in self._terms}
         return self._with_root_traits(_common([_distinct(each.anchors) for each in options.values()]))
@@ -93,7 +93,7 @@ class CandidateSearch:
 
     def choices(self) -> Iterator[Choice]:
         """All candidates, no two equal, by anchor."""
-        if self.single:
+        if self.single_provider:
             for block in self._in_blocks():
                 roots = block.tolist()
                 yield from zip(roots, zip(roots, strict=True), strict=True)
@@ -119,11 +119,11 @@ class CandidateSearch:
 
     def choices_by_tree(self, anchors: Rows) -> Iterator[Iterator[Choice]]:
         """The candidates of each of some trees. ``anchors`` must be among `anchors`."""
-        if self.single:
+        if self.single_provider:
             return (iter([(anchor, (anchor,))]) for anchor in anchors.tolist())
         return (zip(repeat(anchor), choices) for anchor, choices in self._walked(anchors))
 
-    def served(self, anchors: Rows) -> Bools:
+    def have_candidates(self, anchors: Rows) -> Bools:
         """For each of some trees whether it has a candidate: bool[len(anchors)]."""
         found = (next(choices, None) is not None for choices in self.choices_by_tree(anchors))
         return np.fromiter(found, dtype=np.bool_, count=len(anchors))
@@ -146,15 +146,15 @@ class CandidateSearch:
                     held[name] = held.get(name, 0) + amount
         return Candidate(fleet.uuid(anchor), allocations, mappings)
 
-    def at_home(self) -> Rows:
+    def local_anchors(self) -> Rows:
         """Those of ``anchors``, ascending, that do have a candidate with something of their own tree.
 
         The other anchors have none after all, or only such as take everything from sharing providers.
-        Each tree must be walked, save those where counting tells: see `surely_at_home`.
+        Each tree must be walked, save those where counting tells: see `surely_local`.
         """
-        if self.single or not len(self.anchors):
+        if self.single_provider or not len(self.anchors):
             return self.anchors
-        found = self.surely_at_home()
+        found = self.surely_local()
         unsure = np.flatnonzero(~found)
         for place, (anchor, choices) in zip(unsure.tolist(), self._walked(self.anchors[unsure]), strict=True):
             found[place] = any(
@@ -164,7 +164,7 @@ class CandidateSearch:
             )
         return self.anchors[found]
 
-    def surely_at_home(self) -> Bools:
+    def surely_local(self) -> Bools:
         """For each anchor whether a candidate with something of its own must be there: bool[len(anchors)].
 
         Terms that ask for a class together, or that must not share a provider, are rivals. Where each
@@ -207,7 +207,9 @@ class CandidateSearch:
         if self._matched is not None or "anchors" in self.__dict__:
             yield self.anchors
             return
-        rarest = min((self._fleet.stock(name) for name in self._query.resources), key=lambda stock: stock.n)
+        rarest = min(
+            (self._fleet.inventory_columns(name) for name in self._query.resources), key=lambda stock: stock.n
+        )
         if not rarest.ascending:
             yield self.anchors
             return
@@ -262,7 +264,7 @@ def is_flat(fleet: Fleet, query: CandidateQuery) -> bool:
     sharing = fleet.sharing()
     if not len(sharing):
         return True
-    stocks = [fleet.stock(name) for name in query.resources]
+    stocks = [fleet.inventory_columns(name) for name in query.resources]
     return all(stock.slot(row) < 0 for row in sharing.rows().tolist() for stock in stocks)
 
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from roost.fleet.columns import Bools, Float64, Int32, Int64, Rows, grown
 from roost.fleet.errors import FleetError, Inconsistent, UnknownProvider
-from roost.fleet.journal import Journal
+from roost.fleet.invalidation_log import InvalidationLog
+from roost.fleet.inventory_columns import InventoryColumns
 from roost.fleet.rowset import RowSet
-from roost.fleet.stock import Stock
 from roost.model.allocation import Allocations
 from roost.model.change import (
     AggregatesChanged,
@@ -30,23 +30,23 @@ from roost.model.change import (
 from roost.model.inventory import Inventory
 from roost.model.vocabulary import SHARING_TRAIT
 
-_EMPTY_STOCK = Stock()
+_NO_COLUMNS = InventoryColumns()
 _EMPTY_ROWS = RowSet()
 
 
 class Fleet:
     """The whole inventory as columns, at ``version``.
 
-    ``roster`` rises whenever a provider comes or goes: whoever keeps rows compares it. ``journal`` tells
-    whoever keeps what it has found out about rows which of them to look at again.
+    ``provider_set_version`` rises whenever a provider is created or deleted. ``invalidations`` tells caches
+    which rows have changed.
     Columns by row: ``alive`` bool, ``parent`` and ``root`` int32 rows (-1: none), ``generation`` int64,
     ``changed_at`` float64 seconds since the epoch. By class: `stock`. By trait and aggregate: `RowSet`.
     """
 
     def __init__(self) -> None:
         self.version = 0
-        self.roster = 0
-        self.journal = Journal()
+        self.provider_set_version = 0
+        self.invalidations = InvalidationLog()
         self.n_rows = 0
         self.alive: Bools = np.zeros(0, dtype=np.bool_)
         self.parent: Int32 = np.zeros(0, dtype=np.int32)
@@ -63,7 +63,7 @@ class Fleet:
         self._row_named: dict[str, int] = {}
         self._children: dict[int, list[int]] = {}
         self._free_rows: list[int] = []
-        self._stocks: dict[str, Stock] = {}
+        self._inventories: dict[str, InventoryColumns] = {}
         self._with_trait: dict[str, RowSet] = {}
         self._in_aggregate: dict[str, RowSet] = {}
         self._same: dict[tuple[str, ...], tuple[str, ...]] = {}
@@ -134,13 +134,13 @@ class Fleet:
         """Whether any provider has a parent."""
         return bool(self._children)
 
-    def stock(self, resource_class: str) -> Stock:
+    def inventory_columns(self, resource_class: str) -> InventoryColumns:
         """Inventories and use of a class; empty if no provider has it."""
-        return self._stocks.get(resource_class, _EMPTY_STOCK)
+        return self._inventories.get(resource_class, _NO_COLUMNS)
 
-    def stocked_classes(self) -> list[str]:
+    def inventoried_classes(self) -> list[str]:
         """The classes that some provider has, in no order."""
-        return [name for name, stock in self._stocks.items() if stock.n]
+        return [name for name, stock in self._inventories.items() if stock.n]
 
     def with_trait(self, trait: str) -> RowSet:
         """The providers with a trait."""
@@ -165,7 +165,7 @@ class Fleet:
     def inventories(self, row: int) -> dict[str, Inventory]:
         """A provider's inventories, by class."""
         found = {}
-        for name, stock in self._stocks.items():
+        for name, stock in self._inventories.items():
             inventory = stock.inventory(row)
             if inventory is not None:
                 found[name] = inventory
@@ -175,7 +175,7 @@ class Fleet:
         """A provider's use of each class that it has or that is allocated from it."""
         return {
             name: stock.used.item(slot)
-            for name, stock in self._stocks.items()
+            for name, stock in self._inventories.items()
             if (slot := stock.slot(row)) >= 0
         }
 
@@ -183,7 +183,7 @@ class Fleet:
         """An independent fleet at the same version, for what-if."""
         other = Fleet.__new__(Fleet)
         other.__dict__.update(self.__dict__)
-        other.journal = Journal()
+        other.invalidations = InvalidationLog()
         for name in ("alive", "parent", "root", "generation", "changed_at"):
             setattr(other, name, getattr(self, name).copy())
         for name in (
@@ -192,17 +192,17 @@ class Fleet:
         ):  # fmt: skip
             setattr(other, name, getattr(self, name).copy())
         other._children = {row: list(rows) for row, rows in self._children.items()}
-        other._stocks = {name: stock.copy() for name, stock in self._stocks.items()}
+        other._inventories = {name: stock.copy() for name, stock in self._inventories.items()}
         other._with_trait = {name: rows.copy() for name, rows in self._with_trait.items()}
         other._in_aggregate = {name: rows.copy() for name, rows in self._in_aggregate.items()}
         return other
 
-    def with_stock(self, resource_class: str, stock: Stock) -> "Fleet":
+    def with_inventory_columns(self, resource_class: str, stock: InventoryColumns) -> "Fleet":
         """This fleet with a stock of one class in place of its own, for what-if: a view that shares all the
         rest, so neither may change while it is looked at."""
         other = Fleet.__new__(Fleet)
         other.__dict__.update(self.__dict__)
-        other._stocks = {**self._stocks, resource_class: stock}
+        other._inventories = {**self._inventories, resource_class: stock}
         return other
 
     # How it changes
@@ -254,23 +254,23 @@ class Fleet:
                 self._apply_provider(change)
             case InventoryChanged():
                 row = self.row(change.provider)
-                self.journal.note(row)
+                self.invalidations.append(row)
                 _expect(f"inventory of {change.provider}", self.inventories(row), change.before)
                 for name in change.before:
                     if name not in change.after:
-                        self._stocks[name].remove(row)
+                        self._inventories[name].remove(row)
                 for name, inventory in change.after.items():
                     if change.before.get(name) != inventory:
-                        self._stocks.setdefault(name, Stock()).put(row, inventory)
+                        self._inventories.setdefault(name, InventoryColumns()).put(row, inventory)
             case TraitsChanged():
                 row = self.row(change.provider)
-                self.journal.note(row)
+                self.invalidations.append(row)
                 _expect(f"traits of {change.provider}", self._traits_of[row], change.before)
                 self._traits_of[row] = self._intern(change.after)
                 self._move(self._with_trait, row, change.before, change.after)
             case AggregatesChanged():
                 row = self.row(change.provider)
-                self.journal.note(row)
+                self.invalidations.append(row)
                 _expect(f"aggregates of {change.provider}", self._aggregates_of[row], change.before)
                 self._aggregates_of[row] = self._intern(change.after)
                 self._move(self._in_aggregate, row, change.before, change.after)
@@ -286,13 +286,13 @@ class Fleet:
             for row, resources in [(self.row(uuid), resources) for uuid, resources in holds.items()]:
                 for name, amount in resources.items():
                     self._take(row, name, amount)
-                self.journal.note(row)
+                self.invalidations.append(row)
             return
         difference: dict[tuple[int, str], int] = {}
         for uuid, resources in held.items():
             row = self.row(uuid)
             for name, amount in resources.items():
-                used = self.stock(name).used_by(row)
+                used = self.inventory_columns(name).used_by(row)
                 if used < amount:
                     raise Inconsistent(f"{uuid} has {used} {name} in use, of which {amount} shall be freed")
                 difference[row, name] = -amount
@@ -303,12 +303,12 @@ class Fleet:
         for (row, name), amount in difference.items():
             if amount:
                 self._take(row, name, amount)
-                self.journal.note(row)
+                self.invalidations.append(row)
 
     def _take(self, row: int, resource_class: str, amount: int) -> None:
-        stock = self._stocks.get(resource_class)
+        stock = self._inventories.get(resource_class)
         if stock is None:
-            stock = self._stocks[resource_class] = Stock()
+            stock = self._inventories[resource_class] = InventoryColumns()
         stock.use(row, amount)
 
     def _apply_provider(self, change: ProviderChanged) -> None:
@@ -340,7 +340,7 @@ class Fleet:
             self._free_rows.pop()
         else:
             self._free_rows.remove(row)
-        self.roster += 1
+        self.provider_set_version += 1
         self.alive[row] = True
         self._uuid[row] = uuid
         self._row_of[uuid] = row
@@ -359,7 +359,7 @@ class Fleet:
             if above == row:
                 raise Inconsistent(f"resource provider {self._uuid[row]} would be below itself")
             above = self.parent.item(above)
-        self.journal.note(row)
+        self.invalidations.append(row)
         if renamed:
             del self._row_named[self._name[row]]
             self._name[row] = facts.name
@@ -376,12 +376,12 @@ class Fleet:
             self._children.get(row)
             or self._traits_of[row]
             or self._aggregates_of[row]
-            or any(stock.slot(row) >= 0 for stock in self._stocks.values())
+            or any(stock.slot(row) >= 0 for stock in self._inventories.values())
         ):
             raise Inconsistent(f"resource provider {uuid} still has children, inventory or use")
         self._unhang(row)
-        self.journal.note(row)
-        self.roster += 1
+        self.invalidations.append(row)
+        self.provider_set_version += 1
         self.alive[row] = False
         del self._row_of[uuid]
         del self._row_named[self._name[row]]
@@ -399,12 +399,12 @@ class Fleet:
         root = self.root[parent] if parent >= 0 else row
         for below in self.subtree(row):
             self.root[below] = root
-            self.journal.note(below)
+            self.invalidations.append(below)
 
     def _unhang(self, row: int) -> None:
         parent = self.parent.item(row)
         if parent >= 0:
-            self.journal.note(parent)
+            self.invalidations.append(parent)
             siblings = self._children[parent]
             siblings.remove(row)
             if not siblings:

@@ -59,7 +59,7 @@ def met(fleet: Fleet, rows: Rows, constraint: Constraint) -> Bools:
     roots = fleet.roots(rows)
     meets: Bools = np.ones(len(rows), dtype=np.bool_)
     if kind == RESOURCES:
-        stock = fleet.stock(names[0])
+        stock = fleet.inventory_columns(names[0])
         meets = stock.fits_in(stock.slots(rows), constraint.amount)
     elif kind in (REQUIRED, FORBIDDEN):
         meets = in_any(fleet.with_trait, names, rows) == (kind == REQUIRED)

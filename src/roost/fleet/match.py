@@ -31,7 +31,7 @@ def match(fleet: Fleet, group: RequestGroup, among: Rows | None = None) -> Rows:
 
 def match_resources(fleet: Fleet, resources: Resources, among: Rows | None = None) -> Rows:
     """The rows, ascending, on which every one of ``resources`` fits; of those ``among``, if given."""
-    stocks = sorted(((fleet.stock(name), name) for name in resources), key=lambda pair: pair[0].n)
+    stocks = sorted(((fleet.inventory_columns(name), name) for name in resources), key=lambda pair: pair[0].n)
     if among is None:
         (first, name), *stocks = stocks
         rows: Rows = first.row[first.fitting(resources[name])].astype(np.intp)

@@ -21,7 +21,7 @@ MOST_STEPS = 1000
 """Parts of a query, over all trees, that are walked at most to see whether a whole combination is there."""
 
 
-class Removed:
+class Removal:
     """What one constraint removes. All numbers are of the whole fleet.
 
     ``providers_alone``, ``trees_alone``: with it as the only wish. ``providers``, ``trees``: of those that
@@ -54,15 +54,17 @@ class Judged:
     def __init__(self, fleet: Fleet, query: CandidateQuery, among: Bools | None = None) -> None:
         search = CandidateSearch(fleet, query)
         anchors = search.anchors
-        sure = np.ones(len(anchors), dtype=np.bool_) if search.single else np.zeros(0, dtype=np.bool_)
-        if not search.single:
-            sure = search.surely_at_home()
+        sure = (
+            np.ones(len(anchors), dtype=np.bool_) if search.single_provider else np.zeros(0, dtype=np.bool_)
+        )
+        if not search.single_provider:
+            sure = search.surely_local()
         open_places = np.flatnonzero(~sure)
         if among is not None:
             # Trees that cannot, as a wider query told, need not be walked again.
             open_places = open_places[among[anchors[open_places]]]
         most = max(1, MOST_STEPS // sum(max(1, len(group.resources)) for group in query.groups))
-        sure[open_places[:most]] = search.served(anchors[open_places[:most]])
+        sure[open_places[:most]] = search.have_candidates(anchors[open_places[:most]])
         self.served: Rows = anchors[sure]
         self.unknown: Rows = anchors[open_places[most:]]
 
@@ -71,13 +73,13 @@ class Judged:
         return _marked(n_rows, self.served) | _marked(n_rows, self.unknown)
 
 
-def removals(fleet: Fleet, query: CandidateQuery, reach: Reach) -> tuple[list[Removed], Judged]:
+def removals(fleet: Fleet, query: CandidateQuery, reach: Reach) -> tuple[list[Removal], Judged]:
     """What each constraint removes, in the order of `constraints_of` but for those of whole combinations,
     which come last, after `TOGETHER`; and the trees that can serve the query."""
     rows = fleet.rows()
     roots = _marked(fleet.n_rows, rows[fleet.parent[rows] < 0])
     parts = _Parts(fleet, reach)
-    found: list[Removed] = []
+    found: list[Removal] = []
     trees = roots
     providers = np.ones(0, dtype=np.bool_)
     group: str | None = None
@@ -87,7 +89,7 @@ def removals(fleet: Fleet, query: CandidateQuery, reach: Reach) -> tuple[list[Re
             continue
         meets = met(fleet, rows, constraint)
         by_row = _marked(fleet.n_rows, rows[meets])
-        removed = Removed(constraint, roots & ~parts.reaching(by_row))
+        removed = Removal(constraint, roots & ~parts.reaching(by_row))
         if constraint.group != group or not found:
             group, providers = constraint.group, np.ones(len(rows), dtype=np.bool_)
         removed.providers_alone = int((~meets).sum())
@@ -111,7 +113,7 @@ def removals(fleet: Fleet, query: CandidateQuery, reach: Reach) -> tuple[list[Re
                 query.root_forbidden,
             )
             judged = Judged(fleet, bare, trees)
-        removed = Removed(constraint, np.zeros(fleet.n_rows, dtype=np.bool_))
+        removed = Removal(constraint, np.zeros(fleet.n_rows, dtype=np.bool_))
         left = trees & judged.possible(fleet.n_rows)
         removed.trees = int(trees.sum() - left.sum())
         trees = left

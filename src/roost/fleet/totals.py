@@ -4,12 +4,12 @@ import numpy as np
 
 from roost.fleet.columns import Int64, Rows
 from roost.fleet.fleet import Fleet
-from roost.fleet.stock import CAPACITY_LIMIT
+from roost.fleet.inventory_columns import CAPACITY_LIMIT
 
 
 def tree_totals(fleet: Fleet, resource_class: str, roots: Rows) -> tuple[Int64, Int64]:
     """Capacity and use of a class over each tree: int64[len(roots)] each, 0 where a tree has none of it."""
-    stock = fleet.stock(resource_class)
+    stock = fleet.inventory_columns(resource_class)
     if not stock.n:
         return np.zeros(len(roots), dtype=np.int64), np.zeros(len(roots), dtype=np.int64)
     if not fleet.has_trees:

@@ -11,8 +11,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.fleet import Fleet
+from roost.fleet.bulk_load import Inventories, NameSets, Providers, load_fleet
 from roost.fleet.columns import Int64, Rows
-from roost.fleet.filling import Inventories, Providers, Sets, filled
 from roost.ledger import tables
 from roost.ledger.errors import Damaged
 
@@ -36,7 +36,7 @@ def load(connection: Connection) -> Fleet:
     classes = _names(connection, tables.resource_classes)
     traits = _names(connection, tables.traits)
     providers = _providers(connection)
-    fleet = filled(
+    fleet = load_fleet(
         providers,
         dict(_inventories(connection, classes)),
         _traits(connection, traits),
@@ -77,7 +77,7 @@ def _inventories(connection: Connection, classes: dict[int, str]) -> Iterator[tu
         yield classes[number], inventories
 
 
-def _traits(connection: Connection, traits: dict[int, str]) -> Sets:
+def _traits(connection: Connection, traits: dict[int, str]) -> NameSets:
     """By set of traits: most providers have the same, and there are many times as many rows as providers,
     so the database puts them together."""
     table = tables.provider_traits
@@ -91,7 +91,7 @@ def _traits(connection: Connection, traits: dict[int, str]) -> Sets:
         yield tuple(sorted(traits[int(number)] for number in text.split(","))), rows
 
 
-def _aggregates(connection: Connection) -> Sets:
+def _aggregates(connection: Connection) -> NameSets:
     table = tables.provider_aggregates
     query = sa.select(table.c.provider_id, table.c.aggregate_uuid).order_by(table.c.provider_id)
     inside: dict[tuple[str, ...], list[int]] = {}

@@ -221,8 +221,8 @@ def _uuid(draw: random.Random) -> str:
 def _shares(fleet: Fleet) -> dict[str, float]:
     """The share in use of each resource class, over the whole fleet."""
     shares = {}
-    for name in sorted(fleet.stocked_classes()):
-        stock = fleet.stock(name)
+    for name in sorted(fleet.inventoried_classes()):
+        stock = fleet.inventory_columns(name)
         capacity = int(stock.capacity[: stock.n].sum())
         shares[name] = int(stock.used[: stock.n].sum()) / capacity if capacity else 0.0
     return shares

@@ -6,7 +6,7 @@ import numpy as np
 
 from roost.fleet.columns import Int64
 from roost.fleet.fits import fits
-from roost.fleet.stock import CAPACITY_LIMIT
+from roost.fleet.inventory_columns import CAPACITY_LIMIT
 from roost.model.allocation import Candidate
 from roost.model.vocabulary import MAX_INT, SHARING_TRAIT
 from roost.placement.interface import AllocationRequest, Level, ProviderSummary

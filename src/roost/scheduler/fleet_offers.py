@@ -20,7 +20,7 @@ class FleetOffers(Offers):
     def __init__(self, fleet: Fleet, query: CandidateQuery, table: HostTable) -> None:
         self._fleet = fleet
         self._search = CandidateSearch(fleet, query)
-        rows = self._search.at_home()
+        rows = self._search.local_anchors()
         index = table.indexes_of_rows(fleet, rows)
         if len(index) and int(index.min()) < 0:
             known = index >= 0
@@ -54,7 +54,7 @@ class FleetOffers(Offers):
         for provider, resources in candidate.allocations.items():
             row = fleet.row(provider)
             for name, amount in resources.items():
-                stock = fleet.stock(name)
+                stock = fleet.inventory_columns(name)
                 if not stock.fits_at(stock.slot(row), amount):
                     return False
         return True

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from roost.fleet.columns import Bools, Float64, grown
-from roost.fleet.journal import Journal
+from roost.fleet.invalidation_log import InvalidationLog
 
 
 class Heartbeats:
@@ -15,12 +15,12 @@ class Heartbeats:
     What `since` has found holds until the first of the hosts that it found alive would be too old, or the
     clock goes back to where one that it found dead would not be. Heartbeats make hosts younger only, so that
     on a large fleet the hosts are looked through once in half a minute, not with every decision. Hosts that
-    die or revive go into ``journal``.
+    die or revive go into ``invalidations``.
     """
 
-    def __init__(self, journal: Journal) -> None:
+    def __init__(self, invalidations: InvalidationLog) -> None:
         self.last_seen: Float64 = np.zeros(0, dtype=np.float64)
-        self._journal = journal
+        self._invalidations = invalidations
         self._alive: Bools = np.zeros(0, dtype=np.bool_)
         self._n = 0
         self._oldest = -math.inf
@@ -42,7 +42,7 @@ class Heartbeats:
             self._latest = max(self._latest, at)
         if alive != self._alive.item(index):
             self._alive[index] = alive
-            self._journal.note(index)
+            self._invalidations.append(index)
 
     def since(self, oldest: float) -> Bools:
         """Which hosts were seen at ``oldest`` or after it: bool by index, with room to spare."""
@@ -50,7 +50,7 @@ class Heartbeats:
             seen = self.last_seen[: self._n]
             alive = seen >= oldest
             for index in np.flatnonzero(alive != self._alive[: self._n]).tolist():
-                self._journal.note(index)
+                self._invalidations.append(index)
             self._alive[: self._n] = alive
             self._eldest = float(seen.min(where=alive, initial=math.inf))
             self._latest = float(seen.max(where=~alive, initial=-math.inf))

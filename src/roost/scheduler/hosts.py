@@ -9,7 +9,7 @@ import numpy as np
 
 from roost.fleet import Fleet
 from roost.fleet.columns import Bools, Float64, Int32, Rows, grown
-from roost.fleet.journal import Journal
+from roost.fleet.invalidation_log import InvalidationLog
 from roost.model.host import HostAggregate, HostReport
 from roost.scheduler.heartbeats import Heartbeats
 from roost.scheduler.labels import Labels
@@ -22,14 +22,14 @@ class HostTable:
     Columns by index: ``cell`` int32 (number of the cell in ``cells``), ``enabled`` bool, ``last_seen``
     float64 seconds since the epoch, ``failed_builds`` float64. They have room to spare at the end.
 
-    For whoever keeps what it has found out about hosts: ``journal`` has the hosts whose reports have changed,
-    where a heartbeat counts only if it lets a host pass for alive again (see `seen_since`). ``structure``
+    For caches: ``invalidations`` has the hosts whose reports have changed, where a heartbeat counts only if
+    it makes a host alive again (see `seen_since`). ``structure``
     rises when it is better to begin anew: a host came, or went to another cell or root provider, or there
     is a metadata key that there never was.
     """
 
     def __init__(self, reports: Iterable[HostReport] = ()) -> None:
-        self.journal = Journal()
+        self.invalidations = InvalidationLog()
         self.structure = 0
         self.cells: list[str] = []
         self.names: list[str] = []
@@ -37,7 +37,7 @@ class HostTable:
         self.cell: Int32 = np.zeros(0, dtype=np.int32)
         self.enabled: Bools = np.zeros(0, dtype=np.bool_)
         self.failed_builds: Float64 = np.zeros(0, dtype=np.float64)
-        self._heartbeats = Heartbeats(self.journal)
+        self._heartbeats = Heartbeats(self.invalidations)
         self._failing = 0
         self._reports: list[HostReport] = []
         self._index: dict[str, int] = {}
@@ -64,12 +64,12 @@ class HostTable:
 
     def indexes_of_rows(self, fleet: Fleet, rows: Rows) -> Rows:
         """The host at each row of the fleet: int32[len(rows)], -1 where no host has that root provider."""
-        if self._fleet is None or self._fleet() is not fleet or self._roster != fleet.roster:
+        if self._fleet is None or self._fleet() is not fleet or self._roster != fleet.provider_set_version:
             self._at_row = np.full(fleet.n_rows, -1, dtype=np.intp)
             for node, index in self._index_of_node.items():
                 if node in fleet:
                     self._at_row[fleet.row(node)] = index
-            self._fleet, self._roster = weakref.ref(fleet), fleet.roster
+            self._fleet, self._roster = weakref.ref(fleet), fleet.provider_set_version
         return self._at_row.take(rows)
 
     def update(self, reports: Iterable[HostReport]) -> None:
@@ -93,7 +93,7 @@ class HostTable:
             if old is not None:
                 self._failing -= old.failed_builds != 0
                 if _changed(old, report):
-                    self.journal.note(index)
+                    self.invalidations.append(index)
             self._failing += report.failed_builds != 0
             if old is None or report.metrics != old.metrics:
                 self._set_metrics(index, report.metrics)

@@ -47,7 +47,7 @@ def together(api: Api, *commands: object) -> list[object]:
 
 def used(api: Api, provider: str) -> int:
     fleet = api.run(api.ledger.current())
-    return fleet.stock("VCPU").used_by(fleet.row(provider))
+    return fleet.inventory_columns("VCPU").used_by(fleet.row(provider))
 
 
 def test_claims_that_go_together_never_take_more_than_there_is(hosts: Api) -> None:

@@ -48,8 +48,8 @@ def expected_request(candidate: Candidate, version: int) -> dict[str, Any]:
 def expected_summary(fleet: Fleet, uuid: str, query: CandidateQuery, version: int) -> dict[str, Any]:
     row = fleet.row(uuid)
     resources = {}
-    for name in fleet.stocked_classes():
-        stock = fleet.stock(name)
+    for name in fleet.inventoried_classes():
+        stock = fleet.inventory_columns(name)
         if stock.slot(row) >= 0 and (version >= 27 or name in query.resources):
             slot = stock.slot(row)
             resources[name] = {"capacity": stock.capacity.item(slot), "used": stock.used.item(slot)}

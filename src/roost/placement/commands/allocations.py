@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from roost.fleet.fits import fits
-from roost.fleet.stock import Stock
+from roost.fleet.inventory_columns import InventoryColumns
 from roost.ledger import Command, Held, State
 from roost.model.allocation import UNKNOWN_TYPE, Allocations, Consumer
 from roost.model.change import AllocationsChanged
@@ -141,11 +141,11 @@ def _judge(state: State, write: ConsumerWrite, freed: Use, wanted: Use) -> None:
         for name, amount in resources.items():
             if amount < 1:
                 raise BadRequest(f"amount of {name} must be at least 1, not {amount}")
-            _judge_amount(state.fleet.stock(name), row, provider, name, amount, freed, wanted)
+            _judge_amount(state.fleet.inventory_columns(name), row, provider, name, amount, freed, wanted)
 
 
 def _judge_amount(
-    stock: Stock, row: int, provider: str, name: str, amount: int, freed: Use, wanted: Use
+    stock: InventoryColumns, row: int, provider: str, name: str, amount: int, freed: Use, wanted: Use
 ) -> None:
     slot = stock.slot(row)
     if slot < 0:

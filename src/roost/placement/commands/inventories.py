@@ -128,7 +128,11 @@ def replace_inventories(state: State, row: int, after: dict[str, Inventory]) -> 
     """
     fleet = state.fleet
     uuid = fleet.uuid(row)
-    used = [name for name in fleet.inventories(row) if name not in after and fleet.stock(name).used_by(row)]
+    used = [
+        name
+        for name in fleet.inventories(row)
+        if name not in after and fleet.inventory_columns(name).used_by(row)
+    ]
     used.sort(key=fleet.resource_classes.__getitem__)
     if used:
         raise InventoryInUse(f"Inventory for '{', '.join(used)}' on resource provider '{uuid}' in use.")

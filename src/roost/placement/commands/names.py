@@ -50,7 +50,7 @@ class RenameResourceClass(Command[None], frozen=True):
             return
         if self.new_name in fleet.resource_classes:
             raise Conflict(f"Resource class already exists: {self.new_name}")
-        old = fleet.stock(self.name)
+        old = fleet.inventory_columns(self.name)
         rows = [row for row in fleet.rows().tolist() if old.slot(row) >= 0]
         state.apply(ResourceClassChanged(self.new_name, None, free_class_id(state)))
         # Providers have the class under both names until the allocations have moved.
@@ -86,7 +86,7 @@ class DeleteResourceClass(Command[None], frozen=True):
 
     def run(self, state: State) -> None:
         number = custom_class(state, self.name, "delete")
-        if state.fleet.stock(self.name).n:
+        if state.fleet.inventory_columns(self.name).n:
             raise NameInUse(
                 f"Error in delete resource class: Cannot delete resource class {self.name}. "
                 "Class is in use in inventory."

@@ -60,7 +60,7 @@ class InventoryOfClass(Resource):
         self.policy.authorise(req.identity, "resource_providers:inventories:show")
         fleet = await self.ledger.current()
         row = provider_row(fleet, uuid)
-        inventory = fleet.stock(resource_class).inventory(row)
+        inventory = fleet.inventory_columns(resource_class).inventory(row)
         if inventory is None:
             raise NotFound(f"No inventory of class {resource_class} for {uuid}")
         document = _describe(inventory, fleet.generation.item(row))

@@ -71,7 +71,7 @@ class ProviderTexts:
         """Forget what is no longer true of a fleet."""
         touched = None
         if self._fleet is not None and self._fleet() is fleet:
-            touched = fleet.journal.since(self._read)
+            touched = fleet.invalidations.since(self._read)
         if touched is None or max(len(self._kept), len(self._traits), len(self.uuids)) > MOST_KEPT:
             self._fleet, self._kept, self._traits, self._trees = weakref.ref(fleet), {}, {}, {}
             self.uuids = _Quoted(fleet)
@@ -84,7 +84,7 @@ class ProviderTexts:
                 for row in touched:
                     self._trees.pop(row, None)
                     self._trees.pop(fleet.root.item(row), None)
-        self._read = fleet.journal.end
+        self._read = fleet.invalidations.end
 
     def summaries(self, fleet: Fleet, rows: Collection[int], form: Form) -> str:
         """The member ``provider_summaries``: an object, in the order of ``rows``."""
@@ -116,8 +116,8 @@ class ProviderTexts:
 
     def _make(self, fleet: Fleet, rows: Sequence[int], form: Form) -> Iterable[_Summary]:
         stocks: list[list[str]] = [[] for _ in rows]
-        for name in fleet.stocked_classes() if form.classes is None else form.classes:
-            stock = fleet.stock(name)
+        for name in fleet.inventoried_classes() if form.classes is None else form.classes:
+            stock = fleet.inventory_columns(name)
             slots = stock.slots(np.array(rows, dtype=np.intp))
             places = np.flatnonzero(slots >= 0)
             there = slots[places]

@@ -4,9 +4,9 @@ from typing import Any
 
 from roost.fleet import Fleet
 from roost.fleet.constraint import RESOURCES, Constraint, constraints_of
-from roost.fleet.explain import Explanation, explain_fully
-from roost.fleet.misses import Miss
-from roost.fleet.removals import Removed
+from roost.fleet.explanation import Explanation, explain_fully
+from roost.fleet.near_misses import NearMiss
+from roost.fleet.removals import Removal
 from roost.placement.errors import BadRequest
 from roost.placement.http.answers import answer
 from roost.placement.http.candidates import check_known
@@ -41,11 +41,11 @@ def _describe(fleet: Fleet, explanation: Explanation) -> dict[str, Any]:
             "at_most": explanation.served + explanation.unknown,
         },
         "constraints": [_describe_step(step) for step in explanation.steps],
-        "misses": [_describe_miss(fleet, miss) for miss in explanation.misses],
+        "misses": [_describe_miss(fleet, miss) for miss in explanation.near_misses],
     }
 
 
-def _describe_step(step: Removed) -> dict[str, Any]:
+def _describe_step(step: Removal) -> dict[str, Any]:
     return {
         **_describe_constraint(step.constraint),
         "providers_removed": {"alone": step.providers_alone, "in_order": step.providers},
@@ -63,7 +63,7 @@ def _describe_constraint(constraint: Constraint) -> dict[str, Any]:
     }
 
 
-def _describe_miss(fleet: Fleet, miss: Miss) -> dict[str, Any]:
+def _describe_miss(fleet: Fleet, miss: NearMiss) -> dict[str, Any]:
     return {
         **_describe_constraint(miss.constraint),
         "text": _sentence(fleet, miss),
@@ -79,7 +79,7 @@ def _describe_provider(fleet: Fleet, uuid: str) -> dict[str, str]:
     return {"uuid": uuid, "name": fleet.name(fleet.row(uuid))}
 
 
-def _sentence(fleet: Fleet, miss: Miss) -> str:
+def _sentence(fleet: Fleet, miss: NearMiss) -> str:
     constraint = miss.constraint
     name = fleet.name(fleet.row(miss.root if miss.provider is None else miss.provider))
     names = " or ".join(constraint.names)
@@ -103,7 +103,7 @@ _SENTENCES = {
 }
 
 
-def _inside(fleet: Fleet, miss: Miss) -> list[str]:
+def _inside(fleet: Fleet, miss: NearMiss) -> list[str]:
     """Those of the aggregates named that the provider or its root is in."""
     row = fleet.row(miss.root if miss.provider is None else miss.provider)
     around = {*fleet.aggregates_of(row), *fleet.aggregates_of(fleet.root.item(row))}

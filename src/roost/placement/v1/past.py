@@ -44,7 +44,7 @@ class Reading:
         self.needs = search.needs
         self.position = 0
         self._choices = search.choices()
-        if search.single:
+        if search.single_provider:
             # One of each tree: those before need not be made to be passed.
             self.position = min(offset, len(search.anchors))
             anchors = search.anchors[self.position :].tolist()

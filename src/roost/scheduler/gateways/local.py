@@ -10,7 +10,7 @@ from collections.abc import Iterable
 import msgspec
 
 from roost.fleet import Fleet
-from roost.fleet.explain import explain
+from roost.fleet.explanation import explain
 from roost.ledger import Command, Ledger, State
 from roost.model.record import Step
 from roost.model.request import CandidateQuery

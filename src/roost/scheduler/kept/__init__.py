@@ -1,10 +1,10 @@
 """What is kept from one decision to the next, so that a decision costs what has changed and not the fleet.
 
-    fleet.journal ┐                                    ┌─ Serving   which hosts can serve the query
-    table.journal ┴─▶ Board ──▶ Shape (one for each ───┼─ Extremes  least and greatest of each weigher
-                      (all       kind of request)      └─ Ranks     the best host, of all or of a cell
-                      hosts)       │
-                      Keeper ──────┴──▶ KeptField, on which `roost.scheduler.selection` works
+    fleet.invalidations ┐                              ┌─ Serving   which hosts can serve the query
+    table.invalidations ┴▶ Board ▶ Shape (one for each ┼─ Extremes  least and greatest of each weigher
+                           (all    kind of request)    └─ Ranks     the best host, of all or of a cell
+                           hosts)       │
+                           Keeper ──────┴──▶ KeptField, on which `roost.scheduler.selection` works
 
     layout    where each host stands: cell by cell, in blocks
     totals    what each host has and uses
@@ -13,9 +13,10 @@
     shape     what is known for one kind of request: who is allowed, and how many each step left
     keeper    the shapes, the least recently used of which are dropped
 
-A fleet says which rows were touched, a host table which hosts reported something new (their journals). The
-board looks at those rows again, notes their places in a journal of its own, and each shape looks at these
-when it is used next. Changes that are made and taken back within a batch of the ledger are changes like any.
+A fleet says which rows were touched, a host table which hosts reported something new (their invalidation
+logs). The board looks at those rows again, appends their places to an invalidation log of its own, and each
+shape looks at these when it is used next. Changes that are made and taken back within a batch of the ledger
+are changes like any.
 
 The answers are those of `roost.scheduler.offered_field.OfferedField`, to the last bit: tests compare them.
 Where they cannot be had by looking at single hosts (a plugin that does not say what it looks at, a server

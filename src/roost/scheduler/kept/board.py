@@ -7,7 +7,7 @@ import numpy as np
 
 from roost.fleet import Fleet
 from roost.fleet.columns import Bools, Float64, Rows, grown
-from roost.fleet.journal import Journal
+from roost.fleet.invalidation_log import InvalidationLog
 from roost.scheduler.hosts import HostTable
 from roost.scheduler.kept.known import Known, Rooms
 from roost.scheduler.kept.layout import Layout
@@ -34,7 +34,7 @@ class Board:
     what is free are the column of ``totals``; ``multipliers``: a number, or one for each place.
     ``masks``: for each filter that does not look at the request whom it lets pass, bool[places] or None for
     all.
-    ``journal`` has the places where something has changed, ``reported`` those where a host's report has.
+    ``invalidations`` has the places where something has changed, ``reported`` those where a report has.
     """
 
     def __init__(
@@ -48,12 +48,12 @@ class Board:
         self.fleet = fleet
         self.table = table
         self.options = question.options
-        self.journal = Journal()
-        self.reported = Journal()
+        self.invalidations = InvalidationLog()
+        self.reported = InvalidationLog()
         table.seen_since(question.oldest_heartbeat)
-        self._at = (fleet.journal.end, table.journal.end)
+        self._at = (fleet.invalidations.end, table.invalidations.end)
         self._structure = table.structure
-        self._roster = fleet.roster
+        self._roster = fleet.provider_set_version
         self.layout = Layout(table.cell[: len(table)], len(table.cells))
         index = self.layout.index_at
         host_at_row = table.indexes_of_rows(fleet, np.arange(fleet.n_rows))
@@ -95,10 +95,10 @@ class Board:
         table.seen_since(question.oldest_heartbeat)
         if self._structure != table.structure:
             return False
-        ends = (fleet.journal.end, table.journal.end)
+        ends = (fleet.invalidations.end, table.invalidations.end)
         if ends == self._at:
             return True
-        rows, reported = fleet.journal.since(self._at[0]), table.journal.since(self._at[1])
+        rows, reported = fleet.invalidations.since(self._at[0]), table.invalidations.since(self._at[1])
         if rows is None or reported is None or not self._same_hosts(rows):
             return False
         touched = {place for row in rows if (place := self._place(row)) >= 0}
@@ -106,9 +106,9 @@ class Board:
         if not self._look_again(touched, fresh, question):
             return False
         for place in fresh:
-            self.reported.note(place)
+            self.reported.append(place)
         # Only now: what a plugin raises must not leave half of it done and be taken for all.
-        self._at, self._roster = ends, fleet.roster
+        self._at, self._roster = ends, fleet.provider_set_version
         return True
 
     def known(self, place: int) -> Known:
@@ -160,7 +160,7 @@ class Board:
     def _same_hosts(self, rows: Iterable[int]) -> bool:
         """Whether rows that were touched are still of the hosts that they were of."""
         fleet, table = self.fleet, self.table
-        if self._roster == fleet.roster:
+        if self._roster == fleet.provider_set_version:
             return True
         self.place_at_row = grown(self.place_at_row, fleet.n_rows, -1)
         for row in rows:
@@ -186,7 +186,7 @@ class Board:
         if self._of_trees and places and not self._weigh([*places], self._of_trees, question):
             return False
         for place in places:
-            self.journal.note(place)
+            self.invalidations.append(place)
             self._loose.add(place >> self.layout.shift)
         return True
 

@@ -95,7 +95,7 @@ class Serving:
         """Which of some hosts are served: bool[len(rows)]."""
         served: Bools = np.full(len(rows), not self._impossible)
         for name, amount in self._amounts:
-            stock = fleet.stock(name)
+            stock = fleet.inventory_columns(name)
             served &= stock.fits_in(stock.slots(rows), amount)
         for any_of in self._required:
             served &= in_any(fleet.with_trait, any_of, rows)
@@ -116,7 +116,7 @@ class Serving:
         served = None if self._in_trees or self._member_of else self._by_place(fleet, totals)
         if served is None:
             served = np.zeros(len(totals.index), dtype=np.bool_)
-            places = place_at_row[CandidateSearch(fleet, self._query).at_home()]
+            places = place_at_row[CandidateSearch(fleet, self._query).local_anchors()]
             served[places[places >= 0]] = True
             return served
         lacking = [fleet.in_aggregate(name).rows() for name in self._outside]
@@ -137,7 +137,7 @@ class Serving:
         places = len(totals.index)
         served = np.full(places + 1, not self._impossible)
         for name, amount in self._amounts:
-            stock = fleet.stock(name)
+            stock = fleet.inventory_columns(name)
             if not stock.n or amount > MAX_INT:
                 served[:] = False
                 return served

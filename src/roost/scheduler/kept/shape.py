@@ -29,7 +29,7 @@ class Shape:
     def __init__(self, board: Board, question: Question, filters: Sequence[Filter]) -> None:
         self._board = board
         self._question = question
-        self._at = (board.journal.end, board.reported.end)
+        self._at = (board.invalidations.end, board.reported.end)
         self.serving = Serving(question.query)
         # As the selection asks them: at first those that are asked once.
         self._filters = sorted(filters, key=lambda plugin: plugin.depends_on_claims)
@@ -63,10 +63,10 @@ class Shape:
         self._question = question
         self.ranks.put_back()
         board = self._board
-        ends = (board.journal.end, board.reported.end)
+        ends = (board.invalidations.end, board.reported.end)
         if ends == self._at and not self._doubtful:
             return True
-        changed, reported = board.journal.since(self._at[0]), board.reported.since(self._at[1])
+        changed, reported = board.invalidations.since(self._at[0]), board.reported.since(self._at[1])
         if changed is None or reported is None:
             return False
         changed |= self._doubtful

@@ -51,8 +51,8 @@ class KeptTotals:
 
     def any_takes(self, resource_class: str, amount: int) -> bool:
         """Whether the units of each provider that has the class allow an amount; False if in doubt."""
-        stock, one = self._fleet.stock(resource_class), self._class(resource_class)
-        if not stock.n or stock.odd_steps:
+        stock, one = self._fleet.inventory_columns(resource_class), self._class(resource_class)
+        if not stock.n or stock.stepped:
             return False
         if not one.min_unit <= amount <= one.max_unit:
             one.min_unit = int(stock.min_unit[: stock.n].max())
@@ -127,7 +127,7 @@ _NOTHING: Room = (0, 0, 0, MAX_INT, 1)
 
 def room_at(fleet: Fleet, name: str, row: int) -> Room | None:
     """The room at a row, None if it has nothing of the class."""
-    stock = fleet.stock(name)
+    stock = fleet.inventory_columns(name)
     slot = stock.slot(row)
     if slot < 0:
         return None

@@ -20,7 +20,7 @@ import numpy as np
 from roost.fleet.columns import Bools, Int64, Rows
 from roost.fleet.fleet import Fleet
 from roost.fleet.match import in_any
-from roost.fleet.terms import Options, Term
+from roost.fleet.query_terms import Options, Term
 from roost.model.request import CandidateQuery
 
 LayoutKey = tuple[bytes, bytes, bytes]
@@ -116,7 +116,7 @@ class Surveyor:
                 asked[kinds[number]] = np.maximum(asked[kinds[number]], amount)
             for number, amount in asked_of.of_all.items():
                 asked[kinds[number]] += amount
-            stock = fleet.stock(name)
+            stock = fleet.inventory_columns(name)
             columns.append(np.minimum(stock.most_in(stock.slots(rows)), asked))
         if not columns:
             return np.zeros((len(rows), 0), dtype=np.int64)

@@ -27,7 +27,7 @@ from roost.fleet.constraint import (
     replaced,
     without,
 )
-from roost.fleet.explain import explain_fully
+from roost.fleet.explanation import explain_fully
 from roost.model.inventory import Inventory
 from roost.model.request import CandidateQuery, RequestGroup, all_of
 from support import oracle
@@ -136,9 +136,9 @@ def having(world: World, constraint: Constraint) -> list[str]:
 def test_a_miss_would_do_if_just_its_constraint_were_relaxed(world: World, query: CandidateQuery) -> None:
     explanation = explain_fully(fleet_of(world), query, 50)
     served = oracle.candidates(world, query)
-    distances = [miss.distance for miss in explanation.misses]
+    distances = [miss.distance for miss in explanation.near_misses]
     assert distances == sorted(distances)
-    for miss in explanation.misses:
+    for miss in explanation.near_misses:
         assert miss.root not in served
         assert 0 < miss.distance <= 1
         assert miss.constraint.kind != RESOURCES or miss.provider in having(world, miss.constraint)
@@ -153,11 +153,11 @@ def test_a_miss_would_do_if_just_its_constraint_were_relaxed(world: World, query
 def test_no_tree_is_missed_that_one_constraint_keeps_out(world: World, query: CandidateQuery) -> None:
     explanation = explain_fully(fleet_of(world), query, 100)
     served = oracle.candidates(world, query)
-    told = {(miss.constraint, miss.root) for miss in explanation.misses}
+    told = {(miss.constraint, miss.root) for miss in explanation.near_misses}
     # What a sharing provider misses is told of one of the trees that it shares with.
     told |= {
         (miss.constraint, root)
-        for miss in explanation.misses
+        for miss in explanation.near_misses
         for root in world
         if miss.provider is not None and oracle.shares_with(world, miss.provider, root)
     }
@@ -183,7 +183,7 @@ HOST = Provider(None, {"VCPU": Inventory(8), "DISK_GB": Inventory(100, max_unit=
 
 
 def explained(query: CandidateQuery, **world: Provider) -> list[tuple[str, str | None, float, int | None]]:
-    found = explain_fully(fleet_of(world), query, 10).misses
+    found = explain_fully(fleet_of(world), query, 10).near_misses
     return [(str(miss.constraint), miss.provider, round(miss.distance, 2), miss.free) for miss in found]
 
 
@@ -214,7 +214,7 @@ def test_limits_of_an_inventory_are_named() -> None:
         ),
         CandidateQuery((RequestGroup({"VCPU": 4}),)),
         10,
-    ).misses
+    ).near_misses
     assert {(miss.provider, miss.unit) for miss in found} == {
         ("most", "max_unit"),
         ("least", "min_unit"),
@@ -277,7 +277,7 @@ def test_each_kind_of_constraint_is_blamed(kind: str) -> None:
             query = CandidateQuery((), root_forbidden=frozenset({"CUSTOM_RED"}))
     red = replace(HOST, traits=frozenset({"CUSTOM_RED"}), aggregates=frozenset({"agg-a"}))
     asked = CandidateQuery((group,), False, (), query.root_required, query.root_forbidden)
-    [miss] = explain_fully(fleet_of({"red": red, "other": Provider()}), asked, 5).misses
+    [miss] = explain_fully(fleet_of({"red": red, "other": Provider()}), asked, 5).near_misses
     assert (miss.constraint.kind, miss.provider) == (kind, "red")
 
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roost.fleet.errors import Inconsistent
-from roost.fleet.stock import CAPACITY_LIMIT, Stock
+from roost.fleet.inventory_columns import CAPACITY_LIMIT, InventoryColumns
 from roost.model.inventory import Inventory
 from roost.model.vocabulary import MAX_INT
 from support.fleets import inventories
@@ -35,13 +35,13 @@ def limited(capacity: int) -> int:
     return max(-CAPACITY_LIMIT, min(CAPACITY_LIMIT, capacity))
 
 
-def assert_same(stock: Stock, has: dict[int, Inventory], used: dict[int, int]) -> None:
+def assert_same(stock: InventoryColumns, has: dict[int, Inventory], used: dict[int, int]) -> None:
     rows = stock.row[: stock.n].tolist()
     assert set(rows) == has.keys() | used.keys()
     assert len(rows) == len(set(rows))
     assert rows == sorted(rows) or not stock.ascending, "ascending, but the rows are not"
     odd = sum(inventory.step_size != 1 for inventory in has.values())
-    assert stock.odd_steps == odd
+    assert stock.stepped == odd
     for row in range(40):
         inventory = has.get(row)
         assert stock.inventory(row) == inventory
@@ -64,7 +64,9 @@ def fits(inventory: Inventory | None, used: int, amount: int) -> bool:
     )
 
 
-def assert_fits(stock: Stock, has: dict[int, Inventory], used: dict[int, int], amount: int) -> None:
+def assert_fits(
+    stock: InventoryColumns, has: dict[int, Inventory], used: dict[int, int], amount: int
+) -> None:
     """One slot, all slots and asked-for slots are judged alike, and as Placement has it."""
     expected = {row for row in range(40) if fits(has.get(row), used.get(row, 0), amount)}
     assert set(stock.row[stock.fitting(amount)].tolist()) == expected
@@ -81,7 +83,7 @@ def assert_fits(stock: Stock, has: dict[int, Inventory], used: dict[int, int], a
 @settings(max_examples=300, deadline=None)
 @given(st.lists(OPERATIONS, max_size=30), st.booleans())
 def test_is_a_dictionary_of_inventories(operations: list[tuple[object, ...]], copied: bool) -> None:
-    stock = Stock()
+    stock = InventoryColumns()
     has: dict[int, Inventory] = {}
     used: dict[int, int] = {}
     for operation, row, *argument in operations:
@@ -116,7 +118,7 @@ def test_is_a_dictionary_of_inventories(operations: list[tuple[object, ...]], co
 
 
 def test_is_ascending_again_once_it_was_empty() -> None:
-    stock = Stock()
+    stock = InventoryColumns()
     for row in (2, 1):
         stock.put(row, Inventory(1))
     assert not stock.ascending
@@ -128,13 +130,13 @@ def test_is_ascending_again_once_it_was_empty() -> None:
 
 def test_a_provider_without_the_class_fits_nothing_and_warns_of_nothing() -> None:
     """The unused room behind the last slot once had a step of 0, which -1 led to."""
-    stock = Stock()
+    stock = InventoryColumns()
     stock.put(0, Inventory(8, step_size=2))
     assert stock.fits_in(np.array([-1, 0], dtype=np.int32), 2).tolist() == [False, True]
 
 
 def test_what_is_in_use_survives_that_its_inventory_goes_and_comes() -> None:
-    stock = Stock()
+    stock = InventoryColumns()
     stock.put(3, Inventory(8, step_size=2))
     stock.use(3, 4)
     stock.remove(3)

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roost.fleet import Fleet, Inconsistent
-from roost.fleet.filling import Inventories, Providers, filled
+from roost.fleet.bulk_load import Inventories, Providers, load_fleet
 from roost.model.change import ProviderChanged, ProviderFacts
 from roost.model.inventory import Inventory
 from support.fleets import CLASSES, fleet_of, snapshot, worlds
@@ -45,7 +45,7 @@ def from_columns(world: World, first_row: int) -> Fleet:
         if held:
             pairs = np.array(held)
             used[name] = pairs[:, 0].astype(np.intp), pairs[:, 1]
-    return filled(
+    return load_fleet(
         providers(world, first_row),
         inventories,
         [(tuple(sorted(each.traits)), [rows[uuid]]) for uuid, each in world.items() if each.traits],
@@ -69,8 +69,10 @@ def test_columns_and_changes_make_the_same_fleet(world: World, first_row: int) -
 def test_capacity_is_that_of_the_inventory(total: int, reserved: int, ratio: float) -> None:
     inventory = Inventory(total, reserved, allocation_ratio=ratio)
     columns = (np.array([each]) for each in (total, reserved, 1, 2**31 - 1, 1, ratio))
-    fleet = filled(providers({"p": Provider()}), {"VCPU": Inventories(np.array([0]), *columns)}, (), (), {})
-    stock = fleet.stock("VCPU")
+    fleet = load_fleet(
+        providers({"p": Provider()}), {"VCPU": Inventories(np.array([0]), *columns)}, (), (), {}
+    )
+    stock = fleet.inventory_columns("VCPU")
     assert stock.inventory(0) == inventory
     assert stock.capacity.item(0) == max(-(2**62), min(inventory.capacity, 2**62))
 
@@ -81,4 +83,4 @@ def test_a_circle_of_parents_is_refused(length: int) -> None:
     names = [f"p{row}" for row in range(length)]
     circle = Providers(rows, names, names, np.roll(rows, 1).astype(np.int32), rows, rows.astype(float))
     with pytest.raises(Inconsistent, match="below itself"):
-        filled(circle, {}, (), (), {})
+        load_fleet(circle, {}, (), (), {})

@@ -2,7 +2,7 @@
 
 from hypothesis import HealthCheck, given, settings
 
-from roost.fleet.explain import constraints, explain
+from roost.fleet.explanation import constraints, explain
 from roost.model.inventory import Inventory
 from roost.model.request import CandidateQuery, RequestGroup, all_of
 from support import oracle

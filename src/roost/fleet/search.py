@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from operator import itemgetter
 
-from roost.fleet.layout import Layout
-from roost.fleet.terms import Term
+from roost.fleet.query_terms import Term
+from roost.fleet.tree_layout import Layout
 from roost.model.request import CandidateQuery
 
 _MOST_KEPT = 2**13

@@ -12,8 +12,8 @@ from roost.fleet.candidates import CandidateSearch
 from roost.fleet.constraint import SAME_SUBTREE, TOGETHER, Constraint, constraints_of, narrowed
 from roost.fleet.fleet import Fleet
 from roost.fleet.judging import reach_of
-from roost.fleet.misses import Miss, misses
-from roost.fleet.removals import Removed, removals
+from roost.fleet.near_misses import NearMiss, near_misses
+from roost.fleet.removals import Removal, removals
 from roost.model.request import CandidateQuery
 
 
@@ -33,8 +33,8 @@ def explain(fleet: Fleet, query: CandidateQuery) -> list[Left]:
         left = min(left, len(CandidateSearch(fleet, partial).anchors))
         found.append(Left(constraint, left))
     search = CandidateSearch(fleet, query)
-    if not search.single:
-        exact = int(search.served(search.anchors).sum())
+    if not search.single_provider:
+        exact = int(search.have_candidates(search.anchors).sum())
         found.append(Left(str(Constraint(None, TOGETHER)), exact))
     return found
 
@@ -59,20 +59,20 @@ class Explanation(NamedTuple):
     trees: int
     served: int
     unknown: int
-    steps: list[Removed]
-    misses: list[Miss]
+    steps: list[Removal]
+    near_misses: list[NearMiss]
 
 
 def explain_fully(fleet: Fleet, query: CandidateQuery, most_misses: int) -> Explanation:
     """What each constraint removes, and what would be nearest. Takes a few searches for each constraint."""
     reach = reach_of(fleet)
     steps, judged = removals(fleet, query, reach)
-    nearest = misses(fleet, query, reach, steps, judged, most_misses)
+    nearest = near_misses(fleet, query, reach, steps, judged, most_misses)
     return Explanation(
         providers=len(fleet),
         trees=int((fleet.parent[fleet.rows()] < 0).sum()),
         served=len(judged.served),
         unknown=len(judged.unknown),
         steps=steps,
-        misses=nearest,
+        near_misses=nearest,
     )

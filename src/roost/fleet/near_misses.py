@@ -26,9 +26,9 @@ from roost.fleet.constraint import (
     without,
 )
 from roost.fleet.fleet import Fleet
+from roost.fleet.inventory_columns import CAPACITY_LIMIT, InventoryColumns
 from roost.fleet.judging import Reach, met
-from roost.fleet.removals import Judged, Removed
-from roost.fleet.stock import CAPACITY_LIMIT, Stock
+from roost.fleet.removals import Judged, Removal
 from roost.model.allocation import Candidate
 from roost.model.request import CandidateQuery
 from roost.model.vocabulary import MAX_INT
@@ -50,7 +50,7 @@ SPARE_TRIES = 100
 """Trees looked at in vain at most."""
 
 
-class Miss(msgspec.Struct, frozen=True):
+class NearMiss(msgspec.Struct, frozen=True):
     """A tree (the uuid of its ``root``) that would do without ``constraint``, and the ``provider`` in it
     that misses it; no provider if no single one does.
 
@@ -67,9 +67,9 @@ class Miss(msgspec.Struct, frozen=True):
     unit: str | None = None
 
 
-def misses(
-    fleet: Fleet, query: CandidateQuery, reach: Reach, steps: list[Removed], judged: Judged, most: int
-) -> list[Miss]:
+def near_misses(
+    fleet: Fleet, query: CandidateQuery, reach: Reach, steps: list[Removal], judged: Judged, most: int
+) -> list[NearMiss]:
     """The nearest misses, at most ``most``, the nearest first. Sets ``trees_sole`` of the ``steps``: how many
     trees are kept out by one constraint alone, as far as each part of the query tells."""
     # A query may say the same twice.
@@ -95,7 +95,7 @@ def misses(
     which = np.concatenate([np.full(len(each.anchors), n) for n, each in enumerate(relaxed)])
     nearest = _smallest(distances, most + SPARE_TRIES)
     order = nearest[np.lexsort((which[nearest], anchors[nearest], distances[nearest]))]
-    found: list[Miss] = []
+    found: list[NearMiss] = []
     for place in order.tolist():
         # A whole combination leaves no more room than the columns say, so none that follows is nearer.
         if len(found) >= most and found[most - 1].distance <= distances[place]:
@@ -106,7 +106,7 @@ def misses(
     return found[:most]
 
 
-def _is_told(fleet: Fleet, miss: Miss, found: list[Miss]) -> bool:
+def _is_told(fleet: Fleet, miss: NearMiss, found: list[NearMiss]) -> bool:
     """Whether it is of a sharing provider that was told of another tree: all that share it miss the same."""
     if miss.provider is None or fleet.uuid(fleet.root.item(fleet.row(miss.provider))) == miss.root:
         return False
@@ -129,9 +129,9 @@ class _Relaxed:
         self._fleet = fleet
         self._reach = reach
         if constraint.kind == RESOURCES:
-            stock = _plenty(fleet.stock(constraint.names[0]))
+            stock = _plenty(fleet.inventory_columns(constraint.names[0]))
             self._search = CandidateSearch(
-                fleet.with_stock(PLENTY, stock), replaced(query, constraint, PLENTY)
+                fleet.with_inventory_columns(PLENTY, stock), replaced(query, constraint, PLENTY)
             )
         else:
             self._search = CandidateSearch(fleet, without(query, constraint))
@@ -143,7 +143,7 @@ class _Relaxed:
         if constraint.kind == RESOURCES:
             self._measure()
 
-    def miss_at(self, anchor: int) -> Miss | None:
+    def miss_at(self, anchor: int) -> NearMiss | None:
         """What is missing in one tree; None if, looked at whole, it is more than this constraint."""
         candidates = islice(self._search.at(anchor), MOST_COMBINATIONS)
         if self.constraint.kind == RESOURCES:
@@ -153,7 +153,7 @@ class _Relaxed:
             return None
         distance = FARTHEST if self.constraint.kind == IN_TREE else HALFWAY
         provider = self._blamed(anchor, candidate)
-        return Miss(self.constraint, self._fleet.uuid(anchor), provider, distance)
+        return NearMiss(self.constraint, self._fleet.uuid(anchor), provider, distance)
 
     def _blamed(self, anchor: int, candidate: Candidate) -> str | None:
         """The first provider of a combination that does not meet the constraint."""
@@ -165,7 +165,7 @@ class _Relaxed:
         failing = np.flatnonzero(~met(self._fleet, rows, self.constraint))
         return serving[failing.item(0)] if len(failing) else None
 
-    def _resource_miss(self, anchor: int, candidates: Iterator[Candidate]) -> Miss | None:
+    def _resource_miss(self, anchor: int, candidates: Iterator[Candidate]) -> NearMiss | None:
         best: tuple[_Measure, str] | None = None
         for candidate in candidates:
             provider = next(each for each, held in candidate.allocations.items() if PLENTY in held)
@@ -176,12 +176,12 @@ class _Relaxed:
             return None
         measure, provider = best
         root = self._fleet.uuid(anchor)
-        return Miss(self.constraint, root, provider, measure.distance, measure.free, measure.unit)
+        return NearMiss(self.constraint, root, provider, measure.distance, measure.free, measure.unit)
 
     def _measured(self, provider: str, candidate: Candidate) -> _Measure | None:
         """How far a provider is from giving the amount beside what it gives already; None if it could."""
         name, wanted = self.constraint.names[0], self.constraint.amount
-        stock = self._fleet.stock(name)
+        stock = self._fleet.inventory_columns(name)
         slot = stock.slot(self._fleet.row(provider))
         taken = candidate.allocations.get(provider, {}).get(name, 0)
         free = max(0, stock.capacity.item(slot) - stock.used.item(slot) - taken)
@@ -198,7 +198,7 @@ class _Relaxed:
 
     def _measure(self) -> None:
         """Rank the trees by the least that a provider in their reach misses, whatever else it lacks."""
-        reach, stock = self._reach, self._fleet.stock(self.constraint.names[0])
+        reach, stock = self._reach, self._fleet.inventory_columns(self.constraint.names[0])
         slots = stock.slots(reach.rows)
         there = (slots >= 0) & (stock.total[slots] > 0) if stock.n else np.zeros(len(slots), dtype=np.bool_)
         nearest = np.full(self._fleet.n_rows, FARTHEST)
@@ -207,7 +207,7 @@ class _Relaxed:
         self.distances = nearest[self.anchors]
 
 
-def _plenty(stock: Stock) -> Stock:
+def _plenty(stock: InventoryColumns) -> InventoryColumns:
     """A stock of which whoever has some has as much as anybody wants."""
     plenty = stock.copy()
     has_some = plenty.total > 0
@@ -215,11 +215,11 @@ def _plenty(stock: Stock) -> Stock:
     plenty.used[:] = 0
     plenty.min_unit[:] = plenty.step_size[:] = 1
     plenty.max_unit[:] = MAX_INT
-    plenty.odd_steps = 0
+    plenty.stepped = 0
     return plenty
 
 
-def _missing(stock: Stock, slots: Rows, wanted: int) -> Float64:
+def _missing(stock: InventoryColumns, slots: Rows, wanted: int) -> Float64:
     """What part of an amount is missing at each slot, as far as room and max_unit tell: float64[n]."""
     free = np.minimum(stock.capacity[slots] - stock.used[slots], stock.max_unit[slots])
     missing: Float64 = np.clip(1.0 - np.clip(free, 0, None) / float(wanted), 0.0, FARTHEST)

@@ -22,7 +22,7 @@ CAPACITY_LIMIT = 2**62
 _INT32 = ("row", "total", "reserved", "min_unit", "max_unit", "step_size")
 
 
-class Stock:
+class InventoryColumns:
     """Inventories and use of one resource class.
 
     Columns, one slot for each provider that has the class (``n`` slots in use):
@@ -36,12 +36,12 @@ class Stock:
         "max_unit",
         "min_unit",
         "n",
-        "odd_steps",
         "ratio",
         "reserved",
         "row",
         "slot_of",
         "step_size",
+        "stepped",
         "total",
         "used",
     )
@@ -62,10 +62,10 @@ class Stock:
         self.ratio = np.zeros(0, dtype=np.float64)
         self.slot_of: Int32 = np.zeros(0, dtype=np.int32)
         self.ascending = True
-        self.odd_steps = 0
+        self.stepped = 0
 
     @classmethod
-    def of(cls, columns: Mapping[str, npt.NDArray[Any]]) -> "Stock":
+    def of(cls, columns: Mapping[str, npt.NDArray[Any]]) -> "InventoryColumns":
         """The stock with these inventories: ``rows``, ascending, and the columns by name but for what
         follows from them."""
         made = cls()
@@ -80,7 +80,7 @@ class Stock:
         made.used = np.zeros(made.n, dtype=np.int64)
         made.slot_of = grown(made.slot_of, int(rows[-1]) + 1 if made.n else 0, -1)
         made.slot_of[rows] = np.arange(made.n)
-        made.odd_steps = int((made.step_size != 1).sum())
+        made.stepped = int((made.step_size != 1).sum())
         return made
 
     def use_all(self, rows: Rows, amounts: Int64) -> None:
@@ -109,7 +109,7 @@ class Stock:
         slot = self.slot(row)
         if slot < 0:
             slot = self._append(row)
-        self.odd_steps += (inventory.step_size != 1) - (int(self.step_size[slot]) != 1)
+        self.stepped += (inventory.step_size != 1) - (int(self.step_size[slot]) != 1)
         self.total[slot] = inventory.total
         self.reserved[slot] = inventory.reserved
         self.min_unit[slot] = inventory.min_unit
@@ -125,7 +125,7 @@ class Stock:
         if slot < 0:
             return
         if self.used[slot]:
-            self.odd_steps -= int(self.step_size[slot]) != 1
+            self.stepped -= int(self.step_size[slot]) != 1
             self.total[slot] = self.reserved[slot] = self.capacity[slot] = self.max_unit[slot] = 0
             self.min_unit[slot] = self.step_size[slot] = 1
             return
@@ -181,7 +181,7 @@ class Stock:
         if amount > MAX_INT:
             return np.zeros(0, dtype=np.intp)
         n = self.n
-        step = self.step_size[:n] if self.odd_steps else 1
+        step = self.step_size[:n] if self.stepped else 1
         mask = fits(amount, self.used[:n], self.capacity[:n], self.min_unit[:n], self.max_unit[:n], step)
         return np.flatnonzero(mask)
 
@@ -189,7 +189,7 @@ class Stock:
         """For each of ``slots`` whether ``amount`` more fits: bool[len(slots)]; a slot of -1 never."""
         if amount > MAX_INT or self.n == 0:
             return np.zeros(len(slots), dtype=np.bool_)
-        step = self.step_size[slots] if self.odd_steps else 1
+        step = self.step_size[slots] if self.stepped else 1
         mask: Bools = fits(
             amount,
             self.used[slots],
@@ -210,9 +210,9 @@ class Stock:
         most[(slots < 0) | (most < 0)] = 0
         return most
 
-    def copy(self) -> "Stock":
+    def copy(self) -> "InventoryColumns":
         """An independent copy."""
-        other = Stock()
+        other = InventoryColumns()
         for name in self.__slots__:
             value = getattr(self, name)
             setattr(other, name, value.copy() if isinstance(value, np.ndarray) else value)
@@ -239,7 +239,7 @@ class Stock:
 
     def _drop(self, slot: int) -> None:
         """Free a slot by moving the last one into it."""
-        self.odd_steps -= int(self.step_size[slot]) != 1
+        self.stepped -= int(self.step_size[slot]) != 1
         last = self.n - 1
         self.slot_of[self.row[slot]] = -1
         if slot != last:

@@ -14,8 +14,8 @@ import numpy.typing as npt
 from roost.fleet.columns import Float64, Int32, Int64, Rows
 from roost.fleet.errors import Inconsistent
 from roost.fleet.fleet import Fleet
+from roost.fleet.inventory_columns import InventoryColumns
 from roost.fleet.rowset import RowSet
-from roost.fleet.stock import Stock
 
 _DEEPEST = 64
 """Each look at all rows finds the roots of trees twice as deep; nothing is 2**64 deep."""
@@ -36,7 +36,7 @@ class Providers(NamedTuple):
 
 
 class Inventories(NamedTuple):
-    """All inventories of one class, by ascending row: parallel columns, named as those of `Stock`."""
+    """All inventories of one class, by ascending row: parallel columns, named as in `InventoryColumns`."""
 
     rows: Rows
     total: Numbers
@@ -47,15 +47,15 @@ class Inventories(NamedTuple):
     ratio: Numbers
 
 
-Sets = Iterable[tuple[tuple[str, ...], Sequence[int]]]
+NameSets = Iterable[tuple[tuple[str, ...], Sequence[int]]]
 """Sorted names, and the rows that have just these."""
 
 
-def filled(
+def load_fleet(
     providers: Providers,
     inventories: Mapping[str, Inventories],
-    traits: Sets,
-    aggregates: Sets,
+    traits: NameSets,
+    aggregates: NameSets,
     used: Mapping[str, tuple[Rows, Int64]],
 ) -> Fleet:
     """A fleet with all of this. ``used``: by class, rows and how much of it is allocated from each.
@@ -65,11 +65,11 @@ def filled(
     fleet = Fleet()
     _fill_providers(fleet, providers)
     for name, columns in inventories.items():
-        fleet._stocks[name] = Stock.of(columns._asdict())
+        fleet._inventories[name] = InventoryColumns.of(columns._asdict())
     _fill_sets(fleet, traits, fleet._traits_of, fleet._with_trait)
     _fill_sets(fleet, aggregates, fleet._aggregates_of, fleet._in_aggregate)
     for name, (rows, amounts) in used.items():
-        fleet._stocks.setdefault(name, Stock()).use_all(rows, amounts)
+        fleet._inventories.setdefault(name, InventoryColumns()).use_all(rows, amounts)
     return fleet
 
 
@@ -89,7 +89,7 @@ def _fill_providers(fleet: Fleet, providers: Providers) -> None:
         fleet._free_rows = np.flatnonzero(free)[::-1].tolist()
     fleet._row_of = dict(zip(providers.uuids, listed, strict=True))
     fleet._row_named = dict(zip(providers.names, listed, strict=True))
-    fleet.roster = len(listed)
+    fleet.provider_set_version = len(listed)
     fleet.alive[rows] = True
     fleet.generation[rows] = providers.generations
     fleet.changed_at[rows] = providers.changed_at
@@ -114,7 +114,9 @@ def _roots(fleet: Fleet, rows: Rows) -> npt.NDArray[np.integer]:
     return roots
 
 
-def _fill_sets(fleet: Fleet, sets: Sets, names_of: list[tuple[str, ...]], index: dict[str, RowSet]) -> None:
+def _fill_sets(
+    fleet: Fleet, sets: NameSets, names_of: list[tuple[str, ...]], index: dict[str, RowSet]
+) -> None:
     having: dict[str, list[Rows]] = {}
     for names, rows in sets:
         names = fleet._intern(names)

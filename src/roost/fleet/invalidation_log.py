@@ -1,0 +1,43 @@
+"""A log of changed rows, from which caches beside a fleet learn which entries to recompute.
+
+Why not a version per row: a cache of a hundred thousand rows would compare all of them to find the two that
+a claim has changed.
+"""
+
+MIN_ENTRIES = 100_000
+"""Entries kept at least. A cache that lags by more has to be rebuilt."""
+
+
+class InvalidationLog:
+    """Rows in the order in which they changed.
+
+    Every change of a row is an entry, except a change of its generation alone. Undoing a change is a change.
+    ``end`` is the number of all entries ever appended; it never falls. ``min_entries`` of the last entries
+    are always kept, at most twice as many.
+    """
+
+    __slots__ = ("_first", "_min_entries", "_rows")
+
+    def __init__(self, min_entries: int = MIN_ENTRIES) -> None:
+        self._rows: list[int] = []
+        self._first = 0
+        self._min_entries = min_entries
+
+    @property
+    def end(self) -> int:
+        """The position of the next entry."""
+        return self._first + len(self._rows)
+
+    def append(self, row: int) -> None:
+        """Record that a row has changed."""
+        self._rows.append(row)
+        if len(self._rows) > 2 * self._min_entries:
+            del self._rows[: self._min_entries]
+            self._first += self._min_entries
+
+    def since(self, position: int) -> set[int] | None:
+        """The rows changed since `end` was ``position``; None if the log no longer reaches back that far."""
+        skip = position - self._first
+        if skip < 0:
+            return None
+        return set(self._rows[skip:])
