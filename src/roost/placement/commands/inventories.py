@@ -135,7 +135,9 @@ def replace_inventories(state: State, row: int, after: dict[str, Inventory]) -> 
     ]
     used.sort(key=fleet.resource_classes.__getitem__)
     if used:
-        raise InventoryInUse(f"Inventory for '{', '.join(used)}' on resource provider '{uuid}' in use.")
+        raise InventoryInUse(
+            f"update conflict: Inventory for '{', '.join(used)}' on resource provider '{uuid}' in use."
+        )
     before = fleet.inventories(row)
     if before != after:
         state.apply(InventoryChanged(uuid, before, after))

@@ -127,7 +127,7 @@ class DeleteTrait(Command[None], frozen=True):
     def run(self, state: State) -> None:
         number = state.fleet.traits.get(self.name)
         if number is None:
-            raise NotFound(f"No such trait(s): {self.name}")
+            raise NotFound(f"No such trait(s): {self.name}.")
         if not is_custom(self.name):
             raise BadRequest(f"Cannot delete standard trait {self.name}")
         if len(state.fleet.with_trait(self.name)):

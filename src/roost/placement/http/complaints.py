@@ -93,15 +93,15 @@ def _faults(schema: Schema, value: Any) -> Iterator[Fault]:
 
 
 def _string_faults(schema: Schema, value: str) -> Iterator[Fault]:
+    if "format" in schema and not _FORMATS[schema["format"]].fullmatch(value):
+        yield "format", f"{_shown(value)} is not a 'uuid'"
     if "enum" in schema and value not in schema["enum"]:
         yield "enum", f"{_shown(value)} is not one of {schema['enum']}"
     if len(value) < schema.get("minLength", 0):
         yield "minLength", f"{_shown(value)} should be non-empty"
     if "maxLength" in schema and len(value) > schema["maxLength"]:
         yield "maxLength", f"{_shown(value)} is too long"
-    if "format" in schema and not _FORMATS[schema["format"]].fullmatch(value):
-        yield "format", f"{_shown(value)} is not a 'uuid'"
-    elif "pattern" in schema and not re.search(schema["pattern"], value):
+    if "pattern" in schema and not re.search(schema["pattern"], value):
         yield "pattern", f"{_shown(value)} does not match {_as_known(schema['pattern'])!r}"
 
 
