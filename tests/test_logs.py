@@ -68,11 +68,8 @@ def test_a_command_writes_records_of_both_libraries_in_one_format() -> None:
     lines = run.stderr.splitlines()
     ours, theirs = parse(lines[0]), parse(lines[1])
     assert ours.group("level", "logger", "event") == ("warning", "ours", r"a host is away host='h 1\nh 2'")
-    assert theirs.group("level", "logger", "event") == (
-        "warning",
-        "oslo_policy",
-        r"'a rule of theirs\nand more'",
-    )
+    assert theirs.group("level", "logger") == ("warning", "oslo_policy")
+    assert theirs["event"] == r"'a rule of theirs\nand more'"
     assert ours["process"] == theirs["process"]
     faults = [lines.index(line) for line in lines if line.endswith("a fault")]
     assert [parse(lines[at])["logger"] for at in faults] == ["ours", "theirs"]

@@ -1,8 +1,10 @@
 """What must hold of the project itself, whatever it does."""
 
+import email
 import subprocess
 import sys
 import tomllib
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ import roost
 ROOT = Path(__file__).parents[1]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 RUNTIME: list[str] = PYPROJECT["project"]["dependencies"]
+BENCH: list[str] = PYPROJECT["project"]["optional-dependencies"]["bench"]
 DEVELOPMENT: list[str] = PYPROJECT["dependency-groups"]["dev"]
 LOCKS = (
     "requirements.lock",
@@ -45,7 +48,7 @@ def test_lock_names_no_address(lock: str) -> None:
 
 @pytest.mark.parametrize(
     ("lock", "declared"),
-    [("requirements.lock", RUNTIME), ("requirements-dev.lock", RUNTIME + DEVELOPMENT)],
+    [("requirements.lock", RUNTIME), ("requirements-dev.lock", RUNTIME + BENCH + DEVELOPMENT)],
 )
 def test_lock_satisfies_every_declared_requirement(lock: str, declared: list[str]) -> None:
     pins = read_pins(lock)
@@ -58,6 +61,99 @@ def test_lock_satisfies_every_declared_requirement(lock: str, declared: list[str
 def test_tests_run_on_the_versions_that_are_deployed() -> None:
     deployed, tested = read_pins("requirements.lock"), read_pins("requirements-dev.lock")
     assert deployed == {name: tested.get(name) for name in deployed}
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
+    """The wheel of this tree, as an installer reads it."""
+    folder = tmp_path_factory.mktemp("wheel")
+    build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", folder]
+    subprocess.run(build, cwd=ROOT, capture_output=True, check=True)
+    [path] = folder.glob("*.whl")
+    print(f"{path.name}: {path.stat().st_size / 1024:,.0f} KiB")
+    return zipfile.ZipFile(path)
+
+
+def test_wheel_holds_every_file_of_the_package_and_nothing_else(wheel: zipfile.ZipFile) -> None:
+    package = {
+        path.relative_to(ROOT / "src").as_posix()
+        for path in (ROOT / "src/roost").rglob("*")
+        if path.is_file() and path.suffix not in (".pyc", ".pyo")
+    }
+    assert "roost/py.typed" in package
+    assert {path for path in package if "/migrations/versions/" in path}
+    assert {path for path in package if path.endswith((".json", ".lock"))}
+    assert {name for name in wheel.namelist() if ".dist-info/" not in name} == package
+
+
+def test_wheel_says_what_it_is(wheel: zipfile.ZipFile) -> None:
+    [name] = [name for name in wheel.namelist() if name.endswith(".dist-info/METADATA")]
+    metadata = email.message_from_bytes(wheel.read(name))
+    assert metadata["Name"] == "roost" and metadata["Version"] == roost.__version__
+    assert metadata["License-Expression"] == "Apache-2.0"
+    assert metadata["Requires-Python"] == PYPROJECT["project"]["requires-python"]
+    assert metadata["Description-Content-Type"] == "text/markdown"
+    assert metadata.get_payload(decode=True) == (ROOT / "README.md").read_bytes()
+    assert metadata["Keywords"] and "Typing :: Typed" in metadata.get_all("Classifier", [])
+
+
+def test_a_production_install_does_not_need_matplotlib(wheel: zipfile.ZipFile) -> None:
+    [name] = [name for name in wheel.namelist() if name.endswith(".dist-info/METADATA")]
+    metadata = email.message_from_bytes(wheel.read(name))
+    needed = [Requirement(text) for text in metadata.get_all("Requires-Dist", [])]
+    plain = [
+        canonicalize_name(each.name)
+        for each in needed
+        if each.marker is None or each.marker.evaluate({"extra": ""})
+    ]
+    assert "sqlalchemy" in plain and "matplotlib" not in plain
+    assert metadata.get_all("Provides-Extra") == ["bench"]
+    assert "matplotlib" not in read_pins("requirements.lock")
+
+
+WITHOUT_MATPLOTLIB = """
+import sys
+sys.modules["matplotlib"] = None
+from roost.cli.main import main
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("replay", "demo", "--data-dir", "data"),
+        ("bench", "all", "results", "--dir", "data"),
+        ("bench", "filters", "--plot", "filters.png", "--dir", "data"),
+    ],
+)
+def test_without_matplotlib_a_plot_is_refused_before_any_work(tmp_path: Path, arguments: list[str]) -> None:
+    answer = run_without_matplotlib(tmp_path, *arguments)
+    assert answer.returncode == 2
+    assert (
+        answer.stderr.startswith("roost: plots need matplotlib") and "install roost[bench]" in answer.stderr
+    )
+    assert answer.stderr.count("\n") == 1 and answer.stdout == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("replay", "demo", "--bins", "1", "--no-plot", "--data-dir", "data"),
+        ("bench", "filters", "--hosts", "60", "--duration", "0.01", "--dir", "data"),
+    ],
+)
+def test_without_matplotlib_all_but_the_plot_works(tmp_path: Path, arguments: list[str]) -> None:
+    answer = run_without_matplotlib(tmp_path, *arguments)
+    assert answer.returncode == 0, answer.stderr
+    assert "plot:" not in answer.stdout
+
+
+def run_without_matplotlib(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a command of Roost in a process that cannot import matplotlib."""
+    command = [sys.executable, "-c", WITHOUT_MATPLOTLIB, *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
 
 
 def test_rooms_import_only_what_they_may() -> None:

@@ -1,7 +1,7 @@
 """Logging of a Roost process: one format for structlog's loggers and for those of the standard library.
 
 Modules of Roost log with ``structlog.get_logger()``: a constant text, the event, and values by key. Libraries
-log with the standard library. All records reach the handler of the root logger, which writes one line for each
+log with the standard library. All records reach the root logger's handler, which writes one line for each
 to standard error, ``TIME LEVEL PROCESS LOGGER: EVENT KEY=VALUE ...``::
 
     2026-01-31T12:00:00.000+00:00 warning 4711 roost.system.system: will trim later error='database is locked'

@@ -93,9 +93,7 @@ class Rules:
             return []
         remote = sorted(name for name, check in rules.items() if _REMOTE.search(str(check)))
         for name in remote:
-            _log.error(
-                "a policy rule asks another server: not supported, it allows nobody", rule=name
-            )
+            _log.error("a policy rule asks another server: not supported, it allows nobody", rule=name)
             rules[name] = policy.RuleDefault(name, "!").check
         self._checked_rules = rules
         return remote

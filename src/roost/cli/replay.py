@@ -17,7 +17,7 @@ from roost.cli.options import as_json
 from roost.compute.drivers.simulated import FailureRule, Script
 from roost.ledger import keep_what_is_loaded
 from roost.replay import azure, openb, synthetic
-from roost.replay.plot import draw
+from roost.replay.plot import check_plotting, draw
 from roost.replay.runner import Replay, layout_of
 from roost.replay.state import ReplayState, keep, take_up
 from roost.replay.summary import Summary, render
@@ -53,6 +53,7 @@ DEMO_FAILURE_RATE = 0.03
 @click.option("--data-dir", type=click.Path(path_type=Path), help="Databases. [default: roost-data/KIND]")
 @click.option("--fresh", is_flag=True, help="Replace an unfinished replay in the data directory.")
 @click.option("--plot", type=click.Path(path_type=Path), help="PNG of use over time. [default: in data-dir]")
+@click.option("--no-plot", is_flag=True, help="Draw no plot, for which matplotlib is needed.")
 @as_json
 def replay(
     kind: str,
@@ -70,6 +71,7 @@ def replay(
     data_dir: Path | None,
     fresh: bool,
     plot: Path | None,
+    no_plot: bool,
     as_json: bool,
 ) -> None:
     """Replay a workload through placement, scheduler, conductors and cells of simulated hosts.
@@ -78,6 +80,8 @@ def replay(
     off goes on where it was when it is started again with the same options. At the end the databases are
     verified, as by 'roost db verify'.
     """
+    if not no_plot:
+        check_plotting()
     if kind != "demo" and directory is None:
         raise click.UsageError(f"a replay of {kind} needs the DIR of the trace")
     workload = _workload(
@@ -127,8 +131,9 @@ def replay(
         summary = asyncio.run(run(state))
         with console.status("verifying the databases"):
             findings, _ = asyncio.run(verify_database(f"sqlite:///{into.resolve() / API_DB}"))
-    picture = plot or into / "replay.png"
-    draw(state.samples, picture, f"{workload.name}: {len(workload.hosts)} hosts, {cells} cells")
+    picture = None if no_plot else plot or into / "replay.png"
+    if picture is not None:
+        draw(state.samples, picture, f"{workload.name}: {len(workload.hosts)} hosts, {cells} cells")
     if as_json:
         differences = [msgspec.to_builtins(finding) for finding in findings]
         click.echo(json.dumps({**summary.to_dict(), "differences": differences}, indent=2))
@@ -136,7 +141,10 @@ def replay(
         Console().print(render(summary))
         for finding in findings:
             click.echo(f"{finding.kind} {finding.subject}: {finding.detail}")
-        click.echo(f"verify: {len(findings) or 'no'} differences found\nplot: {picture}\ndata: {into}")
+        click.echo(f"verify: {len(findings) or 'no'} differences found")
+        if picture is not None:
+            click.echo(f"plot: {picture}")
+        click.echo(f"data: {into}")
     if summary.unaccounted or findings:
         sys.exit(FOUND_WRONG)
 

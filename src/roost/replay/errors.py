@@ -1,7 +1,8 @@
 """What can go wrong in a replay.
 
 ReplayError
-└── TraceError   a trace cannot be read, or a line of it says something that cannot be
+├── PlotUnavailable  matplotlib, which draws plots, cannot be imported
+└── TraceError       a trace cannot be read, or a line of it says something that cannot be
 """
 
 from pathlib import Path
@@ -11,6 +12,10 @@ from roost.model.errors import OperatorError
 
 class ReplayError(OperatorError):
     """Any failure of a replay."""
+
+
+class PlotUnavailable(ReplayError):
+    """Plots cannot be drawn, because matplotlib is not installed."""
 
 
 class TraceError(ReplayError):

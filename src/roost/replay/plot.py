@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from roost.replay.errors import PlotUnavailable
 from roost.replay.workload import BIN_SECONDS
 
 if TYPE_CHECKING:
@@ -64,6 +65,20 @@ class UsageSamples:
         self.placed.append(placed)
         self.refused.append(refused)
         self.failed.append(failed)
+
+
+def check_plotting() -> None:
+    """Check that plots can be drawn. Commands call this before they measure for hours.
+
+    Raises:
+        PlotUnavailable: matplotlib is not installed.
+    """
+    try:
+        import matplotlib.figure  # noqa: F401
+    except ImportError as error:
+        raise PlotUnavailable(
+            f"plots need matplotlib ({error}): install roost[bench], or ask for no plot"
+        ) from error
 
 
 def draw(samples: UsageSamples, path: Path, title: str = "") -> None:

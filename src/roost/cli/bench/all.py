@@ -14,6 +14,7 @@ from roost.bench.plot import draw_filters
 from roost.bench.suite import FULL, QUICK, read, run
 from roost.cli.bench.options import directory, print_report
 from roost.cli.main import FOUND_WRONG
+from roost.replay.plot import check_plotting
 
 FILTERS = "filters"
 
@@ -22,14 +23,17 @@ FILTERS = "filters"
 @click.argument("results", type=click.Path(path_type=Path, file_okay=False))
 @click.option("--full", is_flag=True, help="All that is quoted: hours. Else some minutes.")
 @click.option("--peer", is_flag=True, help="OpenStack Placement too, in turns.")
+@click.option("--no-plot", is_flag=True, help="Draw no plot, for which matplotlib is needed.")
 @click.option("--workers", type=click.IntRange(1), default=1, show_default=True, help="Of Roost.")
 @directory
-def all_command(results: Path, full: bool, peer: bool, workers: int, folder: Path) -> None:
+def all_command(results: Path, full: bool, peer: bool, no_plot: bool, workers: int, folder: Path) -> None:
     """Ask all questions; write each answer as JSON, and a plot, into the folder RESULTS.
 
     What has a file there already is not measured again: an interrupted run goes on, a new one needs a new
     folder. Exit status: 0 all is well, 1 some answer was wrong, 2 could not run.
     """
+    if not no_plot:
+        check_plotting()
     extent = FULL if full else QUICK
     folder.mkdir(parents=True, exist_ok=True)
     if peer:
@@ -46,7 +50,7 @@ def all_command(results: Path, full: bool, peer: bool, workers: int, folder: Pat
     for name, found in run(extent, setting, results):
         print_report(found)
         wrong = wrong or bool(found.wrong)
-        if name == FILTERS:
+        if name == FILTERS and not no_plot:
             draw_filters(found, results / "filters.png")
     if wrong:
         sys.exit(FOUND_WRONG)

@@ -10,6 +10,7 @@ from roost.bench.plot import draw_filters
 from roost.bench.store import open_store
 from roost.cli.bench.options import database, directory, duration, output, show
 from roost.cli.options import as_json
+from roost.replay.plot import check_plotting
 
 
 @click.command(epilog="Example: roost bench filters --hosts 1000 --hosts 100000 --plot filters.png")
@@ -40,6 +41,8 @@ def filters(
 
     Exit status: 0 all is well, 1 the answers differ, 2 could not run.
     """
+    if plot is not None:
+        check_plotting()
     with open_store(folder, database) as store:
         found = question.measure(store, [flat(number) for number in sorted(hosts)], duration)
     if plot is not None:
