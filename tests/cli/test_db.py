@@ -19,6 +19,10 @@ from roost.storage import Database
 from support.ledgers import claim, host, opened, run
 
 
+ROLE_OF = {"conductor": "api"}
+"""The role that makes a schema, where the two have different names."""
+
+
 class Answer(NamedTuple):
     status: int
     out: str
@@ -221,8 +225,8 @@ def test_verify_lists_differences_though_a_cell_could_not_be_checked(roost, regi
     assert [one["cell"] for one in document["not_checked"]] == ["cell1"]
 
 
-@pytest.mark.parametrize("command", ["verify", "version"])
-def test_what_reads_makes_no_file(roost, tmp_path, command):
+@pytest.mark.parametrize("command", ["verify", "version", "trim"])
+def test_a_missing_file_is_not_made(roost, tmp_path, command):
     answer = roost("db", command, "--database", url(tmp_path / "missing.db"))
     assert answer.status == 2
     assert (
@@ -238,6 +242,27 @@ def test_an_empty_database_names_the_command_to_run(roost, tmp_path, command):
     answer = roost("db", command, "--database", url(tmp_path / "empty.db"))
     assert (answer.status, answer.err.count("\n")) == (2, 1)
     assert "run 'roost db upgrade --database" in answer.err
+
+
+@pytest.mark.parametrize("command", ["verify", "trim"])
+@pytest.mark.parametrize(
+    ("role", "kind"),
+    [
+        ("cell", "a cell's database"),
+        ("records", "a records database"),
+        ("conductor", "a conductor's database"),
+    ],
+)
+def test_a_database_of_another_kind_is_named_and_no_upgrade_is_advised(roost, tmp_path, command, role, kind):
+    path = tmp_path / "other.db"
+    assert roost("db", "upgrade", "--database", url(path), "--role", ROLE_OF.get(role, role)).status == 0
+    if role == "conductor":
+        spoil(path, "DROP TABLE ledger_schema")
+    answer = roost("db", command, "--database", url(path))
+    assert (answer.status, answer.out) == (2, "")
+    assert answer.err == (
+        f"roost: database {url(path)} is {kind} and has no ledger: name the database of the Placement API\n"
+    )
 
 
 @pytest.mark.parametrize("command", ["verify", "version", "upgrade", "trim"])

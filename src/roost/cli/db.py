@@ -20,11 +20,15 @@ from roost.ledger import SCHEMA as LEDGER
 from roost.ledger.findings import Finding
 from roost.ledger.trim import trim as trim_commits
 from roost.ledger.verify import verify as verify_ledger
+from roost.model.errors import OperatorError
 from roost.records.tables import SCHEMA as RECORDS
 from roost.storage import Database, Schema
 
 ROLES = {"api": (LEDGER, CONDUCTOR), "cell": (CELL,), "records": (RECORDS,)}
 """The schemas that belong in each kind of database."""
+
+KINDS = {CELL: "a cell's database", RECORDS: "a records database", CONDUCTOR: "a conductor's database"}
+"""What a database without a ledger is called, by the schema that it has."""
 
 the_database = click.option(
     "--database", "url", metavar="URL", required=True, help="SQLAlchemy URL, as in sqlite:///roost.db"
@@ -133,9 +137,9 @@ def trim(url: str, keep: int, days: float, as_json: bool) -> None:
 
     The newest commit always stays. The state itself is in the tables and is not touched.
     """
-    database = Database(url)
+    database = Database(url, create=False)
     try:
-        LEDGER.check(database)
+        _check_ledger(database)
         gone, older_than = 0, time.time() - days * 86_400
         while removed := database.write_now(lambda connection: trim_commits(connection, keep, older_than)):
             gone += removed
@@ -151,12 +155,24 @@ async def verify_database(url: str) -> tuple[list[Finding], list[Unread]]:
     """What is wrong in a database, and the cells that could not be read. Raises `StorageError`."""
     database = Database(url, read_only=True)
     try:
-        LEDGER.check(database)
+        _check_ledger(database)
         findings = await database.read(verify_ledger)
         more, unread = await verify_instances(database)
         return findings + more, unread
     finally:
         await database.close()
+
+
+def _check_ledger(database: Database) -> None:
+    """Raise `StorageError` unless the ledger's tables are at the newest revision, and `OperatorError` for a
+    database of another kind, which an upgrade would not help."""
+    if LEDGER.revision(database) is None:
+        for schema, kind in KINDS.items():
+            if schema.revision(database) is not None:
+                raise OperatorError(
+                    f"database {database} is {kind} and has no ledger: name the database of the Placement API"
+                )
+    LEDGER.check(database)
 
 
 def _schemas_in(database: Database) -> list[Schema]:

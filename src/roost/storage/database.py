@@ -19,7 +19,7 @@ from sqlalchemy.engine.url import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError
 
 from roost.storage.conflicts import Trouble, in_one_line, trouble
-from roost.storage.engine import looking_engine, reading_engine, writing_engine
+from roost.storage.engine import for_reading_only, looking_engine, reading_engine, writing_engine
 from roost.storage.errors import DatabaseUnavailable, OutcomeUnknown
 
 T = TypeVar("T")
@@ -38,20 +38,22 @@ class Database:
     """One database, for use from one event loop.
 
     Args:
-        url: SQLAlchemy URL. For SQLite the file is created if its folder exists.
-        read_only: nothing can be written; a SQLite file must be there already.
+        url: SQLAlchemy URL. A SQLite file that does not exist is created if its folder exists.
+        read_only: nothing can be written, and a SQLite file is not created.
+        create: whether a SQLite file that does not exist is created.
 
     Raises `DatabaseUnavailable` if it cannot be opened.
     """
 
-    def __init__(self, url: str, *, read_only: bool = False) -> None:
+    def __init__(self, url: str, *, read_only: bool = False, create: bool = True) -> None:
         self.url = _parse(url)
         if self.is_sqlite:
-            self._check_file(must_exist=read_only)
+            self._check_file(must_exist=read_only or not create)
+        opened = for_reading_only(self.url) if read_only else self.url
         try:
-            self._engine = reading_engine(self.url, read_only)
-            self._write_engine = writing_engine(self.url, read_only)
-            self._look_engine = looking_engine(self.url)
+            self._engine = reading_engine(opened, read_only)
+            self._write_engine = writing_engine(opened, read_only)
+            self._look_engine = looking_engine(opened)
         except (ArgumentError, ImportError) as error:
             raise DatabaseUnavailable(f"cannot open database {self}: {error}") from error
         self._looking: Connection | None = None

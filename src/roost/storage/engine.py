@@ -7,10 +7,13 @@ applied what the whole cluster has committed, so that what was written through o
 another.
 """
 
+import os
 import sqlite3
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import sqlalchemy as sa
 from sqlalchemy.engine import URL, Connection, Engine
@@ -45,6 +48,25 @@ _MARIADB: Mapping[str, int] = {
     "read_timeout": ANSWER_SECONDS,
     "write_timeout": ANSWER_SECONDS,
 }
+
+
+def for_reading_only(url: URL) -> URL:
+    """The URL to open a database with that is only read.
+
+    Reading a SQLite file in WAL mode makes two files beside it. Where this process may not make or write them,
+    SQLite can still read the file as one that nobody changes; but not if a log is beside it, which may hold
+    newer commits.
+    """
+    if url.get_backend_name() != "sqlite" or not url.database:
+        return url
+    file = Path(url.database)
+    log = Path(f"{file}-wal")
+    writable = os.access(file, os.W_OK) and os.access(file.parent, os.W_OK)
+    if writable or (log.exists() and log.stat().st_size):
+        return url
+    return url.set(database=f"file:{quote(url.database)}").update_query_dict(
+        {"immutable": "1", "uri": "true"}
+    )
 
 
 def reading_engine(url: URL, read_only: bool) -> Engine:
