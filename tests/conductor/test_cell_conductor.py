@@ -9,7 +9,6 @@ from roost.model.instance import ACTIVE, ASSIGNED, ERROR
 from roost.model.record import CLAIMED, REFUSED
 from roost.model.record import FAILED as BUILD_FAILED
 from roost.placement.commands.allocations import ConsumerWrite
-from roost.records.errors import RecordsUnavailable
 from roost.storage import DatabaseUnavailable
 from support.conducting import VCPUS, Conductors, Dead, Death, conducting, request
 
@@ -134,13 +133,13 @@ def test_instance_that_is_deleted_during_its_retry_is_not_assigned(tmp_path) -> 
     async def run() -> None:
         async with conducting(tmp_path) as now:
             await place_and_fail(now)
-            write = now.records.write
+            reassign = now.cells["cell1"].reassign
 
-            async def delete_meanwhile(runs, attempts) -> None:
+            async def delete_meanwhile(*arguments) -> None:
                 await now.super.delete([ONE])
-                await write(runs, attempts)
+                await reassign(*arguments)
 
-            now.records.write = delete_meanwhile  # type: ignore[method-assign]
+            now.cells["cell1"].reassign = delete_meanwhile  # type: ignore[method-assign]
             await now.step()
             assert (await one(now)).attempt == 1
             await now.settle()
@@ -198,19 +197,18 @@ def test_killed_between_any_two_steps_it_goes_on(tmp_path, monkeypatch, case, at
     asyncio.run(second_life())
 
 
-@pytest.mark.parametrize("error", [DatabaseUnavailable("gone"), RecordsUnavailable("gone")])
-def test_outage_is_survived(tmp_path, error) -> None:
+def test_outage_is_survived(tmp_path) -> None:
     async def run() -> None:
         async with conducting(tmp_path) as now:
             await place_and_fail(now)
-            write, failures = now.records.write, [error, error]
+            reassign, failures = now.cells["cell1"].reassign, [DatabaseUnavailable("gone")] * 2
 
-            async def perhaps(runs, attempts) -> None:
+            async def perhaps(*arguments) -> None:
                 if failures:
                     raise failures.pop()
-                await write(runs, attempts)
+                await reassign(*arguments)
 
-            now.records.write = perhaps  # type: ignore[method-assign]
+            now.cells["cell1"].reassign = perhaps  # type: ignore[method-assign]
             conductor = now.of_cell["cell1"]
             conductor._poll_seconds = 0.01
             task = asyncio.create_task(conductor.run())
@@ -231,16 +229,16 @@ def test_retry_of_one_instance_waits_for_those_of_the_others(tmp_path) -> None:
         async with conducting(tmp_path) as now:
             await now.run(request(2, ignore_hosts=frozenset("de")))
             await now.build("abc")
-            write, seen = now.records.write, []
+            reassign, seen = now.cells["cell1"].reassign, []
 
-            async def perhaps(runs, attempts) -> None:
-                seen.append(attempts)
+            async def perhaps(*arguments) -> None:
+                seen.append(arguments)
                 if len(seen) == 1:
                     raise DatabaseUnavailable("gone")
                 await asyncio.sleep(0.05)
-                await write(runs, attempts)
+                await reassign(*arguments)
 
-            now.records.write = perhaps  # type: ignore[method-assign]
+            now.cells["cell1"].reassign = perhaps  # type: ignore[method-assign]
             with pytest.raises(DatabaseUnavailable):
                 await now.of_cell["cell1"].step()
             attempts = sorted(each.attempt for each in (await now.instances()).values())

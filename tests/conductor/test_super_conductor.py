@@ -7,7 +7,6 @@ import pytest
 from roost.conductor.super_conductor import CELL0
 from roost.model.instance import ACTIVE, ASSIGNED, DELETING, DESTROYED, ERROR
 from roost.placement.commands.allocations import ConsumerWrite
-from roost.records.errors import RecordsUnavailable
 from roost.storage import DatabaseUnavailable
 from support.conducting import HOSTS, VCPUS, Dead, Death, conducting, request
 
@@ -198,20 +197,18 @@ def test_members_of_a_group_stay_apart_though_a_crash_came_between_them(tmp_path
     asyncio.run(run())
 
 
-@pytest.mark.parametrize("error", [DatabaseUnavailable("gone"), RecordsUnavailable("gone")])
-def test_outage_delays_a_request_and_claims_nothing_twice(tmp_path, monkeypatch, error) -> None:
+def test_outage_delays_a_request_and_claims_nothing_twice(tmp_path, monkeypatch) -> None:
     async def run() -> None:
         async with conducting(tmp_path) as now:
-            place = now.records if isinstance(error, RecordsUnavailable) else now.cells["cell2"]
-            name = "write" if isinstance(error, RecordsUnavailable) else "add"
-            call, failures = getattr(place, name), [error, error]
+            cell, failures = now.cells["cell2"], [DatabaseUnavailable("gone")] * 2
+            add = cell.add
 
             async def perhaps(*arguments) -> None:
                 if failures:
                     raise failures.pop()
-                await call(*arguments)
+                await add(*arguments)
 
-            monkeypatch.setattr(place, name, perhaps)
+            monkeypatch.setattr(cell, "add", perhaps)
             await now.run(request(10))
             assert not failures
             assert now.super.failure is None

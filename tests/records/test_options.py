@@ -29,18 +29,18 @@ def opened(conf):
 
 def test_sql_is_the_default(tmp_path):
     records = opened(configured(tmp_path, f"connection = sqlite:///{tmp_path}/r.sqlite\nretention_runs = 7"))
-    assert isinstance(records, SqlRecords)
-    assert (records._retention.days, records._retention.runs) == (30.0, 7)
+    assert isinstance(records.backend, SqlRecords)
+    assert (records.backend.retention.days, records.backend.retention.runs) == (30.0, 7)
 
 
 def test_a_file_of_lines_is_chosen_by_name_and_cannot_search(tmp_path):
     records = opened(
         configured(tmp_path, f"backend = jsonl\npath = {tmp_path}/r.jsonl\nretention_days = 0.5")
     )
-    assert isinstance(records, JsonLinesRecords)
-    assert (records._retention.days, records._retention.runs) == (0.5, 1_000_000)
+    assert isinstance(records.backend, JsonLinesRecords)
+    assert (records.backend.retention.days, records.backend.retention.runs) == (0.5, 1_000_000)
     with pytest.raises(SearchUnsupported, match=r"r\.jsonl .*'sql'"):
-        asyncio.run(records.find(request_id="req-1"))
+        asyncio.run(records.backend.find(request_id="req-1"))
 
 
 @pytest.mark.parametrize(

@@ -148,7 +148,7 @@ class Kept:
         self.runs: list[Run] = []
         self.attempts: list[Attempt] = []
 
-    async def write(self, runs: Sequence[Run], attempts: Sequence[Attempt]) -> None:
+    def put(self, runs: Sequence[Run], attempts: Sequence[Attempt]) -> None:
         self.runs += runs
         self.attempts += attempts
 

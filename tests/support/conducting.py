@@ -30,6 +30,7 @@ from roost.model.spec import Flavor, RequestSpec, ServerGroup
 from roost.placement.commands.inventories import SetInventories
 from roost.placement.commands.providers import CreateProvider
 from roost.placement.service import PlacementService
+from roost.records import RecordQueue
 from roost.scheduler import Scheduler
 from roost.scheduler.gateways.local import LocalGateway
 from roost.scheduler.hosts import HostTable
@@ -47,33 +48,33 @@ class Memory:
     def __init__(self) -> None:
         self.attempts: list[Attempt] = []
 
-    async def write(self, runs: Sequence[Run], attempts: Sequence[Attempt]) -> None:
+    def put(self, runs: Sequence[Run], attempts: Sequence[Attempt]) -> None:
         self.attempts += attempts
 
 
 class Conductors:
     """Hosts a, b, c in cell1 and d, e in cell2, of `VCPUS` each; the conductors of all of it."""
 
-    def __init__(self, ledger: Ledger, cells: dict[str, Cell]) -> None:
+    def __init__(self, ledger: Ledger, cells: dict[str, Cell], queue: RecordQueue | None) -> None:
         self.ledger = ledger
         self.cells = cells
         self.placement = PlacementService(ledger)
         self.requests = Requests(ledger.database, lambda: NOW)
         self.records = Memory()
+        sink = self.records if queue is None else queue
         table = HostTable()
         self.feed = HostFeed(cells.values(), table)
         gateway = LocalGateway(ledger, lambda n: 0)
         self.super = SuperConductor(
             self.requests,
-            Scheduler(gateway, table, self.records, clock=lambda: NOW),
+            Scheduler(gateway, table, sink, clock=lambda: NOW),
             self.placement,
             cells,
             retry_seconds=0.01,
             clock=lambda: NOW,
         )
         self.of_cell = {
-            name: CellConductor(cell, self.placement, self.records, clock=lambda: NOW)
-            for name, cell in cells.items()
+            name: CellConductor(cell, self.placement, sink, clock=lambda: NOW) for name, cell in cells.items()
         }
 
     async def set_up(self) -> None:
@@ -164,15 +165,18 @@ def _empty() -> Path:
 
 
 @asynccontextmanager
-async def conducting(directory: Path) -> AsyncIterator[Conductors]:
-    """Conductors on the databases in a directory; the same as before if they are there already."""
+async def conducting(directory: Path, queue: RecordQueue | None = None) -> AsyncIterator[Conductors]:
+    """Conductors on the databases in a directory; the same as before if they are there already.
+
+    Records go to ``queue``, by default to a `Memory`.
+    """
     if not (directory / "api.db").exists():
         # In a thread of its own, which may have an event loop.
         shutil.copytree(await asyncio.to_thread(_empty), directory, dirs_exist_ok=True)
     databases = {name: Database(f"sqlite:///{directory / name}.db") for name in ("api", *CELLS)}
     ledger = await Ledger.open(databases["api"], lambda: NOW)
     cells = {name: Cell(name, databases[name], lambda: NOW) for name in CELLS}
-    conductors = Conductors(ledger, cells)
+    conductors = Conductors(ledger, cells, queue)
     try:
         await conductors.set_up()
         yield conductors

@@ -10,6 +10,7 @@ from roost.model.instance import BuildRequest
 from roost.model.inventory import Inventory
 from roost.model.spec import Flavor, RequestSpec
 from roost.records.backend import open_sql_records
+from roost.records.queue import RecordQueue
 from roost.records.records import Retention
 from roost.system import Layout, System, SystemOptions, uniform_layout
 
@@ -21,9 +22,10 @@ async def opened_system(
     directory: Path, layout: Layout = SMALL, failure_rate: float = 0.0, **options: float
 ) -> AsyncIterator[System]:
     """The system in a directory, set up if it is new, and closed in the end."""
-    records = await open_sql_records(f"sqlite:///{directory / 'records.db'}", Retention())
+    backend = await open_sql_records(f"sqlite:///{directory / 'records.db'}", Retention())
     script = Script(failures=(FailureRule(failure_rate),) if failure_rate else ())
-    system = await System.open(directory, layout, records, SystemOptions(script=script, **options))  # type: ignore[arg-type]
+    choices = SystemOptions(script=script, **options)  # type: ignore[arg-type]
+    system = await System.open(directory, layout, RecordQueue(backend), choices)
     try:
         yield system
     finally:

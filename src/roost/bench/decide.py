@@ -163,7 +163,7 @@ def measure_durable(
 class _NoRecords:
     """Keeps nothing: records have figures of their own."""
 
-    async def write(self, runs: Sequence[Run], attempts: Sequence[Attempt]) -> None: ...
+    def put(self, runs: Sequence[Run], attempts: Sequence[Attempt]) -> None: ...
 
 
 async def _durable(

@@ -20,21 +20,20 @@ from roost.model.spec import Selection
 from roost.placement.commands.allocations import ConsumerWrite
 from roost.placement.errors import PlacementError
 from roost.placement.interface import Placement
-from roost.records.errors import RecordsUnavailable
 from roost.scheduler.gateways.claiming import INSTANCE
 from roost.storage import StorageError
 
-OUTAGES = (StorageError, LedgerError, RecordsUnavailable, PlacementError)
+OUTAGES = (StorageError, LedgerError, PlacementError)
 """What a conductor outlives: it tries again later."""
 
 _log = structlog.get_logger()
 
 
 class AttemptSink(Protocol):
-    """Where attempts are recorded; `roost.records.Records` is one."""
+    """Where attempts are recorded; `roost.records.RecordQueue` is one."""
 
-    async def write(self, runs: Sequence[Run], attempts: Sequence[Attempt]) -> None:
-        """Keep the records, durably."""
+    def put(self, runs: Sequence[Run], attempts: Sequence[Attempt]) -> None:
+        """Take records that are to be written. Never raises and never waits."""
 
 
 class CellConductor:
@@ -96,11 +95,11 @@ class CellConductor:
                 )
             )
             if refusal is None:
-                await self._records.write([], attempts)
+                self._records.put([], attempts)
                 await self._cell.reassign(instance.uuid, alternate, instance.alternates[number:])
                 return
             refusals.append(f"{alternate.host}: {refusal}")
-        await self._records.write([], attempts)
+        self._records.put([], attempts)
         await self._placement.delete_allocations([instance.uuid])
         faults = await self._cell.faults_of(instance.uuid)
         await self._cell.give_up(instance.uuid, _all_reasons(faults, refusals))

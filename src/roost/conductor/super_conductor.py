@@ -16,7 +16,6 @@ from roost.model.instance import ASSIGNED, DELETING, DESTROYED, ERROR, BuildRequ
 from roost.model.spec import Destination
 from roost.placement.errors import ConcurrentUpdate
 from roost.placement.interface import Placement
-from roost.records.errors import RecordsUnavailable
 from roost.scheduler import NoValidHost, Scheduler
 from roost.scheduler.errors import BadRequestSpec
 from roost.storage import StorageError
@@ -114,7 +113,7 @@ class SuperConductor:
         while True:
             try:
                 return await self._carry(request, resumed)
-            except (StorageError, LedgerError, RecordsUnavailable, ConcurrentUpdate) as error:
+            except (StorageError, LedgerError, ConcurrentUpdate) as error:
                 _log.warning("will try again", request_id=request.request_id, error=str(error))
             await asyncio.sleep(self._retry_seconds)
             resumed = True

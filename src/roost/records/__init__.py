@@ -1,5 +1,6 @@
 """Records: what the scheduler decided and why, kept durably and found again.
 
+    queue        what the scheduler and conductors write to: never fails, never waits
     records      what a backend of records does: write, last, find, trim
     sql          in a SQL database: the default, and the only one that can search
     jsonl        in a file of JSON lines: nothing to set up, read with any tool
@@ -22,11 +23,13 @@ from roost.records.errors import (
     SearchUnsupported,
 )
 from roost.records.options import register_options
+from roost.records.queue import RecordQueue
 from roost.records.records import Records, Retention, RunWithAttempts
 from roost.records.redact import redacted, spec_of
 
 __all__ = [
     "DamagedRecords",
+    "RecordQueue",
     "RecordRefused",
     "Records",
     "RecordsError",

@@ -9,25 +9,31 @@ from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from roost.records.errors import RecordsError, RecordsUnavailable
 from roost.records.jsonl import JsonLinesRecords
 from roost.records.options import register_options
+from roost.records.queue import RecordQueue
 from roost.records.records import Records, Retention
 from roost.records.sql import SqlRecords, cause
 from roost.storage import Database, StorageError
 
 
-async def open_records(conf: cfg.ConfigOpts) -> Records:
-    """Open the backend that group ``records`` of ``conf`` names; the caller closes it.
+async def open_records(conf: cfg.ConfigOpts) -> RecordQueue:
+    """Open a queue to the backend that group ``records`` of ``conf`` names; the caller closes it.
 
-    Raises `RecordsUnavailable`.
+    Raises:
+        RecordsUnavailable: an option has no usable value, or the file or database cannot be opened.
     """
     register_options(conf)
     try:
         backend, url, path = conf.records.backend, conf.records.connection, Path(conf.records.path)
         retention = Retention(conf.records.retention_days, conf.records.retention_runs)
+        limit = conf.records.queue_limit
     except (cfg.ConfigFileValueError, ValueError) as error:
         raise RecordsUnavailable(f"cannot open records, options [records]: {error}") from error
+    records: Records
     if backend == "jsonl":
-        return JsonLinesRecords(path, retention)
-    return await open_sql_records(url, retention)
+        records = JsonLinesRecords(path, retention)
+    else:
+        records = await open_sql_records(url, retention)
+    return RecordQueue(records, limit)
 
 
 async def open_sql_records(url: str, retention: Retention) -> SqlRecords:

@@ -62,7 +62,7 @@ class JsonLinesRecords:
 
     def __init__(self, path: Path, retention: Retention) -> None:
         self._file = LineFile(path)
-        self._retention = retention
+        self.retention = retention
         self._waiting: deque[_Waiting] = deque()
         self._reader = ThreadPoolExecutor(1, thread_name_prefix="records-reader")
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="records-writer")
@@ -148,8 +148,8 @@ class JsonLinesRecords:
     def _trim(self, now: float) -> int:
         with self._file.changing():
             started = [(mark.run.id, mark.run.started_at) for _, mark in self._marks() if mark.run]
-            oldest = self._retention.oldest(now)
-            newest = started[-self._retention.runs :]  # all of them if it is 0
+            oldest = self.retention.oldest(now)
+            newest = started[-self.retention.runs :]  # all of them if it is 0
             kept = {run for run, started_at in newest if started_at >= oldest}
             gone = sum(run not in kept for run, _ in started)
             if gone:

@@ -2,6 +2,8 @@
 
 from oslo_config import cfg
 
+from roost.records.queue import QUEUE_LIMIT
+
 GROUP = "records"
 
 OPTIONS = [
@@ -34,6 +36,13 @@ OPTIONS = [
         "retention_runs",
         default=1_000_000,
         help="Of the runs of the scheduler, this many of the newest are kept. 0 keeps any number.",
+    ),
+    cfg.IntOpt(
+        "queue_limit",
+        default=QUEUE_LIMIT,
+        min=1,
+        help="Runs and attempts that may wait in memory to be written. Further ones are dropped and counted. "
+        "A process that is killed loses those that wait.",
     ),
 ]
 

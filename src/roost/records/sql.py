@@ -30,7 +30,7 @@ class SqlRecords:
 
     def __init__(self, database: Database, retention: Retention) -> None:
         self._database = database
-        self._retention = retention
+        self.retention = retention
         try:
             SCHEMA.prepare(database)
         except (StorageError, SQLAlchemyError) as error:
@@ -61,7 +61,7 @@ class SqlRecords:
 
     async def trim(self, now: float) -> int:
         """Remove what is not to be kept at ``now``; see `Records.trim`."""
-        oldest = self._retention.oldest(now)
+        oldest = self.retention.oldest(now)
         goes = runs.c.started_at < oldest
         surplus = await self._answer(self._database.read(self._newest_surplus))
         if surplus is not None and surplus.started_at >= oldest:
@@ -84,10 +84,10 @@ class SqlRecords:
 
     def _newest_surplus(self, connection: Connection) -> sa.Row[int, float] | None:
         """The newest run beyond the number of runs to keep."""
-        if not self._retention.runs:
+        if not self.retention.runs:
             return None
         query = sa.select(runs.c.number, runs.c.started_at).order_by(*_NEWEST_FIRST)
-        return connection.execute(query.offset(self._retention.runs).limit(1)).one_or_none()
+        return connection.execute(query.offset(self.retention.runs).limit(1)).one_or_none()
 
     async def _read(self, where: sa.ColumnElement[bool], limit: int) -> list[RunWithAttempts]:
         query = sa.select(runs).where(where).order_by(*_NEWEST_FIRST).limit(max(limit, 0))

@@ -24,10 +24,10 @@ from roost.scheduler.selection import Plugins
 
 
 class RunSink(Protocol):
-    """Where records of runs go; `roost.records.Records` is one."""
+    """Where records of runs go; `roost.records.RecordQueue` is one."""
 
-    async def write(self, runs: Sequence[Run], attempts: Sequence[Attempt]) -> None:
-        """Keep the records, durably."""
+    def put(self, runs: Sequence[Run], attempts: Sequence[Attempt]) -> None:
+        """Take records that are to be written. Never raises and never waits."""
 
 
 class Scheduler:
@@ -53,7 +53,7 @@ class Scheduler:
         from roost.model.inventory import Inventory
         from roost.model.spec import Flavor, RequestSpec
         from roost.placement.service import PlacementService
-        from roost.records import Retention
+        from roost.records import RecordQueue, Retention
         from roost.records.backend import open_sql_records
         from roost.scheduler import NoValidHost, Scheduler
         from roost.scheduler.gateways.local import LocalGateway
@@ -78,7 +78,7 @@ class Scheduler:
 
             now = time.time()
             reports = [HostReport(host=name, node=HOSTS[name], cell="cell1", last_seen=now) for name in HOSTS]
-            records = await open_sql_records("sqlite:///records.db", Retention())
+            records = RecordQueue(await open_sql_records("sqlite:///records.db", Retention()))
             gateway = LocalGateway(ledger, random.randrange)
             scheduler = Scheduler(gateway, HostTable(reports), records)
 
@@ -138,7 +138,7 @@ class Scheduler:
 
         Raises `NoValidHost` if too few can be placed, `BadRequestSpec`, `ConcurrentUpdate` if an instance
         holds something already, and what the gateway raises; nothing is claimed then. Whatever comes of
-        it is recorded; if that fails the claims stand.
+        it is put into the records.
         """
         names = tuple(instances) if instances is not None else tuple(str(uuid.uuid4()) for _ in range(count))
         least = count if min_count is None else min_count
@@ -171,15 +171,15 @@ class Scheduler:
             )
             decided = await self._gateway.decide(question, self.table, self._plugins)
         except (SchedulerError, PlacementError) as error:
-            await self._record(run, version=None, steps=(), refusal=str(error), tries=())
+            self._record(run, version=None, steps=(), refusal=str(error), tries=())
             raise
         outcome = decided.outcome
-        await self._record(run, decided.version, outcome.steps, outcome.refusal, outcome.tries)
+        self._record(run, decided.version, outcome.steps, outcome.refusal, outcome.tries)
         if not outcome.destinations:
             raise NoValidHost(run.id, outcome.refusal or "", outcome.steps, outcome.tries)
         return outcome.destinations
 
-    async def _record(
+    def _record(
         self,
         run: Run,
         version: int | None,
@@ -205,4 +205,4 @@ class Scheduler:
         ended = msgspec.structs.replace(
             run, finished_at=finished, version=version, steps=steps, refusal=refusal
         )
-        await self._records.write([ended], attempts)
+        self._records.put([ended], attempts)

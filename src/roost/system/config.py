@@ -8,7 +8,7 @@ from pathlib import Path
 from oslo_config import cfg
 
 from roost.model.errors import OperatorError
-from roost.records import Records, open_records, register_options
+from roost.records import RecordQueue, open_records, register_options
 from roost.scheduler.options import options_from
 from roost.system.system import SystemOptions
 
@@ -47,7 +47,7 @@ def system_options(conf: cfg.ConfigOpts, **others: object) -> SystemOptions:
         raise OperatorError(f"configuration: {' '.join(str(error).split())}") from error
 
 
-async def open_system_records(conf: cfg.ConfigOpts, data_dir: Path) -> Records:
+async def open_system_records(conf: cfg.ConfigOpts, data_dir: Path) -> RecordQueue:
     """The records that the configuration names. Raises `OperatorError`."""
     try:
         data_dir.mkdir(parents=True, exist_ok=True)

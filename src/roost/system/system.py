@@ -22,7 +22,7 @@ from roost.conductor.super_conductor import CELL0, SuperConductor
 from roost.ledger import Ledger
 from roost.model.instance import ACTIVE, ERROR
 from roost.placement.service import PlacementService
-from roost.records import Records
+from roost.records import RecordQueue
 from roost.records.errors import RecordsUnavailable
 from roost.scheduler import Scheduler, SchedulerOptions
 from roost.scheduler.gateways.local import LocalGateway
@@ -64,7 +64,7 @@ class System:
     requests: Requests
     super_conductor: SuperConductor
     gateway: TimedGateway
-    records: Records
+    records: RecordQueue
     cells: dict[str, Cell]
     table: HostTable
 
@@ -79,7 +79,7 @@ class System:
 
     @classmethod
     async def open(
-        cls, directory: Path, layout: Layout, records: Records, options: SystemOptions | None = None
+        cls, directory: Path, layout: Layout, records: RecordQueue, options: SystemOptions | None = None
     ) -> "System":
         """Set up or take up the system in ``directory`` and start it. ``records`` is closed with it.
 
@@ -195,7 +195,7 @@ class System:
             now = self._clock()
             try:
                 await self.ledger.trim(self.options.keep_commits, now - self.options.keep_days * 86400)
-                await self.records.trim(now)
+                await self.records.backend.trim(now)
             except (StorageError, RecordsUnavailable) as error:
                 _log.warning("will trim later", error=str(error))
 

@@ -1,0 +1,200 @@
+"""The queue between those that make records and the backend that stores them.
+
+A decision that has claimed hosts must not fail, wait, or be repeated because its record cannot be written.
+`RecordQueue.put` therefore never raises and never waits. One task writes the queued records in batches.
+While the backend is away, the queue fills up to its limit; further records are dropped and counted.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
+
+import msgspec
+import structlog
+
+from roost.model.record import Attempt, Run
+from roost.records.errors import RecordsUnavailable
+from roost.records.records import Records
+
+QUEUE_LIMIT = 10_000
+"""Records (runs and attempts) that may wait to be written. A further record is dropped."""
+
+BATCH_LIMIT = 1_000
+"""Records in one write, unless a single `RecordQueue.put` had more."""
+
+RETRY_SECONDS = 1.0
+"""Pause before a batch is written again that the backend could not write."""
+
+SLOW_SECONDS = 10.0
+"""Seconds after which a write that the backend has not answered counts as an outage."""
+
+CLOSE_SECONDS = 5.0
+"""Seconds that closing may spend on the records that still wait, and again on the backend."""
+
+_log = structlog.get_logger()
+
+
+class _Entry(msgspec.Struct, frozen=True):
+    """The records of one `RecordQueue.put`, which are written together or not at all."""
+
+    runs: tuple[Run, ...]
+    attempts: tuple[Attempt, ...]
+
+    @property
+    def size(self) -> int:
+        return len(self.runs) + len(self.attempts)
+
+
+class RecordQueue:
+    """Records on their way to a backend, for use from one event loop.
+
+    Args:
+        backend: stores the records; it is closed with the queue.
+        limit: records that may wait; see `QUEUE_LIMIT`.
+        retry_seconds: see `RETRY_SECONDS`.
+        slow_seconds: see `SLOW_SECONDS`.
+
+    ``dropped`` counts records that were lost because the queue was full or was closed before they were
+    written. ``failed`` counts records that the backend refused. Both only grow.
+
+    The log has one warning when an outage begins, and one line when it is over that says how many records
+    were lost.
+    """
+
+    def __init__(
+        self,
+        backend: Records,
+        limit: int = QUEUE_LIMIT,
+        *,
+        retry_seconds: float = RETRY_SECONDS,
+        slow_seconds: float = SLOW_SECONDS,
+    ) -> None:
+        self.backend = backend
+        self.dropped = 0
+        self.failed = 0
+        self._limit = limit
+        self._retry_seconds = retry_seconds
+        self._slow_seconds = slow_seconds
+        self._entries: deque[_Entry] = deque()
+        self._waiting = 0
+        self._writing: asyncio.Task[None] | None = None
+        self._lost_before_outage: int | None = None
+        self._closed = False
+
+    @property
+    def waiting(self) -> int:
+        """Records that are queued or being written."""
+        return self._waiting
+
+    def put(self, runs: Sequence[Run], attempts: Sequence[Attempt]) -> None:
+        """Queue records, or drop and count them if the queue is full or closed.
+
+        An attempt is put with its run or later. Needs a running event loop.
+        """
+        entry = _Entry(tuple(runs), tuple(attempts))
+        if self._closed or self._waiting + entry.size > self._limit:
+            self._begin_outage("the queue is closed" if self._closed else f"{self._waiting} records wait")
+            self.dropped += entry.size
+            return
+        self._entries.append(entry)
+        self._waiting += entry.size
+        if self._writing is None:
+            self._writing = asyncio.create_task(self._write_all())
+
+    async def flush(self, seconds: float | None = None) -> bool:
+        """Wait until no record waits, at most ``seconds``; return whether that is so.
+
+        During an outage without a time limit, this waits for the end of the outage.
+        """
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while self._writing is not None:
+                    await asyncio.wait({self._writing})
+        return self._writing is None
+
+    async def close(self, seconds: float = CLOSE_SECONDS) -> None:
+        """Write what waits, for at most ``seconds``, drop the rest, and close the backend."""
+        await self.flush(seconds)
+        self._closed = True
+        if self._writing is not None:
+            self._writing.cancel()
+            await asyncio.wait({self._writing})
+            self.dropped += self._waiting
+            _log.warning("scheduling records were dropped at the end", records=self._waiting)
+            self._waiting = 0
+        try:
+            async with asyncio.timeout(seconds):
+                await self.backend.close()
+        except TimeoutError:
+            _log.warning("the backend of scheduling records did not close", seconds=seconds)
+
+    async def _write_all(self) -> None:
+        """Write until nothing waits."""
+        try:
+            while self._entries:
+                batch = self._next_batch()
+                accepted = await self._write(batch)
+                self._waiting -= sum(entry.size for entry in batch)
+                if accepted and self._waiting <= self._limit // 2:
+                    self._end_outage()
+        finally:
+            self._writing = None
+
+    def _next_batch(self) -> list[_Entry]:
+        batch = [self._entries.popleft()]
+        size = batch[0].size
+        while self._entries and size + self._entries[0].size <= BATCH_LIMIT:
+            batch.append(self._entries.popleft())
+            size += batch[-1].size
+        return batch
+
+    async def _write(self, batch: Sequence[_Entry]) -> bool:
+        """Write a batch, again after each outage; return whether the backend accepted all of it.
+
+        Halves a batch that the backend refuses until it has found the entries that are to blame.
+        """
+        while True:
+            try:
+                await self._write_once(batch)
+                return True
+            except RecordsUnavailable as error:
+                self._begin_outage(str(error))
+            except Exception as error:
+                # A record may hold a value that the backend cannot encode. That must not stop the others.
+                if len(batch) > 1:
+                    half = len(batch) // 2
+                    accepted = [await self._write(part) for part in (batch[:half], batch[half:])]
+                    return all(accepted)
+                self._begin_outage(f"{type(error).__name__}: {error}")
+                self.failed += batch[0].size
+                return False
+            await asyncio.sleep(self._retry_seconds)
+
+    async def _write_once(self, batch: Sequence[_Entry]) -> None:
+        slow = asyncio.get_running_loop().call_later(
+            self._slow_seconds, self._begin_outage, f"no answer after {self._slow_seconds:g} seconds"
+        )
+        try:
+            await self.backend.write(
+                [run for entry in batch for run in entry.runs],
+                [attempt for entry in batch for attempt in entry.attempts],
+            )
+        finally:
+            slow.cancel()
+
+    def _begin_outage(self, reason: str) -> None:
+        """Warn once, with the reason, that records cannot be written."""
+        if self._lost_before_outage is None:
+            self._lost_before_outage = self._lost
+            _log.warning("scheduling records cannot be written", reason=reason)
+
+    def _end_outage(self) -> None:
+        if self._lost_before_outage is not None:
+            lost = self._lost - self._lost_before_outage
+            self._lost_before_outage = None
+            _log.warning("scheduling records are written again", lost=lost)
+
+    @property
+    def _lost(self) -> int:
+        return self.dropped + self.failed
