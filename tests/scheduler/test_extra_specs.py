@@ -41,9 +41,16 @@ CASES = [
     ("b", "<or> a <or> b", True),
     ("c", "<or> a <or> b", False),
     ("ab", "<or> a <or> b", False),
-    # An operator with nothing behind it is a text.
-    ("=", "=", True),
-    ("<in>", "<in>", True),
+    # Every second word after <or> is one more <or>, whatever it says.
+    ("b", "<or> a b", False),
+    ("c", "<or> a b c", True),
+    ("<or>", "<or> <or> a", True),
+    # An operator with nothing behind it matches nothing.
+    ("=", "=", False),
+    ("<in>", "<in>", False),
+    ("anything", "<all-in>", False),
+    ("<or>", "<or>", False),
+    ("s==", "s==", False),
 ]
 
 

@@ -91,16 +91,24 @@ SSD = [in_aggregates("yes", {"ssd": "yes"}), in_aggregates("no", {"ssd": "no"}),
         ({"aggregate_instance_extra_specs:ssd": "yes"}, ["yes"]),
         ({"ssd": "<or> yes <or> no"}, ["yes", "no"]),
         ({"ssd": "maybe"}, []),
-        # A key that no aggregate has: scoped, it is asked for; unscoped, it is for somebody else.
+        # A key that no aggregate has: scoped it excludes all hosts, unscoped it is not meant for aggregates.
         ({"hw_rng_allowed": "True"}, ["yes", "no", "none"]),
         ({"aggregate_instance_extra_specs:other": "x"}, []),
         ({"hw:ssd": "yes"}, ["yes", "no", "none"]),
-        ({"aggregate_instance_extra_specs:hw:ssd": "yes"}, ["yes", "no", "none"]),
+        ({"aggregate_instance_extra_specs:hw:ssd": "yes"}, []),
         ({"ssd": "yes", "aggregate_instance_extra_specs:ssd": "no"}, []),
     ],
 )
 def test_aggregate_extra_specs(extra_specs: dict[str, str], expected: list[str]) -> None:
     assert passed("aggregate_extra_specs", SSD, spec(extra_specs=extra_specs)) == expected
+
+
+@pytest.mark.parametrize(
+    ("wanted", "expected"), [("a", ["two"]), ("b", ["two"]), ("a,b", []), ("<in> ,", [])]
+)
+def test_values_joined_by_commas_are_alternatives(wanted: str, expected: list[str]) -> None:
+    reports = [in_aggregates("two", {"kind": "a, b"})]
+    assert passed("aggregate_extra_specs", reports, spec(extra_specs={"kind": wanted})) == expected
 
 
 def test_aggregate_extra_specs_match_any_aggregate_of_the_host() -> None:

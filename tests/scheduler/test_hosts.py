@@ -4,6 +4,7 @@ import gc
 import math
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,7 +12,12 @@ from roost.fleet import Fleet
 from roost.model.change import ProviderChanged, ProviderFacts
 from roost.model.host import HostAggregate, HostReport
 from roost.scheduler.hosts import HostTable
-from support.clouds import replace_report, report
+from roost.scheduler.offers import HostView
+from roost.scheduler.options import DEFAULT_FILTERS
+from roost.scheduler.plugins import filters
+from roost.scheduler.question import Progress
+from support.clouds import replace_report, report, spec
+from support.offering import MadeUp, question
 
 FAST = HostAggregate("agg-fast", "fast", {"availability_zone": "az1", "ssd": "yes"})
 SLOW = HostAggregate("agg-slow", "slow", {"availability_zone": "az2"})
@@ -148,6 +154,37 @@ reports = st.builds(
     st.lists(aggregates, max_size=2),
     st.none() | st.floats(0, 9),
 )
+
+
+@given(st.lists(reports, max_size=12), st.sampled_from(["ssd", "availability_zone"]))
+def test_filters_answer_by_what_is_reported_now_and_not_by_what_was(
+    history: list[HostReport], key: str
+) -> None:
+    table = HostTable()
+    for each in history:
+        table.update([each])
+    last = {each.host: each for each in history}
+    fresh = HostTable(last.values())
+    for extra_specs in ({key: "x"}, {f"aggregate_instance_extra_specs:{key}": "y"}):
+        asked = question(of=spec(extra_specs=extra_specs, availability_zone="x"))
+        for plugin in filters(DEFAULT_FILTERS):
+            masks = [
+                plugin.mask(HostView(each, MadeUp([1] * len(each))), asked, Progress())
+                for each in (table, fresh)
+            ]
+            old, new = (np.ones(len(table), dtype=np.bool_) if mask is None else mask for mask in masks)
+            assert old.tolist() == new.tolist(), plugin.name
+
+
+@pytest.mark.parametrize("comes", [False, True])
+def test_structure_rises_when_a_metadata_key_comes_or_goes(comes: bool) -> None:
+    plain, fast = report("a", "a"), report("a", "a", aggregates=(FAST,))
+    before, after = (plain, fast) if comes else (fast, plain)
+    table = HostTable([before, report("b", "b")])
+    structure = table.structure
+    table.update([after])
+    assert table.structure > structure
+    assert (table.metadata("availability_zone") is not None) is comes
 
 
 @given(st.lists(reports, max_size=12))

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roost.model.request import CandidateQuery, RequestGroup, all_of
+from roost.model.spec import ServerGroup
 from roost.model.vocabulary import DISABLED_TRAIT, MAX_INT
 from roost.scheduler.errors import BadRequestSpec
 from roost.scheduler.hosts import HostTable
@@ -40,6 +41,12 @@ def test_nothing_is_asked_of_what_the_flavor_has_none_of() -> None:
 def test_extra_specs_override_the_flavor_and_0_takes_it_out() -> None:
     found = query(2, 512, 5, extra_specs={"resources:VCPU": "4", "resources:DISK_GB": "0"})
     assert found == asked(RequestGroup({"MEMORY_MB": 512, "VCPU": 4}))
+
+
+@pytest.mark.parametrize(("amount", "groups"), [("4", {"PCPU": 4}), ("0", {})])
+def test_named_pcpu_takes_the_place_of_the_flavors_processors(amount: str, groups: dict[str, int]) -> None:
+    found = query(4, 512, 0, extra_specs={"resources:PCPU": amount})
+    assert found == asked(RequestGroup({"MEMORY_MB": 512, **groups}))
 
 
 def test_class_in_a_granular_group_is_taken_out_of_the_flavors_own() -> None:
@@ -106,6 +113,10 @@ BAD = [
         "the request asks for traits",
     ),
     ({"extra_specs": {"resources_port:VCPU": "1"}, "requested_resources": (GPU,)}, "have the suffix '_port'"),
+    (
+        {"group": ServerGroup("g1", "soft-affinity")},
+        "server group g1: policy 'soft-affinity' is none of affinity, anti-affinity",
+    ),
     ({"requested_resources": (RequestGroup({"VCPU": 1}),)}, "have the suffix ''"),
     ({"requested_resources": (RequestGroup({"VCPU": 0}, "x"),)}, "VCPU=0 is not from 1"),
     ({"requested_resources": (RequestGroup({}, "x"),)}, "request group 'x' asks for traits or places"),

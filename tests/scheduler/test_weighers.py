@@ -1,13 +1,18 @@
 """Each weigher's numbers."""
 
+import math
+
 import numpy as np
 import pytest
 
 from roost.fleet.columns import Int64
+from roost.model.host import HostAggregate
 from roost.scheduler import plugins as found
+from roost.scheduler.errors import CannotWeigh
 from roost.scheduler.hosts import HostTable
 from roost.scheduler.labels import Indexes
 from roost.scheduler.offers import HostView, Offers
+from roost.scheduler.plugins import is_negated, minval_of
 from support.clouds import report
 from support.offering import MadeUp, question
 
@@ -44,7 +49,7 @@ def test_free_resources(name: str, expected: list[float]) -> None:
 
 def test_build_failures() -> None:
     table = HostTable([report("a", "n0", failed_builds=2), report("b", "n1"), report("c", "n2")])
-    assert numbers("build_failure", table, MadeUp([1, 1, 1])) == [-2, 0, 0]
+    assert numbers("build_failure", table, MadeUp([1, 1, 1])) == [2, 0, 0]
     assert numbers("build_failure", table, MadeUp([1, 1, 1]), np.array([1])) == [0]
     assert numbers("build_failure", THREE, MadeUp([1, 1, 1])) is None
 
@@ -57,29 +62,47 @@ def test_metrics() -> None:
             report("none", "n2"),
         ]
     )
-    offers = MadeUp([1, 1, 1])
-    assert numbers("metrics", table, offers) is None
-    assert numbers("metrics", table, offers, metrics_weights={"heat": -1.0}) == [-20, -20, -10000]
-    assert numbers("metrics", table, offers, metrics_weights={"heat": -1.0, "power": 0.5}) == [
-        130,
-        -10000,
-        -10000,
-    ]
-    assert numbers("metrics", table, offers, metrics_weights={"power": 1.0}, weight_of_unavailable=-1.0) == [
-        300,
-        -1,
-        -1,
-    ]
+    assert numbers("metrics", table, MadeUp([1, 1, 1])) is None
+
+    def weighed(**options: object) -> list[float] | None:
+        return numbers("metrics", table, MadeUp([1, 1, 1]), metrics_required=False, **options)
+
+    assert weighed(metrics_weights={"heat": -1.0}) == [-20, -20, -10000]
+    assert weighed(metrics_weights={"heat": -1.0, "power": 0.5}) == [130, -10000, -10000]
+    assert weighed(metrics_weights={"power": 1.0}, weight_of_unavailable=-1.0) == [300, -1, -1]
+
+
+def test_absent_metric_of_ratio_or_multiplier_0_adds_nothing() -> None:
+    silent = HostAggregate("a", "a", {"metrics_weight_multiplier": "0"})
+    table = HostTable(
+        [
+            report("both", "n0", metrics={"heat": 20.0, "power": 300.0}),
+            report("one", "n1", metrics={"heat": 20.0}),
+            report("not weighed", "n2", metrics={"heat": 20.0}, aggregates=(silent,)),
+        ]
+    )
+    for power, expected in ((0.0, [20, 20, 20]), (1.0, [320, -10000, 20])):
+        ratios = {"heat": 1.0, "power": power}
+        found = numbers("metrics", table, MadeUp([1] * 3), metrics_required=False, metrics_weights=ratios)
+        assert found == expected
+
+
+def test_required_metric_that_a_host_does_not_report_is_named_with_the_host() -> None:
+    table = HostTable([report("both", "n0", metrics={"heat": 20.0}), report("none", "n1")])
+    wanted = {"metrics_weights": {"heat": 0.0}}
+    with pytest.raises(CannotWeigh, match="host none does not report metric 'heat'"):
+        numbers("metrics", table, MadeUp([1, 1]), **wanted)
+    assert numbers("metrics", table, MadeUp([1, 1]), np.array([0]), **wanted) == [0]
 
 
 def test_defaults_are_novas() -> None:
     assert {
-        each.name: (each.multiplier_key, each.default_multiplier)
+        each.name: (each.multiplier_key, each.default_multiplier, minval_of(each), is_negated(each))
         for each in found.weighers(["ram", "cpu", "disk", "metrics", "build_failure"])
     } == {
-        "ram": ("ram_weight_multiplier", 1.0),
-        "cpu": ("cpu_weight_multiplier", 1.0),
-        "disk": ("disk_weight_multiplier", 1.0),
-        "metrics": ("metrics_weight_multiplier", 1.0),
-        "build_failure": ("build_failure_weight_multiplier", 1_000_000.0),
+        "ram": ("ram_weight_multiplier", 1.0, 0.0, False),
+        "cpu": ("cpu_weight_multiplier", 1.0, 0.0, False),
+        "disk": ("disk_weight_multiplier", 1.0, 0.0, False),
+        "metrics": ("metrics_weight_multiplier", 1.0, -math.inf, False),
+        "build_failure": ("build_failure_weight_multiplier", 1_000_000.0, -math.inf, True),
     }

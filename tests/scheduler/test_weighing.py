@@ -28,8 +28,10 @@ class Numbers:
     multiplier_key = "numbers_weight_multiplier"
     default_multiplier = 1.0
 
-    def __init__(self, *numbers: float) -> None:
+    def __init__(self, *numbers: float, minval: float | None = None, negated: bool = False) -> None:
         self._numbers = np.array(numbers)
+        self.minval = minval
+        self.negated = negated
 
     def raw(self, hosts: HostView, question: Question) -> Float64 | None:
         return self._numbers[hosts.index]
@@ -64,6 +66,34 @@ def test_only_hosts_in_play_are_stretched_between() -> None:
     assert weights([Numbers(0, 30, 20)], hosts(3), [False, True, True]) == [1.0, 0.0]
 
 
+@pytest.mark.parametrize(
+    ("numbers", "expected"),
+    [
+        ((10, 30, 20), [1 / 3, 1.0, 2 / 3]),
+        ((7, 7, 7), [1.0, 1.0, 1.0]),
+        ((-5, 10, 5), [0.0, 1.0, 0.5]),
+        ((-5, -1, 0), [0.0, 0.0, 0.0]),
+        ((math.nan, 4, 2), [0.0, 1.0, 0.5]),
+    ],
+)
+def test_numbers_with_a_minval_are_raised_to_it_and_normalised_from_it(
+    numbers: tuple[float, ...], expected: list[float]
+) -> None:
+    assert weights([Numbers(*numbers, minval=0.0)], hosts(3)) == expected
+
+
+def test_host_that_is_alone_is_not_weighed() -> None:
+    def never(hosts: HostView, question: Question) -> Float64 | None:
+        raise AssertionError("a weigher was asked")
+
+    weigher = Numbers(7, 9, minval=0.0)
+    both = Weighing(hosts(2), MadeUp([1, 1]), np.array([True, True]), [weigher], question())
+    assert both.weight(0) == 7 / 9
+    assert both.narrowed(np.array([True, False])).weight(0) == 0.0
+    weigher.raw = never  # type: ignore[method-assign]
+    assert weights([weigher], hosts(2), [True, False]) == [0.0]
+
+
 def test_weigher_with_nothing_to_say() -> None:
     assert weights([Silent(), Numbers(1, 2)], hosts(2)) == [0.0, 1.0]
 
@@ -73,7 +103,7 @@ def test_multiplier_of_the_options() -> None:
     assert weights([numbers, other], hosts(2), multipliers={"numbers": -2.0}) == [-2.0, -2.0]
 
 
-def test_multiplier_of_aggregates_is_the_least_of_them_that_is_a_number() -> None:
+def test_multiplier_of_aggregates_is_the_least_of_them_if_all_are_numbers() -> None:
     def aggregate(value: str) -> HostAggregate:
         return HostAggregate(value, value, {"numbers_weight_multiplier": value})
 
@@ -84,12 +114,14 @@ def test_multiplier_of_aggregates_is_the_least_of_them_that_is_a_number() -> Non
             report("two", "node2", aggregates=(aggregate("5"), aggregate("-3"))),
             report("no number", "node3", aggregates=(aggregate("many"), aggregate("nan"))),
             report("half", "node4", aggregates=(aggregate("inf"), aggregate("7"))),
+            report("joined", "node5", aggregates=(aggregate("5,7"),)),
         ]
     )
-    least = Numbers(10, 10, 10, 10, 10)
-    assert weights([Numbers(10, 10, 10, 10, 0)], table)[:4] == [1.0, 5.0, -3.0, 1.0]
-    assert weights([Numbers(0, 0, 0, 0, 10)], table)[4] == 7.0
-    assert weights([least], table) == [0.0] * 5
+    least = Numbers(10, 10, 10, 10, 10, 10)
+    assert weights([Numbers(10, 10, 10, 10, 10, 0)], table)[:5] == [1.0, 5.0, -3.0, 1.0, 1.0]
+    assert weights([Numbers(0, 0, 0, 0, 0, 10)], table)[5] == 1.0
+    assert weights([least], table) == [0.0] * 6
+    assert weights([Numbers(10, 10, 10, 10, 10, 0, negated=True)], table)[:4] == [-1.0, -5.0, 3.0, -1.0]
 
 
 @pytest.mark.parametrize("odd", [math.nan, math.inf, -math.inf])

@@ -4,6 +4,7 @@ SchedulerError
 ├── BadRequestSpec         the request spec cannot be turned into a query that placement understands
 ├── BadOptions             an option has a value that it cannot have
 ├── UnknownPlugin          a filter or weigher that is configured does not exist or is none
+├── CannotWeigh            a host that the request may use has no weight, and the options forbid that
 ├── PlacementUnavailable   placement cannot be reached, or failed; trying again may help
 ├── PlacementRefused       placement refuses what the scheduler asks; trying again will not help
 └── NoValidHost            no host, or not enough of them, can take the request
@@ -28,6 +29,11 @@ class BadRequestSpec(SchedulerError):
 
 class BadOptions(SchedulerError, OperatorError):
     """An option has a value that it cannot have; the text names both."""
+
+
+class CannotWeigh(SchedulerError):
+    """A host that the request may use has no weight, and the options forbid that. The text names host and
+    reason."""
 
 
 class UnknownPlugin(SchedulerError, OperatorError):

@@ -2,8 +2,8 @@
 
 ``= N`` and ``>= N`` (at least N), ``== N``, ``!= N``, ``<= N`` compare numbers; ``s==``, ``s!=``, ``s<``,
 ``s<=``, ``s>``, ``s>=`` compare text; ``<in> X`` (X is a part of it); ``<all-in> X Y`` (all are parts);
-``<or> X <or> Y`` (one of them). Without an operator the texts must be equal.
-Source: the flavor documentation of Nova ("extra specs").
+``<or> X <or> Y`` (one of them). Without an operator the texts must be equal. An operator with nothing
+behind it matches nothing. Source: ``scheduler/filters/extra_specs_ops.py`` of Nova.
 """
 
 import operator
@@ -24,28 +24,30 @@ _TEXTS: dict[str, Callable[[str, str], bool]] = {
     "s>": operator.gt,
     "s>=": operator.ge,
 }
+_OPERATORS = frozenset(("<or>", "<in>", "<all-in>", *_TEXTS, *_NUMBERS))
 
 
 def matches(value: str, wanted: str) -> bool:
     """Whether ``value`` (of a host or aggregate) satisfies ``wanted`` (of a flavor).
 
-    A number that is asked for but not there does not match.
+    A comparison of numbers in which one side is no number does not match.
     """
     words = wanted.split()
-    if not words:
+    if not words or words[0] not in _OPERATORS:
         return value == wanted
     first, rest = words[0], words[1:]
+    if not rest:
+        return False
     if first == "<or>":
-        return value in [word for word in words if word != "<or>"]
-    if first == "<in>" and rest:
+        # Every second word is one more <or>, whatever it says.
+        return value in rest[::2]
+    if first == "<in>":
         return rest[0] in value
     if first == "<all-in>":
         return all(word in value for word in rest)
-    if first in _TEXTS and rest:
+    if first in _TEXTS:
         return _TEXTS[first](value, rest[0])
-    if first in _NUMBERS and rest:
-        try:
-            return _NUMBERS[first](float(value), float(rest[0]))
-        except ValueError:
-            return False
-    return value == wanted
+    try:
+        return _NUMBERS[first](float(value), float(rest[0]))
+    except ValueError:
+        return False

@@ -23,9 +23,8 @@ class HostTable:
     float64 seconds since the epoch, ``failed_builds`` float64. They have room to spare at the end.
 
     For caches: ``invalidations`` has the hosts whose reports have changed, where a heartbeat counts only if
-    it makes a host alive again (see `seen_since`). ``structure``
-    rises when it is better to begin anew: a host came, or went to another cell or root provider, or there
-    is a metadata key that there never was.
+    it makes a host alive again (see `seen_since`). ``structure`` rises when caches must begin anew: a host
+    came, or went to another cell or root provider, or a metadata key came or went.
     """
 
     def __init__(self, reports: Iterable[HostReport] = ()) -> None:
@@ -123,7 +122,7 @@ class HostTable:
         return column[: len(self)]
 
     def metadata(self, key: str) -> Labels | None:
-        """The values of an aggregate metadata key by host; None if no aggregate ever had it."""
+        """The values of an aggregate metadata key by host; None if no host is in an aggregate that has it."""
         return self._labels.get(key)
 
     def aggregates_with(self, key: str, value: str) -> frozenset[str]:
@@ -174,10 +173,14 @@ class HostTable:
     ) -> None:
         before, after = _values(old), _values(new)
         for key in before.keys() | after.keys():
-            if key not in self._labels:
-                self._labels[key] = Labels()
+            labels = self._labels.get(key)
+            if labels is None:
+                labels = self._labels[key] = Labels()
                 self.structure += 1
-            self._labels[key].put(index, after.get(key, ()))
+            labels.put(index, after.get(key, ()))
+            if not labels.labelled:
+                del self._labels[key]
+                self.structure += 1
         for aggregate in old:
             for named in aggregate.metadata.items():
                 self._aggregates[named][aggregate.uuid] -= 1

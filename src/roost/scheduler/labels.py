@@ -15,9 +15,10 @@ Indexes = npt.NDArray[np.intp]
 
 class Labels:
     """The values by host index. Equal ones are kept once, so that thousands of hosts in a few aggregates
-    are judged by judging a few values."""
+    are judged by judging a few values. ``labelled``: the number of hosts that have values."""
 
     def __init__(self) -> None:
+        self.labelled = 0
         self._values: list[Values] = [()]
         self._code_of: dict[Values, int] = {(): 0}
         self._code: Int32 = np.zeros(0, dtype=np.int32)
@@ -28,6 +29,7 @@ class Labels:
         code = self._code_of.setdefault(values, len(self._values))
         if code == len(self._values):
             self._values.append(values)
+        self.labelled += (code != 0) - (self._code.item(index) != 0)
         self._code[index] = code
 
     def of(self, index: int) -> Values:

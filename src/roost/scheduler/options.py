@@ -25,7 +25,8 @@ class SchedulerOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     ``host_subset_size``: pick at random among so many of the best hosts. ``service_down_time``: seconds
     without a heartbeat after which a host is down. ``metrics_weights``: ratio of each metric by name.
-    ``multipliers``: of weighers, by weigher name; a weigher without one has its own default.
+    ``metrics_required``: a host that does not report one of them fails the request. ``multipliers``: of
+    weighers, by weigher name; a weigher without one has its own default.
     """
 
     filters: tuple[str, ...] = DEFAULT_FILTERS
@@ -35,6 +36,7 @@ class SchedulerOptions(msgspec.Struct, frozen=True, kw_only=True):
     default_availability_zone: str = "nova"
     multipliers: dict[str, float] = {}
     metrics_weights: dict[str, float] = {}
+    metrics_required: bool = True
     weight_of_unavailable: float = -10000.0
 
 
@@ -46,7 +48,16 @@ OPTIONS = [
     cfg.StrOpt("default_availability_zone", default="nova", help="Zone of hosts that name none."),
     cfg.DictOpt("weight_multipliers", default={}, help="Multiplier of each weigher, by name."),
     cfg.DictOpt("metrics_weight_setting", default={}, help="Ratio of each metric in the weight."),
-    cfg.FloatOpt("weight_of_unavailable", default=-10000.0, help="Raw weight of a host lacking a metric."),
+    cfg.BoolOpt(
+        "metrics_required",
+        default=True,
+        help="A host that does not report a metric of metrics_weight_setting fails the request.",
+    ),
+    cfg.FloatOpt(
+        "weight_of_unavailable",
+        default=-10000.0,
+        help="Raw weight of a host that does not report a metric, where metrics_required is false.",
+    ),
 ]
 
 
@@ -63,6 +74,7 @@ def options_from(conf: cfg.ConfigOpts) -> SchedulerOptions:
             default_availability_zone=group.default_availability_zone,
             multipliers=_numbers("weight_multipliers", group.weight_multipliers),
             metrics_weights=_numbers("metrics_weight_setting", group.metrics_weight_setting),
+            metrics_required=group.metrics_required,
             weight_of_unavailable=_number("weight_of_unavailable", group.weight_of_unavailable),
         )
     except (cfg.ConfigFileValueError, ValueError) as error:

@@ -5,6 +5,7 @@ register theirs under the entry point groups ``roost.filters`` and ``roost.weigh
 """
 
 import importlib
+import math
 from collections.abc import Sequence
 from enum import Enum
 from functools import cache
@@ -48,6 +49,17 @@ def free_of_class(weigher: object) -> str | None:
     return free_of if isinstance(free_of, str) else None
 
 
+def minval_of(weigher: object) -> float:
+    """The number that a weigher's numbers are normalised from; -inf if it is the least of them."""
+    minval = getattr(weigher, "minval", None)
+    return -math.inf if minval is None else float(minval)
+
+
+def is_negated(weigher: object) -> bool:
+    """Whether a weigher's multiplier counts with the opposite sign."""
+    return bool(getattr(weigher, "negated", False))
+
+
 def scope_of(plugin: object) -> Scope | None:
     """What a plugin says that it looks at; None if it does not say."""
     scope = getattr(plugin, "scope", None)
@@ -72,8 +84,14 @@ class Weigher(Protocol):
 
     Raw weights are normalised to 0..1 over the hosts in play and multiplied; ``default_multiplier`` is
     overridden by the options, and for single hosts by aggregate metadata of the name ``multiplier_key``.
-    It may have a ``scope``, see `Scope`; and ``free_of``, a resource class, if its numbers are nothing but
-    what ``hosts.free`` says of it: then they are kept without asking it again.
+    It may also have
+
+    - ``scope``, see `Scope`;
+    - ``free_of``, a resource class, if its numbers are nothing but what ``hosts.free`` says of that class:
+      they are then kept without asking the weigher again;
+    - ``minval``, a number: lower numbers are raised to it, and it is normalised to 0 instead of the least;
+    - ``negated = True`` if the multiplier counts with the opposite sign, the configured one and those of
+      aggregate metadata.
     """
 
     name: str
@@ -86,6 +104,8 @@ class Weigher(Protocol):
         Each number must come from its host alone, whatever other hosts are asked for beside it: after a
         claim only the hosts that it changed are asked for again. None if the weigher has nothing to say
         on this request, whatever the hosts.
+
+        Raises: `CannotWeigh` if the request must fail because one of the hosts has no number.
         """
 
 

@@ -1,7 +1,8 @@
 """From a request spec to the candidate query that placement is asked.
 
 The forms of extra specs are Nova's: ``resources[S]:CLASS=N``, ``trait[S]:NAME=required|forbidden``,
-``group_policy=isolate|none``; ``resources:VCPU=0`` takes the flavor's own amount of a class out.
+``group_policy=isolate|none``; ``resources:VCPU=0`` takes the flavor's own amount of a class out. A request
+that names VCPU or PCPU gets neither from the flavor's number of processors.
 """
 
 import re
@@ -10,12 +11,15 @@ from collections import Counter, defaultdict
 import msgspec
 
 from roost.model.request import CandidateQuery, RequestGroup, all_of
-from roost.model.spec import Flavor, RequestSpec
+from roost.model.spec import Flavor, RequestSpec, ServerGroup
 from roost.model.vocabulary import MAX_INT
 from roost.scheduler.errors import BadRequestSpec
 from roost.scheduler.hosts import HostTable
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.request_filters import REQUEST_FILTERS
+
+GROUP_POLICIES = ("affinity", "anti-affinity")
+"""The policies of server groups that filters enforce; a request with another one is refused."""
 
 _KEY = re.compile(r"(resources|trait)([a-zA-Z0-9_-]{1,64})?:(.+)")
 _NAME = re.compile(r"[A-Z0-9_]{1,255}")
@@ -31,6 +35,7 @@ _encode = msgspec.msgpack.Encoder().encode
 
 def candidate_query(spec: RequestSpec, table: HostTable, options: SchedulerOptions) -> CandidateQuery:
     """The query for one instance of ``spec``, request filters applied. Raises `BadRequestSpec`."""
+    _check_server_group(spec.group)
     key = _encode((spec.flavor, spec.requested_resources, spec.required_traits, spec.forbidden_traits))
     query = _KNOWN.get(key)
     if query is None:
@@ -43,12 +48,21 @@ def candidate_query(spec: RequestSpec, table: HostTable, options: SchedulerOptio
     return query
 
 
+def _check_server_group(group: ServerGroup | None) -> None:
+    if group is not None and group.policy not in GROUP_POLICIES:
+        raise BadRequestSpec(
+            f"server group {group.uuid}: policy {group.policy!r} is none of {', '.join(GROUP_POLICIES)}"
+        )
+
+
 def _groups(spec: RequestSpec) -> tuple[RequestGroup, ...]:
     resources, required, forbidden = _extra_specs(spec.flavor)
     named = {name for amounts in resources.values() for name in amounts}
     named.update(name for group in spec.requested_resources for name in group.resources)
     flavor = spec.flavor
     sizes = {"VCPU": flavor.vcpus, "MEMORY_MB": flavor.memory_mb, "DISK_GB": flavor.disk_gb}
+    if "PCPU" in named:
+        named.add("VCPU")
     own = {name: amount for name, amount in sizes.items() if name not in named}
     resources[""] = {**own, **resources[""]}
     required[""] |= spec.required_traits

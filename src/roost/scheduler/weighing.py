@@ -9,15 +9,17 @@ import numpy as np
 from roost.fleet.columns import Bools, Float64
 from roost.scheduler.hosts import HostTable
 from roost.scheduler.offers import HostView, Offers, Positions
-from roost.scheduler.plugins import Weigher
+from roost.scheduler.plugins import Weigher, is_negated, minval_of
 from roost.scheduler.question import Question
 
 
 class Weighing:
     """The weights of the hosts that a claim may go to.
 
-    The weight is the sum of multiplier × normalised number: each weigher's numbers are stretched to 0..1
-    between the least and the greatest of these hosts; where all are equal they count nothing (Nova's rule).
+    The weight is the sum of multiplier × normalised number. Each weigher's numbers are normalised to 0..1
+    between the least and the greatest of these hosts. The numbers of a weigher with a ``minval`` are raised
+    to it and normalised from it. Where least and greatest are equal, and where there is only one host, the
+    numbers add nothing. Source: Nova's weight handler (`nova.weights`).
 
     Why it is kept from one instance to the next: a claim changes the numbers of one host, and mostly
     neither the least nor the greatest of all, so that nothing else changes; so does a host that falls out.
@@ -39,7 +41,7 @@ class Weighing:
         self._positions = np.flatnonzero(allowed)
         self._scales: list[_Scale] = []
         hosts = HostView(table, offers, None if len(self._positions) == len(allowed) else self._positions)
-        for weigher in weighers if len(hosts) else ():
+        for weigher in weighers if len(hosts) > 1 else ():
             raw = weigher.raw(hosts, question)
             if raw is not None:
                 self._scales.append(_Scale(weigher, raw, multiplier_of(hosts, weigher, question)))
@@ -73,8 +75,11 @@ class Weighing:
         other = copy(self)
         other.allowed = allowed
         other._positions = self._positions[kept]
-        other._scales = [scale.narrowed(kept) for scale in self._scales] if kept.any() else []
-        same = all(scale.spans(old) for scale, old in zip(other._scales, self._scales, strict=False))
+        several = len(other._positions) > 1
+        other._scales = [scale.narrowed(kept) for scale in self._scales] if several else []
+        same = several and all(
+            scale.spans(old) for scale, old in zip(other._scales, self._scales, strict=True)
+        )
         other._weights = self._weights[kept] if same else other._sums(slice(None))
         return other
 
@@ -102,13 +107,15 @@ class Weighing:
 class _Scale:
     """One weigher's numbers, ``raw``, of the hosts that are weighed: float64[n].
 
-    What is no number counts as 0: a host without one must not spoil the others' weights.
+    A number that is not finite counts as 0: one such host must not spoil the weights of the others.
+    ``least`` and ``greatest`` are the ends of the normalisation.
     """
 
     def __init__(self, weigher: Weigher, raw: Float64, multiplier: Float64 | float) -> None:
         self._weigher = weigher
         self._multiplier = multiplier
         self._raw = np.array(raw, dtype=np.float64)
+        self._minval = minval_of(weigher)
         self._measure()
 
     def part(self, places: slice | Positions) -> Float64:
@@ -145,23 +152,41 @@ class _Scale:
         if not (math.isfinite(self.least) and math.isfinite(self.greatest)):
             np.nan_to_num(self._raw, copy=False, nan=0.0, posinf=0.0, neginf=0.0)
             self.least, self.greatest = self._raw.min().item(), self._raw.max().item()
+        if self._minval > -math.inf:
+            if self.least < self._minval:
+                np.maximum(self._raw, self._minval, out=self._raw)
+                self.greatest = max(self.greatest, self._minval)
+            self.least = self._minval
+
+
+def clean_numbers(raw: Float64, minval: float) -> Float64:
+    """A weigher's numbers as they are normalised: 0 for those that are not finite, ``minval`` at least."""
+    if not np.isfinite(raw).all():
+        raw = np.nan_to_num(raw, nan=0.0, posinf=0.0, neginf=0.0)
+    return raw if minval == -math.inf else np.maximum(raw, minval)
 
 
 def multiplier_of(hosts: HostView, weigher: Weigher, question: Question) -> Float64 | float:
-    """What a weigher's numbers are multiplied with: one number, or one for each host."""
-    multiplier = float(question.options.multipliers.get(weigher.name, weigher.default_multiplier))
+    """The multiplier of a weigher's numbers: one number, or float64[len(hosts)].
+
+    Aggregate metadata overrides the configured number; the sign of a negated weigher is turned in both.
+    """
+    sign = -1.0 if is_negated(weigher) else 1.0
+    configured = float(question.options.multipliers.get(weigher.name, weigher.default_multiplier))
     overrides = hosts.table.metadata(weigher.multiplier_key)
     if overrides is None:
-        return multiplier
-    return overrides.judged(lambda values: _least(values, multiplier), hosts.index)
+        return sign * configured
+    return overrides.judged(lambda values: sign * _overridden(values, configured), hosts.index)
 
 
-def _least(values: Sequence[str], otherwise: float) -> float:
-    """The least of the aggregates' numbers; what is no number is passed over, as in Nova."""
-    numbers = []
-    for value in values:
-        try:
-            numbers.append(float(value))
-        except ValueError:
-            continue
-    return min(filter(math.isfinite, numbers), default=otherwise)
+def _overridden(values: Sequence[str], configured: float) -> float:
+    """The least of the aggregates' numbers, ``configured`` if there is none or one is no finite number.
+
+    Source: ``get_weight_multiplier`` in Nova's ``scheduler/utils.py``.
+    """
+    try:
+        least = min(map(float, values), default=configured)
+        finite = all(math.isfinite(float(value)) for value in values)
+    except ValueError:
+        return configured
+    return least if finite else configured

@@ -30,7 +30,7 @@ from roost.placement.commands.names import AddTrait
 from roost.placement.commands.providers import CreateProvider, DeleteProvider
 from roost.placement.errors import PlacementError
 from roost.scheduler import SchedulerOptions
-from roost.scheduler.errors import BadRequestSpec
+from roost.scheduler.errors import BadRequestSpec, SchedulerError
 from roost.scheduler.gateways.local import Decide
 from roost.scheduler.hosts import HostTable
 from roost.scheduler.kept import board, extremes, layout, ranks, shape
@@ -49,7 +49,8 @@ SETTINGS = settings(max_examples=60, deadline=None, suppress_health_check=list(H
 OPTIONS = [
     SchedulerOptions(),
     SchedulerOptions(multipliers={"ram": -1.0, "cpu": -2.5, "disk": 0.0}),
-    SchedulerOptions(host_subset_size=3, metrics_weights={"heat": -1.0}),
+    SchedulerOptions(host_subset_size=3, metrics_weights={"heat": -1.0}, metrics_required=False),
+    SchedulerOptions(metrics_weights={"heat": -1.0}, multipliers={"build_failure": -2.0}),
     SchedulerOptions(multipliers={"roominess": 3.0}),
 ]
 FLAVORS = [
@@ -63,8 +64,9 @@ FLAVORS = [
 METADATA = [
     {"availability_zone": "az0"},
     {"availability_zone": "az1", "ram_weight_multiplier": "-1"},
-    {"ssd": "yes"},
+    {"ssd": "no, yes"},
     {"cpu_weight_multiplier": "2.5"},
+    {"build_failure_weight_multiplier": "3", "ram_weight_multiplier": "much"},
 ]
 
 
@@ -132,7 +134,8 @@ class World:
         self.state.name(command.consumers())
         try:
             outcome = command.run(self.state).outcome
-        except BadRequestSpec as error:
+        except SchedulerError as error:
+            self.state.take_back(mark)
             return str(error)
         if not keep:
             self.state.take_back(mark)
@@ -243,7 +246,20 @@ _KINDS = [
 def reports(draw: st.DrawFn) -> Step:
     host = _host(draw)
     kind = draw(
-        st.sampled_from(["seen", "enabled", "failed", "metrics", "aggregates", "cell", "node", "clock"])
+        st.sampled_from(
+            [
+                "seen",
+                "enabled",
+                "failed",
+                "metrics",
+                "aggregates",
+                "troubled",
+                "alone",
+                "cell",
+                "node",
+                "clock",
+            ]
+        )
     )
     number = draw(st.integers(0, 3))
 
@@ -261,6 +277,8 @@ def reports(draw: st.DrawFn) -> Step:
             "aggregates": {
                 "aggregates": (HostAggregate(AGGREGATES[number], AGGREGATES[number], METADATA[number]),)
             },
+            "troubled": {"aggregates": (HostAggregate(AGGREGATES[0], AGGREGATES[0], METADATA[4]),)},
+            "alone": {"aggregates": ()},
             "cell": {"cell": f"cell{number % 2}"},
             "node": {"node": uuid_of((host + number % 2) % HOSTS)},
         }[kind]
@@ -274,7 +292,9 @@ def _inventories(draw: st.DrawFn) -> dict[str, Inventory]:
     found = {
         "VCPU": Inventory(draw(st.sampled_from([4, 8])), allocation_ratio=draw(st.sampled_from([1.0, 1.5]))),
         "MEMORY_MB": Inventory(draw(st.sampled_from([2048, 4096]))),
-        "DISK_GB": Inventory(40, step_size=draw(st.sampled_from([1, 1, 1, 5]))),
+        "DISK_GB": Inventory(
+            draw(st.sampled_from([40, 40, 10])), step_size=draw(st.sampled_from([1, 1, 1, 5]))
+        ),
     }
     if not draw(st.integers(0, 5)):
         del found["DISK_GB"]
@@ -301,7 +321,8 @@ def made(draw: st.DrawFn) -> Step:
         for host, stock in inventories.items():
             _make(world, host, stock)
         world.table.update(
-            report(f"host{host}", uuid_of(host), cell=cell) for host, cell in zip(present, cells, strict=True)
+            report(f"host{host}", uuid_of(host), cell=cell, metrics={"heat": float(host)})
+            for host, cell in zip(present, cells, strict=True)
         )
 
     return step

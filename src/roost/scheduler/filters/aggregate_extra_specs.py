@@ -16,10 +16,11 @@ SCOPE = "aggregate_instance_extra_specs:"
 
 class AggregateExtraSpecs:
     """Every extra spec ``aggregate_instance_extra_specs:KEY`` (or an unscoped ``KEY``) must match one of
-    the values that the host's aggregates have for ``KEY``. Operators: see `roost.scheduler.extra_specs`.
+    the values that the host's aggregates have for ``KEY``. The value ``a,b`` of an aggregate stands for the
+    two values ``a`` and ``b``. Operators: see `roost.scheduler.extra_specs`.
 
-    Unscoped keys count only where some aggregate has the key at all, so that extra specs meant for
-    others (``hw_rng_allowed`` and the like) do not empty the cloud.
+    An unscoped key counts only while an aggregate of some host has the key. Extra specs that are meant for
+    others (``hw_rng_allowed`` and the like) would exclude every host otherwise.
     """
 
     name = "aggregate_extra_specs"
@@ -29,19 +30,21 @@ class AggregateExtraSpecs:
     def mask(self, hosts: HostView, question: Question, progress: Progress) -> Bools | None:
         mask: Bools | None = None
         for full_key, wanted in question.spec.flavor.extra_specs.items():
-            key = full_key.removeprefix(SCOPE)
-            values = hosts.table.metadata(key)
-            if ":" in key or (key == full_key and values is None):
+            scoped = full_key.startswith(SCOPE)
+            if not scoped and ":" in full_key:
                 continue
-            if values is None:
-                return np.zeros(len(hosts), dtype=np.bool_)
-            matched = values.judged(partial(_any_matches, wanted), hosts.index) > 0
+            labels = hosts.table.metadata(full_key.removeprefix(SCOPE))
+            if labels is None:
+                if scoped:
+                    return np.zeros(len(hosts), dtype=np.bool_)
+                continue
+            matched = labels.judged(partial(_any_matches, wanted), hosts.index) > 0
             mask = matched if mask is None else mask & matched
         return mask
 
 
 def _any_matches(wanted: str, values: Values) -> bool:
-    return any(matches(value, wanted) for value in values)
+    return any(matches(value.strip(), wanted) for joined in values for value in joined.split(","))
 
 
 PLUGIN = AggregateExtraSpecs

@@ -13,9 +13,9 @@ from roost.scheduler.kept.known import Known, Rooms
 from roost.scheduler.kept.layout import Layout
 from roost.scheduler.kept.totals import KeptTotals, rows_at
 from roost.scheduler.offers import HostView
-from roost.scheduler.plugins import OF_A_HOST, Filter, Scope, Weigher, free_of_class, scope_of
+from roost.scheduler.plugins import OF_A_HOST, Filter, Scope, Weigher, free_of_class, minval_of, scope_of
 from roost.scheduler.question import Progress, Question
-from roost.scheduler.weighing import multiplier_of
+from roost.scheduler.weighing import clean_numbers, multiplier_of
 
 _ONE_BY_ONE = 16
 """Up to so many hosts are looked at again one by one; more by vector operations, which cost more to begin
@@ -31,7 +31,8 @@ class Board:
     ``row_at``: intp[places], the fleet's row of each host's root provider, or -1; ``place_at_row``:
     intp[rows], with room to spare, or -1; ``homeless``: the places without a row.
     ``raws``: of each weigher that has something to say the numbers, float64[places], which for a weigher of
-    what is free are the column of ``totals``; ``multipliers``: a number, or one for each place.
+    what is free are the column of ``totals``; ``multipliers``: a number, or one for each place; ``minvals``:
+    the number that is normalised to 0, -inf where it is the least.
     ``masks``: for each filter that does not look at the request whom it lets pass, bool[places] or None for
     all.
     ``invalidations`` has the places where something has changed, ``reported`` those where a report has.
@@ -67,18 +68,23 @@ class Board:
         view = HostView(table, self.totals)
         self.raws: list[Float64] = []
         self.multipliers: list[Float64 | float] = []
+        self.minvals: list[float] = []
         self._numbered: list[Weigher] = []
         # Weighers to be asked again, each with the number of its column, None if it has nothing to say.
         self._of_reports: list[tuple[Weigher, int | None]] = []
         self._of_trees: list[tuple[Weigher, int | None]] = []
         for weigher in weighers:
             free_of = free_of_class(weigher)
-            raw = weigher.raw(view, question) if free_of is None else self.totals.left(free_of)
+            minval = minval_of(weigher)
+            raw = weigher.raw(view, question) if free_of is None else self.totals.left(free_of, minval)
             if free_of is None:
                 again = self._of_reports if scope_of(weigher) is Scope.REPORT else self._of_trees
                 again.append((weigher, None if raw is None else len(self.raws)))
             if raw is not None:
-                self.raws.append(raw if free_of is not None else _finite(np.array(raw, dtype=np.float64)))
+                if free_of is None:
+                    raw = clean_numbers(np.array(raw, dtype=np.float64), minval)
+                self.raws.append(raw)
+                self.minvals.append(minval)
                 self.multipliers.append(multiplier_of(view, weigher, question))
                 self._numbered.append(weigher)
         self.masks: dict[str, Bools | None] = {}
@@ -213,7 +219,7 @@ class Board:
             if (raw is None) != (number is None):
                 return False
             if raw is not None and number is not None:
-                self.raws[number][chosen] = _finite(raw.astype(np.float64))
+                self.raws[number][chosen] = clean_numbers(raw.astype(np.float64), self.minvals[number])
         return True
 
 
@@ -226,10 +232,3 @@ def put_mask(
     if column is not None:
         column[places] = True if mask is None else mask
     return column
-
-
-def _finite(raw: Float64) -> Float64:
-    """What is no number counts as 0: a host without one must not spoil the others' weights."""
-    if not np.isfinite(raw).all():
-        raw = np.nan_to_num(raw, nan=0.0, posinf=0.0, neginf=0.0)
-    return raw

@@ -21,6 +21,9 @@ class Extremes:
 
     ``greatest`` and ``least``, float64[weighers, blocks]: no allowed host of a block has more, or less.
     ``empty``: the blocks that are known to have no allowed host.
+
+    Numbers with a minval are normalised from it. The least of them is sought only where it bounds weights,
+    which it does under a multiplier that may be negative.
     """
 
     def __init__(self, board: Board, stage: npt.NDArray[np.uint8], full: int) -> None:
@@ -35,14 +38,28 @@ class Extremes:
         count = len(self._raws)
         # For each weigher a host that has the greatest and one that has the least number.
         self._top = [(-math.inf, -1)] * count
-        self._bottom = [(math.inf, -1)] * count
+        self._minvals = board.minvals
+        self._seeks_least = [
+            number
+            for number, (minval, multiplier) in enumerate(zip(board.minvals, board.multipliers, strict=True))
+            if minval == -math.inf or not (isinstance(multiplier, float) and multiplier > 0.0)
+        ]
+        self._bottom = [(minval, -1) for minval in board.minvals]
+        for number in self._seeks_least:
+            self._bottom[number] = (math.inf, -1)
         self._lost_top = set(range(count))
-        self._lost_bottom = set(range(count))
+        self._lost_bottom = set(self._seeks_least)
         self.settle()
 
     def spans(self) -> list[tuple[float, float]]:
-        """Least and greatest of each weigher; of no hosts inf and -inf."""
-        return [(low, high) for (low, _), (high, _) in zip(self._bottom, self._top, strict=True)]
+        """The ends of each weigher's normalisation: its minval or least number, and its greatest.
+
+        Without hosts the greatest is -inf.
+        """
+        return [
+            (low if minval == -math.inf else minval, high)
+            for minval, (low, _), (high, _) in zip(self._minvals, self._bottom, self._top, strict=True)
+        ]
 
     def change(self, place: int, numbers: list[float] | None) -> None:
         """A host that was allowed or is has these numbers now; None if it is not allowed any more."""
@@ -72,7 +89,7 @@ class Extremes:
             self.greatest[number, blocks] = np.where(allowed, some, -math.inf).max(axis=1)
             self.least[number, blocks] = np.where(allowed, some, math.inf).min(axis=1)
         self._lost_top.update(range(len(self._raws)))
-        self._lost_bottom.update(range(len(self._raws)))
+        self._lost_bottom.update(self._seeks_least)
 
     def settle(self) -> bool:
         """Find what was lost; returns whether any least or greatest number is another than before."""

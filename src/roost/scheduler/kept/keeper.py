@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import msgspec
 
 from roost.fleet import Fleet
+from roost.scheduler.errors import CannotWeigh
 from roost.scheduler.hosts import HostTable
 from roost.scheduler.kept.board import Board
 from roost.scheduler.kept.field import KeptField
@@ -40,19 +41,9 @@ class Keeper:
             return None
         if not (len(table) and servable(fleet, question.query)):
             return None
-        board = self._board
-        if (
-            board is None
-            or board.fleet is not fleet
-            or board.table is not table
-            or board.options is not question.options
-            or not board.sync(question)
-        ):
-            self._shapes.clear()
-            self._board = None
-            if not _sound(question):
-                return None
-            board = self._board = Board(fleet, table, self._filters, self._weighers, question)
+        board = self._current_board(fleet, question, table)
+        if board is None:
+            return None
         key = _key(question)
         shape = self._shapes.pop(key, None)
         if shape is None or not shape.catch_up(question):
@@ -61,6 +52,31 @@ class Keeper:
         if len(self._shapes) > min(_MOST_SHAPES, 1 + _MOST_PLACES // len(board.layout)):
             del self._shapes[next(iter(self._shapes))]
         return KeptField(board, shape, question)
+
+    def _current_board(self, fleet: Fleet, question: Question, table: HostTable) -> Board | None:
+        """The board, brought up to date or made anew; None if not every host has a weight.
+
+        The board asks weighers for all hosts of the table, a run only for those that it may use: whether the
+        request must fail is the run's to find out.
+        """
+        board, self._board = self._board, None
+        try:
+            if (
+                board is None
+                or board.fleet is not fleet
+                or board.table is not table
+                or board.options is not question.options
+                or not board.sync(question)
+            ):
+                self._shapes.clear()
+                if not _sound(question):
+                    return None
+                board = Board(fleet, table, self._filters, self._weighers, question)
+        except CannotWeigh:
+            self._shapes.clear()
+            return None
+        self._board = board
+        return board
 
 
 def _is_kept(plugin: Filter) -> bool:

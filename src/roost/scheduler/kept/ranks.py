@@ -30,9 +30,12 @@ _MORE = 4
 
 
 class Ranks:
-    """Ranks the hosts whose ``stage`` (uint8[places]) is ``full``: these are *allowed*."""
+    """Ranks the hosts whose ``stage`` (uint8[places]) is ``full``: these are *allowed*.
 
-    def __init__(self, board: Board, stage: Stages, full: int) -> None:
+    The number of allowed hosts is told by the caller: a host that is alone is not weighed.
+    """
+
+    def __init__(self, board: Board, stage: Stages, full: int, allowed: int) -> None:
         self._board = board
         self._layout = board.layout
         self._full = full
@@ -54,6 +57,7 @@ class Ranks:
         self._open: dict[int, Float64] = {}
         self._scales: list[_Scale] = []
         self._away: dict[int, float] = {}
+        self._several = allowed > 1
         self._renormalise()
 
     # What is asked
@@ -98,12 +102,12 @@ class Ranks:
 
     # What has changed
 
-    def settle(self, touched: Sequence[Touched]) -> None:
-        """Take in what has changed of some hosts."""
+    def settle(self, touched: Sequence[Touched], allowed: int) -> None:
+        """Take in what has changed of some hosts; ``allowed`` hosts are allowed now."""
         extremes = self._extremes
         for place, numbers in touched:
             extremes.change(place, numbers)
-        if extremes.settle():
+        if self._spans_changed(allowed):
             self._renormalise()
             return
         for place, numbers in touched:
@@ -120,16 +124,23 @@ class Ranks:
             else:
                 self._raise(block, at, weight)
 
-    def settle_blocks(self, blocks: Int64) -> None:
-        """Take in that much has changed in some blocks."""
+    def settle_blocks(self, blocks: Int64, allowed: int) -> None:
+        """Take in that much has changed in some blocks; ``allowed`` hosts are allowed now."""
         self._extremes.change_blocks(blocks)
-        if self._extremes.settle():
+        if self._spans_changed(allowed):
             self._renormalise()
             return
         for block in blocks.tolist():
             self._open.pop(block, None)
         self._lead[blocks] = self._first[blocks]
         self._bound[blocks] = self._bounds()[blocks]
+
+    def _spans_changed(self, allowed: int) -> bool:
+        """Whether numbers are normalised between other ends than before, or only now or no longer."""
+        several = allowed > 1
+        changed = self._extremes.settle() or several != self._several
+        self._several = several
+        return changed
 
     def _raise(self, block: int, at: int, weight: float) -> None:
         """A host of an open block weighs ``weight`` now; all others as before."""
@@ -153,7 +164,7 @@ class Ranks:
         self._scales = [
             _Scale(number, least, greatest - least, board.multipliers[number])
             for number, (least, greatest) in enumerate(extremes.spans())
-            if least < greatest
+            if self._several and least < greatest
         ]
         self._open.clear()
         self._lead[:] = self._first
@@ -164,19 +175,18 @@ class Ranks:
         size = self._layout.size
         bound: Float64 = np.zeros(self._layout.blocks)
         for scale in self._scales:
-            greatest = (self._extremes.greatest[scale.number] - scale.least) / scale.span
             multiplier = scale.multiplier
-            if isinstance(multiplier, float) and multiplier > 0:
-                part = greatest * multiplier
-            else:
-                least = (self._extremes.least[scale.number] - scale.least) / scale.span
-                if isinstance(multiplier, float):
-                    most: Float64 = np.full(len(bound), multiplier)
-                else:
-                    most = multiplier.reshape(-1, size).max(axis=1)
-                part = np.where(most < 0, least, greatest)
-                part = np.where(most == 0, 0.0, part * np.where(most == 0, 1.0, most))
-            bound += part
+            if isinstance(multiplier, float):
+                if multiplier == 0.0:
+                    continue
+                best = self._extremes.greatest if multiplier > 0.0 else self._extremes.least
+                bound += (best[scale.number] - scale.least) / scale.span * multiplier
+                continue
+            greatest = (self._extremes.greatest[scale.number] - scale.least) / scale.span
+            least = (self._extremes.least[scale.number] - scale.least) / scale.span
+            most = multiplier.reshape(-1, size).max(axis=1)
+            part = np.where(most < 0, least, greatest)
+            bound += np.where(most == 0, 0.0, part * np.where(most == 0, 1.0, most))
         bound[self._extremes.empty] = -math.inf
         return bound
 

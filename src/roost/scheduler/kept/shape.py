@@ -53,7 +53,7 @@ class Shape:
             self.stage += allowed.view(np.uint8)
             self._left.append(int(np.count_nonzero(allowed)))
         self.full = 1 + len(self._judging)
-        self.ranks = Ranks(board, self.stage, self.full)
+        self.ranks = Ranks(board, self.stage, self.full, self._left[-1])
         self._doubtful: set[int] = set()
         self._steps: list[Step] = []
 
@@ -75,7 +75,8 @@ class Shape:
                 self._ask_filters([*reported])
             self._take_masks()
         if len(changed) <= _ONE_BY_ONE:
-            self.ranks.settle([touched for place in changed if (touched := self._look_at(place))])
+            seen = [touched for place in changed if (touched := self._look_at(place))]
+            self.ranks.settle(seen, self._left[-1])
         else:
             self._look_at_many(np.array([*changed], dtype=np.intp))
         # Only now: what a plugin raises must not leave half of it done and be taken for all.
@@ -110,7 +111,7 @@ class Shape:
             if self.stage.item(place) == self.full:
                 touched[place] = (place, self._board.known(place).numbers)
         self._doubtful.update(full)
-        self.ranks.settle([*touched.values()])
+        self.ranks.settle([*touched.values()], self._left[-1])
 
     def _take_masks(self) -> None:
         """Whom each of the judging filters lets pass; and those that bar anyone, each with the stage of whom
@@ -171,4 +172,4 @@ class Shape:
         self.stage[places] = now
         touched = places[(was == self.full) | (now == self.full)]
         if len(touched):
-            self.ranks.settle_blocks(np.unique(touched >> board.layout.shift))
+            self.ranks.settle_blocks(np.unique(touched >> board.layout.shift), self._left[-1])

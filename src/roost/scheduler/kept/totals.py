@@ -1,5 +1,6 @@
 """What each host has and uses, kept current. Only for fleets without trees: see `servable`."""
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -32,12 +33,14 @@ class KeptTotals:
 
     def free(self, resource_class: str, chosen: Chosen) -> Float64:
         """What the hosts at some places have left: float64[n], a new array."""
-        free = self._class(resource_class).free
-        return free.copy() if chosen is None else free[chosen]
+        one = self._class(resource_class)
+        if chosen is None:
+            return _free(one.capacity, one.used)
+        return _free(one.capacity[chosen], one.used[chosen])
 
-    def left(self, resource_class: str) -> Float64:
-        """What each host has left: float64[places], the column itself, which is kept current."""
-        return self._class(resource_class).free
+    def left(self, resource_class: str, minval: float) -> Float64:
+        """What each host has left, ``minval`` at least: float64[places], a column that is kept current."""
+        return self._class(resource_class).left_from(minval)
 
     def room(self, resource_class: str) -> Int32:
         """What each host has left: int32[places], -1 where that is less than nothing.
@@ -74,7 +77,9 @@ class KeptTotals:
         for name, one in self._classes.items():
             capacity, used = tree_totals(self._fleet, name, rows)
             one.capacity[places], one.used[places] = capacity, used
-            one.free[places] = _free(capacity, used)
+            free = _free(capacity, used)
+            for minval, column in one.left:
+                column[places] = np.maximum(free, minval)
             if one.room is not None:
                 one.room[places] = _room(capacity, used)
             one.forget_units()
@@ -91,18 +96,30 @@ class KeptTotals:
 class _Class:
     """One resource class, columns by place.
 
+    ``left``: what the weighers see as free, for each minval that one of them has a column float64[places].
     ``min_unit`` and ``max_unit``: an amount between them is within the units of all providers; there may be
     none.
     """
 
-    __slots__ = ("capacity", "free", "max_unit", "min_unit", "room", "used")
+    __slots__ = ("capacity", "left", "max_unit", "min_unit", "room", "used")
 
     def __init__(self, capacity: Int64, used: Int64) -> None:
         self.capacity = capacity
         self.used = used
-        self.free = _free(capacity, used)
+        self.left: list[tuple[float, Float64]] = []
         self.room: Int32 | None = None
         self.forget_units()
+
+    def left_from(self, minval: float) -> Float64:
+        """The column of what is left, ``minval`` at least."""
+        for known, column in self.left:
+            if known == minval:
+                return column
+        column = _free(self.capacity, self.used)
+        if minval > -math.inf:
+            np.maximum(column, minval, out=column)
+        self.left.append((minval, column))
+        return column
 
     def put(self, place: int, room: Room) -> None:
         """Take in what one host has now."""
@@ -110,7 +127,9 @@ class _Class:
         self.capacity[place] = capacity
         self.used[place] = used
         # As `_free` does it: very large numbers are rounded before they are subtracted.
-        self.free[place] = float(capacity) - float(used)
+        free = float(capacity) - float(used)
+        for minval, column in self.left:
+            column[place] = free if free > minval else minval
         if self.room is not None:
             left = capacity - used
             self.room[place] = -1 if left < 0 else left if left < MAX_INT else MAX_INT

@@ -7,16 +7,20 @@ from roost.scheduler.question import Question
 
 
 class BuildFailure:
-    """Minus the builds that failed since one last succeeded. The multiplier outweighs all others."""
+    """The number of builds that failed since the last success. The negated multiplier outweighs all others.
+
+    Source: Nova's ``BuildFailureWeigher``.
+    """
 
     name = "build_failure"
     multiplier_key = "build_failure_weight_multiplier"
     default_multiplier = 1_000_000.0
+    negated = True
     scope = Scope.REPORT
 
     def raw(self, hosts: HostView, question: Question) -> Float64 | None:
         table = hosts.table
-        return -table.failed_builds[hosts.index] if table.any_failed_builds else None
+        return table.failed_builds[hosts.index] if table.any_failed_builds else None
 
 
 PLUGIN = BuildFailure

@@ -14,6 +14,7 @@ class Disk:
     default_multiplier = 1.0
     scope = Scope.HOST
     free_of = "DISK_GB"
+    minval = 0.0
 
     def raw(self, hosts: HostView, question: Question) -> Float64 | None:
         return hosts.free(self.free_of)

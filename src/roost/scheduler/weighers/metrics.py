@@ -3,14 +3,20 @@
 import numpy as np
 
 from roost.fleet.columns import Float64
+from roost.scheduler.errors import CannotWeigh
 from roost.scheduler.offers import HostView
 from roost.scheduler.plugins import Scope
 from roost.scheduler.question import Question
+from roost.scheduler.weighing import multiplier_of
 
 
 class Metrics:
-    """The sum of ratio × metric over the option ``metrics_weight_setting``. A host that lacks one of the
-    metrics weighs ``weight_of_unavailable``."""
+    """The sum of ratio × metric over the option ``metrics_weight_setting``.
+
+    A host that does not report one of the metrics fails the request if the option ``metrics_required`` is
+    set. Otherwise the host weighs ``weight_of_unavailable``, unless ratio or multiplier is 0: then the metric
+    adds nothing. Source: Nova's ``MetricsWeigher``.
+    """
 
     name = "metrics"
     multiplier_key = "metrics_weight_multiplier"
@@ -18,13 +24,25 @@ class Metrics:
     scope = Scope.REPORT
 
     def raw(self, hosts: HostView, question: Question) -> Float64 | None:
-        ratios = question.options.metrics_weights
-        if not ratios:
+        options = question.options
+        if not options.metrics_weights:
             return None
+        multiplier = multiplier_of(hosts, self, question)
         total = np.zeros(len(hosts))
-        for metric, ratio in ratios.items():
-            total += ratio * hosts.table.metric(metric)[hosts.index]
-        return np.where(np.isnan(total), question.options.weight_of_unavailable, total)
+        unavailable = np.zeros(len(hosts), dtype=np.bool_)
+        for metric, ratio in options.metrics_weights.items():
+            values = hosts.table.metric(metric)[hosts.index]
+            missing = np.isnan(values)
+            if missing.any():
+                if options.metrics_required:
+                    host = hosts.table.names[hosts.index[missing.argmax()]]
+                    raise CannotWeigh(
+                        f"host {host} does not report metric {metric!r}, which metrics_required asks for"
+                    )
+                unavailable |= missing & (np.multiply(ratio, multiplier) != 0.0)
+                values = np.where(missing, 0.0, values)
+            total += ratio * values
+        return np.where(unavailable, options.weight_of_unavailable, total)
 
 
 PLUGIN = Metrics
