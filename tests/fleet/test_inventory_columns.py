@@ -74,7 +74,7 @@ def assert_fits(
     assert set(np.flatnonzero(stock.fits_in(slots, amount)).tolist()) == expected
     at = {stock.row.item(slot) for slot in range(stock.n) if stock.fits_at(slot, amount)}
     assert at == expected
-    most = stock.most_in(slots).tolist()
+    most = stock.largest_in(slots).tolist()
     # Where units and steps suit an amount, the most alone tells whether it fits.
     suiting = {row for row, each in has.items() if amount >= each.min_unit and amount % each.step_size == 0}
     assert {row for row in suiting if amount <= most[row]} == expected

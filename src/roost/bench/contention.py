@@ -13,6 +13,8 @@ from roost.bench.load import Load, figures, request, send
 from roost.bench.report import Column, Report, report
 from roost.bench.services import Service
 from roost.bench.store import Store
+from roost.fleet.fits import has_room
+from roost.model.inventory import Inventory
 
 REPEATS: Final = 10
 """How often a client tries again after a conflict, as Nova does (it gives up sooner)."""
@@ -114,7 +116,10 @@ def _in_use(service: Service, provider: str) -> tuple[int, bool]:
     used = service.ask("GET", f"/resource_providers/{provider}/usages").json()["usages"]
     stock = service.ask("GET", f"/resource_providers/{provider}/inventories").json()["inventories"]
     overfull = any(
-        used[name] > int((each["total"] - each["reserved"]) * each["allocation_ratio"])
+        not has_room(
+            used[name],
+            Inventory(each["total"], each["reserved"], allocation_ratio=each["allocation_ratio"]).capacity,
+        )
         for name, each in stock.items()
     )
     return used["VCPU"], overfull

@@ -5,10 +5,9 @@ from uuid import UUID
 
 from roost.exchange.report import Report
 from roost.fleet import Fleet
-from roost.fleet.fits import fits
+from roost.fleet.fits import has_room, meets_units
 from roost.ledger import Held
 from roost.ledger.findings import NO_INVENTORY, OVER_CAPACITY, UNIT_VIOLATED
-from roost.model.vocabulary import MAX_INT
 
 ORPHANED_ALLOCATION = "orphaned-allocation"
 """An allocation's provider or resource class is not there. Left out."""
@@ -68,7 +67,7 @@ def doubt_use(fleet: Fleet, report: Report) -> None:
     """Name the providers that more is allocated from than they have."""
     for name in sorted(fleet.inventoried_classes()):
         stock = fleet.inventory_columns(name)
-        overused = stock.used[: stock.n] > stock.capacity[: stock.n]
+        overused = ~has_room(stock.used[: stock.n], stock.capacity[: stock.n])
         for row in stock.row[: stock.n][overused & (stock.used[: stock.n] > 0)].tolist():
             used, inventory = stock.used_by(row), stock.inventory(row)
             subject = f"{name} of resource provider {fleet.uuid(row)}"
@@ -89,7 +88,7 @@ def doubt_units(fleet: Fleet, held: Held, report: Report) -> None:
             if slot < 0 or not stock.total.item(slot):
                 continue
             units = stock.min_unit.item(slot), stock.max_unit.item(slot), stock.step_size.item(slot)
-            if not fits(amount, 0, MAX_INT, *units):
+            if not meets_units(amount, *units):
                 report.doubt(
                     UNIT_VIOLATED,
                     f"allocation of {name} of resource provider {provider} by consumer {held.consumer.uuid}",

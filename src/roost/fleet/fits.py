@@ -1,19 +1,47 @@
-"""The one judge of "does it fit?".
+"""The rule that decides whether an amount fits an inventory. No other code decides it.
 
-Candidates, the claim check, what-if, explain and verify all call `fits`. It is written with operators
-that mean the same on Python numbers and on numpy columns, so that one provider and a million are judged
-by the same line.
+The rule has two parts. *Room*: the amount is at most what is free, capacity less use. *Units*: the amount
+is within ``min_unit`` and ``max_unit`` and a multiple of ``step_size``. Candidates, claims, what-if,
+explanations, imports and ``db verify`` call `fits` or one of the parts.
+
+All functions but `violated_unit` take Python numbers or numpy columns (of equal length) alike, so that one
+provider and a million are judged by the same expression.
+
+Source: ``placement.objects.allocation`` upstream, which checks each allocation of a claim in this way.
 """
 
-from typing import Any
+from typing import Any, Literal
+
+import numpy as np
+
+Unit = Literal["min_unit", "max_unit", "step_size"]
+"""A limit of an inventory on a single allocation."""
 
 
 def fits(amount: int, used: Any, capacity: Any, min_unit: Any, max_unit: Any, step_size: Any) -> Any:
-    """Whether ``amount`` more units fit, for one inventory or for columns of them (bool or bool[n]).
+    """Whether ``amount`` more units may be allocated: bool, or bool[n] for columns."""
+    return has_room(amount, capacity - used) & meets_units(amount, min_unit, max_unit, step_size)
 
-    Placement's rule: used + amount <= capacity, min_unit <= amount <= max_unit, and amount is a multiple
-    of step_size.
-    """
-    return (
-        (used <= capacity - amount) & (min_unit <= amount) & (max_unit >= amount) & (amount % step_size == 0)
-    )
+
+def has_room(amount: Any, free: Any) -> Any:
+    """Whether ``amount`` is at most the ``free`` units, which are capacity less use and may be negative."""
+    return free >= amount
+
+
+def meets_units(amount: Any, min_unit: Any, max_unit: Any, step_size: Any) -> Any:
+    """Whether one allocation of ``amount`` respects ``min_unit``, ``max_unit`` and ``step_size``."""
+    return (min_unit <= amount) & (max_unit >= amount) & (amount % step_size == 0)
+
+
+def largest_amount(free: Any, max_unit: Any) -> Any:
+    """The largest amount that room and ``max_unit`` allow, at least 0. It may violate the other units."""
+    return np.maximum(np.minimum(free, max_unit), 0)
+
+
+def violated_unit(amount: int, min_unit: int, max_unit: int, step_size: int) -> Unit | None:
+    """The limit that ``amount`` violates, None if `meets_units` holds. Only for single numbers."""
+    if amount > max_unit:
+        return "max_unit"
+    if amount < min_unit:
+        return "min_unit"
+    return "step_size" if amount % step_size else None

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from roost.fleet.columns import Bools, Int32, Int64, Rows, grown
 from roost.fleet.errors import Inconsistent
-from roost.fleet.fits import fits
+from roost.fleet.fits import fits, largest_amount
 from roost.model.inventory import Inventory
 from roost.model.vocabulary import MAX_INT
 
@@ -201,14 +201,14 @@ class InventoryColumns:
         mask &= slots >= 0
         return mask
 
-    def most_in(self, slots: Rows) -> Int64:
+    def largest_in(self, slots: Rows) -> Int64:
         """The most that one more allocation can take at each of ``slots``, as far as capacity and max_unit
         say: int64[len(slots)], 0 at a slot of -1."""
         if self.n == 0:
             return np.zeros(len(slots), dtype=np.int64)
-        most: Int64 = np.minimum(self.capacity[slots] - self.used[slots], self.max_unit[slots])
-        most[(slots < 0) | (most < 0)] = 0
-        return most
+        largest: Int64 = largest_amount(self.capacity[slots] - self.used[slots], self.max_unit[slots])
+        largest[slots < 0] = 0
+        return largest
 
     def copy(self) -> "InventoryColumns":
         """An independent copy."""

@@ -25,6 +25,7 @@ from roost.fleet.constraint import (
     replaced,
     without,
 )
+from roost.fleet.fits import has_room, violated_unit
 from roost.fleet.fleet import Fleet
 from roost.fleet.inventory_columns import CAPACITY_LIMIT, InventoryColumns
 from roost.fleet.judging import Reach, met
@@ -185,16 +186,21 @@ class _Relaxed:
         slot = stock.slot(self._fleet.row(provider))
         taken = candidate.allocations.get(provider, {}).get(name, 0)
         free = max(0, stock.capacity.item(slot) - stock.used.item(slot) - taken)
-        together = wanted + taken
-        if free < wanted:
+        if not has_room(wanted, free):
             return _Measure((wanted - free) / wanted, free, None)
-        if together > stock.max_unit.item(slot):
-            most = max(0, stock.max_unit.item(slot) - taken)
-            return _Measure((wanted - most) / wanted, most, "max_unit")
-        if together < stock.min_unit.item(slot):
-            return _Measure(min(1.0, stock.min_unit.item(slot) / together - 1), free, "min_unit")
-        over = together % stock.step_size.item(slot)
-        return _Measure(min(1.0, over / wanted), free, "step_size") if over else None
+        together = wanted + taken
+        min_unit, max_unit, step_size = (
+            column.item(slot) for column in (stock.min_unit, stock.max_unit, stock.step_size)
+        )
+        unit = violated_unit(together, min_unit, max_unit, step_size)
+        if unit == "max_unit":
+            most = max(0, max_unit - taken)
+            return _Measure((wanted - most) / wanted, most, unit)
+        if unit == "min_unit":
+            return _Measure(min(1.0, min_unit / together - 1), free, unit)
+        if unit == "step_size":
+            return _Measure(min(1.0, together % step_size / wanted), free, unit)
+        return None
 
     def _measure(self) -> None:
         """Rank the trees by the least that a provider in their reach misses, whatever else it lacks."""
@@ -221,8 +227,7 @@ def _plenty(stock: InventoryColumns) -> InventoryColumns:
 
 def _missing(stock: InventoryColumns, slots: Rows, wanted: int) -> Float64:
     """What part of an amount is missing at each slot, as far as room and max_unit tell: float64[n]."""
-    free = np.minimum(stock.capacity[slots] - stock.used[slots], stock.max_unit[slots])
-    missing: Float64 = np.clip(1.0 - np.clip(free, 0, None) / float(wanted), 0.0, FARTHEST)
+    missing: Float64 = np.clip(1.0 - stock.largest_in(slots) / float(wanted), 0.0, FARTHEST)
     return missing
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from operator import itemgetter
 
+from roost.fleet.fits import has_room
 from roost.fleet.query_terms import Term
 from roost.fleet.tree_layout import Layout
 from roost.model.request import CandidateQuery
@@ -169,7 +170,7 @@ class Walk:
         for name, amount in self._wants[depth]:
             before = self._taken.get((place, name))
             # What each term asks for fits by itself, so units and steps are right for the sum as well.
-            if before and before + amount > self._room[name][place]:
+            if before and not has_room(amount, self._room[name][place] - before):
                 return False
         return True
 

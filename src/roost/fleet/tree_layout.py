@@ -117,7 +117,7 @@ class Surveyor:
             for number, amount in asked_of.of_all.items():
                 asked[kinds[number]] += amount
             stock = fleet.inventory_columns(name)
-            columns.append(np.minimum(stock.most_in(stock.slots(rows)), asked))
+            columns.append(np.minimum(stock.largest_in(stock.slots(rows)), asked))
         if not columns:
             return np.zeros((len(rows), 0), dtype=np.int64)
         return np.stack(columns, axis=1, dtype=np.int64)

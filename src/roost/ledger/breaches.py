@@ -4,12 +4,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from roost.fleet.fits import fits
+from roost.fleet.fits import has_room, meets_units
 from roost.ledger.books import CONSUMER, INVENTORIES, Books
 from roost.ledger.findings import NO_INVENTORY, OVER_CAPACITY, UNIT_VIOLATED, Finding
 from roost.model.change import AllocationsChanged, Change, InventoryChanged
 from roost.model.inventory import Inventory
-from roost.model.vocabulary import MAX_INT
 
 
 @dataclass
@@ -92,13 +91,12 @@ class Breaches:
 
 def over_capacity(inventory: Inventory, used: int) -> bool:
     """Whether more is in use than there is room for."""
-    return not fits(used, 0, inventory.capacity, 0, used, 1)
+    return not has_room(used, inventory.capacity)
 
 
 def violates_units(inventory: Inventory, amount: int) -> bool:
     """Whether one allocation breaks min_unit, max_unit or step_size."""
-    units = (inventory.min_unit, inventory.max_unit, inventory.step_size)
-    return not fits(amount, 0, max(amount, MAX_INT), *units)
+    return not meets_units(amount, inventory.min_unit, inventory.max_unit, inventory.step_size)
 
 
 def _in_sum(books: Books) -> Iterator[Breach]:

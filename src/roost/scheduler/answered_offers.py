@@ -5,10 +5,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 
 from roost.fleet.columns import Int64
-from roost.fleet.fits import fits
+from roost.fleet.fits import has_room
 from roost.fleet.inventory_columns import CAPACITY_LIMIT
 from roost.model.allocation import Candidate
-from roost.model.vocabulary import MAX_INT, SHARING_TRAIT
+from roost.model.vocabulary import SHARING_TRAIT
 from roost.placement.interface import AllocationRequest, Level, ProviderSummary
 from roost.scheduler.hosts import HostTable
 from roost.scheduler.offers import Offers
@@ -99,6 +99,6 @@ class AnsweredOffers(Offers):
         for provider, resources in candidate.allocations.items():
             for name, amount in resources.items() if provider in self._summaries else ():
                 level = self._level(provider, name)
-                if not fits(amount, level.used, level.capacity, 1, MAX_INT, 1):
+                if not has_room(amount, level.capacity - level.used):
                     return False
         return True

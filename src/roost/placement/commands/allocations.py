@@ -5,12 +5,11 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from roost.fleet.fits import fits
+from roost.fleet.fits import fits, meets_units
 from roost.fleet.inventory_columns import InventoryColumns
 from roost.ledger import Command, Held, State
 from roost.model.allocation import UNKNOWN_TYPE, Allocations, Consumer
 from roost.model.change import AllocationsChanged
-from roost.model.vocabulary import MAX_INT
 from roost.placement.commands.generations import raise_generation
 from roost.placement.errors import BadRequest, CannotAllocate, ConcurrentUpdate, NotFound
 
@@ -164,8 +163,7 @@ def _judge_amount(
         f"Unable to allocate inventory: Unable to create allocation for '{name}' on resource provider "
         f"'{provider}'."
     )
-    # No provider has more than MAX_INT units, whatever its columns could hold.
-    if not fits(amount, 0, MAX_INT, *units):
+    if not meets_units(amount, *units):
         raise CannotAllocate(
             f"{refusal} The requested amount would violate inventory constraints: {amount} with "
             "min_unit {}, max_unit {}, step_size {}".format(*units)

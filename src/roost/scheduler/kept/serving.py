@@ -10,7 +10,7 @@ import numpy as np
 from roost.fleet import Fleet
 from roost.fleet.candidates import CandidateSearch, is_flat
 from roost.fleet.columns import Bools, Rows
-from roost.fleet.fits import fits
+from roost.fleet.fits import fits, has_room
 from roost.fleet.match import in_any
 from roost.model.allocation import Candidate
 from roost.model.request import CandidateQuery
@@ -143,9 +143,9 @@ class Serving:
                 return served
             if not totals.any_takes(name, amount):
                 return None
-            # `fits`, where the units are out of the question: ten times as quick as asking for them too.
+            # The units allow the amount everywhere: room alone is ten times as quick to judge.
             room = totals.room(name)
             for start in range(0, places, _IN_CACHE):
                 some = slice(start, min(start + _IN_CACHE, places))
-                served[some] &= room[some] >= amount
+                served[some] &= has_room(amount, room[some])
         return served

@@ -7,6 +7,7 @@ import numpy as np
 
 from roost.fleet import Fleet
 from roost.fleet.columns import Float64, Int32, Int64, Rows
+from roost.fleet.fits import meets_units
 from roost.fleet.totals import tree_totals
 from roost.model.vocabulary import MAX_INT
 from roost.scheduler.kept.known import Room, Rooms
@@ -57,10 +58,10 @@ class KeptTotals:
         stock, one = self._fleet.inventory_columns(resource_class), self._class(resource_class)
         if not stock.n or stock.stepped:
             return False
-        if not one.min_unit <= amount <= one.max_unit:
+        if not meets_units(amount, one.min_unit, one.max_unit, 1):
             one.min_unit = int(stock.min_unit[: stock.n].max())
             one.max_unit = int(stock.max_unit[: stock.n].min())
-        return one.min_unit <= amount <= one.max_unit
+        return bool(meets_units(amount, one.min_unit, one.max_unit, 1))
 
     def refresh_one(self, place: int) -> Rooms:
         """Sum up again at a place that has a row; returns the room there."""
