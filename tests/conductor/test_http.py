@@ -6,13 +6,16 @@ from typing import Any
 
 import httpx
 
+from roost.auth import NoAuth
 from roost.conductor.http import create_app
-from roost.placement.http.auth import NoAuth
 from roost.storage import DatabaseUnavailable
 from support.conducting import Conductors, conducting
 
 FLAVOR = {"vcpus": 1, "memory_mb": 0}
-TOKEN = {"X-Auth-Token": "user:project"}
+TOKEN = {"X-Auth-Token": "user:project", "X-Roles": "member"}
+READER = {"X-Auth-Token": "rita:project", "X-Roles": "reader"}
+OTHER = {"X-Auth-Token": "otto:other", "X-Roles": "member"}
+ADMIN = {"X-Auth-Token": "admin", "X-Roles": "admin"}
 
 
 @asynccontextmanager
@@ -59,7 +62,7 @@ def test_asked_for_looked_at_and_deleted(tmp_path) -> None:
             of_request = await client.get("/v1/instances", params={"request_id": asked.json()["request_id"]})
             assert len(of_request.json()["instances"]) == 3
             other = await client.get("/v1/instances", params={"request_id": "another"})
-            assert other.json() == {"instances": []}
+            assert other.json() == {"instances": [], "next": None}
             assert (await client.delete(f"/v1/instances/{one}")).status_code == 202
             await now.settle()
             assert (await client.get(f"/v1/instances/{one}")).status_code == 404
@@ -224,5 +227,130 @@ def test_flavor_that_makes_no_sense_ends_in_error_and_breaks_nothing(tmp_path) -
                 shown = (await client.get(f"/v1/instances/{one}")).json()
                 assert shown["state"] == "error", extra_specs
                 assert shown["reason"], extra_specs
+
+    asyncio.run(run())
+
+
+async def asked_for(client: httpx.AsyncClient, count: int, headers: dict[str, str] = TOKEN) -> list[str]:
+    """The new instances of the project of a token."""
+    answer = await client.post("/v1/instances", json={"flavor": FLAVOR, "count": count}, headers=headers)
+    assert answer.status_code == 202, answer.text
+    found: list[str] = answer.json()["instances"]
+    return found
+
+
+async def listed(client: httpx.AsyncClient, headers: dict[str, str] = TOKEN, **query: str) -> list[str]:
+    """The instances on one page."""
+    answer = await client.get("/v1/instances", params=query, headers=headers)
+    assert answer.status_code == 200, answer.text
+    return [each["uuid"] for each in answer.json()["instances"]]
+
+
+def test_instance_of_another_project_is_not_found(tmp_path, monkeypatch) -> None:
+    async def run() -> None:
+        async with api(tmp_path) as (now, client):
+            [own] = await asked_for(client, 1)
+            [others] = await asked_for(client, 1, OTHER)
+            await now.settle()
+            go = hold(now, monkeypatch)
+            [on_its_way] = await asked_for(client, 1, OTHER)
+            assert await listed(client) == [own]
+            assert set(await listed(client, OTHER)) == {others, on_its_way}
+            for uuid in (others, on_its_way):
+                for method in ("GET", "DELETE"):
+                    refused = await client.request(method, f"/v1/instances/{uuid}")
+                    assert (refused.status_code, uuid in detail(refused)) == (404, True)
+                assert (await client.get(f"/v1/instances/{uuid}", headers=OTHER)).status_code == 200
+            go.set()
+            await now.settle()
+            assert len(await now.instances()) == 3
+
+    asyncio.run(run())
+
+
+def test_admin_reaches_all_projects_and_lists_them_on_request(tmp_path) -> None:
+    async def run() -> None:
+        async with api(tmp_path) as (now, client):
+            [first] = await asked_for(client, 1)
+            [second] = await asked_for(client, 1, OTHER)
+            await now.settle()
+            assert await listed(client, ADMIN) == []
+            assert set(await listed(client, ADMIN, all_projects="true")) == {first, second}
+            assert await listed(client, ADMIN, project_id="other") == [second]
+            assert await listed(client, ADMIN, all_projects="true", project_id="other") == [second]
+            assert await listed(client, TOKEN, project_id="project") == [first]
+            for query in ({"all_projects": "true"}, {"project_id": "other"}):
+                refused = await client.get("/v1/instances", params=query)
+                assert refused.status_code == 403, query
+            assert (await client.get(f"/v1/instances/{first}", headers=ADMIN)).status_code == 200
+            assert (await client.delete(f"/v1/instances/{second}", headers=ADMIN)).status_code == 202
+
+    asyncio.run(run())
+
+
+def test_reader_may_look_and_a_token_without_a_role_may_nothing(tmp_path) -> None:
+    async def run() -> None:
+        async with api(tmp_path) as (now, client):
+            [one] = await asked_for(client, 1)
+            await now.settle()
+            calls = (("GET", ""), ("GET", f"/{one}"), ("POST", ""), ("DELETE", f"/{one}"))
+            unscoped = {"X-Auth-Token": "user", "X-Roles": "member", "OpenStack-System-Scope": "all"}
+            for headers, expected in (
+                (READER, [200, 200, 403, 403]),
+                ({"X-Auth-Token": "user:project", "X-Roles": ""}, [403] * 4),
+                (unscoped, [403] * 4),
+            ):
+                statuses = []
+                for method, path in calls:
+                    body = {"flavor": FLAVOR} if method == "POST" else None
+                    answer = await client.request(method, f"/v1/instances{path}", json=body, headers=headers)
+                    statuses.append(answer.status_code)
+                assert statuses == expected, headers
+            assert set(await now.instances()) == {one}
+
+    asyncio.run(run())
+
+
+def test_body_has_a_limit(tmp_path) -> None:
+    async def run() -> None:
+        async with api(tmp_path) as (now, client):
+
+            async def parts():
+                for _ in range(200):
+                    yield b" " * 2**16
+
+            for content in (b" " * 2 * 2**20, parts()):
+                refused = await client.post("/v1/instances", content=content)
+                assert refused.status_code == 413
+                assert "1048576 bytes" in detail(refused)
+            assert await now.requests.waiting() == []
+
+    asyncio.run(run())
+
+
+def test_list_has_pages(tmp_path, monkeypatch) -> None:
+    async def run() -> None:
+        async with api(tmp_path) as (now, client):
+            wanted = set(await asked_for(client, 7))
+            await now.settle()
+            await asked_for(client, 5, OTHER)
+            await now.settle()
+            hold(now, monkeypatch)
+            wanted |= set(await asked_for(client, 4))
+            found: list[str] = []
+            query = {"limit": "3"}
+            sizes = []
+            while True:
+                page = (await client.get("/v1/instances", params=query)).json()
+                sizes.append(len(page["instances"]))
+                found += [each["uuid"] for each in page["instances"]]
+                if page["next"] is None:
+                    break
+                query["marker"] = page["next"]
+            assert (found, sizes) == (sorted(wanted), [3, 3, 3, 2])
+            of_request = await client.get("/v1/instances", params={"request_id": "another", "limit": "1"})
+            assert of_request.json() == {"instances": [], "next": None}
+            for wrong in ({"limit": "0"}, {"limit": "1001"}, {"limit": "1.0"}, {"colour": "red"}):
+                assert (await client.get("/v1/instances", params=wrong)).status_code == 400, wrong
 
     asyncio.run(run())

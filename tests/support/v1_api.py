@@ -6,7 +6,8 @@ from typing import Any
 import httpx
 
 from roost.placement.options import PlacementOptions
-from roost.placement.v1.app import V1, dispatch
+from roost.placement.v1.app import V1
+from roost.web.dispatch import dispatch
 from support.placement_api import ADMIN, Api
 
 

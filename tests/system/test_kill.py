@@ -142,11 +142,21 @@ def run_and_kill(server: RoostUp, clients: list[Client], seconds: float) -> None
     assert not errors, f"{errors[0]!r}\n{server.stderr}"
 
 
+def every_instance(http: httpx.Client) -> list[dict[str, Any]]:
+    """The instances of all pages."""
+    page = http.get("/v1/instances").json()
+    shown: list[dict[str, Any]] = page["instances"]
+    while page["next"] is not None:
+        page = http.get("/v1/instances", params={"marker": page["next"]}).json()
+        shown += page["instances"]
+    return shown
+
+
 def settled(http: httpx.Client, seconds: float = 30.0) -> dict[str, Any]:
     """All instances by uuid, once nobody has work to do."""
     until = time.monotonic() + seconds
     while True:
-        shown = http.get("/v1/instances").json()["instances"]
+        shown = every_instance(http)
         if not any(each["state"] in UNSETTLED for each in shown):
             return {each["uuid"]: each for each in shown}
         assert time.monotonic() < until, Counter(each["state"] for each in shown)

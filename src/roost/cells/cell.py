@@ -143,6 +143,22 @@ class Cell:
             lambda connection: [instance_of(row) for row in connection.execute(query)]
         )
 
+    async def page(
+        self, most: int, after: str = "", request_id: str | None = None, project_id: str | None = None
+    ) -> list[Instance]:
+        """The first ``most`` instances whose uuid is greater than ``after``, in order of uuid.
+
+        ``request_id`` and ``project_id`` restrict the list to one request and to one project.
+        """
+        query = _INSTANCE.where(instances.c.uuid > after).order_by(instances.c.uuid).limit(most)
+        if request_id is not None:
+            query = query.where(instances.c.request_id == request_id)
+        if project_id is not None:
+            query = query.where(instances.c.project_id == project_id)
+        return await self.database.read(
+            lambda connection: [instance_of(row) for row in connection.execute(query)]
+        )
+
     async def guests(self) -> dict[str, set[str]]:
         """The instances that belong on each host, running, being built or being destroyed: host -> uuids."""
         query = sa.select(instances.c.host, instances.c.uuid).where(

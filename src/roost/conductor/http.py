@@ -1,41 +1,52 @@
-"""Instances over HTTP, under ``/v1``: asking for them, looking at them, deleting them.
-
-    POST   /v1/instances          202 {"request_id", "instances"}; durable when answered
-    GET    /v1/instances          200 {"instances": [...]}; ?request_id= for those of one request
-    GET    /v1/instances/{uuid}   200 one instance, with the reasons of its failed attempts
-    DELETE /v1/instances/{uuid}   202; 409 while it is on its way to a cell
-
-Errors have the form of all of ``/v1``.
-"""
+"""Instances over HTTP, under ``/v1``: the operations, their types and their handlers."""
 
 import asyncio
-import uuid
-from typing import Annotated, Literal
+import uuid as uuids
+from dataclasses import dataclass
+from typing import Annotated, Final, Literal
 
-import falcon
 import falcon.asgi
 import msgspec
+from msgspec import Meta
+from oslo_policy.policy import RuleDefault
 
+from roost.auth import Authenticator
+from roost.auth.rules import Rules
 from roost.conductor.requests import Requests
 from roost.conductor.super_conductor import SuperConductor
 from roost.model.instance import BuildRequest, Fault, Instance
 from roost.model.spec import Flavor, RequestSpec, ServerGroup
 from roost.model.vocabulary import MAX_INT, MAX_NAME
-from roost.placement.errors import BadRequest, Conflict, NotFound
-from roost.placement.http.auth import Authenticator, identify
-from roost.placement.http.errors import add_error_handlers
-from roost.placement.http.request import Request, Response
-from roost.placement.v1.errors import answer_error
+from roost.storage import StorageError
+from roost.web.app import Kernel
+from roost.web.app import create_app as create_web_app
+from roost.web.errors import BadRequest, Conflict, NotFound
+from roost.web.operation import Operation
+from roost.web.policy import OfProjects, Policy, Rule
+from roost.web.query import DEFAULT_PAGE, LARGEST_PAGE, Query
+from roost.web.request import Request, Response
 
 SCHEDULING = "scheduling"
 """State of an instance that is accepted and not in a cell yet."""
 
 MOST_AT_ONCE = 1000
-"""So many instances can be asked for in one request."""
+"""Instances of one request at most. A larger count is refused."""
 
-_Count = Annotated[int, msgspec.Meta(ge=1, le=MOST_AT_ONCE)]
-_Amount = Annotated[int, msgspec.Meta(ge=0, le=MAX_INT)]
-_Name = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_NAME)]
+_ALL_PROJECTS = "conductor:instances:all_projects"
+_READ = "role:admin or ((role:reader or role:member) and project_id:%(project_id)s)"
+_WRITE = "role:admin or (role:member and project_id:%(project_id)s)"
+DEFAULT_RULES: Final = {
+    "conductor:instances:create": _WRITE,
+    "conductor:instances:list": _READ,
+    "conductor:instances:show": _READ,
+    "conductor:instances:delete": _WRITE,
+    _ALL_PROJECTS: "role:admin",
+}
+"""The policy rules as they are without a policy file."""
+
+_Count = Annotated[int, Meta(ge=1, le=MOST_AT_ONCE)]
+_Amount = Annotated[int, Meta(ge=0, le=MAX_INT)]
+_Name = Annotated[str, Meta(min_length=1, max_length=MAX_NAME)]
 
 
 class WantedFlavor(msgspec.Struct, forbid_unknown_fields=True):
@@ -49,16 +60,16 @@ class WantedFlavor(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class WantedGroup(msgspec.Struct, forbid_unknown_fields=True):
-    """A server group in a request; ``hosts`` are those of its members so far."""
+    """A server group in a request. ``hosts`` are the hosts of its members so far."""
 
     uuid: _Name
     policy: Literal["affinity", "anti-affinity"]
     hosts: tuple[str, ...] = ()
-    max_server_per_host: Annotated[int, msgspec.Meta(ge=1, le=MAX_INT)] = 1
+    max_server_per_host: Annotated[int, Meta(ge=1, le=MAX_INT)] = 1
 
 
 class WantedInstances(msgspec.Struct, forbid_unknown_fields=True):
-    """The body of a request. ``min_count`` is ``count`` if it is not given: all or none."""
+    """The body of a request. Without ``min_count`` all instances are placed or none."""
 
     flavor: WantedFlavor
     count: _Count = 1
@@ -70,9 +81,30 @@ class WantedInstances(msgspec.Struct, forbid_unknown_fields=True):
     requested_host: str | None = None
     scheduler_hints: dict[str, str] = {}
 
+    def __post_init__(self) -> None:
+        if self.min_count is not None and self.min_count > self.count:
+            raise ValueError(f"min_count {self.min_count} is more than count {self.count}")
 
-class ShownInstance(msgspec.Struct):
-    """An instance as it is shown."""
+
+class InstancesQuery(OfProjects, forbid_unknown_fields=True):
+    """The query of a list of instances."""
+
+    request_id: Annotated[str | None, Meta(description="Only the instances of one request.")] = None
+    limit: Annotated[int, Meta(ge=1, le=LARGEST_PAGE, description="Instances on a page.")] = DEFAULT_PAGE
+    marker: Annotated[
+        str | None, Meta(description="`next` of the page before: the page begins after this uuid.")
+    ] = None
+
+
+class AcceptedInstances(msgspec.Struct, forbid_unknown_fields=True):
+    """A request that is accepted, and durable: the uuids that its instances will have."""
+
+    request_id: str
+    instances: tuple[str, ...]
+
+
+class ShownInstance(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """An instance. ``attempt`` counts the hosts it was assigned to; ``faults`` say why attempts failed."""
 
     uuid: str
     request_id: str
@@ -80,123 +112,131 @@ class ShownInstance(msgspec.Struct):
     user_id: str
     flavor: str
     state: str
-    cell: str | None = None
-    host: str | None = None
-    attempt: int = 0
-    reason: str | None = None
-    faults: list[Fault] = []
+    cell: str | None
+    host: str | None
+    attempt: int
+    reason: str | None
+    faults: list[Fault]
+
+
+class InstancePage(msgspec.Struct, forbid_unknown_fields=True):
+    """Instances in order of their uuids. ``next`` is the marker of the next page, null on the last one."""
+
+    instances: list[ShownInstance]
+    next: str | None
+
+
+@dataclass(frozen=True)
+class Service:
+    """What the handlers work with."""
+
+    conductor: SuperConductor
+    requests: Requests
 
 
 def create_app(
-    conductor: SuperConductor, requests: Requests, authenticator: Authenticator
+    conductor: SuperConductor, requests: Requests, authenticator: Authenticator, rules: Rules | None = None
 ) -> falcon.asgi.App:  # type: ignore[type-arg]
-    """The API of a super conductor."""
-    app = falcon.asgi.App(request_type=Request)
-    app.add_middleware(_Gate(authenticator))
-    resources = _Resources(conductor, requests)
-    app.add_route("/v1/instances", resources)
-    app.add_route("/v1/instances/{uuid}", resources, suffix="one")
-    add_error_handlers(app, answer_error)
-    return app
+    """The API of a super conductor. ``rules`` are by default those without a policy file."""
+    defaults = [RuleDefault(name, check, scope_types=["project"]) for name, check in DEFAULT_RULES.items()]
+    policy = Policy(rules or Rules(defaults, None, True))
+    service = Service(conductor, requests)
+    return create_web_app(OPERATIONS, Kernel(service, authenticator, policy, unavailable=(StorageError,)))
 
 
-class _Gate:
-    """Middleware: who asks."""
+async def create_instances(service: Service, req: Request, resp: Response) -> AcceptedInstances:
+    """Ask for instances. The request is durable when it is answered."""
+    identity, wanted = req.identity, req.body
+    for name in (identity.user_id, identity.project_id or ""):
+        if len(name) > MAX_NAME:
+            raise BadRequest(f"user and project have {MAX_NAME} characters at most, not {len(name)}")
+    request = BuildRequest(
+        request_id=f"req-{uuids.uuid4()}",
+        spec=RequestSpec(
+            project_id=identity.project_id or "",
+            user_id=identity.user_id,
+            flavor=Flavor(**msgspec.structs.asdict(wanted.flavor)),
+            availability_zone=wanted.availability_zone,
+            group=ServerGroup(**msgspec.structs.asdict(wanted.group)) if wanted.group else None,
+            required_traits=wanted.required_traits,
+            forbidden_traits=wanted.forbidden_traits,
+            requested_host=wanted.requested_host,
+            scheduler_hints=wanted.scheduler_hints,
+        ),
+        instances=tuple(str(uuids.uuid4()) for _ in range(wanted.count)),
+        min_count=wanted.min_count or wanted.count,
+    )
+    await service.conductor.accept(request)
+    return AcceptedInstances(request.request_id, request.instances)
 
-    def __init__(self, authenticator: Authenticator) -> None:
-        self._authenticator = authenticator
 
-    async def process_request(self, req: Request, resp: Response) -> None:
-        await identify(self._authenticator, req, resp)
+async def list_instances(service: Service, req: Request, resp: Response) -> InstancePage:
+    """List instances by page.
 
-    async def process_response(
-        self, req: Request, resp: Response, resource: object, req_succeeded: bool
-    ) -> None:
-        resp.set_header("x-openstack-request-id", req.request_id)
-
-
-class _Resources:
-    def __init__(self, conductor: SuperConductor, requests: Requests) -> None:
-        self._conductor = conductor
-        self._requests = requests
-
-    async def on_post(self, req: Request, resp: Response) -> None:
-        identity = req.identity
-        for name in (identity.user_id, identity.project_id or ""):
-            if len(name) > MAX_NAME:
-                raise BadRequest(f"user and project have {MAX_NAME} characters at most, not {len(name)}")
-        try:
-            wanted = msgspec.json.decode(await req.stream.read(), type=WantedInstances)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise BadRequest(str(error)) from error
-        if wanted.min_count is not None and wanted.min_count > wanted.count:
-            raise BadRequest(f"min_count {wanted.min_count} is more than count {wanted.count}")
-        request = BuildRequest(
-            request_id=f"req-{uuid.uuid4()}",
-            spec=RequestSpec(
-                project_id=identity.project_id or "",
-                user_id=identity.user_id,
-                flavor=Flavor(**msgspec.structs.asdict(wanted.flavor)),
-                availability_zone=wanted.availability_zone,
-                group=ServerGroup(**msgspec.structs.asdict(wanted.group)) if wanted.group else None,
-                required_traits=wanted.required_traits,
-                forbidden_traits=wanted.forbidden_traits,
-                requested_host=wanted.requested_host,
-                scheduler_hints=wanted.scheduler_hints,
-            ),
-            instances=tuple(str(uuid.uuid4()) for _ in range(wanted.count)),
-            min_count=wanted.min_count or wanted.count,
+    The list has the instances of the token's project. `project_id` names another project and `all_projects`
+    asks for all of them, which is for administrators.
+    """
+    query: InstancesQuery = req.query
+    waiting = [
+        _scheduling(request, uuid)
+        for request in await service.requests.waiting()
+        if query.request_id in (None, request.request_id)
+        if req.projects.include(request.spec.project_id)
+        for uuid in request.instances
+        if uuid > (query.marker or "")
+    ]
+    # A request waits until all its instances are in cells. An instance in a cell is shown from there.
+    cells = service.conductor.cells
+    project_id = None if req.projects.all else req.projects.project_id
+    found = await asyncio.gather(
+        *(
+            cell.page(query.limit + 1, query.marker or "", query.request_id, project_id)
+            for cell in cells.values()
         )
-        await self._conductor.accept(request)
-        resp.status = falcon.HTTP_202
-        _answer(resp, {"request_id": request.request_id, "instances": request.instances})
+    )
+    shown = {instance.uuid: instance for instance in waiting}
+    for name, instances in zip(cells, found, strict=True):
+        shown.update({instance.uuid: _shown(instance, name) for instance in instances})
+    page = [shown[uuid] for uuid in sorted(shown)[: query.limit]]
+    return InstancePage(page, page[-1].uuid if len(shown) > query.limit else None)
 
-    async def on_get(self, req: Request, resp: Response) -> None:
-        request_id = req.get_param("request_id")
-        shown = [
-            _scheduling(request, name)
-            for request in await self._requests.waiting()
-            if request_id in (None, request.request_id)
-            for name in request.instances
-        ]
-        # A request is waiting until all of its instances are in cells: those that are, are shown there.
-        cells = self._conductor.cells
-        found = await asyncio.gather(*(cell.every(request_id) for cell in cells.values()))
-        settled = {
-            instance.uuid: _shown(instance, name)
-            for name, instances in zip(cells, found, strict=True)
-            for instance in instances
-        }
-        shown = [instance for instance in shown if instance.uuid not in settled]
-        _answer(resp, {"instances": [*settled.values(), *shown]})
 
-    async def on_get_one(self, req: Request, resp: Response, uuid: str) -> None:
-        shown = await self._in_cell(uuid)
-        if shown is None:
-            for request in await self._requests.waiting():
-                if uuid in request.instances:
-                    shown = _scheduling(request, uuid)
-            # It may have gone from there to its cell between the two looks.
-            shown = shown or await self._in_cell(uuid)
-        if shown is None:
+async def show_instance(service: Service, req: Request, resp: Response, uuid: str) -> ShownInstance:
+    """Show an instance, with the reasons of its failed attempts."""
+    return await _find(service, req, uuid)
+
+
+async def delete_instance(service: Service, req: Request, resp: Response, uuid: str) -> None:
+    """Delete an instance. It is marked for deletion when this is answered; its host destroys it later."""
+    await _find(service, req, uuid)
+    if not await service.conductor.delete([uuid]):
+        if any(uuid in request.instances for request in await service.requests.waiting()):
+            raise Conflict(f"instance {uuid} is on its way to a cell; try again")
+        # It may have arrived there between the two reads.
+        if not await service.conductor.delete([uuid]):
             raise NotFound(f"no instance {uuid}")
-        _answer(resp, shown)
 
-    async def on_delete_one(self, req: Request, resp: Response, uuid: str) -> None:
-        if not await self._conductor.delete([uuid]):
-            if any(uuid in request.instances for request in await self._requests.waiting()):
-                raise Conflict(f"instance {uuid} is on its way to a cell; try again")
-            # It may have arrived there between the two looks.
-            if not await self._conductor.delete([uuid]):
-                raise NotFound(f"no instance {uuid}")
-        resp.status = falcon.HTTP_202
 
-    async def _in_cell(self, uuid: str) -> ShownInstance | None:
-        for name, cell in self._conductor.cells.items():
-            found = await cell.find([uuid])
-            if uuid in found:
-                return _shown(found[uuid], name, await cell.faults_of(uuid))
-        return None
+async def _find(service: Service, req: Request, uuid: str) -> ShownInstance:
+    """An instance of a project that the request may reach. Raises `NotFound` for all others."""
+    shown = await _in_cell(service, uuid)
+    if shown is None:
+        for request in await service.requests.waiting():
+            if uuid in request.instances:
+                shown = _scheduling(request, uuid)
+        # It may have gone from there to its cell between the two reads.
+        shown = shown or await _in_cell(service, uuid)
+    if shown is None or not req.projects.include(shown.project_id):
+        raise NotFound(f"no instance {uuid}")
+    return shown
+
+
+async def _in_cell(service: Service, uuid: str) -> ShownInstance | None:
+    for name, cell in service.conductor.cells.items():
+        found = await cell.find([uuid])
+        if uuid in found:
+            return _shown(found[uuid], name, await cell.faults_of(uuid))
+    return None
 
 
 def _shown(instance: Instance, cell: str, faults: list[Fault] | None = None) -> ShownInstance:
@@ -215,17 +255,53 @@ def _shown(instance: Instance, cell: str, faults: list[Fault] | None = None) -> 
     )
 
 
-def _scheduling(request: BuildRequest, name: str) -> ShownInstance:
+def _scheduling(request: BuildRequest, uuid: str) -> ShownInstance:
     return ShownInstance(
-        uuid=name,
+        uuid=uuid,
         request_id=request.request_id,
         project_id=request.spec.project_id,
         user_id=request.spec.user_id,
         flavor=request.spec.flavor.name,
         state=SCHEDULING,
+        cell=None,
+        host=None,
+        attempt=0,
+        reason=None,
+        faults=[],
     )
 
 
-def _answer(resp: Response, value: object) -> None:
-    resp.content_type = falcon.MEDIA_JSON
-    resp.data = msgspec.json.encode(value)
+def _rule(verb: str) -> Rule:
+    return Rule(f"conductor:instances:{verb}", all_projects=_ALL_PROJECTS)
+
+
+OPERATIONS: Final = (
+    Operation(
+        "POST",
+        "/v1/instances",
+        _rule("create"),
+        create_instances,
+        body=WantedInstances,
+        takes=(),  # curl -d says that its data is a form
+        answer=AcceptedInstances,
+        status=202,
+    ),
+    Operation(
+        "GET",
+        "/v1/instances",
+        _rule("list"),
+        list_instances,
+        query=Query(InstancesQuery),
+        answer=InstancePage,
+    ),
+    Operation("GET", "/v1/instances/{uuid}", _rule("show"), show_instance, answer=ShownInstance),
+    Operation(
+        "DELETE",
+        "/v1/instances/{uuid}",
+        _rule("delete"),
+        delete_instance,
+        status=202,
+        provides=(),
+        raises=(Conflict,),
+    ),
+)

@@ -9,8 +9,9 @@ from contextlib import AsyncExitStack
 from roost.ledger import Ledger, keep_what_is_loaded
 from roost.placement.http.app import create_app
 from roost.placement.options import PlacementOptions
-from roost.placement.v1.app import V1, Application, Message, Receive, Send, dispatch
+from roost.placement.v1.app import V1
 from roost.storage import Database
+from roost.web.dispatch import Application, Message, Receive, Send, dispatch
 
 _PARENT_SECONDS = 1.0
 """How often a worker looks whether its parent is still there."""

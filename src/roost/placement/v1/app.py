@@ -1,6 +1,6 @@
-"""``/v1`` as an ASGI application, and one that shares a server with others."""
+"""``/v1`` as an ASGI application."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import falcon.asgi
@@ -21,11 +21,7 @@ from roost.placement.v1.follower import Follower
 from roost.placement.v1.gate import Gate
 from roost.placement.v1.past import Past
 from roost.placement.v1.resource import Service
-
-Message = dict[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-Application = Callable[[Message, Receive, Send], Awaitable[None]]
+from roost.web.dispatch import Message, Receive, Send
 
 
 class V1:
@@ -55,18 +51,3 @@ class V1:
         """Wake and end whoever waits for changes, and let past versions go. The ledger stays open."""
         self._follower.close()
         self._past.close()
-
-
-def dispatch(under: Mapping[str, Application], otherwise: Application) -> Application:
-    """Requests go to the application under the longest of the paths that lead theirs, or ``otherwise``.
-
-    A path leads itself and what is below it: ``/v1`` leads ``/v1/changes``, not ``/v1x``.
-    """
-    paths = sorted(under, key=len, reverse=True)
-
-    async def application(scope: Message, receive: Receive, send: Send) -> None:
-        path = scope.get("path", "")
-        chosen = next((each for each in paths if path == each or path.startswith(f"{each}/")), None)
-        await (otherwise if chosen is None else under[chosen])(scope, receive, send)
-
-    return application

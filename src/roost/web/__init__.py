@@ -1,0 +1,18 @@
+"""The HTTP kernel that all services share: operations as rows, and everything around their handlers.
+
+    operation    an operation as a row: method, path, policy rule, body, query, response, handler
+    app          rows to an ASGI application; authentication, authorisation, decoding, errors
+    conventions  what may differ between services: checks of a request, the form of errors
+    errors       the HTTP error tree
+    request      a request and what the kernel found out about it; request ids
+    policy       policy rules, and the projects that a request may reach
+    query        query strings, from text to a struct
+    forwarded    requests that come through a proxy
+    cors         cross-origin requests
+    openapi      the OpenAPI document of operations
+    dispatch     several applications behind one server
+
+A handler is a coroutine function ``handler(service, req, resp, **path_parameters)``. It returns the value
+that becomes the JSON body of the response, or None if it has filled in the response itself. It neither
+authenticates nor authorises nor decodes.
+"""

@@ -1,0 +1,200 @@
+"""From operations to an ASGI application. Everything that happens around a handler happens here.
+
+A request passes these steps. The first error ends them:
+
+1. authentication, unless the path has an open operation: 401, 503
+2. the service's own checks (`Conventions.receive`), paths that name nothing: 404
+3. routing: 404, 405
+4. the operation at the request's version, the media types: 404, 405, 415, 406
+5. authorisation by the operation's rule: 403
+6. query, body limit, body: 400, 413
+7. the handler; what it returns is encoded as JSON
+"""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import falcon
+import falcon.asgi
+import msgspec
+
+from roost.auth import Authenticator, IdentityUnavailable
+from roost.web.conventions import Conventions
+from roost.web.errors import (
+    HTTPError,
+    NotAcceptable,
+    NotAllowed,
+    NotFound,
+    TooLarge,
+    Unauthorised,
+    Unavailable,
+    Unsupported,
+)
+from roost.web.operation import OPEN, Operation
+from roost.web.policy import Policy
+from roost.web.request import Request, Response
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """What an application is made with.
+
+    ``service`` is handed to every handler. ``unavailable`` are the errors that mean that a database does not
+    answer or is busy: the response is 503.
+    """
+
+    service: Any
+    authenticator: Authenticator
+    policy: Policy
+    conventions: Conventions = field(default_factory=Conventions)
+    unavailable: tuple[type[Exception], ...] = ()
+    request_type: type[Request] = Request
+    middleware: Sequence[Any] = ()
+
+
+def create_app(operations: Sequence[Operation], kernel: Kernel) -> falcon.asgi.App:  # type: ignore[type-arg]
+    """The ASGI application of operations. ``kernel.middleware`` comes before everything else."""
+    app = falcon.asgi.App(request_type=kernel.request_type)
+    app.resp_options.default_media_type = None  # type: ignore[assignment]  # an empty body has no type
+    for middleware in kernel.middleware:
+        app.add_middleware(middleware)
+    open_paths = frozenset(operation.path for operation in operations if operation.rule is OPEN)
+    app.add_middleware(_Gate(kernel, open_paths))
+    by_path: dict[str, dict[str, Operation]] = {}
+    for operation in operations:
+        by_path.setdefault(operation.path, {})[operation.method] = operation
+    for path, methods in by_path.items():
+        app.add_route(path, _Resource(kernel, methods))
+    _add_error_handlers(app, kernel)
+    return app
+
+
+class _Resource:
+    """One path, with a responder ``on_…`` for each of its operations."""
+
+    def __init__(self, kernel: Kernel, operations: Mapping[str, Operation]) -> None:
+        self.methods = tuple(operations)
+        for method, operation in operations.items():
+            setattr(self, f"on_{method.lower()}", _responder(kernel, operation))
+
+
+class _Gate:
+    """Middleware: authentication, the service's checks, methods that a path does not have."""
+
+    def __init__(self, kernel: Kernel, open_paths: frozenset[str]) -> None:
+        self._authenticator = kernel.authenticator
+        self._conventions = kernel.conventions
+        self._open_paths = open_paths
+
+    async def process_request(self, req: Request, resp: Response) -> None:
+        if req.path not in self._open_paths:
+            await self._authenticate(req)
+        self._conventions.receive(req)
+        # Databases take no NUL. The router would take an empty part for a name.
+        if "\x00" in req.path or (("//" in req.path or req.path[-1] == "/") and req.path != "/"):
+            raise NotFound
+
+    async def process_resource(
+        self, req: Request, resp: Response, resource: _Resource, params: dict[str, str]
+    ) -> None:
+        if req.method not in resource.methods:
+            raise NotAllowed("The method specified is not allowed for this resource.", resource.methods)
+
+    async def process_response(
+        self, req: Request, resp: Response, resource: object, req_succeeded: bool
+    ) -> None:
+        resp.set_header("x-openstack-request-id", req.request_id)
+        self._conventions.finish(req, resp)
+
+    async def _authenticate(self, req: Request) -> None:
+        try:
+            identity = await self._authenticator.identify(req.headers, req.method, req.root_path + req.path)
+        except IdentityUnavailable:
+            raise Unavailable("The identity service cannot validate tokens now; try again.") from None
+        if identity is None:
+            error = Unauthorised("X-Auth-Token is missing or not valid.")
+            if self._authenticator.challenge is not None:
+                error.headers = {"www-authenticate": self._authenticator.challenge}
+            raise error
+        req.identity = identity
+
+
+def _responder(kernel: Kernel, operation: Operation) -> Any:
+    """The coroutine function that takes one operation's requests through the steps 4 to 7."""
+    service, policy, conventions = kernel.service, kernel.policy, kernel.conventions
+    handler, rule, query, encode = operation.handler, operation.rule, operation.query, msgspec.json.encode
+
+    async def respond(req: Request, resp: Response, **params: str) -> None:
+        operation.check_present(req)
+        form = operation.body_type(req)
+        if form is not None and operation.takes:
+            _check_media_type(req, operation.takes)
+        if operation.provides and not conventions.accepts(req, operation.provides):
+            raise NotAcceptable(f"Only {' and '.join(operation.provides)} is provided")
+        if rule is not OPEN:
+            identity = req.identity
+            policy.check(
+                identity, rule.name, identity.project_id if rule.project is None else rule.project(req)
+            )
+        if query is not None:
+            req.query = query.read(req)
+        if rule is not OPEN and rule.all_projects is not None:
+            req.projects = policy.reachable(req.identity, rule.all_projects, req.query)
+        if form is not None:
+            try:
+                req.body = operation.decode(await _read(req, operation.largest_body), form)
+            except HTTPError as error:
+                await operation.precede(service, error, params)
+                raise
+        resp.status = operation.status
+        answer = await handler(service, req, resp, **params)
+        if answer is not None:
+            resp.content_type = falcon.MEDIA_JSON
+            resp.data = encode(answer)
+
+    return respond
+
+
+def _check_media_type(req: Request, taken: tuple[str, ...]) -> None:
+    media_type = (req.content_type or "None").partition(";")[0].strip()
+    if media_type not in taken:
+        raise Unsupported(f"The media type {media_type} is not supported, use {' or '.join(taken)}")
+
+
+async def _read(req: Request, largest: int) -> bytes:
+    """The body. Raises `TooLarge` without reading more of it than that takes."""
+    raw = await req.stream.read(largest + 1)
+    if len(raw) > largest:
+        raise TooLarge(f"A body may have at most {largest} bytes.")
+    return raw
+
+
+def _add_error_handlers(app: falcon.asgi.App, kernel: Kernel) -> None:  # type: ignore[type-arg]
+    def refuse(req: Request, resp: Response, error: HTTPError) -> None:
+        resp.status = error.status
+        resp.set_headers(dict(error.headers))
+        kernel.conventions.refuse(req, resp, error)
+
+    async def refused(req: Request, resp: Response, error: HTTPError, _: object) -> None:
+        refuse(req, resp, error)
+
+    async def refused_by_framework(req: Request, resp: Response, error: falcon.HTTPError, _: object) -> None:
+        refusal = HTTPError(error.description or "")
+        refusal.status = error.status_code
+        refuse(req, resp, refusal)
+
+    async def failed(req: Request, resp: Response, error: Exception, _: object) -> None:
+        if isinstance(error, kernel.unavailable):
+            _LOG.error("request %s: %s", req.log_id, error)
+            refuse(req, resp, Unavailable("The database cannot be reached or is busy; try again."))
+            return
+        _LOG.error("request %s: %s %s failed", req.log_id, req.method, req.path, exc_info=error)
+        refuse(req, resp, HTTPError(f"Internal error; the log has it under {req.request_id}."))
+
+    app.add_error_handler(Exception, failed)
+    app.add_error_handler(falcon.HTTPError, refused_by_framework)
+    app.add_error_handler(HTTPError, refused)

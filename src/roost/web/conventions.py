@@ -1,0 +1,55 @@
+"""What may differ between services: checks of a request, headers of a response, the form of errors."""
+
+import falcon
+import msgspec
+
+from roost.web.errors import HTTPError, TooLong
+from roost.web.request import Request, Response
+
+LONGEST_URL = 16 * 1024
+"""Characters of path and query string together. A longer URL is refused with 414."""
+
+
+class Error(msgspec.Struct, forbid_unknown_fields=True):
+    """One error of a response. Source: the errors guideline of OpenStack's API working group."""
+
+    status: int
+    title: str
+    detail: str
+    code: str
+    request_id: str
+
+
+class Errors(msgspec.Struct, forbid_unknown_fields=True):
+    """The body of every response that reports an error."""
+
+    errors: list[Error]
+
+
+class Conventions:
+    """The conventions of ``/v1``: no microversions; errors are always JSON.
+
+    ``errors`` is the type of the body of errors; ``raises`` are the errors that `receive` raises.
+    """
+
+    errors: type = Errors
+    raises: tuple[type[HTTPError], ...] = (TooLong,)
+
+    def receive(self, req: Request) -> None:
+        """Check a request after authentication and before routing. Raises `HTTPError`."""
+        if len(req.path) + len(req.query_string) > LONGEST_URL:
+            raise TooLong(f"A URL may have at most {LONGEST_URL} characters.")
+
+    def accepts(self, req: Request, media_types: tuple[str, ...]) -> bool:
+        """Whether the client accepts one of the media types."""
+        return any(req.client_accepts(media_type) for media_type in media_types)
+
+    def finish(self, req: Request, resp: Response) -> None:
+        """Set headers of every response."""
+
+    def refuse(self, req: Request, resp: Response, error: HTTPError) -> None:
+        """Fill in the response for an error."""
+        title = falcon.code_to_http_status(error.status).partition(" ")[2]
+        described = Error(error.status, title, str(error) or title, error.code, req.request_id)
+        resp.content_type = falcon.MEDIA_JSON
+        resp.data = msgspec.json.encode(Errors([described]))

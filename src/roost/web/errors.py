@@ -1,0 +1,122 @@
+"""Refusals of requests, as HTTP has them.
+
+HTTPError
+├── BadRequest         400  the request is malformed
+├── Unauthorised       401  there is no valid token
+├── Forbidden          403  the policy does not allow the operation
+├── NotFound           404  there is no such resource
+├── NotAllowed         405  the resource does not have the method
+├── NotAcceptable      406  the client accepts no media type that the operation provides
+├── Conflict           409  the state of the resource does not allow the operation
+├── Gone               410  the resource is no longer available
+├── TooLarge           413  the body is too large
+├── TooLong            414  the URL is too long
+├── Unsupported        415  the body has a wrong media type
+├── TooMany            429  too many requests of this kind are under way
+└── Unavailable        503  a service that this one needs does not answer
+
+Rooms above have errors of their own below `HTTPError`. The kernel answers each by its status, text and code.
+"""
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import ClassVar
+
+RETRY_SECONDS = 1
+"""Seconds in ``Retry-After`` while a database or Keystone does not answer. A new attempt costs little."""
+
+
+class HTTPError(Exception):
+    """A refusal of a request. The text says what is wrong, with which value.
+
+    ``code`` names the error for programs. ``headers`` are set on the response.
+    """
+
+    status: int = 500
+    code: ClassVar[str] = "placement.undefined_code"
+    headers: Mapping[str, str] = MappingProxyType({})
+
+
+class BadRequest(HTTPError):
+    """The request is malformed, or names something unknown."""
+
+    status = 400
+
+
+class Unauthorised(HTTPError):
+    """There is no token, or it is not valid."""
+
+    status = 401
+
+
+class Forbidden(HTTPError):
+    """The policy does not allow the operation."""
+
+    status = 403
+
+
+class NotFound(HTTPError):
+    """There is no such resource."""
+
+    status = 404
+
+
+class NotAllowed(HTTPError):
+    """The resource does not have the method. ``allowed`` are the methods that it has."""
+
+    status = 405
+
+    def __init__(self, text: str = "", allowed: Sequence[str] = ()) -> None:
+        super().__init__(text)
+        if allowed:
+            self.headers = {"allow": ", ".join(allowed)}
+
+
+class NotAcceptable(HTTPError):
+    """The response cannot be given in a media type that the client accepts."""
+
+    status = 406
+
+
+class Conflict(HTTPError):
+    """The present state does not allow the operation."""
+
+    status = 409
+
+
+class Gone(HTTPError):
+    """What the request names is not kept any more: begin anew."""
+
+    status = 410
+    code = "placement.gone"
+
+
+class TooLarge(HTTPError):
+    """The body is too large."""
+
+    status = 413
+
+
+class TooLong(HTTPError):
+    """The URL is too long."""
+
+    status = 414
+
+
+class Unsupported(HTTPError):
+    """The body has a media type that the operation does not take."""
+
+    status = 415
+
+
+class TooMany(HTTPError):
+    """Too many requests of this kind are under way."""
+
+    status = 429
+
+
+class Unavailable(HTTPError):
+    """A database or the identity service does not answer; try again."""
+
+    status = 503
+    headers = MappingProxyType({"retry-after": str(RETRY_SECONDS)})

@@ -1,0 +1,87 @@
+"""Policy rules of operations, and the projects that a request may reach."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Final
+
+import falcon.asgi
+import msgspec
+from msgspec import Meta
+
+from roost.auth import Identity
+from roost.auth.rules import Rules
+from roost.web.errors import Forbidden
+
+
+class Projects(msgspec.Struct, frozen=True):
+    """The projects whose resources a request may reach: one, all, or none."""
+
+    project_id: str | None = None
+    all: bool = False
+
+    def include(self, project_id: str) -> bool:
+        """Whether the request may reach resources of a project."""
+        return self.all or project_id == self.project_id
+
+
+NO_PROJECT: Final = Projects()
+ALL_PROJECTS: Final = Projects(all=True)
+
+
+class OfProjects(msgspec.Struct, forbid_unknown_fields=True):
+    """Query parameters of every list of resources that belong to projects."""
+
+    project_id: Annotated[str | None, Meta(description="Only resources of this project.")] = None
+    all_projects: Annotated[bool, Meta(description="The resources of all projects.")] = False
+
+
+@dataclass(frozen=True)
+class Rule:
+    """The policy rule of an operation.
+
+    - ``name``: the rule's name in policy files.
+    - ``project``: returns the project that the rule is checked against. None: the project of the token.
+    - ``all_projects``: for operations on resources that belong to projects, the name of the rule that
+      opens the resources of all projects.
+    """
+
+    name: str
+    project: Callable[[falcon.asgi.Request], str | None] | None = None
+    all_projects: str | None = None
+
+
+class Policy:
+    """Decides about operations by policy rules."""
+
+    def __init__(self, rules: Rules) -> None:
+        self._rules = rules
+
+    def check(self, identity: Identity, rule: str, project_id: str | None) -> None:
+        """Check one rule against a project.
+
+        Raises:
+            Forbidden: The rule does not allow it.
+        """
+        if not self._rules.allows(identity, rule, project_id):
+            raise Forbidden(f"Policy does not allow {rule} to be performed.")
+
+    def reachable(self, identity: Identity, rule: str, query: object) -> Projects:
+        """The projects that a request may reach.
+
+        A list is of the token's project, unless its query has ``project_id`` or ``all_projects``. An
+        operation on one resource reaches every project that ``rule`` opens.
+
+        Raises:
+            Forbidden: The query asks for other projects and ``rule`` does not allow it, or the token has no
+                project.
+        """
+        own = identity.project_id
+        if isinstance(query, OfProjects):
+            if query.all_projects or query.project_id not in (None, own):
+                self.check(identity, rule, own)
+                return ALL_PROJECTS if query.project_id is None else Projects(query.project_id)
+        elif self._rules.allows(identity, rule, own):
+            return ALL_PROJECTS
+        if own is None:
+            raise Forbidden("The token has no project.")
+        return Projects(own)

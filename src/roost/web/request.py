@@ -1,0 +1,48 @@
+"""A request, with what the kernel has found out about it."""
+
+import random
+import re
+from typing import Any
+
+import falcon.asgi
+
+from roost.auth import NOBODY, Identity
+from roost.web.policy import NO_PROJECT, Projects
+
+Response = falcon.asgi.Response
+
+_REQUEST_ID = re.compile(r"req-[a-f0-9]{8}(-[a-f0-9]{4}){3}-[a-f0-9]{12}")
+
+
+class Request(falcon.asgi.Request):
+    """A request to any service.
+
+    The kernel sets these attributes before it calls a handler:
+
+    - ``identity``: the user, from the token.
+    - ``projects``: the projects whose resources the user may reach, for operations with such a rule.
+    - ``query``: the query parameters, as the operation's query reader returns them.
+    - ``body``: the decoded body, of the operation's body type.
+    """
+
+    __slots__ = ("body", "identity", "projects", "query", "request_id")
+
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        super().__init__(*args, **kwargs)  # type: ignore[arg-type]
+        self.identity: Identity = NOBODY
+        self.projects: Projects = NO_PROJECT
+        self.query: Any = None
+        self.body: Any = None
+        self.request_id = _new_id()
+
+    @property
+    def log_id(self) -> str:
+        """The request's id, and the id of the request that the client sends it for."""
+        cause = self.get_header("x-openstack-request-id") or ""
+        return f"{self.request_id} for {cause}" if _REQUEST_ID.fullmatch(cause) else self.request_id
+
+
+def _new_id() -> str:
+    """A random UUID of version 4 after ``req-``. It is no secret, so the fastest random source suffices."""
+    digits = f"{random.getrandbits(128):032x}"
+    return f"req-{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-a{digits[17:20]}-{digits[20:]}"
