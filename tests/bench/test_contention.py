@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from roost.bench import contention
-from roost.bench.client import Answered
-from roost.bench.contest import Setting
+from roost.bench.comparison import Setting
+from roost.bench.load_generator import LoadResult
 
 
 class Told:
@@ -20,7 +20,7 @@ class Told:
     def __init__(self, *used: int) -> None:
         self._used = iter(used)
 
-    def ask(self, method: str, path: str) -> httpx.Response:
+    def request(self, method: str, path: str) -> httpx.Response:
         if path.endswith("usages"):
             return httpx.Response(200, json={"usages": {"VCPU": next(self._used)}})
         stock = {"total": 10, "reserved": 2, "allocation_ratio": 1.5}
@@ -31,9 +31,9 @@ def contended(monkeypatch: pytest.MonkeyPatch, service: Any, **outcomes: int) ->
     """The row of a service that answered so."""
     seconds = np.full(sum(outcomes.values()), 0.01)
     named = {name.strip("_").replace("__", " placement."): count for name, count in outcomes.items()}
-    answered = Answered(1.0, seconds.tobytes(), named, 0, 0.0, 1)
-    monkeypatch.setattr(contention, "send", lambda plan: answered)
-    return contention._contend(Setting(folder=None), service, ["p"], 1, 1)  # type: ignore[arg-type]
+    answered = LoadResult(1.0, seconds.tobytes(), named, 0, 0.0, 1)
+    monkeypatch.setattr(contention, "run_load", lambda plan: answered)
+    return contention.contend(Setting(folder=None), service, ["p"], 1, 1)  # type: ignore[arg-type]
 
 
 def test_claims_up_to_the_capacity_are_well(monkeypatch):

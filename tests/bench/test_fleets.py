@@ -9,8 +9,8 @@ import pytest
 from exchange.exchanging import fleet_in, imported, prepared
 from roost.bench.errors import BenchError
 from roost.bench.fleets import FleetPlan, flat, nearly_full, nested, wide
-from roost.bench.memory import fleet_in_memory, host_table
-from roost.bench.store import Databases, Files, Store, open_store
+from roost.bench.memory_fleet import build_fleet, build_host_table
+from roost.bench.store import PostgresqlStore, SqliteStore, Store, open_store
 from roost.ledger.holdings import held_by_all
 from roost.model.errors import OperatorError
 from roost.storage import Database
@@ -26,32 +26,32 @@ by_plan = pytest.mark.parametrize("plan", PLANS, ids=str)
 def store(request: pytest.FixtureRequest, servers: Servers, tmp_path: Path) -> Store:
     """A store of each kind."""
     if request.param == "sqlite":
-        return Files(tmp_path / "store")
+        return SqliteStore(tmp_path / "store")
     servers.needs("postgresql")
-    return Databases(servers.running("postgresql").url("postgres"))
+    return PostgresqlStore(servers.running("postgresql").url("postgres"))
 
 
 @by_plan
 def test_a_plan_has_the_size_it_says(plan: FleetPlan):
-    fleet = fleet_in_memory(plan)
+    fleet = build_fleet(plan)
     assert len(fleet) == plan.providers
     assert [fleet.uuid(row) for row in fleet.rows().tolist() if fleet.parent.item(row) < 0] == plan.roots()
-    assert len(host_table(plan)) == plan.hosts
+    assert len(build_host_table(plan)) == plan.hosts
 
 
 @by_plan
 def test_memory_and_database_hold_the_same(plan: FleetPlan, store: Store):
     with store.copy(plan, "roost") as url:
-        assert snapshot(fleet_in(url)) == snapshot(fleet_in_memory(plan))
+        assert snapshot(fleet_in(url)) == snapshot(build_fleet(plan))
 
 
 @by_plan
 def test_every_consumer_holds_what_is_in_use(plan: FleetPlan, tmp_path: Path):
-    with Files(tmp_path).copy(plan, "roost") as url:
+    with SqliteStore(tmp_path).copy(plan, "roost") as url:
         database = Database(url, read_only=True)
         held = database.read_now(held_by_all)
         asyncio.run(database.close())
-    fleet = fleet_in_memory(plan)
+    fleet = build_fleet(plan)
     assert len(held) == plan.hosts
     in_use = {uuid: resources for each in held.values() for uuid, resources in each.allocations.items()}
     usages = {fleet.uuid(row): fleet.usages(row) for row in fleet.rows().tolist()}
@@ -63,7 +63,7 @@ def test_upstreams_database_holds_the_same(store: Store, tmp_path: Path):
     with store.copy(plan, "upstream") as url:
         target = prepared(f"sqlite:///{tmp_path / 'back.db'}")
         assert not imported(url, target).doubts
-    there, here = snapshot(fleet_in(target)), snapshot(fleet_in_memory(plan))
+    there, here = snapshot(fleet_in(target)), snapshot(build_fleet(plan))
     # An import numbers custom traits anew.
     assert there.pop("traits").keys() == here.pop("traits").keys()
     assert there == here
@@ -73,7 +73,7 @@ def test_a_database_is_filled_once_and_copied(store: Store, monkeypatch: pytest.
     plan = flat(7)
     with store.copy(plan, "roost") as first:
         pass
-    monkeypatch.setattr(store, "_fill", lambda *_: pytest.fail("filled again"))
+    monkeypatch.setattr(store, "fill", lambda *_: pytest.fail("filled again"))
     with store.copy(plan, "roost") as second:
         assert first != second
         assert len(fleet_in(second)) == 7
@@ -83,10 +83,10 @@ def test_what_a_killed_run_left_is_cleaned_up(store: Store):
     plan = flat(7)
     copied = store.copy(plan, "roost")
     copied.__enter__()  # and no more
-    left = [name for name in store._names() if name.startswith("run_")]
-    store._create("making_it")
+    left = [name for name in store.database_names() if name.startswith("run_")]
+    store.create("making_it")
     store.clean_up()
-    names = store._names()
+    names = store.database_names()
     assert left
     assert not {*left, "making_it"} & set(names)
     assert store.original(plan, "roost") in names
@@ -118,19 +118,19 @@ def test_a_server_of_ones_own_keeps_its_fleets(servers: Servers):
         with open_store(folder, "postgresql") as store:
             name = store.original(flat(7), "roost")
         with open_store(folder, "postgresql") as store:
-            assert name in store._names()
+            assert name in store.database_names()
 
 
 def test_a_filling_that_was_cut_off_leaves_nothing_to_be_taken_for_a_fleet(tmp_path: Path, monkeypatch):
-    store, plan = Files(tmp_path), flat(7)
-    fill = store._fill
+    store, plan = SqliteStore(tmp_path), flat(7)
+    fill = store.fill
 
     def cut_off(name: str, plan: FleetPlan) -> None:
         fill(name, plan)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(store, "_fill", cut_off)
+        patch.setattr(store, "fill", cut_off)
         with pytest.raises(KeyboardInterrupt), store.copy(plan, "roost"):
             pass
     with store.copy(plan, "roost") as url:

@@ -24,31 +24,29 @@ def test_a_command_says_so_in_one_line(tmp_path: Path):
     )
 
 
-def test_one_that_was_cut_off_does_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_an_interrupted_installation_does_not_count(tmp_path: Path):
     def run(what: str, command: list[str]) -> None:
         (tmp_path / "peer").mkdir(exist_ok=True)
         if "install" in what:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(peer, "_run", run)
     with pytest.raises(KeyboardInterrupt):
-        set_up_peer(tmp_path)
+        set_up_peer(tmp_path, run)
     with pytest.raises(PeerMissing):
         find_peer(tmp_path)
 
 
-def test_it_is_set_up_once_for_each_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_it_is_set_up_once_for_each_lock(tmp_path: Path):
     ran: list[str] = []
 
     def run(what: str, command: list[str]) -> None:
         ran.append(what)
         (tmp_path / "peer").mkdir(exist_ok=True)
 
-    monkeypatch.setattr(peer, "_run", run)
-    assert set_up_peer(tmp_path) == set_up_peer(tmp_path) == find_peer(tmp_path)
+    assert set_up_peer(tmp_path, run) == set_up_peer(tmp_path, run) == find_peer(tmp_path)
     assert len(ran) == 3
     (tmp_path / "peer" / "complete").write_text("an older lock")
-    set_up_peer(tmp_path)
+    set_up_peer(tmp_path, run)
     assert len(ran) == 6
 
 

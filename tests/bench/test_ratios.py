@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 from roost.bench import decide, filters
-from roost.bench.filters import asks
+from roost.bench.filters import host_queries
 from roost.bench.fleets import flat
-from roost.bench.memory import fleet_in_memory, host_table
-from roost.bench.store import Files
+from roost.bench.memory_fleet import build_fleet, build_host_table
+from roost.bench.store import SqliteStore
+from roost.bench.timing import median_ms
 from roost.fleet import Fleet
 from roost.fleet.candidates import CandidateSearch
 
@@ -24,7 +25,7 @@ ROUNDS = 5
 
 @pytest.fixture(scope="module")
 def fleets() -> dict[int, Fleet]:
-    return {hosts: fleet_in_memory(flat(hosts)) for hosts in (SMALL, LARGE)}
+    return {hosts: build_fleet(flat(hosts)) for hosts in (SMALL, LARGE)}
 
 
 def growth(measure: Callable[[int], float]) -> float:
@@ -33,7 +34,7 @@ def growth(measure: Callable[[int], float]) -> float:
 
 
 def test_the_fleet_is_faster_than_sql_and_sql_than_a_loop(tmp_path: Path):
-    found = filters.measure(Files(tmp_path), [flat(MEDIUM)], 0.2)
+    found = filters.measure(SqliteStore(tmp_path), [flat(MEDIUM)], 0.2)
     assert not found.wrong
     [row] = found.rows
     assert row["where_ms"] > 10 * row["fleet_ms"]
@@ -43,21 +44,21 @@ def test_the_fleet_is_faster_than_sql_and_sql_than_a_loop(tmp_path: Path):
 def test_ten_candidates_of_ten_times_the_hosts_cost_far_less_than_ten_times(fleets: dict[int, Fleet]):
     def first_ten(hosts: int) -> float:
         fleet = fleets[hosts]
-        ask = asks(fleet)[0]
+        ask = host_queries(fleet)[0]
 
         def find(_: object) -> None:
             found = iter(CandidateSearch(fleet, ask.query))
             for _ in range(10):
                 next(found)
 
-        return filters._median(find, [ask], 0.1)
+        return median_ms(find, 0.1, min_calls=3)
 
     assert growth(first_ten) < 8
 
 
 def test_a_decision_of_a_known_shape_grows_far_less_than_the_fleet(fleets: dict[int, Fleet]):
     deciding = {
-        hosts: decide.Deciding(fleet, host_table(flat(hosts)), alternates=2)
+        hosts: decide.InMemoryDecisions(fleet, build_host_table(flat(hosts)), alternates=2)
         for hosts, fleet in fleets.items()
     }
     assert growth(lambda hosts: float(np.median(deciding[hosts].run("repeated", 1, 0.2)))) < 6

@@ -4,9 +4,9 @@ import msgspec
 import pytest
 
 from roost.bench.errors import BenchError
-from roost.bench.markdown import block, names_in, replaced
-from roost.bench.report import Column, Report, cell, report
-from roost.bench.suite import read
+from roost.bench.markdown import render_report, replace_report, report_names
+from roost.bench.report import Column, Report, format_cell, report
+from roost.bench.suite import read_report
 
 COLUMNS = (Column("hosts", "hosts", ","), Column("p50 ms", "ours.p50", ".1f"), Column("failed", "failed"))
 PEER = Column("upstream ms", "peer.p50", ".0f")
@@ -28,14 +28,19 @@ def made(*rows: Row, **more) -> Report:
 
 
 def test_a_column_that_nothing_stands_in_is_not_shown():
-    assert [column.title for column in made(Row(1, Inner(2.0), {})).shown()] == ["hosts", "p50 ms"]
+    assert [column.title for column in made(Row(1, Inner(2.0), {})).visible_columns()] == ["hosts", "p50 ms"]
     with_peer = made(Row(1, Inner(2.0), {}), Row(2, Inner(2.0), {"500": 1}, Inner(7.0)))
-    assert [column.title for column in with_peer.shown()] == ["hosts", "p50 ms", "failed", "upstream ms"]
+    assert [column.title for column in with_peer.visible_columns()] == [
+        "hosts",
+        "p50 ms",
+        "failed",
+        "upstream ms",
+    ]
 
 
 def test_a_table_in_a_page():
     found = made(Row(1_000, Inner(2.04), {}), Row(2, Inner(3.0), {"500": 1_000}, Inner(7.0)), wrong=["a sum"])
-    assert block(found).splitlines() == [
+    assert render_report(found).splitlines() == [
         "| hosts | p50 ms | failed | upstream ms |",
         "|---|---|---|---|",
         "| 1,000 | 2.0 | – | – |",
@@ -49,34 +54,34 @@ def test_a_table_in_a_page():
 
 def test_a_lower_bound_is_told():
     column = Column("ms", "peer.p50", ".0f", "late")
-    assert cell({"peer": {"p50": 20.0}, "late": True}, column) == "≥ 20"
-    assert cell({"peer": {"p50": 20.0}, "late": False}, column) == "20"
-    assert cell({"peer": None, "late": True}, column) == "–"
+    assert format_cell({"peer": {"p50": 20.0}, "late": True}, column) == "≥ 20"
+    assert format_cell({"peer": {"p50": 20.0}, "late": False}, column) == "20"
+    assert format_cell({"peer": None, "late": True}, column) == "–"
 
 
 def test_a_page_keeps_all_but_what_is_replaced():
     page = "# Title\n<!-- bench one -->\nold\n<!-- /bench -->\ntext\n<!-- bench two -->\n<!-- /bench -->\n"
-    assert names_in(page) == ["one", "two"]
-    once = replaced(page, "one", "new")
+    assert report_names(page) == ["one", "two"]
+    once = replace_report(page, "one", "new")
     assert once == page.replace("old", "new")
-    assert replaced(once, "one", "new") == once
+    assert replace_report(once, "one", "new") == once
 
 
 @pytest.mark.parametrize("page", ["nothing here", "<!-- bench one -->\nno end"])
 def test_a_page_without_room_says_what_it_needs(page: str):
     with pytest.raises(BenchError, match="it needs a line <!-- bench one -->"):
-        replaced(page, "one", "new")
+        replace_report(page, "one", "new")
 
 
 def test_a_report_comes_back_from_its_file(tmp_path):
     found = made(Row(1, Inner(2.0), {"500": 1}, Inner(3.0)), notes=["a note"])
     path = tmp_path / "q.json"
     path.write_bytes(msgspec.json.encode(found))
-    assert read(path) == found
+    assert read_report(path) == found
 
 
 def test_a_file_that_is_no_report_is_named(tmp_path):
     path = tmp_path / "q.json"
     path.write_text("{}")
     with pytest.raises(BenchError, match=f"{path} is not the result of a benchmark"):
-        read(path)
+        read_report(path)

@@ -1,23 +1,23 @@
-"""Who can hold this? ``GET /allocation_candidates``, by fleet and limit."""
+"""Benchmark of ``GET /allocation_candidates``, by fleet and limit."""
 
 from collections.abc import Sequence
 from typing import Final
 
 import msgspec
 
-from roost.bench.client import Plan
-from roost.bench.contest import Setting, in_turns, services, tell, times_faster
+from roost.bench.comparison import Setting, announce, in_turns, running_services, speedup
 from roost.bench.fleets import FleetPlan
-from roost.bench.load import Figures, figures, request
-from roost.bench.queries import Shape, shapes_for
+from roost.bench.load_generator import LoadPlan
+from roost.bench.measurement import Figures, figures, http_request
+from roost.bench.queries import QueryTemplate, queries_for
 from roost.bench.report import Column, Report, report
 from roost.bench.services import Service
 from roost.bench.store import Store
 
 UNLIMITED_HOSTS: Final = 10_000
-"""Larger fleets are not asked without a limit: the answer is some hundred megabytes."""
-LEAST: Final = 3
-"""Requests of each round, however long they take."""
+"""Hosts of the largest fleet that is queried without a limit. Answers of larger ones exceed 100 MB."""
+MIN_REQUESTS: Final = 3
+"""Requests that each client sends in a round, however long they take."""
 
 COLUMNS: Final = (
     Column("query", "query"),
@@ -39,7 +39,11 @@ COLUMNS: Final = (
 
 
 class Row(msgspec.Struct, frozen=True):
-    """One query on one fleet. ``limit``: None is without; ``candidates``: in the first query's answer."""
+    """The result of one query on one fleet.
+
+    ``candidates`` counts the allocation requests in the answer to the first flavor. ``ratio``: median latency
+    of OpenStack Placement divided by that of Roost.
+    """
 
     query: str
     hosts: int
@@ -54,15 +58,19 @@ class Row(msgspec.Struct, frozen=True):
 def measure(
     setting: Setting, store: Store, plans: Sequence[FleetPlan], limits: Sequence[int], clients: int
 ) -> Report:
-    """Ask each fleet each of its queries with each limit (0: none). Raises `BenchError`."""
+    """Measure each query of each fleet with each limit; 0 stands for no limit.
+
+    Raises:
+        BenchError: A service does not start or does not answer.
+    """
     rows: list[Row] = []
     wrong: list[str] = []
     for plan in plans:
-        with services(setting, store, plan) as entered:
-            for shape in shapes_for(plan):
+        with running_services(setting, store, plan) as entered:
+            for query in queries_for(plan):
                 for limit in limits:
                     if limit or (plan.hosts <= UNLIMITED_HOSTS and plan.name == "flat"):
-                        rows.append(_row(setting, plan, entered, shape, limit or None, clients, wrong))
+                        rows.append(_row(setting, plan, entered, query, limit or None, clients, wrong))
     settings = {**setting.settings(), "database": store.kind, "clients": clients}
     return report("candidates", "GET /allocation_candidates", COLUMNS, rows, settings, wrong=wrong)
 
@@ -71,50 +79,50 @@ def _row(
     setting: Setting,
     plan: FleetPlan,
     entered: Sequence[Service],
-    shape: Shape,
+    query: QueryTemplate,
     limit: int | None,
     clients: int,
     wrong: list[str],
 ) -> Row:
-    tell(f"candidates: {shape.name}, {plan}, limit {limit}")
-    requests = [request("GET", path) for path in shape.paths(limit)]
-    warm = request("GET", "/")
+    announce(f"candidates: {query.name}, {plan}, limit {limit}")
+    requests = [http_request("GET", path) for path in query.paths(limit)]
+    warm = http_request("GET", "/")
 
-    def planned(service: Service, number: int) -> Plan:
-        return Plan(
+    def plan_round(service: Service, number: int) -> LoadPlan:
+        return LoadPlan(
             port=service.port,
             clients=clients,
             requests=requests,
             seconds=setting.seconds,
-            warm=requests if service.name == "roost" and not number else [warm],
-            least=LEAST * clients,
+            warm_up=requests if service.name == "roost" and not number else [warm],
+            min_requests=MIN_REQUESTS * clients,
             timeout=setting.timeout,
         )
 
-    loads = in_turns(entered, planned, setting.rounds)
+    loads = in_turns(entered, plan_round, setting.rounds)
     shown = [figures(load) for load in loads]
     counts = [
-        _candidates(service, next(shape.paths(limit)))
+        _candidates(service, next(query.paths(limit)))
         for service, load in zip(entered, loads, strict=True)
         if load.succeeded and not load.overdue
     ]
     if len(set(counts)) > 1:
-        wrong.append(f"{shape.name}, {plan}, limit {limit}: {counts} candidates")
+        wrong.append(f"{query.name}, {plan}, limit {limit}: {counts} candidates")
     ours, *peers = shown
     peer = peers[0] if peers else None
     return Row(
-        query=shape.name,
+        query=query.name,
         hosts=plan.hosts,
         limit="none" if limit is None else f"{limit:,}",
         candidates=counts[0] if counts else None,
         kilobytes=ours.size / 1000,
         roost=ours,
         upstream=peer,
-        ratio=times_faster(ours, peer),
+        ratio=speedup(ours, peer),
     )
 
 
 def _candidates(service: Service, path: str) -> int:
-    answer = service.ask("GET", path)
+    answer = service.request("GET", path)
     answer.raise_for_status()
     return len(answer.json()["allocation_requests"])

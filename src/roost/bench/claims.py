@@ -1,4 +1,4 @@
-"""It is mine: allocations written for new consumers, answered once they are durable."""
+"""Benchmark of claims: allocations of new consumers, answered once the commit is durable."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -6,20 +6,20 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
-from roost.bench.client import Plan
-from roost.bench.contest import Setting, in_turns, services, tell
-from roost.bench.filling import PROJECT, USER
+from roost.bench.bulk_load import PROJECT, USER
+from roost.bench.comparison import Setting, announce, in_turns, running_services
 from roost.bench.fleets import FleetPlan, uuids
-from roost.bench.load import Figures, Load, figures, request
+from roost.bench.load_generator import LoadPlan
+from roost.bench.measurement import Figures, Measurement, figures, http_request
 from roost.bench.report import Column, Report, report
 from roost.bench.services import Service
 from roost.bench.store import Store
 
 RESOURCES: Final = {"VCPU": 1, "MEMORY_MB": 512, "DISK_GB": 2}
-TOGETHER: Final = 100
-"""Consumers of one POST."""
-READY: Final = {"roost": 12_000, "upstream": 1_000}
-"""Claims that are made ready for each second: more than can be done."""
+POST_SIZE: Final = 100
+"""Consumers in one POST."""
+PREPARED: Final = {"roost": 12_000, "upstream": 1_000}
+"""Claims that are encoded for each second of a round; more than each service reaches."""
 
 COLUMNS: Final = (
     Column("work", "work"),
@@ -38,7 +38,7 @@ COLUMNS: Final = (
 
 
 class Row(msgspec.Struct, frozen=True):
-    """One kind of work from so many clients; ``ratio``: of claims per second."""
+    """The result of one kind of request. ``ratio``: claims per second of Roost, divided by the peer's."""
 
     work: str
     clients: int
@@ -48,14 +48,14 @@ class Row(msgspec.Struct, frozen=True):
 
 
 class Claims:
-    """Claims of new consumers on hosts drawn at random."""
+    """A source of claims by new consumers on random hosts."""
 
     def __init__(self, providers: Sequence[str], seed: int) -> None:
         self._providers = providers
         self._rng = np.random.default_rng(seed)
 
     def bodies(self, count: int) -> list[tuple[str, dict[str, Any]]]:
-        """Consumers, each with what its PUT holds."""
+        """Return uuids of new consumers, each with the body of its PUT."""
         drawn = self._rng.integers(0, len(self._providers), count).tolist()
         return [
             (consumer, claim({self._providers[host]: RESOURCES}))
@@ -64,7 +64,7 @@ class Claims:
 
 
 def claim(allocations: dict[str, dict[str, int]], generation: int | None = None) -> dict[str, Any]:
-    """The body of a ``PUT /allocations/{consumer}``."""
+    """Return the body of a ``PUT /allocations/{consumer}``."""
     return {
         "allocations": {provider: {"resources": amounts} for provider, amounts in allocations.items()},
         "project_id": PROJECT,
@@ -75,59 +75,67 @@ def claim(allocations: dict[str, dict[str, int]], generation: int | None = None)
 
 
 def measure(setting: Setting, store: Store, plan: FleetPlan, clients: Sequence[int]) -> Report:
-    """Claim by PUT from each number of clients, by POST, and DELETE what was claimed. Raises `BenchError`."""
+    """Measure PUT with each number of clients, DELETE of the last claims, and POST.
+
+    Raises:
+        BenchError: A service does not start or does not answer.
+    """
     roots = plan.roots()
     rows: list[Row] = []
-    with services(setting, store, plan) as entered:
+    with running_services(setting, store, plan) as entered:
         drawn = {service.name: Claims(roots, seed) for seed, service in enumerate(entered)}
-        # Of the last number of clients, by round: what was made ready, and how much of it was sent.
+        # For DELETE: the consumers prepared in each round of the last PUT, and the number of them sent.
         sent: dict[str, list[list[str]]] = {service.name: [] for service in entered}
-        made: dict[str, Load] = {}
-        warm = request("GET", "/")
+        made: dict[str, Measurement] = {}
+        warm = http_request("GET", "/")
 
-        def plans(service: Service, requests: list[bytes], clients: int) -> Plan:
-            return Plan(
+        def plans(service: Service, requests: list[bytes], clients: int) -> LoadPlan:
+            return LoadPlan(
                 port=service.port,
                 clients=clients,
                 requests=requests,
                 seconds=setting.seconds,
-                warm=[warm],
-                over_again=False,
-                least=clients,
+                warm_up=[warm],
+                cyclic=False,
+                min_requests=clients,
                 timeout=setting.timeout,
             )
 
-        def ready(service: Service) -> int:
-            return int(READY[service.name] * max(1.0, setting.seconds))
+        def prepared(service: Service) -> int:
+            return int(PREPARED[service.name] * max(1.0, setting.seconds))
 
-        def puts(service: Service, number: int) -> Plan:
-            bodies = drawn[service.name].bodies(ready(service))
+        def puts(service: Service, number: int) -> LoadPlan:
+            bodies = drawn[service.name].bodies(prepared(service))
             sent[service.name].append([consumer for consumer, _ in bodies])
-            return plans(service, [request("PUT", f"/allocations/{c}", body) for c, body in bodies], count)
+            return plans(
+                service, [http_request("PUT", f"/allocations/{c}", body) for c, body in bodies], count
+            )
 
-        def posts(service: Service, number: int) -> Plan:
-            bodies = drawn[service.name].bodies(ready(service))
-            together = [dict(bodies[at : at + TOGETHER]) for at in range(0, len(bodies), TOGETHER)]
-            return plans(service, [request("POST", "/allocations", body) for body in together], 1)
+        def posts(service: Service, number: int) -> LoadPlan:
+            bodies = drawn[service.name].bodies(prepared(service))
+            batches = [dict(bodies[at : at + POST_SIZE]) for at in range(0, len(bodies), POST_SIZE)]
+            return plans(service, [http_request("POST", "/allocations", body) for body in batches], 1)
 
-        def deletes(service: Service, number: int) -> Plan:
+        def deletes(service: Service, number: int) -> LoadPlan:
             consumers = sent[service.name][number][: made[service.name].rounds[number]]
-            return plans(service, [request("DELETE", f"/allocations/{each}") for each in consumers], count)
+            return plans(
+                service, [http_request("DELETE", f"/allocations/{each}") for each in consumers], count
+            )
 
         for count in clients:
-            tell(f"claims: {count} clients")
+            announce(f"claims: {count} clients")
             for each in sent.values():
                 each.clear()
             loads = in_turns(entered, puts, setting.rounds)
             made = {service.name: load for service, load in zip(entered, loads, strict=True)}
             rows.append(_row("PUT", count, loads))
         rows.append(_row("DELETE", count, in_turns(entered, deletes, setting.rounds)))
-        rows.append(_row(f"POST of {TOGETHER}", 1, in_turns(entered, posts, setting.rounds), TOGETHER))
+        rows.append(_row(f"POST of {POST_SIZE}", 1, in_turns(entered, posts, setting.rounds), POST_SIZE))
     settings = {**setting.settings(), "database": store.kind, "fleet": str(plan)}
     return report("claims", "Claims, durable when answered", COLUMNS, rows, settings)
 
 
-def _row(work: str, clients: int, loads: Sequence[Load], items: int = 1) -> Row:
+def _row(work: str, clients: int, loads: Sequence[Measurement], items: int = 1) -> Row:
     ours, *peers = [figures(load, items) for load in loads]
     peer = peers[0] if peers else None
     ratio = ours.per_second / peer.per_second if peer is not None and peer.per_second else None

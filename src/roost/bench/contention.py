@@ -1,4 +1,4 @@
-"""Many clients, few hosts, little room: how often they are in each other's way, and is nothing sold twice?"""
+"""Benchmark of contention: many clients claim on few, nearly full hosts; capacities are checked."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -6,20 +6,20 @@ from typing import Final
 import msgspec
 
 from roost.bench.claims import RESOURCES, Claims
-from roost.bench.client import CONFLICT, Plan
-from roost.bench.contest import Setting, services, tell
+from roost.bench.comparison import Setting, announce, running_services
 from roost.bench.fleets import FleetPlan
-from roost.bench.load import Load, figures, request, send
+from roost.bench.load_generator import CONFLICT, LoadPlan
+from roost.bench.measurement import Measurement, figures, http_request, run_load
 from roost.bench.report import Column, Report, report
 from roost.bench.services import Service
 from roost.bench.store import Store
 from roost.fleet.fits import has_room
 from roost.model.inventory import Inventory
 
-REPEATS: Final = 10
-"""How often a client tries again after a conflict, as Nova does (it gives up sooner)."""
+CONFLICT_RETRIES: Final = 10
+"""Times that a client repeats a request after a conflict. Nova repeats fewer times."""
 REFUSED: Final = "409 placement.undefined_code"
-"""An answer that there is no room."""
+"""The outcome of a claim for which the host has no capacity."""
 
 COLUMNS: Final = (
     Column("service", "service"),
@@ -38,8 +38,11 @@ COLUMNS: Final = (
 
 
 class Row(msgspec.Struct, frozen=True):
-    """One service. ``answers``: repetitions included. ``unaccounted``: claims answered with success that are
-    not in use afterwards, or the other way round; None if some went without an answer."""
+    """The result of one service.
+
+    ``answers`` includes those to repeated requests. ``unaccounted`` is the difference between successful
+    claims and the usage that the hosts gained; None if a request got no answer.
+    """
 
     service: str
     answers: int
@@ -56,44 +59,49 @@ class Row(msgspec.Struct, frozen=True):
 
 
 def measure(setting: Setting, store: Store, plan: FleetPlan, clients: int, claims: int) -> Report:
-    """Claim on the hosts of ``plan`` until all claims were answered or time is up. Raises `BenchError`."""
+    """Claim on the hosts of ``plan`` until all claims are answered or the time is over, on each service.
+
+    Raises:
+        BenchError: A service does not start or does not answer.
+    """
     roots = plan.roots()
     rows = []
-    with services(setting, store, plan) as entered:
+    with running_services(setting, store, plan) as entered:
         for service in entered:
-            tell(f"contention: {service.name}")
-            rows.append(_contend(setting, service, roots, clients, claims))
+            announce(f"contention: {service.name}")
+            rows.append(contend(setting, service, roots, clients, claims))
     wrong = [f"{row.service}: {row.overfull} hosts hold more than they have" for row in rows if row.overfull]
     wrong += [f"{row.service}: {row.unaccounted} claims unaccounted for" for row in rows if row.unaccounted]
     settings = {**setting.settings(), "database": store.kind, "clients": clients, "hosts": plan.hosts}
     return report("contention", "Claims on hosts that fill up", COLUMNS, rows, settings, wrong=wrong)
 
 
-def _contend(setting: Setting, service: Service, roots: Sequence[str], clients: int, claims: int) -> Row:
+def contend(setting: Setting, service: Service, roots: Sequence[str], clients: int, claims: int) -> Row:
+    """Claim on the root providers ``roots`` of one service, and check their usage afterwards."""
     before = sum(_in_use(service, root)[0] for root in roots)
     bodies = Claims(roots, seed=7).bodies(claims)
-    plan = Plan(
+    plan = LoadPlan(
         port=service.port,
         clients=clients,
-        requests=[request("PUT", f"/allocations/{consumer}", body) for consumer, body in bodies],
+        requests=[http_request("PUT", f"/allocations/{consumer}", body) for consumer, body in bodies],
         seconds=setting.seconds,
-        warm=[request("GET", "/")],
-        over_again=False,
-        least=clients,
+        warm_up=[http_request("GET", "/")],
+        cyclic=False,
+        min_requests=clients,
         timeout=setting.timeout,
-        repeats=REPEATS,
+        conflict_retries=CONFLICT_RETRIES,
     )
-    load = Load()
-    load.add(send(plan))
-    shown = figures(load)
+    load = Measurement()
+    load.add(run_load(plan))
+    total = figures(load)
     use = [_in_use(service, root) for root in roots]
     claimed = load.succeeded
     conflicts = load.outcomes[CONFLICT]
-    silent = load.outcomes["overdue"] + load.outcomes["cut off"]
-    more = (sum(used for used, _ in use) - before) // RESOURCES["VCPU"]
+    unanswered = load.outcomes["overdue"] + load.outcomes["cut off"]
+    gained = (sum(used for used, _ in use) - before) // RESOURCES["VCPU"]
     return Row(
         service=service.name,
-        answers=shown.requests,
+        answers=total.requests,
         claimed=claimed,
         refused=load.outcomes[REFUSED],
         conflicts=conflicts,
@@ -103,23 +111,23 @@ def _contend(setting: Setting, service: Service, roots: Sequence[str], clients: 
             for name, count in load.outcomes.items()
             if not name.startswith("2") and name not in (REFUSED, CONFLICT)
         },
-        per_second=shown.per_second,
-        p50_ms=shown.p50_ms,
-        p99_ms=shown.p99_ms,
+        per_second=total.per_second,
+        p50_ms=total.p50_ms,
+        p99_ms=total.p99_ms,
         overfull=sum(overfull for _, overfull in use),
-        unaccounted=None if silent else abs(more - claimed),
+        unaccounted=None if unanswered else abs(gained - claimed),
     )
 
 
 def _in_use(service: Service, provider: str) -> tuple[int, bool]:
-    """The VCPU in use of a provider, and whether it holds more of anything than it has."""
-    used = service.ask("GET", f"/resource_providers/{provider}/usages").json()["usages"]
-    stock = service.ask("GET", f"/resource_providers/{provider}/inventories").json()["inventories"]
+    """Return the VCPUs in use at a provider, and whether any usage exceeds its capacity."""
+    used = service.request("GET", f"/resource_providers/{provider}/usages").json()["usages"]
+    inventories = service.request("GET", f"/resource_providers/{provider}/inventories").json()["inventories"]
     overfull = any(
         not has_room(
             used[name],
             Inventory(each["total"], each["reserved"], allocation_ratio=each["allocation_ratio"]).capacity,
         )
-        for name, each in stock.items()
+        for name, each in inventories.items()
     )
     return used["VCPU"], overfull

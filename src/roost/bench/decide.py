@@ -1,7 +1,7 @@
-"""Decisions of the scheduler: filter, weigh, choose, claim prepared, alternates found.
+"""Benchmark of scheduling decisions: filter, weigh, select, claim and find alternates.
 
-Without the store a decision is a command that runs on a fleet in memory; every claim stays. Durable ones go
-through the scheduler, the local gateway and a ledger, many at a time, and count once they are committed.
+Decisions in memory run one after the other on a fleet without a database. Durable decisions go through the
+scheduler, the local gateway and a ledger, many at a time, and count once they are committed.
 """
 
 import asyncio
@@ -14,9 +14,9 @@ from typing import Final, Literal
 import msgspec
 import numpy as np
 
-from roost.bench.contest import tell
+from roost.bench.comparison import announce
 from roost.bench.fleets import SEED, FleetPlan, uuids
-from roost.bench.memory import fleet_in_memory, host_table
+from roost.bench.memory_fleet import build_fleet, build_host_table
 from roost.bench.report import Column, Report, report
 from roost.bench.store import Store
 from roost.fleet import Fleet
@@ -33,6 +33,7 @@ from roost.scheduler.selection import Plugins
 from roost.storage import Database
 
 Shapes = Literal["repeated", "fresh"]
+"""Whether requests repeat four flavors or each has a flavor of its own."""
 
 REPEATED: Final = (
     Flavor("small", 1, 2_048, 10),
@@ -55,10 +56,10 @@ COLUMNS: Final = (
 
 
 class Row(msgspec.Struct, frozen=True):
-    """Requests of so many ``instances`` each, by so many tasks at a time.
+    """The result for requests of ``instances`` each, by ``concurrent`` tasks.
 
-    Milliseconds are of requests, decisions are of instances. ``first_ms``: the first request of all, with
-    nothing known of any shape.
+    Milliseconds are those of a request; ``per_second`` counts instances. ``first_ms`` is the time of the
+    first request, before any equivalence class is cached.
     """
 
     hosts: int
@@ -73,7 +74,7 @@ class Row(msgspec.Struct, frozen=True):
 
 
 def flavors(shapes: Shapes) -> Iterator[Flavor]:
-    """Four flavors over and over, or flavors of which no two are alike in thousands."""
+    """Yield four flavors over and over, or flavors of which thousands in a row all differ."""
     for number in count():
         if shapes == "repeated":
             yield REPEATED[number % len(REPEATED)]
@@ -84,12 +85,12 @@ def flavors(shapes: Shapes) -> Iterator[Flavor]:
 def measure(
     plans: Sequence[FleetPlan], instances: Sequence[int], alternates: int, seconds: float
 ) -> list[Row]:
-    """Decisions without the store, for each fleet, kind of shapes and number of instances."""
+    """Measure decisions in memory, for each fleet, kind of flavors and number of instances."""
     rows = []
     for plan in plans:
-        tell(f"decide: {plan}")
-        fleet, table = fleet_in_memory(plan), host_table(plan)
-        deciding = Deciding(fleet, table, alternates)
+        announce(f"decide: {plan}")
+        fleet, table = build_fleet(plan), build_host_table(plan)
+        deciding = InMemoryDecisions(fleet, table, alternates)
         keep_what_is_loaded()
         for shapes in ("repeated", "fresh"):
             for number in instances:
@@ -98,8 +99,8 @@ def measure(
     return rows
 
 
-class Deciding:
-    """Decisions on a fleet of this process, one after the other."""
+class InMemoryDecisions:
+    """A loop of decisions on a fleet of this process."""
 
     def __init__(self, fleet: Fleet, table: HostTable, alternates: int) -> None:
         self._options = SchedulerOptions()
@@ -111,9 +112,9 @@ class Deciding:
         self._draw = random.Random(SEED)
 
     def run(self, shapes: Shapes, instances: int, seconds: float) -> list[float]:
-        """Decide for as long; the seconds of each request, the first without anything known of its shape.
+        """Decide for ``seconds`` or until the fleet is full, and return the seconds of each request.
 
-        All claims are taken back at the end.
+        All claims are undone at the end.
         """
         state = State(self._fleet, {}, 0.0)
         times: list[float] = []
@@ -149,19 +150,24 @@ class Deciding:
 def measure_durable(
     store: Store, plans: Sequence[FleetPlan], concurrent: Sequence[int], alternates: int, seconds: float
 ) -> list[Row]:
-    """Decisions that are committed before they count. Raises `BenchError` or `StorageError`."""
+    """Measure decisions that are committed, for each fleet and number of concurrent tasks.
+
+    Raises:
+        BenchError: The fleet's database cannot be made.
+        StorageError: The database cannot be used.
+    """
     rows = []
     for plan in plans:
-        tell(f"decide: {plan}, durable on {store.kind}")
+        announce(f"decide: {plan}, durable on {store.kind}")
         with store.copy(plan, "roost") as url:
             for tasks in concurrent:
-                times, took = asyncio.run(_durable(url, host_table(plan), tasks, alternates, seconds))
+                times, took = asyncio.run(_durable(url, build_host_table(plan), tasks, alternates, seconds))
                 rows.append(_row(plan, "repeated", 1, store.kind, tasks, times, took))
     return rows
 
 
-class _NoRecords:
-    """Keeps nothing: records have figures of their own."""
+class _DiscardedRecords:
+    """A record backend that discards everything, because the benchmark is of decisions alone."""
 
     def put(self, runs: Sequence[Run], attempts: Sequence[Attempt]) -> None: ...
 
@@ -172,7 +178,7 @@ async def _durable(
     database = Database(url)
     ledger = await Ledger.open(database)
     gateway = LocalGateway(ledger, random.Random(SEED).randrange)
-    scheduler = Scheduler(gateway, table, _NoRecords(), clock=lambda: 0.0)
+    scheduler = Scheduler(gateway, table, _DiscardedRecords(), clock=lambda: 0.0)
     keep_what_is_loaded()
     times: list[float] = []
     wanted = flavors("repeated")
@@ -192,7 +198,7 @@ async def _durable(
 
 
 def report_on(rows: Sequence[Row], alternates: int, seconds: float) -> Report:
-    """The table of some decisions."""
+    """Return the report of measured decisions."""
     title = f"Decisions with {alternates} alternates each"
     return report("decide", title, COLUMNS, rows, {"seconds": seconds, "alternates": alternates})
 

@@ -1,20 +1,20 @@
-"""What keeps a benchmark from running.
+"""Errors of benchmarks.
 
 BenchError
-├── PeerMissing      `roost bench peer-setup` was not run, or could not be
+├── PeerMissing      OpenStack Placement is not installed by `roost bench peer-setup`
 ├── ServerMissing    a database server is not installed
-└── DidNotStart      a process that was started does not answer
+└── DidNotStart      a process ended or did not answer in time
 """
 
 from roost.model.errors import OperatorError
 
 
 class BenchError(OperatorError):
-    """A benchmark cannot run, or cannot go on."""
+    """A benchmark cannot run or cannot continue."""
 
 
 class PeerMissing(BenchError):
-    """OpenStack Placement is not there to be measured against."""
+    """OpenStack Placement is not installed in the bench directory, or its installation failed."""
 
 
 class ServerMissing(BenchError):
@@ -22,4 +22,4 @@ class ServerMissing(BenchError):
 
 
 class DidNotStart(BenchError):
-    """A process did not answer in time, or ended."""
+    """A started process ended or did not answer in time."""

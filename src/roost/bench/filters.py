@@ -1,28 +1,27 @@
-"""The experiment that started this work: which hosts can hold this, found in three ways.
+"""Benchmark of filtering: the hosts that have capacity and traits for a request, found in three ways.
 
-loop    for each request all hosts are loaded from the database and filtered in Python
-where   the database filters
-fleet   vector operations on columns in memory
+loop    loads all hosts from the database for each request and filters them in Python
+where   filters in the database, by one SQL statement
+fleet   filters the fleet's columns in memory by vector operations
 
-All three must find the same hosts.
+The benchmark fails if the three find different hosts.
 """
 
 import asyncio
-import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
 import msgspec
-import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from roost.bench.contest import tell
+from roost.bench.comparison import announce
 from roost.bench.fleets import COMMON_TRAITS, FleetPlan
 from roost.bench.queries import SIZES
 from roost.bench.report import Column, Report, report
 from roost.bench.store import Store
+from roost.bench.timing import median_ms
 from roost.fleet import Fleet
 from roost.fleet.candidates import CandidateSearch
 from roost.ledger.load import load
@@ -33,8 +32,8 @@ from roost.storage import Database
 
 REQUIRED: Final = (COMMON_TRAITS[3], COMMON_TRAITS[17])
 DISK_GB: Final = 20
-LEAST: Final = 3
-"""Requests in each way, however long they take."""
+MIN_CALLS: Final = 3
+"""Requests that are measured in each way, however long they take."""
 
 COLUMNS: Final = (
     Column("hosts", "hosts", ","),
@@ -48,7 +47,7 @@ COLUMNS: Final = (
 
 
 class Row(msgspec.Struct, frozen=True):
-    """Median milliseconds of a request in each way; ``found``: hosts, for the first flavor."""
+    """Median milliseconds of a request in each way. ``found`` counts the hosts for the first flavor."""
 
     hosts: int
     found: int
@@ -59,8 +58,11 @@ class Row(msgspec.Struct, frozen=True):
     where_ratio: float
 
 
-class Ask(msgspec.Struct, frozen=True):
-    """A request by the ids of a database: amounts by resource class, traits required and forbidden."""
+class HostQuery(msgspec.Struct, frozen=True):
+    """A request for hosts, in the ids of a database for SQL, and as a query for the fleet.
+
+    ``amounts`` are by resource class id; ``required`` and ``forbidden`` are trait ids.
+    """
 
     amounts: dict[int, int]
     required: tuple[int, ...]
@@ -68,78 +70,82 @@ class Ask(msgspec.Struct, frozen=True):
     query: CandidateQuery
 
 
-def asks(fleet: Fleet) -> list[Ask]:
-    """One request for each of `SIZES`."""
+def host_queries(fleet: Fleet) -> list[HostQuery]:
+    """Return a request for each of `SIZES`."""
     found = []
     for vcpus, memory in SIZES:
         resources = {"VCPU": vcpus, "MEMORY_MB": memory, "DISK_GB": DISK_GB}
         group = RequestGroup(resources, required=all_of(*REQUIRED), forbidden=frozenset((DISABLED_TRAIT,)))
         amounts = {fleet.resource_classes[name]: amount for name, amount in resources.items()}
         required = tuple(fleet.traits[name] for name in REQUIRED)
-        found.append(Ask(amounts, required, fleet.traits[DISABLED_TRAIT], CandidateQuery((group,))))
+        found.append(HostQuery(amounts, required, fleet.traits[DISABLED_TRAIT], CandidateQuery((group,))))
     return found
 
 
-def by_loop(connection: Connection, ask: Ask) -> set[str]:
-    """Load every host, as schedulers did, and look at one after the other."""
+def find_by_loop(connection: Connection, query: HostQuery) -> set[str]:
+    """Return the uuids of suitable hosts by loading all hosts and a loop over them."""
     held = allocations.c
     used = sa.select(held.provider_id, held.resource_class_id, sa.func.sum(held.used))
-    stock: dict[int, dict[int, int]] = {}
+    free_by_host: dict[int, dict[int, int]] = {}
     for row in connection.execute(sa.select(inventories)):
         capacity = int((row.total - row.reserved) * row.allocation_ratio)
-        stock.setdefault(row.provider_id, {})[row.resource_class_id] = capacity
+        free_by_host.setdefault(row.provider_id, {})[row.resource_class_id] = capacity
     for provider, number, amount in connection.execute(
         used.group_by(held.provider_id, held.resource_class_id)
     ):
-        stock[provider][number] -= int(amount)
-    # Of the forty traits of a host only those that are asked for: the loop is not made slower than need be.
-    asked = provider_traits.c.trait_id.in_((*ask.required, ask.forbidden))
+        free_by_host[provider][number] -= int(amount)
+    # Only the traits of the request are loaded, so that the loop is not slower than necessary.
+    asked = provider_traits.c.trait_id.in_((*query.required, query.forbidden))
     traits: dict[int, set[int]] = {}
     for provider, trait in connection.execute(sa.select(provider_traits).where(asked)):
         traits.setdefault(provider, set()).add(trait)
     found = set()
     for provider in connection.execute(sa.select(resource_providers.c.id, resource_providers.c.uuid)):
-        free = stock.get(provider.id, {})
+        free = free_by_host.get(provider.id, {})
         has = traits.get(provider.id, set())
         if (
-            all(free.get(number, 0) >= amount for number, amount in ask.amounts.items())
-            and has.issuperset(ask.required)
-            and ask.forbidden not in has
+            all(free.get(number, 0) >= amount for number, amount in query.amounts.items())
+            and has.issuperset(query.required)
+            and query.forbidden not in has
         ):
             found.add(provider.uuid)
     return found
 
 
-def by_where(connection: Connection, ask: Ask) -> set[str]:
-    """Let the database find them, in one statement."""
+def find_by_where(connection: Connection, query: HostQuery) -> set[str]:
+    """Return the uuids of suitable hosts by one SQL statement."""
     provider = resource_providers.c.id
-    query = sa.select(resource_providers.c.uuid)
-    for number, amount in ask.amounts.items():
-        stock, held = inventories.alias(), allocations.alias()
+    statement = sa.select(resource_providers.c.uuid)
+    for number, amount in query.amounts.items():
+        has, held = inventories.alias(), allocations.alias()
         used = (
             sa.select(sa.func.coalesce(sa.func.sum(held.c.used), 0))
             .where(held.c.provider_id == provider, held.c.resource_class_id == number)
             .scalar_subquery()
         )
-        query = query.join(
-            stock, (stock.c.provider_id == provider) & (stock.c.resource_class_id == number)
-        ).where((stock.c.total - stock.c.reserved) * stock.c.allocation_ratio - used >= amount)
-    for trait in ask.required:
-        query = query.where(_has(trait))
-    return set(connection.execute(query.where(~_has(ask.forbidden))).scalars())
+        statement = statement.join(
+            has, (has.c.provider_id == provider) & (has.c.resource_class_id == number)
+        ).where((has.c.total - has.c.reserved) * has.c.allocation_ratio - used >= amount)
+    for trait in query.required:
+        statement = statement.where(_has_trait(trait))
+    return set(connection.execute(statement.where(~_has_trait(query.forbidden))).scalars())
 
 
-def by_fleet(fleet: Fleet, ask: Ask) -> set[str]:
-    """Ask the fleet."""
-    return {fleet.uuid(row) for row in CandidateSearch(fleet, ask.query).anchors.tolist()}
+def find_by_fleet(fleet: Fleet, query: HostQuery) -> set[str]:
+    """Return the uuids of suitable hosts from the fleet."""
+    return {fleet.uuid(row) for row in CandidateSearch(fleet, query.query).anchors.tolist()}
 
 
 def measure(store: Store, plans: Sequence[FleetPlan], seconds: float) -> Report:
-    """Find the hosts in each way, so many seconds long each. Raises `StorageError`."""
+    """Measure each way for ``seconds`` on each fleet, and compare the hosts that they find.
+
+    Raises:
+        StorageError: A database cannot be read.
+    """
     rows = []
     wrong: list[str] = []
     for plan in plans:
-        tell(f"filters: {plan}")
+        announce(f"filters: {plan}")
         work = partial(_row, plan=plan, seconds=seconds, wrong=wrong)
         with store.copy(plan, "roost") as url:
             database = Database(url, read_only=True)
@@ -159,17 +165,22 @@ def measure(store: Store, plans: Sequence[FleetPlan], seconds: float) -> Report:
 
 def _row(connection: Connection, plan: FleetPlan, seconds: float, wrong: list[str]) -> Row:
     fleet = load(connection)
-    wanted = asks(fleet)
-    for ask in wanted:
-        loop, where, ours = by_loop(connection, ask), by_where(connection, ask), by_fleet(fleet, ask)
-        if not loop == where == ours:
-            wrong.append(f"{plan}: loop {len(loop)}, where {len(where)}, fleet {len(ours)} hosts")
-    loop_ms = _median(lambda ask: by_loop(connection, ask), wanted, seconds)
-    where_ms = _median(lambda ask: by_where(connection, ask), wanted, seconds)
-    fleet_ms = _median(lambda ask: by_fleet(fleet, ask), wanted, seconds)
+    queries = host_queries(fleet)
+    for query in queries:
+        loop, where = find_by_loop(connection, query), find_by_where(connection, query)
+        in_memory = find_by_fleet(fleet, query)
+        if not loop == where == in_memory:
+            wrong.append(f"{plan}: loop {len(loop)}, where {len(where)}, fleet {len(in_memory)} hosts")
+
+    def timed(find: Callable[[HostQuery], object]) -> float:
+        return median_ms(lambda number: find(queries[number % len(queries)]), seconds, MIN_CALLS)
+
+    loop_ms = timed(lambda query: find_by_loop(connection, query))
+    where_ms = timed(lambda query: find_by_where(connection, query))
+    fleet_ms = timed(lambda query: find_by_fleet(fleet, query))
     return Row(
         hosts=plan.hosts,
-        found=len(by_fleet(fleet, wanted[0])),
+        found=len(find_by_fleet(fleet, queries[0])),
         loop_ms=loop_ms,
         where_ms=where_ms,
         fleet_ms=fleet_ms,
@@ -178,16 +189,6 @@ def _row(connection: Connection, plan: FleetPlan, seconds: float, wrong: list[st
     )
 
 
-def _median(find: Callable[[Ask], object], wanted: Sequence[Ask], seconds: float) -> float:
-    times: list[float] = []
-    until = time.perf_counter() + seconds
-    while len(times) < LEAST or time.perf_counter() < until:
-        started = time.perf_counter()
-        find(wanted[len(times) % len(wanted)])
-        times.append(time.perf_counter() - started)
-    return float(np.median(times)) * 1000
-
-
-def _has(trait: int) -> sa.ColumnElement[bool]:
+def _has_trait(trait: int) -> sa.ColumnElement[bool]:
     having = provider_traits.alias()
     return sa.exists().where(having.c.provider_id == resource_providers.c.id, having.c.trait_id == trait)

@@ -1,13 +1,14 @@
-"""What this machine allows, beside what Roost makes of it; measured in turns, in one run.
+"""Benchmark of limits: what this machine allows for a kind of work, and the share of it that Roost reaches.
 
-Each limit does only the part of the work that cannot be left out: the scan of the columns, the encoding of
-the answer, the rows in the database, an HTTP exchange of the same size. The share says how near we are.
+A limit is the time or rate of only that part of the work that cannot be avoided: the scan of the columns, the
+encoding of the answer, the rows in the database, or an HTTP exchange of the same size. Both are measured in
+turns.
 """
 
 import asyncio
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Final, get_args
 
@@ -16,19 +17,20 @@ import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from roost.bench.bulk_load import PROJECT, USER
 from roost.bench.claims import RESOURCES, Claims
-from roost.bench.client import Plan
-from roost.bench.contest import Setting, tell
-from roost.bench.decide import Deciding, Shapes
-from roost.bench.filling import PROJECT, USER
-from roost.bench.filters import asks
+from roost.bench.comparison import Setting, announce
+from roost.bench.decide import InMemoryDecisions, Shapes
+from roost.bench.filters import host_queries
 from roost.bench.fleets import SEED, FleetPlan
-from roost.bench.load import Load, figures, request, send
-from roost.bench.memory import fleet_in_memory, host_table
-from roost.bench.queries import SHAPES
+from roost.bench.load_generator import LoadPlan
+from roost.bench.measurement import Measurement, figures, http_request, run_load
+from roost.bench.memory_fleet import build_fleet, build_host_table
+from roost.bench.queries import QUERIES
 from roost.bench.report import Column, Report, report
-from roost.bench.services import Empty, Roost, Service
+from roost.bench.services import NullService, Roost, Service
 from roost.bench.store import Store
+from roost.bench.timing import median_ms
 from roost.fleet.candidates import CandidateSearch
 from roost.ledger.load import load
 from roost.ledger.projection import IDS_OF_A_COMMIT
@@ -45,9 +47,9 @@ from roost.storage import Database
 
 LIMIT: Final = 1_000
 BATCH: Final = 64
-"""Claims in a commit when 64 clients wait for theirs."""
+"""Claims of one commit when 64 clients wait for an answer."""
 STATE: Final = (resource_providers, inventories, provider_traits, provider_aggregates, allocations)
-"""What a fleet is made of."""
+"""The tables that a fleet is loaded from."""
 
 COLUMNS: Final = (
     Column("work", "work"),
@@ -60,7 +62,10 @@ COLUMNS: Final = (
 
 
 class Row(msgspec.Struct, frozen=True):
-    """``share``: 1 would be the limit itself, whether more is better (per second) or less (ms)."""
+    """One limit, and Roost's figure for the same work.
+
+    ``share`` is 1 at the limit, for rates (1/s) as for times (ms, s).
+    """
 
     work: str
     unit: str
@@ -71,21 +76,29 @@ class Row(msgspec.Struct, frozen=True):
 
 
 def measure(setting: Setting, store: Store, plan: FleetPlan, clients: int) -> Report:
-    """Measure every limit, and Roost's figure for the same work, on a flat fleet. Raises `BenchError`."""
-    tell(f"limits: {plan}")
+    """Measure every limit, and Roost's figure for the same work, on a flat fleet.
+
+    Raises:
+        BenchError: A service does not start or does not answer.
+    """
+    announce(f"limits: {plan}")
     rows = _scan(plan, setting.seconds)
     rows.append(_loading(plan, store))
     log = setting.folder / "limits.log"
-    with store.copy(plan, "roost") as url, Roost(log, url, setting.workers) as roost, Empty(log) as empty:
-        rows += _candidates(setting, roost, empty)
-        rows += _claims(setting, plan, store, roost, empty, clients)
+    with (
+        store.copy(plan, "roost") as url,
+        Roost(log, url, setting.workers) as roost,
+        NullService(log) as null,
+    ):
+        rows += _candidates(setting, roost, null)
+        rows += _claims(setting, plan, store, roost, null, clients)
     settings = {"database": store.kind, "fleet": str(plan), "rounds": setting.rounds, "clients": clients}
     return report("limits", "What the machine allows", COLUMNS, rows, settings)
 
 
 def _scan(plan: FleetPlan, seconds: float) -> list[Row]:
-    fleet = fleet_in_memory(plan)
-    wanted = asks(fleet)
+    fleet = build_fleet(plan)
+    queries = host_queries(fleet)
     rng = np.random.default_rng(SEED)
     free = [rng.integers(0, 1 << 18, plan.hosts) for _ in range(3)]
     has = [rng.random(plan.hosts) < 0.98 for _ in range(3)]
@@ -94,10 +107,10 @@ def _scan(plan: FleetPlan, seconds: float) -> list[Row]:
         fits = (free[0] >= number) & (free[1] >= number) & (free[2] >= number)
         np.flatnonzero(fits & has[0] & has[1] & ~has[2])
 
-    alone = _median_ms(scan, seconds)
-    ours = _median_ms(lambda n: CandidateSearch(fleet, wanted[n % len(wanted)].query).anchors, seconds)
+    alone = median_ms(scan, seconds)
+    ours = median_ms(lambda n: CandidateSearch(fleet, queries[n % len(queries)].query).anchors, seconds)
     what = "six numpy comparisons of whole columns"
-    deciding = Deciding(fleet, host_table(plan), alternates=2)
+    deciding = InMemoryDecisions(fleet, build_host_table(plan), alternates=2)
     rows = [Row("find the hosts, in process", "ms", alone, ours, alone / ours, what)]
     for shapes in get_args(Shapes):
         decided = float(np.median(deciding.run(shapes, 1, seconds))) * 1000
@@ -106,7 +119,7 @@ def _scan(plan: FleetPlan, seconds: float) -> list[Row]:
 
 
 def _loading(plan: FleetPlan, store: Store) -> Row:
-    """The tables' rows as the driver gives them, beside a fleet made of them."""
+    """Fetch all rows by the driver, and load the fleet from them."""
     with store.copy(plan, "roost") as url:
         database = Database(url, read_only=True)
         try:
@@ -127,13 +140,13 @@ def _fetch_all(connection: Connection) -> None:
         connection.exec_driver_sql(f"SELECT * FROM {table.name}").fetchall()
 
 
-def _candidates(setting: Setting, roost: Service, empty: Service) -> list[Row]:
-    path = next(SHAPES[0].paths(LIMIT))
-    answer = roost.ask("GET", path)
+def _candidates(setting: Setting, roost: Service, null: Service) -> list[Row]:
+    path = next(QUERIES[0].paths(LIMIT))
+    answer = roost.request("GET", path)
     value = answer.json()
-    encoding = _median_ms(lambda _: msgspec.json.encode(value), setting.seconds)
+    encoding = median_ms(lambda _: msgspec.json.encode(value), setting.seconds)
     size = len(answer.content)
-    bare, ours = _in_turns(setting, [(empty, f"/bytes/{size}"), (roost, path)])
+    bare, ours = _in_turns(setting, [(null, f"/bytes/{size}"), (roost, path)])
     work = f"GET candidates, limit={LIMIT}"
     return [
         Row(work, "ms", encoding, ours, encoding / ours, f"msgspec encoding the same {size:,} bytes"),
@@ -142,16 +155,16 @@ def _candidates(setting: Setting, roost: Service, empty: Service) -> list[Row]:
 
 
 def _claims(
-    setting: Setting, plan: FleetPlan, store: Store, roost: Service, empty: Service, clients: int
+    setting: Setting, plan: FleetPlan, store: Store, roost: Service, null: Service, clients: int
 ) -> list[Row]:
     draw = Claims(plan.roots(), seed=11)
-    loads = {service.name: Load() for service in (empty, roost)}
+    loads = {service.name: Measurement() for service in (null, roost)}
     for _ in range(setting.rounds):
-        for service in (empty, roost):
+        for service in (null, roost):
             bodies = draw.bodies(int(20_000 * max(1.0, setting.seconds)))
-            puts = [request("PUT", f"/allocations/{consumer}", body) for consumer, body in bodies]
-            loads[service.name].add(send(_plan(setting, service, puts, clients, over_again=False)))
-    bare, ours = (figures(loads[service.name]).per_second for service in (empty, roost))
+            puts = [http_request("PUT", f"/allocations/{consumer}", body) for consumer, body in bodies]
+            loads[service.name].add(run_load(_plan(setting, service, puts, clients, cyclic=False)))
+    bare, ours = (figures(loads[service.name]).per_second for service in (null, roost))
     with store.copy(plan, "roost") as url:
         inserting = inserts(url, plan, setting.seconds)
     work = f"PUT claims, {clients} clients"
@@ -162,7 +175,7 @@ def _claims(
 
 
 def inserts(url: str, plan: FleetPlan, seconds: float) -> float:
-    """Claims per second that the database takes, by nothing but their rows, committed durably."""
+    """Return the claims per second of a database to which only the rows of claims are written, durably."""
     database = Database(url)
     try:
         database.write_now(partial(_insert, plan=plan, number=1))
@@ -177,7 +190,7 @@ def inserts(url: str, plan: FleetPlan, seconds: float) -> float:
 
 
 def _insert(connection: Connection, plan: FleetPlan, number: int) -> None:
-    """One commit of `BATCH` claims. ``number``: of the commit, the fleet's own being 0."""
+    """Write commit ``number`` of `BATCH` claims. Commit 0 is that of the bulk load."""
     batch = range(number * BATCH, (number + 1) * BATCH)
     first = (number + 1) * IDS_OF_A_COMMIT
     held = [(first + each, each * 7_919 % plan.hosts) for each in batch]
@@ -203,33 +216,23 @@ def _insert(connection: Connection, plan: FleetPlan, number: int) -> None:
 
 
 def _in_turns(setting: Setting, asked: Sequence[tuple[Service, str]]) -> list[float]:
-    """The median milliseconds of a GET from one client for each service."""
-    loads = [Load() for _ in asked]
+    """Return the median milliseconds of a GET from one client for each service."""
+    loads = [Measurement() for _ in asked]
     for _ in range(setting.rounds):
         for (service, path), seen in zip(asked, loads, strict=True):
-            seen.add(send(_plan(setting, service, [request("GET", path)], 1)))
+            seen.add(run_load(_plan(setting, service, [http_request("GET", path)], 1)))
     return [figures(seen).p50_ms for seen in loads]
 
 
 def _plan(
-    setting: Setting, service: Service, requests: list[bytes], clients: int, over_again: bool = True
-) -> Plan:
-    return Plan(
+    setting: Setting, service: Service, requests: list[bytes], clients: int, cyclic: bool = True
+) -> LoadPlan:
+    return LoadPlan(
         port=service.port,
         clients=clients,
         requests=requests,
         seconds=setting.seconds,
-        warm=[request("GET", "/")],
-        over_again=over_again,
+        warm_up=[http_request("GET", "/")],
+        cyclic=cyclic,
         timeout=setting.timeout,
     )
-
-
-def _median_ms(work: Callable[[int], object], seconds: float) -> float:
-    times: list[float] = []
-    until = time.perf_counter() + seconds
-    while not times or time.perf_counter() < until:
-        started = time.perf_counter()
-        work(len(times))
-        times.append(time.perf_counter() - started)
-    return float(np.median(times)) * 1000

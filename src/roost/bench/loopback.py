@@ -1,4 +1,4 @@
-"""Ports of the loopback address for servers of one's own."""
+"""Free ports of the loopback address, for servers of benchmarks and tests."""
 
 import contextlib
 import random
@@ -6,16 +6,19 @@ import socket
 from pathlib import Path
 
 _LOWEST = 10_000
-_DEALT_OUT = Path("/proc/sys/net/ipv4/ip_local_port_range")
-# Not the generator that a test may have seeded: two processes would be told the same ports.
+_EPHEMERAL_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
+# Not the default generator: tests seed it, and two processes would then draw the same ports.
 _RANDOM = random.SystemRandom()
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of the loopback address that nobody uses now.
+    """Return different ports of 127.0.0.1 that are not in use.
 
-    They are below those that the kernel deals out to connections, of which one could be taken before the
-    server that it was meant for listens.
+    They are outside the kernel's range for outgoing connections, so that no connection takes a port before
+    its server listens.
+
+    Raises:
+        OSError: Too few of 1,000 random ports are free.
     """
     found: list[int] = []
     with contextlib.ExitStack() as stack:
@@ -32,12 +35,12 @@ def free_ports(count: int) -> list[int]:
 
 
 def free_port() -> int:
-    """One of `free_ports`."""
+    """Return one port of `free_ports`."""
     return free_ports(1)[0]
 
 
 def _candidates() -> range:
-    lowest_dealt_out = int(_DEALT_OUT.read_text().split()[0]) if _DEALT_OUT.exists() else 49_152
-    if lowest_dealt_out - _LOWEST >= 1000:
-        return range(_LOWEST, lowest_dealt_out)
+    lowest_ephemeral = int(_EPHEMERAL_RANGE.read_text().split()[0]) if _EPHEMERAL_RANGE.exists() else 49_152
+    if lowest_ephemeral - _LOWEST >= 1000:
+        return range(_LOWEST, lowest_ephemeral)
     return range(_LOWEST, 65_536)

@@ -1,4 +1,4 @@
-"""What the figures were measured on."""
+"""The machine that a report was measured on."""
 
 import os
 import platform
@@ -9,8 +9,8 @@ import numpy as np
 import roost
 
 
-def describe() -> dict[str, str]:
-    """Processor, memory, and the versions that matter."""
+def describe_machine() -> dict[str, str]:
+    """Return processor, memory, and versions, by name."""
     return {
         "processor": _processor(),
         "cores": str(os.cpu_count()),

@@ -1,23 +1,27 @@
-"""Reports as tables in a page: each between two comments that name it, replaced by the next one."""
+"""Reports in a Markdown page: each is a table between a comment with its name and an end comment."""
 
 import re
 from typing import Final
 
 from roost.bench.errors import BenchError
-from roost.bench.report import Report, cell
+from roost.bench.report import Report, format_cell
 
 _BEGIN: Final = "<!-- bench {name} -->"
 _END: Final = "<!-- /bench -->"
 _NAMES: Final = re.compile(r"<!-- bench ([\w-]+) -->")
 
 
-def names_in(page: str) -> list[str]:
-    """The reports that a page has room for, in order."""
+def report_names(page: str) -> list[str]:
+    """Return the names of the reports that a page has comments for, in order."""
     return _NAMES.findall(page)
 
 
-def replaced(page: str, name: str, block: str) -> str:
-    """The page with another text between the comments that name ``name``. Raises `BenchError`."""
+def replace_report(page: str, name: str, block: str) -> str:
+    """Return the page with ``block`` between the comments of the report ``name``.
+
+    Raises:
+        BenchError: The page has no such comments.
+    """
     begin = _BEGIN.format(name=name)
     before, found, rest = page.partition(begin)
     _, ended, after = rest.partition(_END)
@@ -26,13 +30,13 @@ def replaced(page: str, name: str, block: str) -> str:
     return f"{before}{begin}\n{block}\n{_END}{after}"
 
 
-def block(found: Report) -> str:
-    """A report as a table, with the settings and notes under it."""
-    shown = found.shown()
+def render_report(found: Report) -> str:
+    """Return a report as a table, with settings, notes and failed checks below it."""
+    columns = found.visible_columns()
     lines = [
-        "| " + " | ".join(column.title for column in shown) + " |",
-        "|" + "---|" * len(shown),
-        *("| " + " | ".join(cell(row, column) for column in shown) + " |" for row in found.rows),
+        "| " + " | ".join(column.title for column in columns) + " |",
+        "|" + "---|" * len(columns),
+        *("| " + " | ".join(format_cell(row, column) for column in columns) + " |" for row in found.rows),
         "",
         "*" + ", ".join(f"{name} {value}" for name, value in found.settings.items()) + "*",
     ]

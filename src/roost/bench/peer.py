@@ -1,9 +1,10 @@
-"""OpenStack Placement, to be measured against: in a virtual environment of its own, at pinned versions."""
+"""The peer: OpenStack Placement at pinned versions, in a virtual environment in the bench directory."""
 
 import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -12,28 +13,42 @@ from roost.bench.errors import PeerMissing
 REQUIREMENTS: Final = Path(__file__).with_name("peer-requirements.lock")
 VERSION: Final = "16.0.0"
 
+StepRunner = Callable[[str, list[str]], None]
+"""Executes a command of the installation, after a description for errors."""
+
 
 class Peer(NamedTuple):
-    """An environment with OpenStack Placement, uwsgi, and drivers of databases."""
+    """An environment with OpenStack Placement, uwsgi, and database drivers."""
 
     folder: Path
 
     @property
     def uwsgi(self) -> Path:
-        """The program that serves it."""
+        """The path of the server program."""
         return self.folder / "bin" / "uwsgi"
 
 
 def find_peer(folder: Path) -> Peer:
-    """The environment in a bench directory. Raises `PeerMissing`."""
+    """Return the environment in a bench directory.
+
+    Raises:
+        PeerMissing: It is not there, or its installation was interrupted.
+    """
     peer = Peer(folder / "peer")
     if not (peer.folder / "complete").exists():
         raise PeerMissing(f"there is no OpenStack Placement in {peer.folder}: run 'roost bench peer-setup'")
     return peer
 
 
-def set_up_peer(folder: Path) -> Peer:
-    """Make the environment; nothing happens if it is there already. Raises `PeerMissing` if that fails."""
+def set_up_peer(folder: Path, run: StepRunner | None = None) -> Peer:
+    """Make the environment, unless it is there with the same pinned versions.
+
+    ``run`` executes a step of the installation; the default is `run_step`.
+
+    Raises:
+        PeerMissing: A step failed.
+    """
+    run = run or run_step
     peer = Peer(folder / "peer")
     mark = peer.folder / "complete"
     wanted = REQUIREMENTS.read_text()
@@ -41,15 +56,20 @@ def set_up_peer(folder: Path) -> Peer:
         return peer
     shutil.rmtree(peer.folder, ignore_errors=True)
     python = peer.folder / "bin" / "python"
-    _run("make a virtual environment", [sys.executable, "-m", "venv", str(peer.folder)])
+    run("make a virtual environment", [sys.executable, "-m", "venv", str(peer.folder)])
     install = [str(python), "-m", "pip", "install", "--quiet", "--require-hashes", "-r", str(REQUIREMENTS)]
-    _run("install OpenStack Placement", install)
-    _run("run uwsgi", [str(peer.uwsgi), "--version"])
+    run("install OpenStack Placement", install)
+    run("run uwsgi", [str(peer.uwsgi), "--version"])
     mark.write_text(wanted)
     return peer
 
 
-def _run(what: str, command: list[str]) -> None:
+def run_step(what: str, command: list[str]) -> None:
+    """Run a command that does ``what``.
+
+    Raises:
+        PeerMissing: The command failed. The text names a missing C compiler, the usual cause.
+    """
     environment = {**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1"}
     try:
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-"""Pictures of what was measured."""
+"""Plots of reports."""
 
 from pathlib import Path
 from typing import Final
@@ -14,8 +14,8 @@ _WAYS: Final = (
 
 
 def draw_filters(found: Report, path: Path) -> None:
-    """Milliseconds of a request against the number of hosts, in each way, both logarithmic."""
-    # Imported only here: it takes as long as all the rest.
+    """Draw the time of a request in each way over the number of hosts, on logarithmic axes, as a PNG."""
+    # Imported here because the import takes as long as that of all other modules.
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8, 4.5), layout="constrained")

@@ -1,4 +1,4 @@
-"""A PostgreSQL of one's own, from the installed programs."""
+"""A private PostgreSQL server, from the installed programs."""
 
 import signal
 from collections.abc import Mapping, Sequence
@@ -14,9 +14,13 @@ POSTGRESQL = find_program(
 
 
 class PostgreSQL(ServerProcess):
-    """PostgreSQL on the data in ``folder``, made if there is none.
+    """PostgreSQL on the data in ``folder``, which is initialised if it is empty.
 
-    ``durable``: with all syncs, as in production. ``settings``: more of the server's settings.
+    ``durable`` keeps all syncs on, as in production. ``settings`` are further settings of the server.
+
+    Raises:
+        ServerMissing: PostgreSQL is not installed.
+        DidNotStart: The data cannot be initialised.
     """
 
     _gentle = signal.SIGINT

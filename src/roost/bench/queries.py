@@ -1,4 +1,4 @@
-"""The allocation candidates that are asked for, as Nova asks."""
+"""Queries of allocation candidates, in the form that Nova sends."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -8,11 +8,14 @@ from roost.model.vocabulary import DISABLED_TRAIT
 
 TRAITS: Final = f"{COMMON_TRAITS[3]},{COMMON_TRAITS[17]},!{DISABLED_TRAIT}"
 SIZES: Final = [(vcpus, vcpus * memory) for vcpus in (1, 2, 4, 8) for memory in (1_024, 2_048)]
-"""vCPUs and MiB of the flavors that are asked for in turn."""
+"""VCPUs and MiB of the flavors that a query goes through in turn."""
 
 
-class Shape:
-    """A kind of query: ``name``, the fleet that it is for, and its parameters for a flavor."""
+class QueryTemplate:
+    """A query with placeholders for a flavor's VCPUs and memory.
+
+    ``fleet`` is the name of the plan whose fleet has an answer.
+    """
 
     def __init__(self, name: str, fleet: str, text: str) -> None:
         self.name = name
@@ -20,7 +23,7 @@ class Shape:
         self._text = text
 
     def paths(self, limit: int | None) -> Iterator[str]:
-        """A path for each of `SIZES`."""
+        """Yield the path of a request for each of `SIZES`."""
         for vcpus, memory in SIZES:
             query = self._text.format(vcpus=vcpus, memory=memory)
             end = "" if limit is None else f"&limit={limit}"
@@ -32,25 +35,25 @@ def _devices(groups: int, policy: str) -> str:
     return f"resources=VCPU:{{vcpus}},MEMORY_MB:{{memory}}&{asked}&group_policy={policy}"
 
 
-SHAPES: Final = (
-    Shape(
+QUERIES: Final = (
+    QueryTemplate(
         "flat",
         "flat",
         f"resources=VCPU:{{vcpus}},MEMORY_MB:{{memory}},DISK_GB:20&required={TRAITS}",
     ),
-    Shape(
+    QueryTemplate(
         "nested, same_subtree",
         "nested",
         f"resources=DISK_GB:20&required={TRAITS}&resources_CPU=VCPU:{{vcpus}},MEMORY_MB:{{memory}}"
         "&resources_NIC=SRIOV_NET_VF:1&required_NIC=CUSTOM_PHYSNET_1&group_policy=none"
         "&same_subtree=_CPU,_NIC",
     ),
-    Shape("8 devices, 6 groups, isolate", "wide8", _devices(6, "isolate")),
-    Shape("8 devices, 6 groups, none", "wide8", _devices(6, "none")),
-    Shape("32 devices, 32 groups, none", "wide32", _devices(32, "none")),
+    QueryTemplate("8 devices, 6 groups, isolate", "wide8", _devices(6, "isolate")),
+    QueryTemplate("8 devices, 6 groups, none", "wide8", _devices(6, "none")),
+    QueryTemplate("32 devices, 32 groups, none", "wide32", _devices(32, "none")),
 )
 
 
-def shapes_for(plan: FleetPlan) -> list[Shape]:
-    """The queries that a fleet is asked."""
-    return [shape for shape in SHAPES if shape.fleet == plan.name]
+def queries_for(plan: FleetPlan) -> list[QueryTemplate]:
+    """Return the queries for a plan's fleet."""
+    return [query for query in QUERIES if query.fleet == plan.name]

@@ -1,19 +1,20 @@
-"""What a benchmark found: a table that knows how it is printed, and that JSON keeps whole."""
+"""The report of a benchmark: a table with its formats, which is printed and kept as JSON."""
 
 from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
-from roost.bench.machine import describe
+from roost.bench.machine import describe_machine
 
-NOTHING = "–"
+EMPTY_CELL = "–"
 
 
 class Column(msgspec.Struct, frozen=True):
-    """``field``: of a row, dotted for what lies within. ``form``: a format specification.
+    """A column of a report.
 
-    ``bound``: the field that says whether the value is a lower bound.
+    ``field`` is the path of its value in a row, such as ``roost.p50_ms``; ``form`` a format specification.
+    ``bound`` is the path of the flag that makes the value a lower bound.
     """
 
     title: str
@@ -23,10 +24,10 @@ class Column(msgspec.Struct, frozen=True):
 
 
 class Report(msgspec.Struct, frozen=True):
-    """The answer to one question.
+    """The result of a benchmark, which ``question`` names.
 
-    ``rows`` are plain values. ``notes`` are lines to be read with the table; ``wrong`` says what must not
-    be, and makes the command's exit status 1.
+    ``rows`` have builtin values only. ``notes`` are printed below the table. ``wrong`` are failed checks,
+    which make the exit status of the command 1.
     """
 
     question: str
@@ -38,8 +39,8 @@ class Report(msgspec.Struct, frozen=True):
     notes: tuple[str, ...] = ()
     wrong: tuple[str, ...] = ()
 
-    def shown(self) -> list[Column]:
-        """The columns in which some row has something."""
+    def visible_columns(self) -> list[Column]:
+        """Return the columns that have a value in at least one row."""
         return [
             each for each in self.columns if any(_value(row, each.field) is not None for row in self.rows)
         ]
@@ -54,18 +55,20 @@ def report(
     notes: Iterable[str] = (),
     wrong: Iterable[str] = (),
 ) -> Report:
-    """A report on this machine, from a question's own rows."""
+    """Make a report of a benchmark's rows on this machine."""
     plain = tuple(msgspec.to_builtins(row) for row in rows)
-    return Report(question, title, tuple(columns), plain, settings, describe(), tuple(notes), tuple(wrong))
+    return Report(
+        question, title, tuple(columns), plain, settings, describe_machine(), tuple(notes), tuple(wrong)
+    )
 
 
-def cell(row: dict[str, Any], column: Column) -> str:
-    """What stands in one place of the table. Lower bounds begin with ≥, what is unknown is a dash."""
+def format_cell(row: dict[str, Any], column: Column) -> str:
+    """Return the text of a cell. Lower bounds begin with ≥; `EMPTY_CELL` stands for a missing value."""
     value = _value(row, column.field)
     if value is None:
-        return NOTHING
+        return EMPTY_CELL
     if isinstance(value, dict):
-        return ", ".join(f"{name}: {count:,}" for name, count in value.items()) or NOTHING
+        return ", ".join(f"{name}: {count:,}" for name, count in value.items()) or EMPTY_CELL
     if not isinstance(value, int | float) or isinstance(value, bool):
         return str(value)
     shown = format(value, column.form or ",")

@@ -1,6 +1,6 @@
-"""A database server of one's own: in a folder, on free loopback ports, gone with the process that started it.
+"""A private database server: in a folder, on free loopback ports, and killed when its parent process ends.
 
-Used by the benchmark and by the tests; what is installed is found, nothing is installed here.
+Benchmarks and tests use it. The server's programs must be installed.
 """
 
 import contextlib
@@ -30,15 +30,15 @@ _LIBC = ctypes.CDLL(None)
 
 
 def find_program(*candidates: str) -> str | None:
-    """The first of some programs, by name or path, that is installed."""
+    """Return the path of the first installed program among names and paths, None if none is installed."""
     found = (shutil.which(each) for each in candidates)
     return next((each for each in found if each is not None), None)
 
 
 class ServerProcess(ABC):
-    """One server process, to be started, stopped, killed and started again on the same data and ports.
+    """One server process, which can be stopped, killed and started again on the same data and ports.
 
-    Servers refuse to run as root: root runs them as ``account``, which must be able to reach ``folder``.
+    Servers refuse to run as root. So root runs them as ``account``, which must have access to ``folder``.
     """
 
     def __init__(self, folder: Path, account: str) -> None:
@@ -53,20 +53,24 @@ class ServerProcess(ABC):
 
     @abstractmethod
     def url(self, database: str) -> str:
-        """The SQLAlchemy URL of one of its databases."""
+        """Return the SQLAlchemy URL of one of its databases."""
 
     @property
     @abstractmethod
     def _own_url(self) -> str:
-        """The URL of a database that is always there."""
+        """The URL of the database that every installation has."""
 
     def start(self, *more: str) -> None:
-        """Start, and wait until it answers. Raises `DidNotStart`."""
+        """Start, and wait until it answers.
+
+        Raises:
+            DidNotStart: The process ended or did not answer in time.
+        """
         self.launch(*more)
         self.wait()
 
     def launch(self, *more: str) -> None:
-        """Start without waiting."""
+        """Start it, and do not wait for it."""
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 [*self._command, *more],
@@ -79,7 +83,11 @@ class ServerProcess(ABC):
             )
 
     def wait(self) -> None:
-        """Wait until it answers. Raises `DidNotStart`."""
+        """Wait until it answers.
+
+        Raises:
+            DidNotStart: The process ended or did not answer in time.
+        """
         until = time.monotonic() + START_SECONDS
         while not self.answers():
             if self._process is None or self._process.poll() is not None or time.monotonic() > until:
@@ -87,7 +95,7 @@ class ServerProcess(ABC):
             time.sleep(0.05)
 
     def answers(self) -> bool:
-        """Whether it can be used now."""
+        """Tell whether it answers a query now."""
         try:
             self.ask("SELECT 1")
         except DBAPIError:
@@ -95,7 +103,7 @@ class ServerProcess(ABC):
         return True
 
     def ask(self, *statements: str) -> list[sa.Row[*tuple[Any, ...]]]:
-        """The answer to the last of some statements."""
+        """Execute SQL statements, and return the rows of the last one."""
         engine = sa.create_engine(self._own_url, poolclass=sa.NullPool, isolation_level="AUTOCOMMIT")
         with engine.connect() as connection:
             for statement in statements:
@@ -103,30 +111,30 @@ class ServerProcess(ABC):
             return list(answer) if answer.returns_rows else []
 
     def stop(self) -> None:
-        """Stop it in good order."""
+        """Stop it with the signal for an orderly shutdown."""
         self._end(self._gentle)
 
     def kill(self) -> None:
-        """Kill it as a power failure would."""
+        """Kill it with SIGKILL, without an orderly shutdown."""
         self._end(signal.SIGKILL)
 
     def urls(self, database: str) -> list[str]:
-        """The URLs of one of its databases: its own."""
+        """Return all URLs of one of its databases: one for each node of a cluster."""
         return [self.url(database)]
 
     def create_database(self) -> str:
-        """A fresh database; returns its name."""
+        """Create an empty database, and return its name."""
         name = f"t{uuid.uuid4().hex[:12]}"
         self.ask(f"CREATE DATABASE {name}")
         return name
 
     def drop_database(self, name: str) -> None:
-        """Drop one that nobody uses any more."""
+        """Drop a database that has no more connections."""
         self.ask(f"DROP DATABASE IF EXISTS {name}")
 
     @property
     def pid(self) -> int:
-        """The number of its process. Only while it is started."""
+        """The process id. The process must be running."""
         assert self._process is not None
         return self._process.pid
 
@@ -145,7 +153,7 @@ class ServerProcess(ABC):
 
 
 def as_account(account: str | None) -> dict[str, Any]:
-    """The arguments of `subprocess` that run a process as an account; None: as ourselves."""
+    """Return the arguments of `subprocess` that run a process as an account; none for the current account."""
     if account is None:
         return {}
     entry = pwd.getpwnam(account)
@@ -153,12 +161,16 @@ def as_account(account: str | None) -> dict[str, Any]:
 
 
 def die_with_parent() -> None:
-    """For ``preexec_fn``: the process is killed when the one that started it ends, however it ends."""
+    """Have the kernel kill this process when its parent ends. For the ``preexec_fn`` of `subprocess`."""
     _LIBC.prctl(_SIGNAL_AT_PARENTS_DEATH, signal.SIGKILL)
 
 
 def run_setup(command: Iterable[str], folder: Path, account: str | None) -> str:
-    """Run a command that must succeed, in ``folder``; what it said. Raises `DidNotStart`."""
+    """Run a setup command in ``folder``, and return its output.
+
+    Raises:
+        DidNotStart: The command failed.
+    """
     done = subprocess.run(
         list(command),
         cwd=folder,

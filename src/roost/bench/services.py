@@ -1,4 +1,4 @@
-"""Placement services as processes, to be sent load: Roost's, OpenStack's, and one that does nothing."""
+"""The services under load, as processes: Roost, OpenStack Placement, and a service that does nothing."""
 
 import contextlib
 import os
@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from roost.bench.errors import DidNotStart
 from roost.bench.loopback import free_port
 from roost.bench.peer import Peer
-from roost.bench.processes import children, peak, resident
+from roost.bench.process_memory import descendants, peak_resident_size, proportional_set_size
 from roost.bench.server_process import die_with_parent
 
 START_SECONDS: Final = 900.0
@@ -31,7 +31,7 @@ HEADERS: Final = {
 
 
 class Service(ABC):
-    """A service in a process group of its own, on a free loopback port. Enter it to start it."""
+    """A service in a process group of its own, on a free loopback port. The context manager starts it."""
 
     name: str
 
@@ -57,7 +57,11 @@ class Service(ABC):
         self.stop()
 
     def start(self) -> None:
-        """Start, and wait for the first answer. Raises `DidNotStart`."""
+        """Start it, and wait for the first answer.
+
+        Raises:
+            DidNotStart: The process ended or did not answer in time.
+        """
         self.port = free_port()
         started = time.perf_counter()
         with self._log.open("ab") as log:
@@ -81,7 +85,7 @@ class Service(ABC):
         self.start_seconds = time.perf_counter() - started
 
     def stop(self) -> None:
-        """End all of its processes."""
+        """Stop all of its processes."""
         if self._process is None:
             return
         for number in (signal.SIGTERM, signal.SIGKILL):
@@ -95,30 +99,30 @@ class Service(ABC):
         self._process = None
 
     def restart(self) -> None:
-        """Stop and start: what it was busy with is over."""
+        """Stop and start it, which abandons requests in progress."""
         self.stop()
         self.start()
 
-    def ask(self, method: str, path: str, body: Any = None, timeout: float = 300.0) -> httpx.Response:
-        """Ask once, on a connection of its own."""
+    def request(self, method: str, path: str, body: Any = None, timeout: float = 300.0) -> httpx.Response:
+        """Send one request on a connection of its own."""
         with httpx.Client(
             base_url=f"http://127.0.0.1:{self.port}", headers=HEADERS, timeout=timeout
         ) as client:
             return client.request(method, path, json=body)
 
     def resident(self) -> int:
-        """Bytes of memory that its processes hold resident."""
+        """Return the memory of all its processes in bytes."""
         assert self._process is not None
-        return sum(resident(pid) for pid in (self._process.pid, *children(self._process.pid)))
+        return sum(proportional_set_size(pid) for pid in (self._process.pid, *descendants(self._process.pid)))
 
     def peak(self) -> int:
-        """The most bytes of memory that the largest of its processes held resident."""
+        """Return the peak memory of its largest process in bytes."""
         assert self._process is not None
-        return max(peak(pid) for pid in (self._process.pid, *children(self._process.pid)))
+        return max(peak_resident_size(pid) for pid in (self._process.pid, *descendants(self._process.pid)))
 
     def _answers(self) -> bool:
         with contextlib.suppress(httpx.TransportError):
-            return self.ask("GET", "/", timeout=5).status_code == 200
+            return self.request("GET", "/", timeout=5).status_code == 200
         return False
 
 
@@ -137,7 +141,7 @@ class Roost(Service):
 
 
 class Upstream(Service):
-    """OpenStack Placement, served by uwsgi as its documentation does."""
+    """OpenStack Placement, served by uwsgi as its documentation recommends."""
 
     name = "upstream"
 
@@ -158,7 +162,7 @@ class Upstream(Service):
         }
 
     def _command(self) -> Sequence[str]:
-        # The router keeps connections alive; a worker that did so itself would serve that client alone.
+        # uwsgi's router keeps connections alive. A worker that kept one alive would serve only that client.
         (self._peer.folder / "etc").mkdir(exist_ok=True)
         (self._peer.folder / "etc" / "placement.conf").touch()
         options = {
@@ -169,7 +173,7 @@ class Upstream(Service):
             "listen": 128,
             "buffer-size": 65535,
         }
-        # Without their master, killed when we are, its workers would go on with what they were asked.
+        # no-orphans: without it, workers would continue after their master is killed together with us.
         flags = ("http-keepalive", "master", "die-on-term", "no-orphans", "lazy-apps", "need-app")
         return [
             str(self._peer.uwsgi),
@@ -178,10 +182,10 @@ class Upstream(Service):
         ]
 
 
-class Empty(Service):
-    """`roost.bench.empty`: the server and the framework, and nothing else."""
+class NullService(Service):
+    """`roost.bench.null_service`: the HTTP server and the framework alone."""
 
-    name = "empty"
+    name = "null"
 
     def _command(self) -> Sequence[str]:
-        return [sys.executable, "-m", "roost.bench.empty", str(self.port)]
+        return [sys.executable, "-m", "roost.bench.null_service", str(self.port)]

@@ -1,4 +1,4 @@
-"""From nothing to the first answer, and what it takes of memory."""
+"""Benchmark of a cold start: the time to the first answer, and the memory of the service."""
 
 import time
 from collections.abc import Sequence
@@ -6,9 +6,9 @@ from typing import Final
 
 import msgspec
 
-from roost.bench.contest import Setting, tell
+from roost.bench.comparison import Setting, announce
 from roost.bench.fleets import FleetPlan
-from roost.bench.queries import shapes_for
+from roost.bench.queries import queries_for
 from roost.bench.report import Column, Report, report
 from roost.bench.services import Roost
 from roost.bench.store import Store
@@ -28,8 +28,11 @@ COLUMNS: Final = (
 
 
 class Row(msgspec.Struct, frozen=True):
-    """One start. Memory is of all processes together, the peak of the largest one; the fleet's is what there
-    is more of than with a fleet of one host."""
+    """The result of one start.
+
+    Times are in seconds from the start of the process. ``resident_mib`` is the memory of all processes,
+    ``peak_mib`` that of the largest. ``fleet_mib`` is the difference to a fleet of one host.
+    """
 
     fleet: str
     providers: int
@@ -41,9 +44,13 @@ class Row(msgspec.Struct, frozen=True):
     peak_mib: float
 
 
-def measure(setting: Setting, store: Store, empty: FleetPlan, plans: Sequence[FleetPlan]) -> Report:
-    """Start a service on each fleet; ``empty`` is one of a single host. Raises `BenchError`."""
-    bare = _start(setting, store, empty)[2]
+def measure(setting: Setting, store: Store, smallest: FleetPlan, plans: Sequence[FleetPlan]) -> Report:
+    """Start a service on each fleet. ``smallest`` is the fleet of one host that memory is compared with.
+
+    Raises:
+        BenchError: A service does not start or does not answer.
+    """
+    bare = _start(setting, store, smallest)[2]
     rows = []
     for plan in plans:
         listening, first, resident, peak = _start(setting, store, plan)
@@ -64,13 +71,13 @@ def measure(setting: Setting, store: Store, empty: FleetPlan, plans: Sequence[Fl
 
 
 def _start(setting: Setting, store: Store, plan: FleetPlan) -> tuple[float, float, int, int]:
-    """Seconds until it listens and until candidates were answered; bytes resident then, and at the most."""
-    tell(f"start: {plan}")
-    path = next(shapes_for(plan)[0].paths(LIMIT))
+    """Return seconds until it listens, seconds until it answers candidates, memory then, and peak memory."""
+    announce(f"start: {plan}")
+    path = next(queries_for(plan)[0].paths(LIMIT))
     with store.copy(plan, "roost") as url:
         service = Roost(setting.folder / "roost.log", url, setting.workers)
         started = time.perf_counter()
         with service:
-            service.ask("GET", path).raise_for_status()
+            service.request("GET", path).raise_for_status()
             first = time.perf_counter() - started
             return service.start_seconds, first, service.resident(), service.peak()

@@ -1,7 +1,7 @@
-"""Where the benchmark's databases are kept: made once for each fleet, copied for each measurement.
+"""Stores of benchmark databases: each fleet's database is made once and copied for each measurement.
 
-A claim changes what it is measured on, so every measurement gets a copy that is thrown away: of a file on
-SQLite, by CREATE DATABASE … TEMPLATE on PostgreSQL.
+Claims change the database, so each measurement works on a copy, which is dropped afterwards. SQLite files are
+copied as files, PostgreSQL databases by CREATE DATABASE … TEMPLATE.
 """
 
 import asyncio
@@ -16,8 +16,8 @@ from typing import Final, Literal
 
 import sqlalchemy as sa
 
+from roost.bench.bulk_load import bulk_load
 from roost.bench.errors import BenchError
-from roost.bench.filling import fill
 from roost.bench.fleets import FleetPlan
 from roost.bench.postgresql import PostgreSQL
 from roost.exchange import export_placement
@@ -26,22 +26,22 @@ from roost.ledger import SCHEMA
 from roost.storage import Database
 from roost.system.lock import locked
 
-Flavour = Literal["roost", "upstream"]
-"""Whose tables."""
+Product = Literal["roost", "upstream"]
+"""The product whose tables a database has."""
 
-CONTENT: Final = 2
-"""Counts up when plans of the same name get another content."""
+CONTENT_VERSION: Final = 2
+"""The version of the content of plans; raised when a plan of the same name describes another fleet."""
 
 
 class Store(ABC):
-    """Databases of one kind of server."""
+    """The databases of one kind of server."""
 
     kind: str
 
     @contextmanager
-    def copy(self, plan: FleetPlan, flavour: Flavour) -> Iterator[str]:
-        """A database with a fleet, to do with as one likes; its URL. It is gone afterwards."""
-        original = self.original(plan, flavour)
+    def copy(self, plan: FleetPlan, product: Product) -> Iterator[str]:
+        """Yield the URL of a copy of a fleet's database, which is dropped afterwards."""
+        original = self.original(plan, product)
         name = f"run_{uuid.uuid4().hex[:12]}"
         self._copy(original, name)
         try:
@@ -49,26 +49,27 @@ class Store(ABC):
         finally:
             self._drop(name)
 
-    def original(self, plan: FleetPlan, flavour: Flavour) -> str:
-        """The name of the database that copies are made of, filled now if there is none yet."""
-        revision = SCHEMA.newest if flavour == "roost" else REVISION
-        name = f"{flavour}_{plan.key}_{CONTENT}_{revision}"
-        if name not in self._names():
+    def original(self, plan: FleetPlan, product: Product) -> str:
+        """Return the name of the database that copies are made of. It is made if it is missing."""
+        revision = SCHEMA.newest if product == "roost" else REVISION
+        name = f"{product}_{plan.key}_{CONTENT_VERSION}_{revision}"
+        if name not in self.database_names():
             making = f"making_{name}"
             self._drop(making)
-            self._create(making)
-            if flavour == "roost":
-                self._fill(making, plan)
+            self.create(making)
+            if product == "roost":
+                self.fill(making, plan)
             else:
                 self._export(self.original(plan, "roost"), making)
             self._analyse(making)
             self._rename(making, name)
         return name
 
-    def _fill(self, name: str, plan: FleetPlan) -> None:
+    def fill(self, name: str, plan: FleetPlan) -> None:
+        """Write the fleet of a plan into the empty database ``name``."""
         database = Database(self._url(name))
         try:
-            fill(database, plan)
+            bulk_load(database, plan)
         finally:
             asyncio.run(database.close())
 
@@ -80,13 +81,13 @@ class Store(ABC):
             asyncio.run(database.close())
 
     def clean_up(self) -> None:
-        """Drop what runs that were killed left behind. Nobody else may be measuring here."""
-        for name in self._names():
+        """Drop the databases that killed runs left. No other process may use the store."""
+        for name in self.database_names():
             if name.startswith(("run_", "making_")):
                 self._drop(name)
 
     def _analyse(self, name: str) -> None:
-        """Have the database look at what it holds, as it would have long since: its plans depend on it."""
+        """Collect the statistics of the query planner, which a database in production has."""
         engine = sa.create_engine(self._url(name), poolclass=sa.NullPool, isolation_level="AUTOCOMMIT")
         with engine.connect() as connection:
             connection.exec_driver_sql("VACUUM")
@@ -96,10 +97,12 @@ class Store(ABC):
     def _url(self, name: str) -> str: ...
 
     @abstractmethod
-    def _names(self) -> list[str]: ...
+    def database_names(self) -> list[str]:
+        """Return the names of all databases of the store."""
 
     @abstractmethod
-    def _create(self, name: str) -> None: ...
+    def create(self, name: str) -> None:
+        """Create an empty database."""
 
     @abstractmethod
     def _copy(self, original: str, name: str) -> None: ...
@@ -111,8 +114,8 @@ class Store(ABC):
     def _drop(self, name: str) -> None: ...
 
 
-class Files(Store):
-    """SQLite files in a folder."""
+class SqliteStore(Store):
+    """A store of SQLite files in a folder."""
 
     kind = "sqlite"
 
@@ -126,11 +129,11 @@ class Files(Store):
     def _url(self, name: str) -> str:
         return f"sqlite:///{self._path(name)}"
 
-    def _names(self) -> list[str]:
+    def database_names(self) -> list[str]:
         return [path.stem for path in self._folder.glob("*.db")]
 
-    def _create(self, name: str) -> None:
-        """A file is made when it is opened."""
+    def create(self, name: str) -> None:
+        """Do nothing: SQLite makes a file when it opens it."""
 
     def _copy(self, original: str, name: str) -> None:
         shutil.copy(self._path(original), self._path(name))
@@ -143,8 +146,8 @@ class Files(Store):
             path.unlink()
 
 
-class Databases(Store):
-    """Databases of a PostgreSQL server, which ``url`` names with an account that may create some."""
+class PostgresqlStore(Store):
+    """A store of databases on a PostgreSQL server. ``url`` has an account that may create databases."""
 
     kind = "postgresql"
 
@@ -159,10 +162,10 @@ class Databases(Store):
     def _url(self, name: str) -> str:
         return self._server.set(database=name).render_as_string(hide_password=False)
 
-    def _names(self) -> list[str]:
+    def database_names(self) -> list[str]:
         return [str(name) for (name,) in self._ask("SELECT datname FROM pg_database")]
 
-    def _create(self, name: str) -> None:
+    def create(self, name: str) -> None:
         self._ask(f"CREATE DATABASE {name}")
 
     def _copy(self, original: str, name: str) -> None:
@@ -183,28 +186,31 @@ class Databases(Store):
 
 @contextmanager
 def open_store(folder: Path, database: str) -> Iterator[Store]:
-    """The store that ``--database`` names: ``sqlite``, ``postgresql`` (a server of our own, started now, all
-    syncs on), or a PostgreSQL server's URL. The first two are one process's at a time.
+    """Open the store that ``--database`` names.
 
-    Raises `OperatorError`.
+    ``sqlite`` is a folder of files; ``postgresql`` is a private server with all syncs on, which runs as long
+    as the context. Both are locked for one process. Any other value is the URL of a PostgreSQL server.
+
+    Raises:
+        OperatorError: Another process uses the store, or the server does not start or has another type.
     """
-    if database not in (Files.kind, Databases.kind):
-        yield Databases(database)
+    if database not in (SqliteStore.kind, PostgresqlStore.kind):
+        yield PostgresqlStore(database)
         return
     with locked(folder / database), ExitStack() as stack:
-        if database == Files.kind:
-            store: Store = Files(folder / database)
+        if database == SqliteStore.kind:
+            store: Store = SqliteStore(folder / database)
         else:
             server = _server(folder / database)
             stack.callback(server.stop)
             server.start()
-            store = Databases(server.url("postgres"))
+            store = PostgresqlStore(server.url("postgres"))
         store.clean_up()
         yield store
 
 
 def _server(home: Path) -> PostgreSQL:
-    if os.geteuid() == 0:  # which PostgreSQL refuses to run as
+    if os.geteuid() == 0:  # PostgreSQL refuses to run as root
         shutil.chown(home, "postgres")
         closed = [str(each) for each in home.parents if not each.stat().st_mode & 0o001]
         if closed:

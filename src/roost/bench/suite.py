@@ -1,6 +1,6 @@
-"""All questions in a row, in a short and in a full form, each answer a JSON file in one folder.
+"""The suite of all benchmarks, in a short and in a full form. Each report is a JSON file in one folder.
 
-A step whose file is there is not measured again, so that what was cut off goes on.
+A step whose file exists is not measured again, so that an interrupted suite continues.
 """
 
 from collections.abc import Callable, Iterator
@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from roost.bench import candidates, claims, contention, decide, filters, limits, start
-from roost.bench.contest import Setting, tell
+from roost.bench.comparison import Setting, announce
 from roost.bench.errors import BenchError
 from roost.bench.fleets import flat, nearly_full, nested, wide
 from roost.bench.report import Report
@@ -21,10 +21,11 @@ ALTERNATES: Final = 2
 
 
 class Extent(NamedTuple):
-    """How much is measured.
+    """The extent of a suite.
 
-    Hosts of the fleets: ``sizes`` for HTTP, ``decided`` for decisions, ``filtered`` for filters. ``limits``:
-    of candidates. ``seconds``: of each turn; ``timeout``: seconds after which an answer is given up.
+    Numbers of hosts are in ``sizes`` for HTTP, ``decided`` for decisions and ``filtered`` for filters.
+    ``limits`` are those of candidates. ``seconds`` is the length of a round, ``timeout`` the seconds after
+    which an answer is abandoned.
     """
 
     sizes: tuple[int, ...]
@@ -63,7 +64,7 @@ FULL: Final = Extent(
 
 
 class Step(NamedTuple):
-    """One report: the name of its file, the database it needs, and how it is measured."""
+    """One report: the name of its file, the database that it needs, and the function that measures it."""
 
     name: str
     database: str
@@ -71,7 +72,7 @@ class Step(NamedTuple):
 
 
 def steps(extent: Extent, setting: Setting) -> Iterator[Step]:
-    """Everything there is to be measured, in order."""
+    """Yield all steps of a suite in order."""
     seconds = extent.seconds
     small = [size for size in extent.sizes if size <= 10_000]
     trees = [nested(size) for size in small] + [wide(10), wide(2, devices=32)]
@@ -139,10 +140,11 @@ def steps(extent: Extent, setting: Setting) -> Iterator[Step]:
     )
 
 
-def run(extent: Extent, setting: Setting, results: Path) -> Iterator[tuple[str, Report]]:
-    """Measure what has no file in ``results`` yet; yields each report, measured now or before.
+def run_suite(extent: Extent, setting: Setting, results: Path) -> Iterator[tuple[str, Report]]:
+    """Measure each step that has no file in ``results``, and yield the reports of all steps.
 
-    Raises `BenchError`.
+    Raises:
+        BenchError: A step cannot be measured, or a file is not a report.
     """
     results.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
@@ -150,7 +152,7 @@ def run(extent: Extent, setting: Setting, results: Path) -> Iterator[tuple[str, 
         for step in steps(extent, setting):
             path = results / f"{step.name}.json"
             if not path.exists():
-                tell(step.name)
+                announce(step.name)
                 if step.database not in stores:
                     stores[step.database] = stack.enter_context(open_store(setting.folder, step.database))
                 part = path.with_suffix(".part")
@@ -158,11 +160,15 @@ def run(extent: Extent, setting: Setting, results: Path) -> Iterator[tuple[str, 
                     msgspec.json.format(msgspec.json.encode(step.measure(stores[step.database])))
                 )
                 part.replace(path)
-            yield step.name, read(path)
+            yield step.name, read_report(path)
 
 
-def read(path: Path) -> Report:
-    """A report from its file. Raises `BenchError`."""
+def read_report(path: Path) -> Report:
+    """Read a report from its file.
+
+    Raises:
+        BenchError: The file cannot be read or is not a report.
+    """
     try:
         return msgspec.json.decode(path.read_bytes(), type=Report)
     except (OSError, msgspec.DecodeError) as error:

@@ -1,4 +1,7 @@
-"""``roost bench``: the project's figures, measured and printed. A file for each command."""
+"""``roost bench``: the commands that measure and print the project's figures.
+
+Each command is in a file of its name; ``options`` has what several of them share.
+"""
 
 import click
 
@@ -15,10 +18,10 @@ from roost.cli.bench.start import start
 
 @click.group(epilog="Example: roost bench candidates --hosts 1000 --hosts 10000 --peer")
 def bench() -> None:
-    """Measure, on fleets that are made once and kept in the bench directory.
+    """Measure Roost on fleets that are made once and kept in the bench directory.
 
-    With --peer the same work is done by OpenStack Placement in turns with Roost, and the ratio is printed;
-    'roost bench peer-setup' installs it. The replays measure themselves: see 'roost replay'.
+    With --peer OpenStack Placement does the same work in turns with Roost, and the ratio is printed; 'roost
+    bench peer-setup' installs it. A replay prints figures of its own: see 'roost replay'.
     """
 
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import click
 
-from roost.bench.contest import Setting
+from roost.bench.comparison import Setting
 from roost.bench.errors import BenchError
-from roost.bench.markdown import block, names_in, replaced
+from roost.bench.markdown import render_report, replace_report, report_names
 from roost.bench.peer import find_peer
 from roost.bench.plot import draw_filters
-from roost.bench.suite import FULL, QUICK, read, run
+from roost.bench.suite import FULL, QUICK, read_report, run_suite
 from roost.cli.bench.options import directory, print_report
 from roost.cli.main import FOUND_WRONG
 from roost.replay.plot import check_plotting
@@ -21,16 +21,18 @@ FILTERS = "filters"
 
 @click.command("all", epilog="Example: roost bench all --full --peer ./results")
 @click.argument("results", type=click.Path(path_type=Path, file_okay=False))
-@click.option("--full", is_flag=True, help="All that is quoted: hours. Else some minutes.")
-@click.option("--peer", is_flag=True, help="OpenStack Placement too, in turns.")
+@click.option("--full", is_flag=True, help="All figures that are quoted, in hours instead of minutes.")
+@click.option("--peer", is_flag=True, help="Measure OpenStack Placement too, in turns.")
 @click.option("--no-plot", is_flag=True, help="Draw no plot, for which matplotlib is needed.")
-@click.option("--workers", type=click.IntRange(1), default=1, show_default=True, help="Of Roost.")
+@click.option(
+    "--workers", type=click.IntRange(1), default=1, show_default=True, help="Worker processes of Roost."
+)
 @directory
 def all_command(results: Path, full: bool, peer: bool, no_plot: bool, workers: int, folder: Path) -> None:
-    """Ask all questions; write each answer as JSON, and a plot, into the folder RESULTS.
+    """Run all benchmarks; write each report as JSON, and a plot, into the folder RESULTS.
 
-    What has a file there already is not measured again: an interrupted run goes on, a new one needs a new
-    folder. Exit status: 0 all is well, 1 some answer was wrong, 2 could not run.
+    A report that is there already is not measured again: an interrupted run continues, a new run needs a new
+    folder. Exit status: 0 all checks passed, 1 a check failed, 2 could not run.
     """
     if not no_plot:
         check_plotting()
@@ -46,13 +48,13 @@ def all_command(results: Path, full: bool, peer: bool, no_plot: bool, workers: i
         seconds=extent.seconds,
         timeout=extent.timeout,
     )
-    wrong = False
-    for name, found in run(extent, setting, results):
-        print_report(found)
-        wrong = wrong or bool(found.wrong)
+    failed = False
+    for name, report in run_suite(extent, setting, results):
+        print_report(report)
+        failed = failed or bool(report.wrong)
         if name == FILTERS and not no_plot:
-            draw_filters(found, results / "filters.png")
-    if wrong:
+            draw_filters(report, results / "filters.png")
+    if failed:
         sys.exit(FOUND_WRONG)
 
 
@@ -60,25 +62,25 @@ def all_command(results: Path, full: bool, peer: bool, no_plot: bool, workers: i
 @click.argument("results", type=click.Path(path_type=Path, file_okay=False, exists=True))
 @click.argument("page", type=click.Path(path_type=Path, dir_okay=False, exists=True))
 def render(results: Path, page: Path) -> None:
-    """Put the tables and pictures of RESULTS into PAGE, between the comments that name them.
+    """Put the tables and plots of RESULTS into PAGE, between the comments with their names.
 
-    Exit status: 0 all have been put, 1 the page names reports that are not there, 2 could not run.
+    Exit status: 0 all were put there, 1 RESULTS has not all reports that the page names, 2 could not run.
     """
     text = page.read_text()
     missing = []
-    for name in names_in(text):
+    for name in report_names(text):
         path = results / f"{name}.json"
         if not path.exists():
             missing.append(name)
             continue
-        shown = block(read(path))
-        picture = results / f"{name}.png"
-        if picture.exists():
+        shown = render_report(read_report(path))
+        plot = results / f"{name}.png"
+        if plot.exists():
             (page.parent / "images").mkdir(exist_ok=True)
-            shutil.copy(picture, page.parent / "images")
-            shown += f"\n\n![{name}](images/{picture.name})"
-        text = replaced(text, name, shown)
-    if not names_in(text):
+            shutil.copy(plot, page.parent / "images")
+            shown += f"\n\n![{name}](images/{plot.name})"
+        text = replace_report(text, name, shown)
+    if not report_names(text):
         raise BenchError(f"{page} names no reports")
     page.write_text(text)
     if missing:

@@ -5,10 +5,10 @@ from typing import Any
 
 import click
 
-from roost.bench import candidates as question
+from roost.bench import candidates as benchmark
 from roost.bench.fleets import FleetPlan, flat, nested, wide
 from roost.bench.store import open_store
-from roost.cli.bench.options import contest_options, hosts, setting, show
+from roost.cli.bench.options import hosts, setting, setting_options, show_report
 
 
 @click.command(epilog="Example: roost bench candidates --fleet flat --hosts 10000 --limit 10 --peer")
@@ -32,7 +32,7 @@ from roost.cli.bench.options import contest_options, hosts, setting, show
     help="Of candidates; 0: none, on flat fleets of up to 10,000 hosts. May be repeated.",
 )
 @click.option("--clients", type=click.IntRange(1), default=1, show_default=True, help="Connections.")
-@contest_options
+@setting_options
 def candidates(
     hosts: tuple[int, ...],
     fleets: tuple[str, ...],
@@ -44,11 +44,11 @@ def candidates(
     as_json: bool,
     **rest: Any,
 ) -> None:
-    """Time GET /allocation_candidates as Nova asks it: classes, two required traits, a forbidden one."""
+    """Time GET /allocation_candidates as Nova sends it, with two required traits and a forbidden one."""
     chosen = setting(folder, **rest)
     with open_store(folder, database) as store:
-        found = question.measure(chosen, store, _plans(fleets, hosts), limits, clients)
-    show(found, as_json, output)
+        report = benchmark.measure(chosen, store, _plans(fleets, hosts), limits, clients)
+    show_report(report, as_json, output)
 
 
 def _plans(fleets: tuple[str, ...], hosts: tuple[int, ...]) -> list[FleetPlan]:

@@ -5,14 +5,16 @@ from typing import Any
 
 import click
 
-from roost.bench import claims as question
+from roost.bench import claims as benchmark
 from roost.bench.fleets import flat
 from roost.bench.store import open_store
-from roost.cli.bench.options import contest_options, setting, show
+from roost.cli.bench.options import setting, setting_options, show_report
 
 
 @click.command(epilog="Example: roost bench claims --database postgresql --clients 64 --peer")
-@click.option("--hosts", type=click.IntRange(min=1), default=10_000, show_default=True, help="Of the fleet.")
+@click.option(
+    "--hosts", type=click.IntRange(min=1), default=10_000, show_default=True, help="Hosts of the fleet."
+)
 @click.option(
     "--clients",
     type=click.IntRange(1),
@@ -21,7 +23,7 @@ from roost.cli.bench.options import contest_options, setting, show
     show_default=True,
     help="Connections; may be repeated.",
 )
-@contest_options
+@setting_options
 def claims(
     hosts: int,
     clients: tuple[int, ...],
@@ -31,8 +33,8 @@ def claims(
     as_json: bool,
     **rest: Any,
 ) -> None:
-    """Time claims of new consumers (PUT, POST of 100) and DELETE, answered after the commit is durable."""
+    """Time claims of new consumers (PUT, POST of 100) and DELETE, answered once the commit is durable."""
     chosen = setting(folder, **rest)
     with open_store(folder, database) as store:
-        found = question.measure(chosen, store, flat(hosts), clients)
-    show(found, as_json, output)
+        report = benchmark.measure(chosen, store, flat(hosts), clients)
+    show_report(report, as_json, output)

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import click
 
-from roost.bench import decide as question
+from roost.bench import decide as benchmark
 from roost.bench.fleets import flat
 from roost.bench.store import open_store
-from roost.cli.bench.options import database, directory, duration, hosts, output, show
+from roost.cli.bench.options import database, directory, duration, hosts, output, show_report
 from roost.cli.options import as_json
 
 
@@ -19,9 +19,15 @@ from roost.cli.options import as_json
     multiple=True,
     default=(1, 10),
     show_default=True,
-    help="Of each request; may be repeated.",
+    help="Instances of a request; may be repeated.",
 )
-@click.option("--alternates", type=click.IntRange(min=0), default=2, show_default=True, help="For each.")
+@click.option(
+    "--alternates",
+    type=click.IntRange(min=0),
+    default=2,
+    show_default=True,
+    help="Alternates of an instance.",
+)
 @click.option(
     "--concurrent",
     type=click.IntRange(min=1),
@@ -30,7 +36,9 @@ from roost.cli.options import as_json
     show_default=True,
     help="Durable requests at a time; may be repeated.",
 )
-@click.option("--durable/--no-durable", default=True, show_default=True, help="With the store too.")
+@click.option(
+    "--durable/--no-durable", default=True, show_default=True, help="Measure durable decisions, too."
+)
 @duration(2.0)
 @directory
 @database
@@ -48,10 +56,10 @@ def decide(
     output: Path | None,
     as_json: bool,
 ) -> None:
-    """Time the scheduler's decisions, without the store and durable end to end."""
+    """Time the scheduler's decisions, in memory and durable."""
     plans = [flat(number) for number in hosts]
-    rows = question.measure(plans, instances, alternates, duration)
+    rows = benchmark.measure(plans, instances, alternates, duration)
     if durable:
         with open_store(folder, database) as store:
-            rows += question.measure_durable(store, plans, concurrent, alternates, duration)
-    show(question.report_on(rows, alternates, duration), as_json, output)
+            rows += benchmark.measure_durable(store, plans, concurrent, alternates, duration)
+    show_report(benchmark.report_on(rows, alternates, duration), as_json, output)

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import click
 
-from roost.bench import filters as question
+from roost.bench import filters as benchmark
 from roost.bench.fleets import flat
 from roost.bench.plot import draw_filters
 from roost.bench.store import open_store
-from roost.cli.bench.options import database, directory, duration, output, show
+from roost.cli.bench.options import database, directory, duration, output, show_report
 from roost.cli.options import as_json
 from roost.replay.plot import check_plotting
 
@@ -20,7 +20,7 @@ from roost.replay.plot import check_plotting
     multiple=True,
     default=(100, 1_000, 10_000),
     show_default=True,
-    help="Size of the fleet; may be repeated.",
+    help="Hosts of the fleet; may be repeated.",
 )
 @click.option("--plot", type=click.Path(path_type=Path, dir_okay=False), help="PNG of time against hosts.")
 @directory
@@ -37,14 +37,14 @@ def filters(
     output: Path | None,
     as_json: bool,
 ) -> None:
-    """Find hosts by a Python loop over all of them, by SQL WHERE, and on the fleet; compare the answers.
+    """Find hosts by a Python loop over all of them, by SQL WHERE, and by the fleet; compare the answers.
 
-    Exit status: 0 all is well, 1 the answers differ, 2 could not run.
+    Exit status: 0 the answers are equal, 1 they differ, 2 could not run.
     """
     if plot is not None:
         check_plotting()
     with open_store(folder, database) as store:
-        found = question.measure(store, [flat(number) for number in sorted(hosts)], duration)
+        report = benchmark.measure(store, [flat(number) for number in sorted(hosts)], duration)
     if plot is not None:
-        draw_filters(found, plot)
-    show(found, as_json, output)
+        draw_filters(report, plot)
+    show_report(report, as_json, output)

@@ -4,19 +4,25 @@ from pathlib import Path
 
 import click
 
-from roost.bench import limits as question
-from roost.bench.contest import Setting
+from roost.bench import limits as benchmark
+from roost.bench.comparison import Setting
 from roost.bench.fleets import flat
 from roost.bench.store import open_store
-from roost.cli.bench.options import database, directory, duration, output, show
+from roost.cli.bench.options import database, directory, duration, output, show_report
 from roost.cli.options import as_json
 
 
 @click.command(epilog="Example: roost bench limits --hosts 100000 --database postgresql")
-@click.option("--hosts", type=click.IntRange(min=1), default=10_000, show_default=True, help="Of the fleet.")
-@click.option("--clients", type=click.IntRange(1), default=64, show_default=True, help="That claim.")
-@click.option("--workers", type=click.IntRange(1), default=1, show_default=True, help="Of Roost.")
-@click.option("--rounds", type=click.IntRange(1), default=2, show_default=True, help="Turns of each.")
+@click.option(
+    "--hosts", type=click.IntRange(min=1), default=10_000, show_default=True, help="Hosts of the fleet."
+)
+@click.option("--clients", type=click.IntRange(1), default=64, show_default=True, help="Clients that claim.")
+@click.option(
+    "--workers", type=click.IntRange(1), default=1, show_default=True, help="Worker processes of Roost."
+)
+@click.option(
+    "--rounds", type=click.IntRange(1), default=2, show_default=True, help="Rounds of each service."
+)
 @directory
 @database
 @duration(1.0)
@@ -33,8 +39,8 @@ def limits(
     output: Path | None,
     as_json: bool,
 ) -> None:
-    """Measure what this machine allows, and what share of it Roost reaches."""
+    """Measure what this machine allows for the same work, and the share of it that Roost reaches."""
     chosen = Setting(folder=folder, workers=workers, rounds=rounds, seconds=duration)
     with open_store(folder, database) as store:
-        found = question.measure(chosen, store, flat(hosts), clients)
-    show(found, as_json, output)
+        report = benchmark.measure(chosen, store, flat(hosts), clients)
+    show_report(report, as_json, output)

@@ -1,4 +1,4 @@
-"""What the commands of ``roost bench`` have in common: options, and how a report is shown."""
+"""Options that several commands of ``roost bench`` share, and the output of a report."""
 
 import os
 import sys
@@ -12,21 +12,21 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from roost.bench.contest import Setting
-from roost.bench.report import Report, cell
+from roost.bench.comparison import Setting
+from roost.bench.report import Report, format_cell
 from roost.cli.main import FOUND_WRONG
 from roost.cli.options import as_json
 
 WIDTH = 200
-"""Of a table that no terminal shows."""
+"""Columns of text in the table if standard output is not a terminal."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def bench_directory() -> Path:
-    """Where databases and the peer are kept if nothing else is said.
+    """Return the default of --dir, in which databases and the peer are kept.
 
-    Root's own cache cannot be reached by the account that PostgreSQL runs as.
+    For root it is outside root's home, to which PostgreSQL's account has no access.
     """
     if os.geteuid() == 0:
         return Path("/var/cache/roost-bench")
@@ -38,14 +38,14 @@ directory = click.option(
     "folder",
     type=click.Path(path_type=Path, file_okay=False),
     default=bench_directory,
-    help=f"Databases and the peer are kept here.  [default: {bench_directory()}]",
+    help=f"Folder of the databases and of the peer.  [default: {bench_directory()}]",
 )
 database = click.option(
     "--database",
     default="sqlite",
     show_default=True,
     metavar="sqlite|postgresql|URL",
-    help="postgresql: a private server with all syncs on; URL: a PostgreSQL server to make databases on.",
+    help="postgresql: a private server with all syncs on; URL: a PostgreSQL server that gets databases.",
 )
 hosts = click.option(
     "--hosts",
@@ -53,44 +53,58 @@ hosts = click.option(
     multiple=True,
     default=(1_000, 10_000),
     show_default=True,
-    help="Size of the fleet; may be repeated.",
+    help="Hosts of the fleet; may be repeated.",
 )
 output = click.option(
-    "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write JSON here too."
+    "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write the report as JSON, too."
 )
 
 
 def duration(seconds: float) -> Callable[[F], F]:
-    """The option of how long to measure, with its default."""
+    """Make the option --duration with a default."""
     return click.option(
         "--duration",
         type=click.FloatRange(min=0, min_open=True),
         default=seconds,
         show_default=True,
-        help="Seconds of each turn.",
+        help="Seconds of each round.",
     )
 
 
-def contest_options(command: F) -> F:
-    """Options of a command that measures services: those of `Setting`, taken apart by `setting`."""
+def setting_options(command: F) -> F:
+    """Add the options of a `Setting` to a command that measures services. `setting` makes it of them."""
     for option in reversed(
         (
             directory,
             database,
-            click.option("--workers", type=click.IntRange(1), default=1, show_default=True, help="Of Roost."),
-            click.option("--peer", is_flag=True, help="OpenStack Placement too, in turns."),
             click.option(
-                "--peer-processes", type=click.IntRange(1), default=2, show_default=True, help="Of uwsgi."
+                "--workers",
+                type=click.IntRange(1),
+                default=1,
+                show_default=True,
+                help="Worker processes of Roost.",
+            ),
+            click.option("--peer", is_flag=True, help="Measure OpenStack Placement too, in turns."),
+            click.option(
+                "--peer-processes",
+                type=click.IntRange(1),
+                default=2,
+                show_default=True,
+                help="Worker processes of uwsgi.",
             ),
             click.option(
                 "--peer-providers",
                 type=click.IntRange(0),
                 default=12_000,
                 show_default=True,
-                help="Of the largest fleet that the peer is asked about.",
+                help="Providers of the largest fleet on which the peer is measured.",
             ),
             click.option(
-                "--rounds", type=click.IntRange(1), default=2, show_default=True, help="Turns of each."
+                "--rounds",
+                type=click.IntRange(1),
+                default=2,
+                show_default=True,
+                help="Rounds of each service.",
             ),
             duration(3.0),
             click.option(
@@ -98,7 +112,7 @@ def contest_options(command: F) -> F:
                 type=click.FloatRange(min=0, min_open=True),
                 default=20.0,
                 show_default=True,
-                help="Seconds after which an answer is given up and its time taken as a lower bound.",
+                help="Seconds after which an answer is abandoned; its time counts as a lower bound.",
             ),
             output,
             as_json,
@@ -118,7 +132,7 @@ def setting(
     duration: float,
     timeout: float,
 ) -> Setting:
-    """What `contest_options` were given."""
+    """Make a `Setting` of the values of `setting_options`."""
     folder.mkdir(parents=True, exist_ok=True)
     return Setting(
         folder=folder,
@@ -132,32 +146,32 @@ def setting(
     )
 
 
-def show(found: Report, as_json: bool, output: Path | None = None) -> None:
-    """Print a report and write it to a file; exit with 1 if it says that something is wrong."""
-    text = msgspec.json.format(msgspec.json.encode(found)).decode()
+def show_report(report: Report, as_json: bool, output: Path | None = None) -> None:
+    """Print a report and write it to ``output``. Exit with 1 if one of its checks failed."""
+    text = msgspec.json.format(msgspec.json.encode(report)).decode()
     if output is not None:
         output.write_text(text + "\n")
     if as_json:
         click.echo(text)
     else:
-        print_report(found)
-    if found.wrong:
+        print_report(report)
+    if report.wrong:
         sys.exit(FOUND_WRONG)
 
 
-def print_report(found: Report) -> None:
+def print_report(report: Report) -> None:
     """Print a report as a table."""
-    told = ", ".join(f"{name} {value}" for name, value in found.settings.items())
-    table = Table(title=f"{found.title}: {told}", title_justify="left", box=box.SIMPLE_HEAD)
-    shown = found.shown()
-    for column in shown:
+    settings = ", ".join(f"{name} {value}" for name, value in report.settings.items())
+    table = Table(title=f"{report.title}: {settings}", title_justify="left", box=box.SIMPLE_HEAD)
+    columns = report.visible_columns()
+    for column in columns:
         table.add_column(column.title, justify="right", overflow="fold")
-    for row in found.rows:
-        table.add_row(*(cell(row, column) for column in shown))
-    # Nobody folds a table that goes into a file or a pipe.
+    for row in report.rows:
+        table.add_row(*(format_cell(row, column) for column in columns))
+    # Files and pipes do not wrap lines, so that the table need not fit a terminal.
     width = None if sys.stdout.isatty() else WIDTH
     console = Console(markup=False, highlight=False, width=width)
     console.print(table)
-    for line in (*found.notes, *(f"WRONG: {each}" for each in found.wrong)):
+    for line in (*report.notes, *(f"WRONG: {each}" for each in report.wrong)):
         console.print(line)
-    console.print(", ".join(f"{name} {value}" for name, value in found.machine.items()))
+    console.print(", ".join(f"{name} {value}" for name, value in report.machine.items()))

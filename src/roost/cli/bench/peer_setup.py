@@ -11,9 +11,9 @@ from roost.cli.bench.options import directory
 @click.command("peer-setup", epilog="Example: roost bench peer-setup")
 @directory
 def peer_setup(folder: Path) -> None:
-    """Install OpenStack Placement into a virtual environment of its own, at pinned versions.
+    """Install OpenStack Placement at pinned versions into a virtual environment in the bench directory.
 
-    Nothing happens if it is there already.
+    An environment that is there with these versions is kept.
     """
     folder.mkdir(parents=True, exist_ok=True)
     peer = set_up_peer(folder)

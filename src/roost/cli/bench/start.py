@@ -4,20 +4,22 @@ from pathlib import Path
 
 import click
 
-from roost.bench import start as question
-from roost.bench.contest import Setting
+from roost.bench import start as benchmark
+from roost.bench.comparison import Setting
 from roost.bench.fleets import flat, nested
 from roost.bench.store import open_store
-from roost.cli.bench.options import database, directory, hosts, output, show
+from roost.cli.bench.options import database, directory, hosts, output, show_report
 from roost.cli.options import as_json
 
 
 @click.command(epilog="Example: roost bench start --hosts 100000 --database postgresql")
 @hosts
 @click.option(
-    "--fleet", type=click.Choice(["flat", "nested"]), default="flat", show_default=True, help="Kind."
+    "--fleet", type=click.Choice(["flat", "nested"]), default="flat", show_default=True, help="Kind of fleet."
 )
-@click.option("--workers", type=click.IntRange(1), default=1, show_default=True, help="Of Roost.")
+@click.option(
+    "--workers", type=click.IntRange(1), default=1, show_default=True, help="Worker processes of Roost."
+)
 @directory
 @database
 @output
@@ -31,10 +33,10 @@ def start(
     output: Path | None,
     as_json: bool,
 ) -> None:
-    """Time a cold start up to the first answer, and weigh the fleet in memory."""
+    """Measure the time of a cold start up to the first answer, and the memory of the service."""
     make = {"flat": flat, "nested": nested}[fleet]
     with open_store(folder, database) as store:
-        found = question.measure(
+        report = benchmark.measure(
             Setting(folder=folder, workers=workers), store, make(1), [make(number) for number in hosts]
         )
-    show(found, as_json, output)
+    show_report(report, as_json, output)

@@ -4,18 +4,18 @@ import numpy as np
 import pytest
 
 from bench.answering import answering, http
-from roost.bench.client import Answered, Plan, answer
 from roost.bench.errors import BenchError
-from roost.bench.load import Load, figures, request, send
+from roost.bench.load_generator import LoadPlan, LoadResult, run_plan
+from roost.bench.measurement import Measurement, figures, http_request, run_load
 
 BODY = b"x" * 100_000
 
 
-def sent(port: int, *paths: str, **options) -> Answered:
+def sent(port: int, *paths: str, **options) -> LoadResult:
     """What came of sending these, each once, from one connection."""
-    requests = [request("GET", path) for path in paths]
-    options = {"clients": 1, "seconds": 5.0, "over_again": False, "timeout": 2.0, **options}
-    return answer(Plan(port=port, requests=requests, **options))
+    requests = [http_request("GET", path) for path in paths]
+    options = {"clients": 1, "seconds": 5.0, "cyclic": False, "timeout": 2.0, **options}
+    return run_plan(LoadPlan(port=port, requests=requests, **options))
 
 
 def test_each_request_is_sent_once_and_in_order():
@@ -28,7 +28,7 @@ def test_each_request_is_sent_once_and_in_order():
 
 def test_warm_requests_are_sent_on_each_connection_and_not_counted():
     with answering(lambda path: http("200", b"{}")) as server:
-        answered = sent(server.port, "/a", clients=3, warm=[request("GET", "/warm")])
+        answered = sent(server.port, "/a", clients=3, warm_up=[http_request("GET", "/warm")])
     assert server.paths == ["/warm"] * 3 + ["/a"]
     assert answered.outcomes == {"200": 1}
     assert answered.received == 2
@@ -36,14 +36,14 @@ def test_warm_requests_are_sent_on_each_connection_and_not_counted():
 
 def test_requests_go_round_until_time_is_up():
     with answering(lambda path: http("204")) as server:
-        answered = sent(server.port, "/a", "/b", over_again=True, seconds=0.2)
+        answered = sent(server.port, "/a", "/b", cyclic=True, seconds=0.2)
     assert answered.outcomes["204"] == len(server.paths) > 10
     assert 0.2 <= answered.seconds < 1.0
 
 
 def test_at_least_so_many_are_sent_however_long_they_take():
     with answering(lambda path: http("200", BODY), pause=0.05) as server:
-        answered = sent(server.port, "/a", over_again=True, seconds=0.01, least=3)
+        answered = sent(server.port, "/a", cyclic=True, seconds=0.01, min_requests=3)
     assert answered.outcomes == {"200": 3}
     # Three pieces with a pause after each: the last byte counts, not the first.
     assert np.frombuffer(answered.latencies).min() >= 0.1
@@ -72,7 +72,7 @@ def test_errors_are_told_apart_by_their_code():
 def test_after_a_conflict_the_same_request_is_sent_again_so_often():
     conflict = http("409", b'{"errors": [{"code": "placement.concurrent_update"}]}')
     with answering(lambda path: conflict) as server:
-        answered = sent(server.port, "/a", "/b", repeats=2)
+        answered = sent(server.port, "/a", "/b", conflict_retries=2)
     assert server.paths == ["/a"] * 3 + ["/b"] * 3
     assert answered.outcomes == {"409 placement.concurrent_update": 6}
 
@@ -104,10 +104,10 @@ def test_many_connections_wait_for_their_answers_at_the_same_time():
 
 
 def test_figures_are_those_of_the_load():
-    load = Load()
+    load = Measurement()
     for milliseconds in (range(1, 51), range(51, 102)):
         seconds = np.array(milliseconds) / 1000
-        load.add(Answered(2.0, seconds.tobytes(), {"200": len(seconds) - 1, "500": 1}, 1_010, 0.0101, 1))
+        load.add(LoadResult(2.0, seconds.tobytes(), {"200": len(seconds) - 1, "500": 1}, 1_010, 0.0101, 1))
     shown = figures(load)
     assert (shown.requests, shown.p50_ms, shown.p99_ms) == (101, pytest.approx(51), pytest.approx(100))
     assert shown.per_second == pytest.approx(99 / 4.0)
@@ -119,14 +119,16 @@ def test_figures_are_those_of_the_load():
 
 def test_the_generator_runs_in_a_process_of_its_own():
     with answering(lambda path: http("200", b"{}")) as server:
-        plan = Plan(
-            port=server.port, clients=2, requests=[request("GET", "/a")] * 10, seconds=5, over_again=False
+        plan = LoadPlan(
+            port=server.port, clients=2, requests=[http_request("GET", "/a")] * 10, seconds=5, cyclic=False
         )
-        assert send(plan).outcomes == {"200": 10}
+        assert run_load(plan).outcomes == {"200": 10}
 
 
 def test_what_keeps_the_generator_from_running_is_said():
     with answering(lambda path: b"") as server:
-        plan = Plan(port=server.port, clients=1, requests=[], seconds=1, warm=[request("GET", "/a")])
+        plan = LoadPlan(
+            port=server.port, clients=1, requests=[], seconds=1, warm_up=[http_request("GET", "/a")]
+        )
     with pytest.raises(BenchError, match=r"the load generator: [\s\S]*ConnectionRefused"):
-        send(plan)
+        run_load(plan)

@@ -1,8 +1,8 @@
-"""From a plan to a database of Roost, in bulk.
+"""Bulk load of a fleet into a database of Roost.
 
-Why not through the ledger: a million hosts with forty traits each are forty million rows. What all hosts have
-alike is written by the database itself, by arithmetic on the ids of providers; only names, uuids and what is
-used go through Python.
+The ledger would be too slow: a million hosts with forty traits each have forty million rows. The rows that
+all hosts have alike are written by the database itself, by arithmetic on provider ids. Only names, uuids and
+usages go through Python.
 """
 
 from collections.abc import Iterable, Iterator
@@ -12,8 +12,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from roost.bench.fleets import AGGREGATES, DISABLED_EVERY, FleetPlan, Portion
-from roost.bench.memory import FIRST_CUSTOM_TRAIT
+from roost.bench.fleets import AGGREGATES, DISABLED_EVERY, FleetPlan, HostBatch
+from roost.bench.memory_fleet import FIRST_CUSTOM_TRAIT
 from roost.ledger import SCHEMA
 from roost.ledger.projection import IDS_OF_A_COMMIT
 from roost.ledger.tables import commits, metadata, resource_classes, traits
@@ -25,24 +25,28 @@ PROJECT = "bench-project"
 USER = "bench-user"
 
 
-def fill(database: Database, plan: FleetPlan) -> None:
-    """Write a plan into an empty database, in one transaction. Raises `StorageError`."""
+def bulk_load(database: Database, plan: FleetPlan) -> None:
+    """Write the fleet of a plan into an empty database, in one transaction.
+
+    Raises:
+        StorageError: The database cannot be written.
+    """
     SCHEMA.upgrade(database)
     with _unguarded(database) as connection:
         classes, trait_ids = _write_names(connection, plan)
-        for portion in plan.portions():
-            _copy(connection, "resource_providers", _providers(plan, portion))
-            _copy(connection, "consumers", _consumers(portion))
-        _write_belongings(connection, plan, classes, trait_ids)
-        for portion in plan.portions():
-            _copy(connection, "allocations", _allocations(plan, portion, classes))
+        for batch in plan.host_batches():
+            _copy(connection, "resource_providers", _providers(plan, batch))
+            _copy(connection, "consumers", _consumers(batch))
+        _write_provider_data(connection, plan, classes, trait_ids)
+        for batch in plan.host_batches():
+            _copy(connection, "allocations", _allocations(plan, batch, classes))
         row = {"seq": 1, "writer": "bench", "committed_at": 0.0, "changes": "[]"}
         connection.execute(sa.insert(commits), row)
 
 
 @contextmanager
 def _unguarded(database: Database) -> Iterator[Connection]:
-    """A transaction that checks no foreign keys and need not be durable: what is cut off is thrown away."""
+    """A transaction without foreign key checks and without syncs. An interrupted bulk load is dropped."""
     with database.engine.connect() as connection:
         if database.is_sqlite:
             for setting in ("foreign_keys=OFF", "synchronous=OFF", "cache_size=-500000"):
@@ -53,7 +57,7 @@ def _unguarded(database: Database) -> Iterator[Connection]:
             connection.commit()
         with connection.begin():
             yield connection
-        connection.invalidate()  # its settings are not for others
+        connection.invalidate()  # the next user of the connection needs the default settings
 
 
 def _write_names(connection: Connection, plan: FleetPlan) -> tuple[dict[str, int], dict[str, int]]:
@@ -67,19 +71,19 @@ def _write_names(connection: Connection, plan: FleetPlan) -> tuple[dict[str, int
     return classes, ids
 
 
-def _write_belongings(
+def _write_provider_data(
     connection: Connection, plan: FleetPlan, classes: dict[str, int], traits: dict[str, int]
 ) -> None:
     size = len(plan.tree)
     for place, part in enumerate(plan.tree):
-        here = f"p.id % {size} = {place}"
-        stock = [
+        at_place = f"p.id % {size} = {place}"
+        inventories = [
             (classes[name], i.total, i.reserved, i.min_unit, i.max_unit, i.step_size, i.allocation_ratio)
             for name, i in sorted(part.inventories.items())
         ]
-        _spread(connection, "inventories", stock, here)
-        having = [(traits[name],) for name in sorted(part.traits)]
-        _spread(connection, "provider_traits", having, here)
+        _spread(connection, "inventories", inventories, at_place)
+        part_traits = [(traits[name],) for name in sorted(part.traits)]
+        _spread(connection, "provider_traits", part_traits, at_place)
     disabled = f"p.id % {size} = 0 AND (p.id / {size}) % {DISABLED_EVERY} = {DISABLED_EVERY - 1}"
     _spread(connection, "provider_traits", [(traits[DISABLED_TRAIT],)], disabled)
     for number, uuid in enumerate(plan.aggregates()):
@@ -88,7 +92,7 @@ def _write_belongings(
 
 
 def _spread(connection: Connection, table: str, rows: list[tuple[Any, ...]], where: str) -> None:
-    """Write some rows for each provider that a condition holds for, after its id."""
+    """Write ``rows``, preceded by the provider's id, for each provider that satisfies ``where``."""
     if not rows:
         return
     literals = ", ".join("(" + ", ".join(_literal(value) for value in row) + ")" for row in rows)
@@ -105,29 +109,29 @@ def _literal(value: object) -> str:
     return f"'{value}'" if isinstance(value, str) else repr(value)
 
 
-def _providers(plan: FleetPlan, portion: Portion) -> Iterator[tuple[Any, ...]]:
+def _providers(plan: FleetPlan, batch: HostBatch) -> Iterator[tuple[Any, ...]]:
     size = len(plan.tree)
-    for index, uuid in enumerate(portion.providers):
-        host, place = divmod(portion.first * size + index, size)
+    for index, uuid in enumerate(batch.providers):
+        host, place = divmod(batch.first * size + index, size)
         part = plan.tree[place]
-        above = None if part.parent is None else host * size + part.parent
-        yield host * size + place, uuid, plan.host_name(host) + part.name, above, 0, 0.0
+        parent = None if part.parent is None else host * size + part.parent
+        yield host * size + place, uuid, plan.host_name(host) + part.name, parent, 0, 0.0
 
 
-def _consumers(portion: Portion) -> Iterator[tuple[Any, ...]]:
-    for number, uuid in enumerate(portion.consumers, IDS_OF_A_COMMIT + portion.first):
+def _consumers(batch: HostBatch) -> Iterator[tuple[Any, ...]]:
+    for number, uuid in enumerate(batch.consumers, IDS_OF_A_COMMIT + batch.first):
         yield number, uuid, PROJECT, USER, "INSTANCE", 1, 0.0
 
 
-def _allocations(plan: FleetPlan, portion: Portion, classes: dict[str, int]) -> Iterator[tuple[Any, ...]]:
+def _allocations(plan: FleetPlan, batch: HostBatch, classes: dict[str, int]) -> Iterator[tuple[Any, ...]]:
     size = len(plan.tree)
-    held = [
+    usages = [
         (place, classes[name], amount)
         for place, part in enumerate(plan.tree)
-        for name, amount in part.held.items()
+        for name, amount in part.usage.items()
     ]
-    for host, used in enumerate(portion.used.tolist(), portion.first):
-        for place, number, amount in held:
+    for host, used in enumerate(batch.used.tolist(), batch.first):
+        for place, number, amount in usages:
             yield IDS_OF_A_COMMIT + host, host * size + place, number, used * amount
 
 

@@ -1,4 +1,4 @@
-"""From a plan to a fleet in memory, without a database."""
+"""A fleet in memory and its host table, built from a plan without a database."""
 
 from roost.bench.fleets import AGGREGATES, DISABLED_EVERY, FleetPlan
 from roost.fleet import Fleet
@@ -22,43 +22,43 @@ CELLS = 10
 FIRST_CUSTOM_TRAIT = 10_000
 
 
-def fleet_in_memory(plan: FleetPlan) -> Fleet:
-    """The fleet that `roost.bench.filling.fill` writes, made change by change."""
+def build_fleet(plan: FleetPlan) -> Fleet:
+    """Build the fleet that `roost.bench.bulk_load.bulk_load` writes, change by change."""
     fleet = Fleet()
     RegisterStandardNames().run(State(fleet, {}, 0.0))
-    classes, traits = plan.custom_names
+    classes, custom_traits = plan.custom_names
     for number, name in enumerate(sorted(classes)):
         fleet.apply(ResourceClassChanged(name, None, FIRST_CUSTOM_CLASS + number))
-    for number, name in enumerate(sorted(traits)):
+    for number, name in enumerate(sorted(custom_traits)):
         fleet.apply(TraitChanged(name, None, FIRST_CUSTOM_TRAIT + number))
     aggregates = plan.aggregates()
     parts = [(part, dict(part.inventories), tuple(sorted(part.traits))) for part in plan.tree]
     disabled = tuple(sorted((*plan.tree[0].traits, DISABLED_TRAIT)))
-    for portion in plan.portions():
-        for index, (consumer, used) in enumerate(zip(portion.consumers, portion.used.tolist(), strict=True)):
-            host = portion.first + index
-            uuids = portion.providers[index * len(parts) : (index + 1) * len(parts)]
+    for batch in plan.host_batches():
+        for index, (consumer, used) in enumerate(zip(batch.consumers, batch.used.tolist(), strict=True)):
+            host = batch.first + index
+            uuids = batch.providers[index * len(parts) : (index + 1) * len(parts)]
             row = host * len(parts)
-            held = {}
-            for place, (part, stock, has) in enumerate(parts):
+            allocations = {}
+            for place, (part, inventories, traits) in enumerate(parts):
                 uuid = uuids[place]
-                above = None if part.parent is None else uuids[part.parent]
-                facts = ProviderFacts(plan.host_name(host) + part.name, above, 0)
+                parent = None if part.parent is None else uuids[part.parent]
+                facts = ProviderFacts(plan.host_name(host) + part.name, parent, 0)
                 fleet.apply(ProviderChanged(uuid, row + place, None, facts))
-                fleet.apply(InventoryChanged(uuid, {}, stock))
+                fleet.apply(InventoryChanged(uuid, {}, inventories))
                 if not place and host % DISABLED_EVERY == DISABLED_EVERY - 1:
-                    has = disabled
-                if has:
-                    fleet.apply(TraitsChanged(uuid, (), has))
-                if part.held:
-                    held[uuid] = {name: used * amount for name, amount in part.held.items()}
+                    traits = disabled
+                if traits:
+                    fleet.apply(TraitsChanged(uuid, (), traits))
+                if part.usage:
+                    allocations[uuid] = {name: used * amount for name, amount in part.usage.items()}
             fleet.apply(AggregatesChanged(uuids[0], (), (aggregates[host % AGGREGATES],)))
-            fleet.apply(AllocationsChanged(consumer, None, None, {}, held))
+            fleet.apply(AllocationsChanged(consumer, None, None, {}, allocations))
     return fleet
 
 
-def host_table(plan: FleetPlan) -> HostTable:
-    """All hosts of a plan, up, dealt out to ten cells."""
+def build_host_table(plan: FleetPlan) -> HostTable:
+    """Build the table of a plan's hosts. All are up, and spread over `CELLS` cells."""
     return HostTable(
         HostReport(host=plan.host_name(host), node=node, cell=f"cell{host % CELLS}", last_seen=0.0)
         for host, node in enumerate(plan.roots())

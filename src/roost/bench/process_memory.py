@@ -1,19 +1,19 @@
-"""What the system says of processes."""
+"""Processes and their memory, as Linux reports them in /proc."""
 
 from pathlib import Path
 
 
-def children(pid: int) -> list[int]:
-    """The processes below one, all the way down."""
+def descendants(pid: int) -> list[int]:
+    """Return the ids of all descendants of a process."""
     found: list[int] = []
     for task in Path(f"/proc/{pid}/task").glob("*/children"):
         for child in map(int, task.read_text().split()):
-            found += [child, *children(child)]
+            found += [child, *descendants(child)]
     return found
 
 
-def resident(pid: int) -> int:
-    """Bytes of memory that a process holds, its share of what it has in common with others; 0: it is gone."""
+def proportional_set_size(pid: int) -> int:
+    """Return the proportional set size of a process in bytes, 0 if it has ended."""
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     except OSError:
@@ -21,8 +21,8 @@ def resident(pid: int) -> int:
     return sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) * 1024
 
 
-def peak(pid: int) -> int:
-    """The most bytes that a process ever held resident; 0: it is gone."""
+def peak_resident_size(pid: int) -> int:
+    """Return the peak of the resident set size of a process in bytes, 0 if it has ended."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except OSError:

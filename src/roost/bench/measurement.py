@@ -1,4 +1,4 @@
-"""Load from another process, and what it showed."""
+"""Runs of the load generator in a process of its own, and figures of their results."""
 
 import subprocess
 import sys
@@ -8,18 +8,18 @@ from dataclasses import dataclass, field
 import msgspec
 import numpy as np
 
-from roost.bench.client import Answered, Plan
 from roost.bench.errors import BenchError
+from roost.bench.load_generator import LoadPlan, LoadResult
 from roost.bench.server_process import die_with_parent
 from roost.fleet.columns import Float64
 
 
 @dataclass
-class Load:
-    """What one or more runs of the load generator showed together.
+class Measurement:
+    """The sum of one or more results of the load generator.
 
-    ``latencies``: seconds of each request, float64. ``seconds`` and ``cpu`` (the client's own) are sums;
-    ``rounds`` has the number of requests of each run.
+    ``latencies``: float64[requests], seconds. ``seconds``: the time of all runs. ``cpu``: processor time of
+    the client, seconds. ``received``: bytes. ``rounds`` has the number of requests of each run.
     """
 
     latencies: Float64 = field(default_factory=lambda: np.zeros(0))
@@ -30,34 +30,34 @@ class Load:
     connections: int = 0
     rounds: list[int] = field(default_factory=list)
 
-    def add(self, answered: Answered) -> None:
-        """Take in one run."""
-        self.latencies = np.concatenate([self.latencies, np.frombuffer(answered.latencies)])
-        self.rounds.append(len(answered.latencies) // 8)
-        self.outcomes.update(answered.outcomes)
-        self.seconds += answered.seconds
-        self.received += answered.received
-        self.cpu += answered.cpu
-        self.connections += answered.connections
+    def add(self, result: LoadResult) -> None:
+        """Add the result of one run."""
+        self.latencies = np.concatenate([self.latencies, np.frombuffer(result.latencies)])
+        self.rounds.append(len(result.latencies) // 8)
+        self.outcomes.update(result.outcomes)
+        self.seconds += result.seconds
+        self.received += result.received
+        self.cpu += result.cpu
+        self.connections += result.connections
 
     @property
     def succeeded(self) -> int:
-        """Requests that were answered with 2xx."""
+        """The number of requests with a 2xx answer."""
         return sum(count for outcome, count in self.outcomes.items() if outcome.startswith("2"))
 
     @property
     def overdue(self) -> bool:
-        """Whether an answer took too long; latencies are lower bounds then."""
+        """Whether an answer was overdue. Latencies are lower bounds then."""
         return self.outcomes["overdue"] > 0
 
 
 class Figures(msgspec.Struct, frozen=True):
-    """What a table shows of a load.
+    """Figures of a measurement.
 
-    Times in milliseconds; ``per_second`` counts what succeeded; ``size`` is the mean body in bytes;
+    ``per_second`` counts successful requests or their items; ``size`` is the mean body in bytes;
     ``client_us`` is the processor time that the load generator took for each request, in microseconds;
-    ``failed`` counts what was not answered with 2xx, by outcome. ``at_least``: an answer was overdue, so
-    times are lower bounds.
+    ``failed`` counts requests without a 2xx answer, by outcome. ``at_least``: the times are lower bounds,
+    because an answer was overdue.
     """
 
     requests: int
@@ -71,8 +71,8 @@ class Figures(msgspec.Struct, frozen=True):
     at_least: bool
 
 
-def figures(load: Load, items: int = 1) -> Figures:
-    """The figures of a load; ``items``: how many things each request does, all of which are counted."""
+def figures(load: Measurement, items: int = 1) -> Figures:
+    """Return the figures of a measurement whose requests have ``items`` items each, such as consumers."""
     count = len(load.latencies)
     p50, p99 = np.percentile(load.latencies, [50, 99]) * 1000
     return Figures(
@@ -88,7 +88,7 @@ def figures(load: Load, items: int = 1) -> Figures:
     )
 
 
-def _failed(load: Load) -> dict[str, int]:
+def _failed(load: Measurement) -> dict[str, int]:
     failed: Counter[str] = Counter()
     for name, count in sorted(load.outcomes.items()):
         if not name.startswith("2"):
@@ -96,10 +96,14 @@ def _failed(load: Load) -> dict[str, int]:
     return dict(failed)
 
 
-def send(plan: Plan) -> Answered:
-    """Run the load generator. Raises `BenchError` if it could not be."""
+def run_load(plan: LoadPlan) -> LoadResult:
+    """Run the load generator in a process of its own.
+
+    Raises:
+        BenchError: It failed.
+    """
     done = subprocess.run(
-        [sys.executable, "-m", "roost.bench.client"],
+        [sys.executable, "-m", "roost.bench.load_generator"],
         input=msgspec.msgpack.encode(plan),
         capture_output=True,
         check=False,
@@ -107,11 +111,11 @@ def send(plan: Plan) -> Answered:
     )
     if done.returncode != 0:
         raise BenchError(f"the load generator: {done.stderr.decode(errors='replace').strip()[-500:]}")
-    return msgspec.msgpack.decode(done.stdout, type=Answered)
+    return msgspec.msgpack.decode(done.stdout, type=LoadResult)
 
 
-def request(method: str, path: str, body: object = None, version: str = "1.39") -> bytes:
-    """A whole HTTP/1.1 request, as the administrator."""
+def http_request(method: str, path: str, body: object = None, version: str = "1.39") -> bytes:
+    """Return an encoded HTTP/1.1 request by the administrator."""
     raw = b"" if body is None else msgspec.json.encode(body)
     lines = [
         f"{method} {path} HTTP/1.1",

@@ -1,6 +1,9 @@
-"""A service that does nothing, on the server and framework of Roost's: ``python -m roost.bench.empty PORT``.
+"""A service that does nothing, on the HTTP server and framework of Roost.
 
-Any GET of ``/bytes/N`` is answered with so many bytes, any PUT is read and answered with 204."""
+``python -m roost.bench.null_service PORT`` runs it.
+
+GET ``/bytes/N`` is answered with N bytes. PUT ``/allocations/X`` is read and answered with 204.
+"""
 
 import sys
 from typing import Any
@@ -13,14 +16,14 @@ from granian.log import LogLevels
 
 
 class Root:
-    """``/``, which tells that it is there."""
+    """``/``: an empty document, which shows that the service has started."""
 
     async def on_get(self, request: falcon.asgi.Request, response: falcon.asgi.Response) -> None:
         response.data = b"{}"
 
 
 class Bytes:
-    """``/bytes/N``: the same bytes for each N."""
+    """``/bytes/N``: an answer of N bytes, which is made once for each N."""
 
     def __init__(self) -> None:
         self._made: dict[int, bytes] = {}
@@ -32,7 +35,7 @@ class Bytes:
 
 
 class Sink:
-    """``/allocations/X``: reads what comes."""
+    """``/allocations/X``: reads the body and discards it."""
 
     async def on_put(self, request: falcon.asgi.Request, response: falcon.asgi.Response, name: str) -> None:
         await request.stream.readall()
@@ -40,7 +43,7 @@ class Sink:
 
 
 def create() -> Any:
-    """The application."""
+    """Return the ASGI application."""
     app = falcon.asgi.App()
     app.add_route("/", Root())
     app.add_route("/bytes/{size:int}", Bytes())
@@ -50,7 +53,7 @@ def create() -> Any:
 
 def main() -> None:
     server = Granian(
-        "empty",
+        "null",
         address="127.0.0.1",
         port=int(sys.argv[1]),
         interface=Interfaces.ASGI,

@@ -1,8 +1,8 @@
-"""The load generator: a process of its own, ``python -m roost.bench.client``; a `Plan` in, an `Answered` out.
+"""The load generator, a process that reads a `LoadPlan` and writes a `LoadResult`.
 
-Why not an HTTP library: on two cores the client takes from what it measures. Requests come ready to send, an
-answer is read as far as its status and length, and one loop over plain sockets serves all connections; that
-costs some 20 µs a request, which is measured and said beside each result.
+It uses plain sockets because on two cores the client takes processor time from the service that it measures.
+Requests arrive encoded, of an answer only status and length are parsed, and one loop serves all connections.
+That costs some 20 µs a request, which each result shows.
 """
 
 import gc
@@ -25,38 +25,40 @@ _CODE: Final = re.compile(rb'"code": *"([\w.]+)"')
 _NO_BODY: Final = (b"204", b"304")
 _BUFFER: Final = 2**18
 _LOOK_SECONDS: Final = 0.5
-"""How often it is looked whether an answer is overdue."""
+"""Seconds between checks for overdue answers."""
 
 CONFLICT: Final = "409 placement.concurrent_update"
-"""How `Answered.outcomes` names an answer after which the same request may be sent again."""
+"""The outcome after which a request may be repeated."""
 
 
-class Plan(msgspec.Struct, frozen=True):
-    """What to send: whole HTTP/1.1 requests, from so many connections that each wait for their answer.
+class LoadPlan(msgspec.Struct, frozen=True):
+    """The load to generate.
 
-    ``clients``: connections. ``warm``: sent first on each connection and not counted. ``over_again``: the
-    requests are sent round and round, else each once. Nothing new is sent after ``seconds``, if at least
-    ``least`` requests have been. An answer that takes ``timeout`` seconds ends the run. ``repeats``: how
-    often a request is sent again after a conflict.
+    ``clients`` connections send encoded HTTP/1.1 ``requests``, each connection one at a time. All requests
+    are sent in a cycle if ``cyclic``, else once. After ``seconds`` no more are sent if at least
+    ``min_requests`` were. The ``warm_up`` requests are sent first on each connection and not counted. An
+    answer that takes longer than ``timeout`` seconds ends the run. A request is repeated up to
+    ``conflict_retries`` times while its outcome is `CONFLICT`.
     """
 
     port: int
     clients: int
     requests: list[bytes]
     seconds: float
-    warm: list[bytes] = []
-    over_again: bool = True
-    least: int = 1
+    warm_up: list[bytes] = []
+    cyclic: bool = True
+    min_requests: int = 1
     timeout: float = 60.0
-    repeats: int = 0
+    conflict_retries: int = 0
 
 
-class Answered(msgspec.Struct, frozen=True):
-    """What came back.
+class LoadResult(msgspec.Struct, frozen=True):
+    """The answers to a load.
 
-    ``latencies``: seconds from the first byte sent to the last one received, as float64. ``outcomes``:
-    answers by status, for errors with the body's code; ``overdue`` and ``cut off`` are outcomes too.
-    ``received``: bytes of bodies. ``cpu``: seconds of processor time that the client itself took.
+    ``latencies``: float64 values, the seconds from the first byte sent to the last byte received of each
+    request. ``outcomes`` counts answers by status and, for errors, the code in the body; requests without
+    an answer are ``overdue`` or ``cut off``. ``received``: bytes of all bodies. ``cpu``: seconds of
+    processor time that the client took.
     """
 
     seconds: float
@@ -68,9 +70,9 @@ class Answered(msgspec.Struct, frozen=True):
 
 
 class _Run:
-    """All connections, and what they count together."""
+    """A run of the load generator: all connections, and their counts."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: LoadPlan) -> None:
         self.plan = plan
         self.selector = selectors.DefaultSelector()
         self.buffer = bytearray(_BUFFER)
@@ -84,7 +86,7 @@ class _Run:
         self._requests: Iterator[bytes] = iter(())
         self._until = 0.0
 
-    def answer(self) -> Answered:
+    def run(self) -> LoadResult:
         connections = [_Connection(self) for _ in range(self.plan.clients)]
         try:
             return self._measured(connections)
@@ -93,16 +95,16 @@ class _Run:
                 each.close()
             self.selector.close()
 
-    def _measured(self, connections: "list[_Connection]") -> Answered:
-        self._go(connections, iter(self.plan.warm * len(connections)), float("inf"))
+    def _measured(self, connections: "list[_Connection]") -> LoadResult:
+        self._go(connections, iter(self.plan.warm_up * len(connections)), float("inf"))
         if self.outcomes.keys() & {b"overdue", b"cut off"}:
             raise SystemExit("no answer to the first requests")
         self.latencies, self.received, self.sent = array("d"), 0, 0
         self.outcomes.clear()
-        requests = cycle(self.plan.requests) if self.plan.over_again else iter(self.plan.requests)
+        requests = cycle(self.plan.requests) if self.plan.cyclic else iter(self.plan.requests)
         cpu, started = time.process_time(), time.perf_counter()
         self._go(connections, requests, started + self.plan.seconds)
-        return Answered(
+        return LoadResult(
             seconds=time.perf_counter() - started,
             latencies=self.latencies.tobytes(),
             outcomes={name.decode(): count for name, count in self.outcomes.items()},
@@ -112,8 +114,8 @@ class _Run:
         )
 
     def next(self) -> bytes | None:
-        """What to send now, None if nothing more."""
-        if self.sent >= self.plan.least and time.perf_counter() >= self._until:
+        """Return the next request, None at the end."""
+        if self.sent >= self.plan.min_requests and time.perf_counter() >= self._until:
             return None
         self.sent += 1
         return next(self._requests, None)
@@ -140,7 +142,7 @@ class _Run:
 
 
 class _Connection:
-    """One connection, with at most one request under way."""
+    """One connection, with at most one request at a time."""
 
     def __init__(self, run: _Run) -> None:
         self._run = run
@@ -149,7 +151,7 @@ class _Connection:
         self._unsent = memoryview(b"")
         self._repeated = 0
         self._head = b""
-        self._left = -1  # bytes of the body; -1: the head is not complete
+        self._left = -1  # missing bytes of the body, -1 before the head is complete
         self._outcome = b""
         self._error = b""
         self._closes = False
@@ -238,7 +240,7 @@ class _Connection:
         self._read_body(count - end - 4, bytes(data[end + 4 : count]) if status >= b"400" else b"")
 
     def _read_body(self, count: int, error: bytes = b"") -> None:
-        """``error``: the bytes, if this is the body of a refusal; it may come in several parts."""
+        """Count ``count`` bytes of the body; ``error`` has them if the status is that of an error."""
         self._run.received += count
         self._left -= count
         self._error += error
@@ -256,7 +258,7 @@ class _Connection:
         run = self._run
         run.latencies.append(time.perf_counter() - self.sent_at)
         run.outcomes[outcome] += 1
-        if outcome == CONFLICT.encode() and self._repeated < run.plan.repeats:
+        if outcome == CONFLICT.encode() and self._repeated < run.plan.conflict_retries:
             self._repeated += 1
             self._send()
             return
@@ -284,16 +286,16 @@ class _Connection:
         self._run.selector.modify(self._socket, events, self)
 
 
-def answer(plan: Plan) -> Answered:
-    """Send what the plan says, from this process."""
-    return _Run(plan).answer()
+def run_plan(plan: LoadPlan) -> LoadResult:
+    """Generate the load from this process."""
+    return _Run(plan).run()
 
 
 def main() -> None:
-    plan = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=Plan)
+    plan = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=LoadPlan)
     gc.collect()
-    gc.disable()  # its pauses would be taken for the server's
-    sys.stdout.buffer.write(msgspec.msgpack.encode(answer(plan)))
+    gc.disable()  # its pauses would count as latency of the service
+    sys.stdout.buffer.write(msgspec.msgpack.encode(run_plan(plan)))
 
 
 if __name__ == "__main__":
