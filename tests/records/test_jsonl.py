@@ -1,4 +1,4 @@
-"""Records in a file of JSON lines: killed writers, damaged lines, shared syncs."""
+"""Records in a file of JSON lines: killed writers, damaged lines, files of earlier versions."""
 
 import asyncio
 import json
@@ -9,9 +9,20 @@ import sys
 
 import pytest
 
-from roost.records import DamagedRecords, RecordsUnavailable, Retention
+from roost.model.record import Step
+from roost.records import DamagedRecords, Retention
 from roost.records.jsonl import JsonLinesRecords
-from roost.records.lines import LineFile
+
+OLD_FILE = """\
+{"run":{"id":"run-1","request_id":"req-1","project_id":"p","user_id":"u","instances":["i-1","i-2"],"spec":\
+{"project_id":"p","image_properties":{"os_distro":"täst"}},"started_at":1.0,"finished_at":1.25,"version":7,"steps":\
+[{"name":"hosts","left":10},{"name":"ComputeFilter","left":2}],"refusal":null}}
+{"attempt":{"run":"run-1","request_id":"req-1","instance":"i-1","at":1.1,"host":"host-0","cell":"cell1",\
+"weight":1.5,"result":"refused","reason":"full"}}
+{"attempt":{"run":"run-1","request_id":"req-1","instance":"i-1","at":1.2,"host":"host-1","cell":"cell1",\
+"weight":0.5,"result":"claimed","reason":null}}
+"""
+"""Lines as they were written before records were queued."""
 
 WRITER = """
 import asyncio, sys
@@ -95,36 +106,16 @@ def test_a_damaged_line_is_named_by_its_number_and_never_skipped(using_jsonl, ma
     assert using_jsonl(lambda records: records.last(1)) == [make(2)]
 
 
-def test_writes_that_wait_together_share_a_sync(using_jsonl, make, write, monkeypatch):
-    appended = []
-    append = LineFile.append
-    monkeypatch.setattr(LineFile, "append", lambda file, lines: (appended.append(lines), append(file, lines)))
-
-    async def use(records):
-        writes = [asyncio.ensure_future(write(records, [make(number)])) for number in range(100)]
-        await asyncio.gather(*writes)
-
-    using_jsonl(use)
-    assert 1 <= len(appended) < 100
-    assert b"".join(appended).count(b"\n") == 300
-
-
-def test_a_sync_that_fails_fails_every_write_that_shares_it(using_jsonl, make, write, monkeypatch):
-    def fail(file, lines):
-        raise RecordsUnavailable("disk gone")
-
-    async def use(records):
-        with monkeypatch.context() as patch:
-            patch.setattr(LineFile, "append", fail)
-            outcomes = await asyncio.gather(
-                *(write(records, [make(number)]) for number in range(9)), return_exceptions=True
-            )
-        await write(records, [make(10)])
-        return outcomes, await records.last(99)
-
-    outcomes, left = using_jsonl(use)
-    assert [str(outcome) for outcome in outcomes] == ["disk gone"] * 9
-    assert left == [make(10)]
+def test_a_file_of_an_earlier_version_is_read(using_jsonl, tmp_path):
+    (tmp_path / "records.jsonl").write_text(OLD_FILE)
+    [found] = using_jsonl(lambda records: records.find(request_id="req-1"))
+    assert found.run.spec == {"project_id": "p", "image_properties": {"os_distro": "täst"}}
+    assert found.run.steps == (Step("hosts", 10), Step("ComputeFilter", 2))
+    assert (found.run.instances, found.run.version, found.run.refusal) == (("i-1", "i-2"), 7, None)
+    assert [(attempt.host, attempt.result, attempt.reason) for attempt in found.attempts] == [
+        ("host-0", "refused", "full"),
+        ("host-1", "claimed", None),
+    ]
 
 
 def test_lines_are_plain_json_by_kind(using_jsonl, make, write, tmp_path):

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from oslo_config import cfg
 
-from roost.records import RecordsUnavailable, SearchUnsupported, open_records
+from roost.records import RecordsUnavailable, open_records
 from roost.records.jsonl import JsonLinesRecords
 from roost.records.sql import SqlRecords
 
@@ -33,14 +33,12 @@ def test_sql_is_the_default(tmp_path):
     assert (records.backend.retention.days, records.backend.retention.runs) == (30.0, 7)
 
 
-def test_a_file_of_lines_is_chosen_by_name_and_cannot_search(tmp_path):
+def test_a_file_of_lines_is_chosen_by_name(tmp_path):
     records = opened(
         configured(tmp_path, f"backend = jsonl\npath = {tmp_path}/r.jsonl\nretention_days = 0.5")
     )
     assert isinstance(records.backend, JsonLinesRecords)
     assert (records.backend.retention.days, records.backend.retention.runs) == (0.5, 1_000_000)
-    with pytest.raises(SearchUnsupported, match=r"r\.jsonl .*'sql'"):
-        asyncio.run(records.backend.find(request_id="req-1"))
 
 
 @pytest.mark.parametrize(

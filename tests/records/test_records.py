@@ -57,6 +57,78 @@ def test_concurrent_writes_are_all_recorded(using, make, write):
     assert using(use) == made[::-1]
 
 
+def test_records_that_are_written_again_are_recorded_once(using, make, write):
+    first, second, third = make(1), make(2), make(3)
+
+    async def use(records):
+        await write(records, [first, second])
+        await write(records, [first, second])
+        await write(records, [second, third])
+        await records.write([], first.attempts)
+        await records.write([], third.attempts[:1])
+        return await records.last(9), await records.find(request_id="req-2"), await records.trim(now=9.0)
+
+    # Of the last two runs that were recorded neither is surplus.
+    everything, found, gone = using(use, Retention(days=0, runs=3))
+    assert sorted(everything, key=lambda one: one.run.id) == [first, second, third]
+    assert found == [second]
+    assert gone == 0
+
+
+def test_runs_are_returned_in_the_order_in_which_they_were_recorded(using, make, write):
+    made = [make(number, at=float(at)) for number, at in enumerate((5, 3, 9, 1))]
+
+    async def use(records):
+        await write(records, made)
+        before = await records.last(9), await records.last(2)
+        return *before, await records.trim(now=9.0), await records.last(9)
+
+    everything, two, gone, left = using(use, Retention(days=0, runs=3))
+    assert (everything, two) == (made[::-1], made[:1:-1])
+    assert (gone, left) == (1, made[:0:-1])
+
+
+def test_runs_are_found_by_request_and_by_instance(using, make, write):
+    made = [make(number, instances=3) for number in range(5)]
+
+    async def use(records):
+        await write(records, made)
+        return (
+            await records.find(request_id="req-3"),
+            await records.find(instance="instance-4-2"),
+            await records.find(request_id="req-1", instance="instance-1-0"),
+            await records.find(request_id="req-1", instance="instance-2-0"),
+        )
+
+    assert using(use) == ([made[3]], [made[4]], [made[1]], [])
+
+
+def test_an_instance_is_found_though_nothing_was_tried_for_it(using, make, write):
+    none, other = make(1, tries=0), make(2, instances=2)
+
+    async def use(records):
+        await write(records, [none, other])
+        return await records.find(instance="instance-1-0"), await records.find(instance="instance-2-1")
+
+    assert using(use) == ([none], [other])
+
+
+def test_find_gives_the_newest_up_to_its_limit(using, make):
+    made = [make(number).run for number in range(5)]
+    same = [msgspec.structs.replace(run, instances=("same",)) for run in made]
+
+    async def use(records):
+        await records.write(same, [])
+        return await records.find(instance="same", limit=2)
+
+    assert [one.run for one in using(use)] == same[:2:-1]
+
+
+def test_find_without_anything_to_find_is_a_mistake(using):
+    with pytest.raises(ValueError, match="request id or an instance"):
+        using(lambda records: records.find())
+
+
 def test_writing_nothing_is_no_error(using):
     assert using(lambda records: records.write([], [])) is None
 

@@ -1,4 +1,4 @@
-"""``roost records``: what the scheduler decided, and why."""
+"""``roost records`` lists what the scheduler decided and why."""
 
 import asyncio
 import json
@@ -21,18 +21,26 @@ from roost.records.jsonl import JsonLinesRecords
 
 @click.command(epilog="Example: roost records --data-dir ./roost-data/up --last 5")
 @click.argument("name", required=False, metavar="[REQUEST_OR_INSTANCE]")
-@click.option("--data-dir", type=click.Path(path_type=Path), required=True, help="Of up or replay.")
-@click.option("--last", type=click.IntRange(min=1), default=20, show_default=True, help="How many runs.")
-@click.option("--refused", is_flag=True, help="Of these only the runs that placed too few.")
+@click.option(
+    "--data-dir",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="Data directory of roost up or roost replay.",
+)
+@click.option(
+    "--last", type=click.IntRange(min=1), default=20, show_default=True, help="Number of runs to read."
+)
+@click.option("--refused", is_flag=True, help="Show only those of them that placed too few instances.")
 @as_json
 def records(name: str | None, data_dir: Path, last: int, refused: bool, as_json: bool) -> None:
-    """List the scheduler's last runs, or show those of a request or an instance in full.
+    """List the last runs of the scheduler, or show the runs of one request or instance in full.
 
-    A run in full says how many hosts each step removed, which hosts were tried and why that failed.
+    A run in full shows how many hosts each step removed, which hosts were tried, and why an attempt failed.
+    Runs appear some milliseconds after their decision.
     """
     found = asyncio.run(_read(data_dir, name, last))
     if name is not None and not found:
-        raise OperatorError(f"no record of a request or instance {name} in {data_dir}")
+        raise OperatorError(f"data directory {data_dir} has no record of a request or an instance {name}")
     if refused:
         found = [each for each in found if each.run.refusal is not None]
     if as_json:
@@ -46,31 +54,30 @@ def records(name: str | None, data_dir: Path, last: int, refused: bool, as_json:
 
 
 async def _read(data_dir: Path, name: str | None, last: int) -> list[RunWithAttempts]:
-    kept = await _open(data_dir)
+    backend = await _open(data_dir)
     try:
         if name is None:
-            return await kept.last(last)
-        by_request = await kept.find(request_id=name, limit=last)
-        return by_request or await kept.find(instance=name, limit=last)
+            return await backend.last(last)
+        by_request = await backend.find(request_id=name, limit=last)
+        return by_request or await backend.find(instance=name, limit=last)
     finally:
-        await kept.close()
+        await backend.close()
 
 
 async def _open(data_dir: Path) -> Records:
-    # Reading must keep everything: no retention.
     forever = Retention(0, 0)
     if (data_dir / "records.db").exists():
         return await open_sql_records(f"sqlite:///{data_dir.resolve() / 'records.db'}", forever)
     if (data_dir / "records.jsonl").exists():
         return JsonLinesRecords(data_dir / "records.jsonl", forever)
-    raise OperatorError(f"data directory {data_dir} holds neither records.db nor records.jsonl")
+    raise OperatorError(f"data directory {data_dir} contains neither records.db nor records.jsonl")
 
 
 def _list(found: list[RunWithAttempts]) -> Table:
     table = Table(box=None, pad_edge=False)
     for column in ("started (UTC)", "request"):
         table.add_column(column, no_wrap=True)
-    table.add_column("asked", justify="right")
+    table.add_column("instances", justify="right")
     table.add_column("outcome", overflow="fold")
     for each in found:
         run = each.run
@@ -91,14 +98,14 @@ def _whole(each: RunWithAttempts) -> Group:
         ("request", run.request_id),
         ("project, user", f"{run.project_id}, {run.user_id}"),
         ("instances", ", ".join(run.instances)),
-        ("asked for", json.dumps(run.spec)),
+        ("request spec", json.dumps(run.spec)),
         ("started", f"{_time(run.started_at)}, took {(run.finished_at - run.started_at) * 1000:.1f} ms"),
-        ("decided at", "unknown" if run.version is None else f"version {run.version} of the ledger"),
+        ("ledger version", "unknown" if run.version is None else str(run.version)),
         ("outcome", _outcome(each)),
     ):
         facts.add_row(name, Text(value, overflow="fold"))
     steps = Table(box=None, pad_edge=False)
-    for column in ("step", "left", "removed"):
+    for column in ("step", "hosts left", "removed"):
         steps.add_column(column, justify="left" if column == "step" else "right")
     before = None
     for step in run.steps:

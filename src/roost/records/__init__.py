@@ -1,17 +1,19 @@
-"""Records: what the scheduler decided and why, kept durably and found again.
+"""The durable history of scheduling: each run of the scheduler and each attempt to place an instance.
 
-    queue        what the scheduler and conductors write to: never fails, never waits
-    records      what a backend of records does: write, last, find, trim
-    sql          in a SQL database: the default, and the only one that can search
-    jsonl        in a file of JSON lines: nothing to set up, read with any tool
-    lines        the file under it: durable appends, reading backwards, mending what a kill tore
-    tables       the tables under ``sql``
-    redact       a request spec as plain data without its secrets, and back
-    options      the configuration, group ``records``
-    backend      opens the backend that the configuration names
-    errors       what can go wrong
+    queue        takes the records of the scheduler and the conductors; it never fails and never waits
+    records      the interface of a backend: write, last, find, trim
+    rows         the form in which both backends store a run
+    sql          the backend in a SQL database, the default
+    jsonl        the backend in a file of JSON lines, which any tool can read
+    lines        the file under ``jsonl``: durable appends, reading backwards, repair after a kill
+    tables       the tables under ``sql``; their revisions are in ``migrations``
+    redact       a request spec as plain data without its secrets
+    options      the options of group ``records``
+    backend      opens the backend that the options name
+    errors       the errors of the records
 
-A *run* is one run of the scheduler, an *attempt* one try to put one instance on one host.
+A *run* is one call of `Scheduler.select_destinations`. An *attempt* is one claim of one host for one instance
+or the failure of a build there.
 """
 
 from roost.records.backend import open_records
@@ -20,7 +22,6 @@ from roost.records.errors import (
     RecordRefused,
     RecordsError,
     RecordsUnavailable,
-    SearchUnsupported,
 )
 from roost.records.options import register_options
 from roost.records.queue import RecordQueue
@@ -36,7 +37,6 @@ __all__ = [
     "RecordsUnavailable",
     "Retention",
     "RunWithAttempts",
-    "SearchUnsupported",
     "open_records",
     "redacted",
     "register_options",

@@ -1,17 +1,16 @@
-"""What can go wrong with records.
+"""The errors of the records.
 
 RecordsError
 ├── RecordsUnavailable    the file or database cannot be opened, read or written
 ├── RecordRefused         this run or attempt cannot be recorded
-├── DamagedRecords        what is stored is not a record
-└── SearchUnsupported     this backend cannot search
+└── DamagedRecords        something that is stored is not a record
 """
 
 from roost.model.errors import OperatorError
 
 
 class RecordsError(OperatorError):
-    """Any failure of the records."""
+    """The base of all errors of the records."""
 
 
 class RecordsUnavailable(RecordsError):
@@ -19,12 +18,8 @@ class RecordsUnavailable(RecordsError):
 
 
 class RecordRefused(RecordsError):
-    """A run or attempt cannot be recorded, nor can what was to be written with it."""
+    """A run or an attempt has a value that cannot be recorded. Nothing of its write is recorded."""
 
 
 class DamagedRecords(RecordsError):
-    """What is stored is not a record. Nothing is skipped: it must be repaired or moved away by hand."""
-
-
-class SearchUnsupported(RecordsError):
-    """This backend cannot search."""
+    """Something that is stored is not a record. Readers skip nothing: repair it or move it away by hand."""

@@ -1,8 +1,8 @@
-"""A file of lines: appended durably, read backwards, mended after a kill, shared between processes.
+"""A file of lines with durable appends, which several processes may share and a kill does not damage.
 
-A line counts once its newline is written. What follows the last newline is the trace of a write that was
-cut short and never acknowledged; whoever opens or appends next, under the lock that every change of the
-file holds, removes it.
+A line is complete once its newline is written. Bytes after the last newline are the trace of an append that was
+cut off and never acknowledged. The next process that opens the file or appends to it removes them. Every change of
+the file holds a lock.
 """
 
 import fcntl
@@ -17,17 +17,21 @@ import structlog
 from roost.records.errors import RecordsUnavailable
 
 BLOCK = 1 << 16
-"""Bytes read at a time."""
+"""Bytes that are read at a time."""
 
 MODE = 0o640
+"""Permissions of a new file."""
 
 _log = structlog.get_logger()
 
 
 class LineFile:
-    """A file of lines, made if it is missing. Any thread may read; one at a time may call the rest.
+    """A file of lines, which is created if it is missing.
 
-    All methods raise `RecordsUnavailable`.
+    Any number of threads may read at once; the other methods are for one thread at a time.
+
+    Raises:
+        RecordsUnavailable: by every method, if the file cannot be opened, read, locked or written.
     """
 
     def __init__(self, path: Path) -> None:
@@ -37,15 +41,15 @@ class LineFile:
             self._reopen()
         try:
             with self.changing():
-                self._mend()
+                self._repair()
         except RecordsUnavailable:
             self.close()
             raise
 
     def append(self, lines: bytes) -> None:
-        """Append whole lines, each with its newline; durable when it returns."""
+        """Append whole lines, each with its newline. They are durable when this returns."""
         with self._reported("write"), self.changing():
-            end = self._mend()
+            end = self._repair()
             try:
                 rest = memoryview(lines)
                 while rest:
@@ -57,18 +61,18 @@ class LineFile:
                 raise
 
     def forwards(self) -> Iterator[bytes]:
-        """Lines from the first to the last, without their newlines."""
+        """Yield the lines from the first to the last, without their newlines."""
         with self._reported("read"), self.path.open("rb") as file:
             for line in file:
                 if line.endswith(b"\n"):
                     yield line[:-1]
 
     def backwards(self) -> Iterator[tuple[int, bytes]]:
-        """Lines from the last to the first, each with the offset at which it starts."""
+        """Yield the lines from the last to the first, each with the offset in bytes of its start."""
         with self._reported("read"), self.path.open("rb") as file:
             end = at = file.seek(0, os.SEEK_END)
-            pieces: list[bytes] = []  # of the line that is not read to its start yet, last piece first
-            complete = False  # whether a newline was seen after it
+            pieces: list[bytes] = []  # Of the line whose start is not read yet; the last piece first.
+            complete = False  # Whether that line has a newline.
             while end:
                 start = max(0, end - BLOCK)
                 file.seek(start)
@@ -87,7 +91,7 @@ class LineFile:
                 yield 0, b"".join(reversed(pieces))
 
     def line_number(self, offset: int) -> int:
-        """The number, from 1, of the line that starts at ``offset``."""
+        """Return the number, from 1, of the line that starts at ``offset``."""
         newlines = 0
         with self._reported("read"), self.path.open("rb") as file:
             while offset and (block := file.read(min(BLOCK, offset))):
@@ -96,7 +100,7 @@ class LineFile:
         return newlines + 1
 
     def replace(self, lines: Iterable[bytes]) -> None:
-        """Put these lines in place of all, at once and durably. Only inside `changing`."""
+        """Replace all lines by these, atomically and durably. Call it inside `changing`."""
         temporary = self.path.with_name(f"{self.path.name}.new")
         with self._reported("rewrite"):
             mode = os.fstat(self._file).st_mode & 0o7777
@@ -114,7 +118,7 @@ class LineFile:
 
     @contextmanager
     def changing(self) -> Iterator[None]:
-        """No other process changes the file meanwhile, and the file open here is the one of this name."""
+        """Hold the lock of the file. The open file is then the one that has this path."""
         with self._reported("lock"):
             fcntl.flock(self._file, fcntl.LOCK_EX)
             while not self._is_current():
@@ -132,7 +136,7 @@ class LineFile:
             self._file = -1
 
     def _is_current(self) -> bool:
-        """Whether the file was not replaced or moved away by another process."""
+        """Whether the open file is still the one that has this path."""
         with suppress(FileNotFoundError):
             return os.path.samestat(os.fstat(self._file), self.path.stat())
         return False
@@ -146,8 +150,8 @@ class LineFile:
             self._file = os.open(self.path, flags | os.O_CREAT, MODE)
             self._sync_folder()
 
-    def _mend(self) -> int:
-        """Remove what follows the last newline, or end it if only its newline is missing; return the size."""
+    def _repair(self) -> int:
+        """Remove an incomplete last line, or end it if only its newline is missing; return the size in bytes."""
         size = os.fstat(self._file).st_size
         torn = self._after_last_newline(size)
         if not torn:
@@ -184,7 +188,7 @@ class LineFile:
 
 
 def _is_whole(line: bytes) -> bool:
-    """Whether this is a whole JSON object; no beginning of one is."""
+    """Whether this is a whole JSON object. No prefix of a JSON object is one."""
     try:
         msgspec.json.decode(line, type=dict)
     except (msgspec.MsgspecError, RecursionError):

@@ -1,4 +1,4 @@
-"""The configuration of the records: group ``records``."""
+"""The options of the records, in group ``records``."""
 
 from oslo_config import cfg
 
@@ -11,7 +11,7 @@ OPTIONS = [
         "backend",
         default="sql",
         choices=[
-            ("sql", "a SQL database, which can be searched"),
+            ("sql", "a SQL database, with an index for each search"),
             ("jsonl", "a file of JSON lines, which needs nothing but a disk"),
         ],
         help="Where scheduling records are kept.",
@@ -48,5 +48,5 @@ OPTIONS = [
 
 
 def register_options(conf: cfg.ConfigOpts) -> None:
-    """Make the options known to ``conf``."""
+    """Register the options with ``conf``."""
     conf.register_opts(OPTIONS, group=GROUP)

@@ -1,4 +1,4 @@
-"""What a backend of records does, and the values that it takes and gives."""
+"""The interface of a backend of records, and the values that it takes and returns."""
 
 import math
 from collections.abc import Sequence
@@ -12,20 +12,23 @@ from roost.records.errors import RecordRefused
 RESULTS = (CLAIMED, REFUSED, FAILED)
 SECONDS_PER_DAY = 86_400.0
 BEFORE_ALL = -1e18
-"""A time before that of any record, in seconds; finite, because MariaDB knows no infinity."""
+"""Seconds since the epoch, before the start of any run. Finite, because MariaDB has no infinity."""
 
 
 class RunWithAttempts(msgspec.Struct, frozen=True):
-    """A run and everything that was tried because of it, in order of time."""
+    """A run and the attempts that belong to it, in order of time."""
 
     run: Run
     attempts: tuple[Attempt, ...] = ()
 
 
 class Retention(msgspec.Struct, frozen=True):
-    """How long records are kept: runs started in the last ``days``, of those the newest ``runs``.
+    """How long runs are kept: those that started in the last ``days`` and are among the last ``runs``.
 
-    0 keeps any age or any number. Raises ValueError for what is no number of days or runs.
+    0 sets no limit.
+
+    Raises:
+        ValueError: ``days`` is negative or not finite, or ``runs`` is negative.
     """
 
     days: float = 30.0
@@ -38,49 +41,69 @@ class Retention(msgspec.Struct, frozen=True):
             raise ValueError(f"retention_runs is {self.runs}: it must be a number of runs, or 0 for any")
 
     def oldest(self, now: float) -> float:
-        """The time, in seconds since the epoch, before which a run is too old."""
+        """Return the time, in seconds since the epoch, before which a run is too old."""
         return now - self.days * SECONDS_PER_DAY if self.days else BEFORE_ALL
 
 
 class Records(Protocol):
-    """A backend of records, for use from one event loop; other processes may use the same records.
+    """A backend of records, for use from one event loop. Several processes may use the same records.
 
-    Newest first is by start where there is an index to sort by, else in order of writing: the same,
-    unless several schedulers write at once. All methods raise `RecordsUnavailable`.
+    Runs are returned in the order in which they were recorded, the last one first.
+
+    Raises:
+        RecordsUnavailable: by every method, if the file or database cannot be read or written.
     """
 
     async def write(self, runs: Sequence[Run], attempts: Sequence[Attempt]) -> None:
-        """Record runs and attempts; durable when it returns.
+        """Record runs and attempts, all or none of them; they are durable when this returns.
 
-        An attempt is written with its run or later. Writes that wait at the same time share the cost of
-        a sync. Raises `RecordRefused`, and then nothing of this call is recorded.
+        An attempt is written with its run or later. A run or an attempt that is written again is recorded
+        once.
+
+        Raises:
+            RecordRefused: a value cannot be recorded.
         """
         ...
 
     async def last(self, n: int) -> list[RunWithAttempts]:
-        """The last ``n`` runs, newest first. Raises `DamagedRecords`."""
+        """Return the last ``n`` runs.
+
+        Raises:
+            DamagedRecords: something that is stored is not a record.
+        """
         ...
 
     async def find(
         self, request_id: str | None = None, instance: str | None = None, limit: int = 100
     ) -> list[RunWithAttempts]:
-        """The last ``limit`` runs of this request, for this instance, or both; newest first.
+        """Return the last ``limit`` runs of a request, for an instance, or both.
 
-        An instance is found also in runs that did not try to place it. Raises `SearchUnsupported`.
+        A run is for every instance that it was asked to place, also for one that it did not try to place.
+
+        Raises:
+            DamagedRecords: something that is stored is not a record.
+            ValueError: neither a request nor an instance is given.
         """
         ...
 
     async def trim(self, now: float) -> int:
-        """Remove the runs, with their attempts, that are not to be kept at ``now``; return how many runs."""
+        """Remove the runs that are not to be kept at ``now``, with their attempts; return how many runs.
+
+        ``now`` is in seconds since the epoch.
+        """
         ...
 
     async def close(self) -> None:
-        """Finish what is being written and release what is open."""
+        """Finish the write that has begun and release the file or database."""
         ...
 
 
 def check(runs: Sequence[Run], attempts: Sequence[Attempt]) -> None:
-    """Raise `RecordRefused` for what would not come back as it was written."""
+    """Check that every value would be read back as it is written.
+
+    Raises:
+        RecordRefused: a number is not finite, or a result is not one of `RESULTS`.
+    """
     for run in runs:
         if not (math.isfinite(run.started_at) and math.isfinite(run.finished_at)):
             raise RecordRefused(f"run {run.id}: its times are {run.started_at} and {run.finished_at}")
@@ -95,3 +118,13 @@ def check(runs: Sequence[Run], attempts: Sequence[Attempt]) -> None:
                 f"attempt on {attempt.host} of run {attempt.run}: its result is {attempt.result!r}, "
                 f"not one of {', '.join(RESULTS)}"
             )
+
+
+def check_criteria(request_id: str | None, instance: str | None) -> None:
+    """Check the arguments of `Records.find`.
+
+    Raises:
+        ValueError: neither a request nor an instance is given.
+    """
+    if request_id is None and instance is None:
+        raise ValueError("find needs a request id or an instance")

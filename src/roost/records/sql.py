@@ -1,57 +1,83 @@
 """Records in a SQL database."""
 
-from collections.abc import Awaitable, Sequence
-from typing import TypeVar
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Sequence
+from functools import lru_cache
+from typing import Any, TypeVar
 
+import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, SQLAlchemyError
 
 from roost.model.record import Attempt, Run
 from roost.records.errors import RecordRefused, RecordsUnavailable
-from roost.records.records import Retention, RunWithAttempts, check
-from roost.records.rows import read_runs, rows_of
+from roost.records.records import Retention, RunWithAttempts, check, check_criteria
+from roost.records.rows import RunRow, row_of, run_with_attempts
 from roost.records.tables import SCHEMA, attempts, run_instances, runs
 from roost.storage import Database, StorageError
 
 T = TypeVar("T")
 
-TRIM_CHUNK = 200
-"""Runs removed in one transaction, so that much to trim holds up no write for long."""
+READ_CHUNK = 500
+"""Runs whose instances and attempts are read in one query."""
 
-_NEWEST_FIRST = (runs.c.started_at.desc(), runs.c.number.desc())
+TRIM_CHUNK = 200
+"""Runs that are removed in one transaction. Writes wait for no more than one."""
+
+_RUN_COLUMNS = tuple(column.name for column in runs.columns if column.name != "number")
+_INSTANCE_COLUMNS = tuple(column.name for column in run_instances.columns)
+_ATTEMPT_COLUMNS = tuple(column.name for column in attempts.columns if column.name != "number")
+
+_LAST_FIRST = runs.c.number.desc()
+_INSTANCES = sa.select(run_instances.c.run, run_instances.c.instance).order_by(
+    run_instances.c.run, run_instances.c.position
+)
+_ATTEMPTS = sa.select(*(attempts.c[name] for name in _ATTEMPT_COLUMNS)).order_by(attempts.c.number)
 
 
 class SqlRecords:
-    """Records in a SQL database, which this takes over and closes.
+    """Records in a SQL database, which is closed with them.
 
-    Raises `RecordsUnavailable` if the tables are missing or belong to another version of Roost.
+    Raises:
+        RecordsUnavailable: the tables are missing or belong to another version of Roost.
     """
 
     def __init__(self, database: Database, retention: Retention) -> None:
-        self._database = database
         self.retention = retention
+        self._database = database
         try:
             SCHEMA.prepare(database)
         except (StorageError, SQLAlchemyError) as error:
             raise RecordsUnavailable(f"cannot keep records in {database}: {cause(error)}") from error
 
     async def write(self, runs: Sequence[Run], attempts: Sequence[Attempt]) -> None:
-        """Record runs and attempts; see `Records.write`. A run that is already recorded is refused."""
+        """Record runs and attempts; see `Records.write`."""
         check(runs, attempts)
-        if runs or attempts:
-            await self._answer(self._database.write(rows_of(runs, attempts).insert))
+
+        def insert(connection: Connection) -> None:
+            _insert(connection, [row_of(run) for run in runs], attempts)
+
+        def insert_new(connection: Connection) -> None:
+            recorded = _recorded(connection, [run.id for run in runs])
+            _insert(connection, [row_of(run) for run in runs if run.id not in recorded], attempts)
+
+        try:
+            await self._database.write(insert)
+        except IntegrityError:
+            await self._answer(self._database.write(insert_new))
+        except (StorageError, SQLAlchemyError) as error:
+            raise self._error(error) from error
 
     async def last(self, n: int) -> list[RunWithAttempts]:
-        """The last ``n`` runs; see `Records.last`."""
+        """Return the last ``n`` runs; see `Records.last`."""
         return await self._read(sa.true(), n)
 
     async def find(
         self, request_id: str | None = None, instance: str | None = None, limit: int = 100
     ) -> list[RunWithAttempts]:
-        """The last runs of a request or for an instance; see `Records.find`."""
-        if request_id is None and instance is None:
-            raise ValueError("find needs a request id or an instance")
+        """Return the last runs of a request or for an instance; see `Records.find`."""
+        check_criteria(request_id, instance)
         where: sa.ColumnElement[bool] = sa.true()
         if request_id is not None:
             where &= runs.c.request_id == request_id
@@ -60,53 +86,144 @@ class SqlRecords:
         return await self._read(where, limit)
 
     async def trim(self, now: float) -> int:
-        """Remove what is not to be kept at ``now``; see `Records.trim`."""
-        oldest = self.retention.oldest(now)
-        goes = runs.c.started_at < oldest
-        surplus = await self._answer(self._database.read(self._newest_surplus))
-        if surplus is not None and surplus.started_at >= oldest:
-            goes = (runs.c.started_at < surplus.started_at) | (
-                (runs.c.started_at == surplus.started_at) & (runs.c.number <= surplus.number)
-            )
-        gone, removed = 0, TRIM_CHUNK
-        while removed == TRIM_CHUNK:
-            removed = await self._answer(self._database.write(lambda connection: _remove(connection, goes)))
-            gone += removed
-        # An attempt from before the oldest run was written after its own run had gone.
+        """Remove the runs that are not to be kept at ``now``; see `Records.trim`."""
+        gone = await self._remove(runs.c.started_at < self.retention.oldest(now))
+        surplus = await self._answer(self._database.read(self._last_surplus))
+        if surplus is not None:
+            gone += await self._remove(runs.c.number <= surplus)
+        # An attempt from before the start of the oldest run belongs to a run that was trimmed.
         first = sa.select(sa.func.coalesce(sa.func.min(runs.c.started_at), now)).scalar_subquery()
         late = attempts.delete().where(attempts.c.at < first)
-        await self._answer(self._database.write(lambda connection: connection.execute(late).rowcount))
+        await self._write(lambda connection: connection.execute(late).rowcount)
         return gone
 
     async def close(self) -> None:
-        """Finish what is being written and close the database."""
+        """Finish the write that has begun and close the database."""
         await self._database.close()
 
-    def _newest_surplus(self, connection: Connection) -> sa.Row[int, float] | None:
-        """The newest run beyond the number of runs to keep."""
+    def _last_surplus(self, connection: Connection) -> int | None:
+        """Return the number of the last run beyond the number of runs to keep."""
         if not self.retention.runs:
             return None
-        query = sa.select(runs.c.number, runs.c.started_at).order_by(*_NEWEST_FIRST)
-        return connection.execute(query.offset(self.retention.runs).limit(1)).one_or_none()
+        return connection.scalar(
+            sa.select(runs.c.number).order_by(_LAST_FIRST).offset(self.retention.runs).limit(1)
+        )
+
+    async def _remove(self, condition: sa.ColumnElement[bool]) -> int:
+        """Remove the runs that meet a condition, `TRIM_CHUNK` at a time; return how many."""
+        gone, removed = 0, TRIM_CHUNK
+        while removed == TRIM_CHUNK:
+            removed = await self._write(lambda connection: _remove_some(connection, condition))
+            gone += removed
+        return gone
 
     async def _read(self, where: sa.ColumnElement[bool], limit: int) -> list[RunWithAttempts]:
-        query = sa.select(runs).where(where).order_by(*_NEWEST_FIRST).limit(max(limit, 0))
-        return await self._answer(self._database.read(lambda connection: read_runs(connection, query)))
+        query = sa.select(runs).where(where).order_by(_LAST_FIRST).limit(max(limit, 0))
+        return await self._answer(self._database.read(lambda connection: _select(connection, query)))
+
+    async def _write(self, work: Callable[[Connection], T]) -> T:
+        return await self._answer(self._database.write(work))
 
     async def _answer(self, answer: Awaitable[T]) -> T:
-        """What the database answers, with its errors as ours."""
+        """Return what the database answers, with its errors as ours."""
         try:
             return await answer
-        except (IntegrityError, DataError) as error:
-            raise RecordRefused(f"cannot record in {self._database}: {cause(error)}") from error
         except (StorageError, SQLAlchemyError) as error:
-            raise RecordsUnavailable(f"records in {self._database}: {cause(error)}") from error
+            raise self._error(error) from error
+
+    def _error(self, error: StorageError | SQLAlchemyError) -> RecordRefused | RecordsUnavailable:
+        if isinstance(error, IntegrityError | DataError):
+            return RecordRefused(f"cannot record in {self._database}: {cause(error)}")
+        return RecordsUnavailable(f"records in {self._database}: {cause(error)}")
 
 
-def _remove(connection: Connection, goes: sa.ColumnElement[bool]) -> int:
-    """Remove the oldest of the runs that go, at most `TRIM_CHUNK`; return how many."""
-    oldest = sa.select(runs.c.id).where(goes).order_by(runs.c.started_at).limit(TRIM_CHUNK)
-    ids = connection.scalars(oldest).all()
+def _insert(connection: Connection, new_runs: Sequence[RunRow], new_attempts: Sequence[Attempt]) -> None:
+    _insert_into(connection, runs, _RUN_COLUMNS, [_run_values(row) for row in new_runs])
+    _insert_into(
+        connection,
+        run_instances,
+        _INSTANCE_COLUMNS,
+        [(row.id, position, instance) for row in new_runs for position, instance in enumerate(row.instances)],
+    )
+    _insert_into(
+        connection, attempts, _ATTEMPT_COLUMNS, [msgspec.structs.astuple(attempt) for attempt in new_attempts]
+    )
+
+
+def _run_values(row: RunRow) -> tuple[Any, ...]:
+    """The values of a run's columns, in the order of `_RUN_COLUMNS`."""
+    return (
+        row.id,
+        row.request_id,
+        row.project_id,
+        row.user_id,
+        row.started_at,
+        row.finished_at,
+        row.version,
+        row.refusal,
+        bytes(row.steps).decode(),
+        bytes(row.spec).decode(),
+    )
+
+
+def _insert_into(
+    connection: Connection, table: sa.Table, columns: tuple[str, ...], rows: list[tuple[Any, ...]]
+) -> None:
+    """Insert rows by the driver. SQLAlchemy Core would process every value, which costs as much again."""
+    if not rows:
+        return
+    statement, positional = insert_statement(table, columns, connection.dialect)
+    if positional:
+        connection.exec_driver_sql(statement, rows)
+    else:
+        connection.exec_driver_sql(statement, [dict(zip(columns, row, strict=True)) for row in rows])
+
+
+@lru_cache(32)
+def insert_statement(table: sa.Table, columns: tuple[str, ...], dialect: sa.Dialect) -> tuple[str, bool]:
+    """Return the statement that inserts these columns, and whether its values go by position, not by name."""
+    compiled = table.insert().inline().compile(dialect=dialect, column_keys=columns)
+    if compiled.positiontup is None:
+        return str(compiled), False
+    assert tuple(compiled.positiontup) == columns
+    return str(compiled), True
+
+
+def _recorded(connection: Connection, ids: Sequence[str]) -> set[str]:
+    """Return those of the runs with these ids that are recorded."""
+    return set(connection.scalars(sa.select(runs.c.id).where(runs.c.id.in_(ids))))
+
+
+def _select(connection: Connection, query: sa.Select[Any]) -> list[RunWithAttempts]:
+    """Return the runs that ``query`` selects from `runs`, in its order.
+
+    The transaction must see one snapshot: a run may be trimmed between two queries.
+    """
+    selected = connection.execute(query).all()
+    found: list[RunWithAttempts] = []
+    for start in range(0, len(selected), READ_CHUNK):
+        chunk = selected[start : start + READ_CHUNK]
+        ids = [row.id for row in chunk]
+        instances: dict[str, list[str]] = defaultdict(list)
+        for run, instance in connection.execute(_INSTANCES.where(run_instances.c.run.in_(ids))):
+            instances[run].append(instance)
+        tried: dict[str, list[Attempt]] = defaultdict(list)
+        for row in connection.execute(_ATTEMPTS.where(attempts.c.run.in_(ids))):
+            tried[row.run].append(Attempt(**row._mapping))
+        found += [run_with_attempts(_run_row(row, instances[row.id]), tried[row.id]) for row in chunk]
+    return found
+
+
+def _run_row(row: sa.Row[Any], instances: Sequence[str]) -> RunRow:
+    values = {name: row._mapping[name] for name in _RUN_COLUMNS}
+    values["spec"] = msgspec.Raw(row.spec.encode())
+    values["steps"] = msgspec.Raw(row.steps.encode())
+    return RunRow(**values, instances=tuple(instances))
+
+
+def _remove_some(connection: Connection, condition: sa.ColumnElement[bool]) -> int:
+    """Remove the first of the runs that meet a condition, at most `TRIM_CHUNK`; return how many."""
+    ids = connection.scalars(sa.select(runs.c.id).where(condition).limit(TRIM_CHUNK)).all()
     if ids:
         connection.execute(attempts.delete().where(attempts.c.run.in_(ids)))
         connection.execute(run_instances.delete().where(run_instances.c.run.in_(ids)))
@@ -115,5 +232,5 @@ def _remove(connection: Connection, goes: sa.ColumnElement[bool]) -> int:
 
 
 def cause(error: Exception) -> str:
-    """The driver's own words in one line, without the statement and its values, which would fill a page."""
+    """Return the driver's message on one line, without the statement and its values."""
     return " ".join(str(error.orig if isinstance(error, DBAPIError) else error).split())
