@@ -1,8 +1,8 @@
 """A file of lines with durable appends, which several processes may share and a kill does not damage.
 
-A line is complete once its newline is written. Bytes after the last newline are the trace of an append that was
-cut off and never acknowledged. The next process that opens the file or appends to it removes them. Every change of
-the file holds a lock.
+A line is complete once its newline is written. Bytes after the last newline are the trace of an append that
+was cut off and never acknowledged. The next process that opens the file or appends to it removes them.
+Every change of the file holds a lock.
 """
 
 import fcntl
@@ -151,7 +151,7 @@ class LineFile:
             self._sync_folder()
 
     def _repair(self) -> int:
-        """Remove an incomplete last line, or end it if only its newline is missing; return the size in bytes."""
+        """Remove an incomplete last line, or end it if it only lacks its newline; return the size in bytes."""
         size = os.fstat(self._file).st_size
         torn = self._after_last_newline(size)
         if not torn:
