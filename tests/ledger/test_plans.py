@@ -4,11 +4,11 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-import pytest
 import sqlalchemy as sa
 from msgspec.structs import replace
 
-from roost.ledger import ledger as module
+from roost.ledger import Ledger
+from roost.ledger.commit_states import Limits
 from roost.placement.commands.allocations import FreeConsumers, WriteAllocations
 from roost.storage import Database
 from support.databases import Servers
@@ -33,15 +33,19 @@ def test_no_commit_and_no_look_reads_a_whole_table(servers: Servers, tmp_path: P
         with servers.place("postgresql", tmp_path) as place:
             async with opened(place) as [ledger]:
                 await run(ledger, *host("p", VCPU=1000))
-                database = ledger.database
                 # With tables as good as empty: a plan made then is kept when they have become large.
-                for engine in (database._write_engine, database._look_engine):
-                    sa.event.listen(engine, "before_cursor_execute", explain)
-                claims = [claim(name, "p", VCPU=1) for name in NAMES]
-                await asyncio.gather(*map(ledger.execute, claims))
-                resized = [replace(claim(name, "p", VCPU=2).writes[0], generation=1) for name in NAMES]
-                await ledger.execute(WriteAllocations(tuple(resized)))
-                await ledger.execute(FreeConsumers(NAMES))
+                sa.event.listen(sa.Engine, "before_cursor_execute", explain)
+                try:
+                    await work(ledger)
+                finally:
+                    sa.event.remove(sa.Engine, "before_cursor_execute", explain)
+
+    async def work(ledger: Ledger) -> None:
+        claims = [claim(name, "p", VCPU=1) for name in NAMES]
+        await asyncio.gather(*map(ledger.execute, claims))
+        resized = [replace(claim(name, "p", VCPU=2).writes[0], generation=1) for name in NAMES]
+        await ledger.execute(WriteAllocations(tuple(resized)))
+        await ledger.execute(FreeConsumers(NAMES))
 
     asyncio.run(use())
     verbs = {statement.split(None, 1)[0] for statement in plans}
@@ -50,14 +54,10 @@ def test_no_commit_and_no_look_reads_a_whole_table(servers: Servers, tmp_path: P
     assert whole == {}
 
 
-def test_on_mariadb_many_rows_take_no_more_statements_than_few(
-    servers: Servers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr(module, "SURE_SECONDS", 0.0)
-
+def test_on_mariadb_many_rows_take_no_more_statements_than_few(servers: Servers, tmp_path: Path):
     async def use() -> list[int]:
         with servers.place("mariadb", tmp_path) as place:
-            async with opened(place) as [ledger]:
+            async with opened(place, 1, Limits(skip=0.0)) as [ledger]:
                 for name in NAMES:
                     await run(ledger, *host(f"host of {name}", VCPU=10))
                 asked = []

@@ -108,7 +108,7 @@ def test_run_and_attempts_are_recorded(within: Within) -> None:
         assert (run.request_id, run.project_id, run.user_id) == ("req-1", "project", "user")
         assert run.instances == tuple(INSTANCES[:2])
         assert (run.started_at, run.finished_at, run.refusal) == (NOW, NOW, None)
-        assert run.version == room.ledger._fleet.version - 1
+        assert run.version == (await room.ledger.current()).version - 1
         steps = [(step.name, step.left) for step in run.steps]
         assert steps[0] == ("hosts known", 2)
         assert steps[-6:] == [

@@ -1,7 +1,7 @@
 """Ledgers for tests: opened together on one file, filled, and read back."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from sqlalchemy.engine import make_url
 
 from roost.fleet import Fleet
 from roost.ledger import SCHEMA, Command, Ledger
+from roost.ledger.commit_states import DEFAULT_LIMITS, Limits
 from roost.ledger.findings import Finding
 from roost.ledger.holdings import held_by_all
 from roost.ledger.load import load
@@ -27,13 +28,15 @@ from support.fleets import snapshot
 
 
 @asynccontextmanager
-async def opened(place: Path | Place, count: int = 1) -> AsyncIterator[list[Ledger]]:
+async def opened(
+    place: Path | Place, count: int = 1, limits: Limits = DEFAULT_LIMITS
+) -> AsyncIterator[list[Ledger]]:
     """So many ledgers, each with a database of its own, on one SQLite file or other place."""
     place = _place(place)
     databases = [Database(place.at(number)) for number in range(count)]
     if not databases[0].is_sqlite:
         SCHEMA.upgrade(databases[0])
-    ledgers = [await Ledger.open(database) for database in databases]
+    ledgers = [await Ledger.open(database, limits=limits) for database in databases]
     try:
         yield ledgers
     finally:
@@ -102,6 +105,31 @@ def findings_in(place: Path | Place) -> list[Finding]:
             return verify(connection)
     finally:
         engine.dispose()
+
+
+def before_each_append(ledger: Ledger, act: Callable[[], Awaitable[object]], times: int) -> None:
+    """Have ``act`` awaited before each of the next writes of a ledger: another writer that is first."""
+    write, left = ledger.database.write, [times]
+
+    async def late(work: Callable[[sa.Connection], Any]) -> Any:
+        if left[0]:
+            left[0] -= 1
+            await act()
+        return await write(work)
+
+    ledger.database.write = late  # type: ignore[method-assign]
+
+
+def counted_looks(ledger: Ledger) -> list[None]:
+    """A list that grows with each head check of a ledger from now on."""
+    look, seen = ledger.database.look, list[None]()
+
+    async def counted(work: Callable[[sa.Connection], Any]) -> Any:
+        seen.append(None)
+        return await look(work)
+
+    ledger.database.look = counted  # type: ignore[method-assign]
+    return seen
 
 
 def _place(place: Path | Place) -> Place:

@@ -1,24 +1,39 @@
 """The ledger: every change to placement's state, in one durable order.
 
-    tables       the commits, and the relational state that they add up to
-    state        what a command sees and changes: the fleet at head, and the consumers it named
-    ledger       the writer (group commit by compare-and-append), the tail, reads at head
-    draft        commands that wait together, run, and the commit that would make them true
-    turns        who is outrun again and again asks to go first
-    projection   from a commit's changes to rows inserted, updated and deleted
-    bulk         many rows in one statement
-    tail         what is newer than a replica
-    feed         the change feed: commits in their order, read forwards and backwards
-    load         from tables to a fleet
-    collector    the garbage collector leaves alone what is loaded
-    trim         forgetting old commits
-    holdings     consumers and what they hold, read from the tables
-    verify       whether commits, tables and a fleet tell the same story, by way of
-                 books, breaches, history and findings
+Commands and reads:
+    ledger           commands in, results out; the fleet at the head
+    state            commands, and the state that a command reads and changes
+    vocabulary       the command that registers the standard resource classes and traits
 
-Words: the *head* is the newest commit; a *command* is a request to change something, validated against
-the exact state that its commit goes on top of; a *commit* is the changes of all commands that went
-together.
+Commits:
+    commit_protocol  how a batch of commands becomes one commit: a pure state machine
+    commit_states    its states and limits
+    commit_steps     its events and effects
+    writer           performs the effects on a database
+    draft            the outcomes of a batch's commands, and the commit that would make them durable
+    append           the transaction that makes a draft durable
+    projection       from the changes of a commit to rows inserted, updated and deleted
+    bulk             many rows in one statement
+    turn_requests    the table in which writers that lose race after race request a turn
+
+Replicas:
+    replica          a fleet at a position, with the tentative changes of a draft
+    follower         keeps the replica at the head
+    delta            the head, and the commits that a replica lacks
+    load             from tables to a fleet
+    collector        keeps the garbage collector from what is loaded
+    feed             the change feed: commits in their order, read forwards and backwards
+    trim             removes old commits
+
+Tables:
+    tables           the commits, and the relational state that they add up to
+    holdings         consumers and what they hold, read from the tables
+    usages           what projects and users hold in sum
+    verify           whether commits, tables and fleet agree; by way of books, breaches, history, findings
+    errors           what can go wrong
+
+The *head* is the newest commit. A *command* is a request to change something, validated against the exact
+state that its commit follows. A *commit* is the changes of all commands of one batch.
 """
 
 from roost.ledger.collector import keep_what_is_loaded

@@ -1,9 +1,4 @@
-"""A draft: commands that wait together, run on the fleet, and the commit that would make them true.
-
-The fleet shows the draft's changes from then on. To take them back at once, and make them again when they
-are durable, was three times the work for each change; so the ledger takes them back only if somebody wants
-to read before that, or if they come to nothing.
-"""
+"""A draft: the outcomes of a batch's commands, and the commit that would make their changes durable."""
 
 import asyncio
 import time
@@ -19,21 +14,21 @@ from roost.model.change import AllocationsChanged, Change, GenerationChanged
 T = TypeVar("T")
 
 _OF_CLAIMS = (AllocationsChanged, GenerationChanged)
-"""Changes after which all rows and names are as before."""
+"""Changes that add, remove and rename neither providers nor resource classes nor traits."""
 
 BATCH_SECONDS = 0.1
-"""A batch that has run its commands for this long is committed; the rest wait for the next one."""
+"""Seconds of running commands after which a draft ends. The other commands wait for the next commit."""
 
 
 class Waiting(Generic[T]):
-    """A command and the one who waits for it."""
+    """A command, and the future that its caller waits for."""
 
     def __init__(self, command: Command[T], future: "asyncio.Future[T]") -> None:
         self.command = command
         self._future = future
 
     def answer(self, outcome: T | Exception) -> None:
-        """Tell the result, or the error that it was refused with. Once."""
+        """Give the result, or the error that refused it. Only the first outcome counts."""
         if self._future.done():
             return
         if isinstance(outcome, Exception):
@@ -42,12 +37,12 @@ class Waiting(Generic[T]):
             self._future.set_result(outcome)
 
 
-class Draft(NamedTuple):
+class CommitDraft(NamedTuple):
     """What came of a batch's commands.
 
-    ``seq``: the number of the commit that it may become; ``at``: its time, seconds since the epoch.
-    ``outcomes``: a result or an error for each of the first commands; the rest is to wait for the next
-    commit. ``changes``, and as ``statements`` what they do to the tables: none if everything was refused or
+    ``seq``: the number of the commit that it may become. ``at``: its time, seconds since the epoch.
+    ``outcomes``: a result or an error for each of the first commands; the others wait for the next commit.
+    ``changes``, and ``statements``, which make them in the tables: none if every command was refused or
     changes nothing.
     """
 
@@ -58,9 +53,13 @@ class Draft(NamedTuple):
     statements: list[Statement]
 
 
-def draft(batch: Sequence[Waiting[Any]], fleet: Fleet, holdings: Holdings, seq: int, at: float) -> Draft:
-    """Run a batch's commands, and leave their changes on the fleet. ``holdings``: of those of the commands'
-    consumers that there are; ``seq``: one more than the head."""
+def draft(
+    batch: Sequence[Waiting[Any]], fleet: Fleet, holdings: Holdings, seq: int, at: float
+) -> CommitDraft:
+    """Run a batch's commands, and leave their changes on the fleet.
+
+    ``holdings``: of those of the commands' consumers that exist. ``seq``: one more than the head.
+    """
     state = State(fleet, holdings.held, at)
     try:
         outcomes = _run(batch, state)
@@ -68,14 +67,23 @@ def draft(batch: Sequence[Waiting[Any]], fleet: Fleet, holdings: Holdings, seq: 
     except BaseException:
         state.take_back(0)
         raise
-    return Draft(seq, at, outcomes, state.changes, statements)
+    return CommitDraft(seq, at, outcomes, state.changes, statements)
+
+
+def creates_all(batch: Sequence[Waiting[Any]], drawn: CommitDraft) -> bool:
+    """Whether no command that a draft serves was refused, and all their consumers are created."""
+    written = {change.consumer for change in drawn.changes if isinstance(change, AllocationsChanged)}
+    return all(
+        not isinstance(outcome, Exception) and written.issuperset(waiting.command.consumers())
+        for waiting, outcome in zip(batch, drawn.outcomes, strict=False)
+    )
 
 
 def _statements(state: State, ids: ConsumerIds) -> list[Statement]:
     if all(isinstance(change, _OF_CLAIMS) for change in state.changes):
         return project(state.fleet, state.changes, state.now, ids)
     changes = state.changes.copy()
-    # Of what comes and goes, rows and names are to be those before.
+    # The projection needs the rows and ids of what is removed and renamed, as they were before.
     state.take_back(0)
     statements = project(state.fleet, changes, state.now, ids)
     for change in changes:
@@ -84,7 +92,7 @@ def _statements(state: State, ids: ConsumerIds) -> list[Statement]:
 
 
 def _run(batch: Sequence[Waiting[Any]], state: State) -> list[Any]:
-    """Each command's result, or the error that it was refused with. Stops early when time is up."""
+    """The outcome of each command: its result, or the error that refused it. Ends after `BATCH_SECONDS`."""
     outcomes: list[Any] = []
     until = time.perf_counter() + BATCH_SECONDS
     for waiting in batch:

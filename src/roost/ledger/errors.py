@@ -1,9 +1,9 @@
 """What can go wrong in the ledger, besides a command's own refusal.
 
 LedgerError
-├── Damaged      the tables name what is not there
-├── LedgerBusy   other writers were first too many times in a row
-└── Outrun       another writer took the sequence number (inside the ledger only)
+├── Damaged        rows of the tables refer to rows that do not exist
+├── LedgerBusy     other writers were first too many times in a row
+└── SequenceTaken  another writer took the sequence number (inside the ledger only)
 """
 
 from roost.model.errors import OperatorError
@@ -14,12 +14,15 @@ class LedgerError(Exception):
 
 
 class Damaged(LedgerError, OperatorError):
-    """The tables name what is not there; nothing can be served from them."""
+    """Rows of the tables refer to rows that do not exist. Nothing can be served from them."""
 
 
 class LedgerBusy(LedgerError):
-    """Other writers were first too many times in a row; nothing was written, trying again may help."""
+    """Other writers were first too many times in a row. Nothing was written; trying again may help."""
 
 
-class Outrun(LedgerError):
-    """Another writer appended this sequence number first; nothing was written."""
+class SequenceTaken(LedgerError):
+    """The database has another commit under the sequence number, or another one before it.
+
+    Nothing was written.
+    """

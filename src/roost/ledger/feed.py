@@ -1,14 +1,33 @@
 """The change feed: commits read in their order, forwards from a version and backwards from one."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
+import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.ledger.tables import commits
+from roost.model.change import Change
 
 ROWS_AT_ONCE = 50
 """Commits fetched together, so that a limit of bytes is passed by these at most."""
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(list[Change]).decode
+
+
+def encode_changes(changes: Sequence[Change]) -> str:
+    """The changes of a commit as its row holds them: a JSON array.
+
+    Raises: `UnicodeEncodeError` for text with a lone surrogate.
+    """
+    return _encode(changes).decode()
+
+
+def decode_changes(text: str) -> list[Change]:
+    """The changes of a commit, from its row. Raises: `msgspec.MsgspecError`."""
+    return _decode(text)
 
 
 class Commit(NamedTuple):

@@ -16,6 +16,7 @@ from roost.fleet import Fleet
 from roost.fleet.errors import FleetError
 from roost.ledger.books import FLEET_KINDS, KINDS, Books, Facts, differences, facts_of, put, sides, used_in
 from roost.ledger.breaches import Breaches
+from roost.ledger.feed import decode_changes
 from roost.ledger.findings import (
     COMMIT_GAP,
     COMMIT_UNREADABLE,
@@ -24,7 +25,6 @@ from roost.ledger.findings import (
     UNEXPLAINED,
     Finding,
 )
-from roost.ledger.ledger import decode_changes
 from roost.ledger.tables import commits
 from roost.model.change import Change
 

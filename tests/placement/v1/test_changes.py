@@ -9,8 +9,7 @@ import falcon.asgi
 import pytest
 
 from roost.fleet import Fleet
-from roost.ledger.feed import commits_after
-from roost.ledger.ledger import decode_changes
+from roost.ledger.feed import commits_after, decode_changes
 from roost.placement.v1 import changes
 from roost.placement.v1.follower import Follower
 from roost.placement.v1.past import Past

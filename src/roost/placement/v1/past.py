@@ -13,8 +13,7 @@ from itertools import islice
 from roost.fleet import Fleet
 from roost.fleet.candidates import CandidateSearch, Choice
 from roost.ledger import Ledger
-from roost.ledger.feed import commits_before
-from roost.ledger.ledger import decode_changes
+from roost.ledger.feed import commits_before, decode_changes
 from roost.model.request import CandidateQuery
 from roost.placement.errors import Gone
 from roost.placement.http.provider_texts import ProviderTexts

@@ -4,40 +4,24 @@ import asyncio
 
 import pytest
 
-from roost.ledger import Ledger
-from roost.ledger import ledger as module
+from roost.ledger import writer as module
+from roost.ledger.commit_states import Limits
 from roost.ledger.tables import waiting_writers
 from roost.placement.commands.allocations import DeleteAllocations, FreeConsumers
 from roost.placement.commands.belongings import SetTraits
 from roost.placement.errors import CannotAllocate, ConcurrentUpdate
-from support.ledgers import claim, findings_in, holdings_of, host, opened, run
+from support.ledgers import claim, counted_looks, findings_in, holdings_of, host, opened, run
 
 ONE = {"p": {"VCPU": 1}}
-
-
-@pytest.fixture(autouse=True)
-def sure_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "SURE_SECONDS", 1e6)
-    monkeypatch.setattr(module, "WARY_SECONDS", 0.0)
-
-
-def looks(ledger: Ledger) -> list[None]:
-    """Grows with each look that the ledger has from now on."""
-    look, seen = ledger._look, list[None]()
-
-    async def counted(consumers):  # type: ignore[no-untyped-def]
-        seen.append(None)
-        return await look(consumers)
-
-    ledger._look = counted  # type: ignore[method-assign]
-    return seen
+SKIPPING = Limits(skip=1e6, no_skip=0.0)
+"""One head check is enough for ever."""
 
 
 def test_only_the_first_claim_needs_a_look(place):
     async def use() -> None:
-        async with opened(place) as [ledger]:
+        async with opened(place, 1, SKIPPING) as [ledger]:
             await run(ledger, *host("p", VCPU=10))
-            seen = looks(ledger)
+            seen = counted_looks(ledger)
             await run(ledger, *(claim(name, "p", VCPU=1) for name in "abc"))
             assert len(seen) == 0
             await ledger.execute(DeleteAllocations("a"))
@@ -52,9 +36,9 @@ def test_only_the_first_claim_needs_a_look(place):
 
 def test_a_consumer_that_is_there_is_refused_as_after_a_look(place):
     async def use() -> None:
-        async with opened(place) as [ledger]:
+        async with opened(place, 1, SKIPPING) as [ledger]:
             await run(ledger, *host("p", VCPU=3), claim("a", "p", VCPU=1))
-            seen = looks(ledger)
+            seen = counted_looks(ledger)
             commands = [claim("b", "p", VCPU=1), claim("a", "p", VCPU=1), claim("a", "p", VCPU=1000)]
             outcomes = await asyncio.gather(*map(ledger.execute, commands), return_exceptions=True)
             assert len(seen) == 2
@@ -69,9 +53,9 @@ def test_a_consumer_that_is_there_is_refused_as_after_a_look(place):
 
 def test_one_that_is_there_and_fits_is_found_out_by_the_database(place):
     async def use() -> None:
-        async with opened(place) as [ledger]:
+        async with opened(place, 1, SKIPPING) as [ledger]:
             await run(ledger, *host("p", VCPU=3), claim("a", "p", VCPU=1))
-            seen = looks(ledger)
+            seen = counted_looks(ledger)
             with pytest.raises(ConcurrentUpdate, match="expected 1 but got null"):
                 await ledger.execute(claim("a", "p", VCPU=1))
             assert len(seen) == 1
@@ -85,9 +69,9 @@ def test_one_that_is_there_and_fits_is_found_out_by_the_database(place):
 
 def test_a_refusal_is_judged_at_the_head(place):
     async def use() -> None:
-        async with opened(place, 2) as [ours, others]:
+        async with opened(place, 2, SKIPPING) as [ours, others]:
             await run(ours, *host("p", VCPU=1), claim("a", "p", VCPU=1))
-            seen = looks(ours)
+            seen = counted_looks(ours)
             await others.execute(FreeConsumers(("a",)))
             await ours.execute(claim("b", "p", VCPU=1))
             assert len(seen) == 2
@@ -108,10 +92,10 @@ def test_a_refusal_is_looked_for_once_and_judged_once(place, monkeypatch):
     draft = module.draft
 
     async def use() -> None:
-        async with opened(place) as [ledger]:
+        async with opened(place, 1, SKIPPING) as [ledger]:
             await run(ledger, *host("p", VCPU=2), claim("a", "p", VCPU=1))
             monkeypatch.setattr(module, "draft", counted)
-            seen = looks(ledger)
+            seen = counted_looks(ledger)
             commands = [claim("b", "p", VCPU=2), claim("c", "p", VCPU=1)]
             outcomes = await asyncio.gather(*map(ledger.execute, commands), return_exceptions=True)
             assert [type(outcome) for outcome in outcomes] == [CannotAllocate, type(None)]
@@ -122,18 +106,19 @@ def test_a_refusal_is_looked_for_once_and_judged_once(place, monkeypatch):
     assert findings_in(place) == []
 
 
-def test_what_is_only_drafted_is_shown_to_nobody(place):
+def test_what_is_only_drafted_is_shown_to_nobody(place, monkeypatch):
     async def use() -> None:
-        async with opened(place) as [ledger]:
+        async with opened(place, 1, SKIPPING) as [ledger]:
             await run(ledger, *host("p", VCPU=2), claim("a", "p", VCPU=1))
-            look, shown = ledger._look, []
+            look, shown = ledger.database.look, []
 
-            async def read_meanwhile(consumers):  # type: ignore[no-untyped-def]
+            async def read_meanwhile(work):  # type: ignore[no-untyped-def]
+                monkeypatch.setattr(ledger.database, "look", look)
                 fleet = await ledger.current()
                 shown.append(fleet.inventory_columns("VCPU").used_by(fleet.row("p")))
-                return await look(consumers)
+                return await look(work)
 
-            ledger._look = read_meanwhile  # type: ignore[method-assign]
+            monkeypatch.setattr(ledger.database, "look", read_meanwhile)
             commands = [claim("b", "p", VCPU=2), claim("c", "p", VCPU=1)]
             await asyncio.gather(*map(ledger.execute, commands), return_exceptions=True)
             fleet = await ledger.current()
@@ -146,9 +131,9 @@ def test_what_is_only_drafted_is_shown_to_nobody(place):
 
 def test_another_writer_shows_at_the_append(place):
     async def use() -> None:
-        async with opened(place, 2) as [ours, others]:
+        async with opened(place, 2, SKIPPING) as [ours, others]:
             await run(ours, *host("p", VCPU=2), claim("a", "p", VCPU=1))
-            seen = looks(ours)
+            seen = counted_looks(ours)
             await others.execute(claim("b", "p", VCPU=1))
             with pytest.raises(CannotAllocate):
                 await ours.execute(claim("c", "p", VCPU=1))
@@ -165,7 +150,7 @@ def test_another_writer_shows_at_the_append(place):
 
 def test_a_number_that_was_taken_and_trimmed_away_is_not_free(place):
     async def use() -> None:
-        async with opened(place, 2) as [ours, others]:
+        async with opened(place, 2, SKIPPING) as [ours, others]:
             await run(ours, *host("p", VCPU=3))
             await run(others, SetTraits("p", frozenset({"HW_CPU_X86_AVX"})))
             await run(others, SetTraits("p", frozenset()), claim("a", "p", VCPU=3))
@@ -182,9 +167,9 @@ def test_a_number_that_was_taken_and_trimmed_away_is_not_free(place):
 
 def test_nothing_is_claimed_without_a_look_that_writes_no_consumer(place):
     async def use() -> None:
-        async with opened(place) as [ledger]:
+        async with opened(place, 1, SKIPPING) as [ledger]:
             await run(ledger, *host("p", VCPU=2), claim("a", "p", VCPU=1))
-            seen = looks(ledger)
+            seen = counted_looks(ledger)
             # Nothing is asked for: of a consumer that is there it is refused, of another it is done.
             with pytest.raises(ConcurrentUpdate):
                 await ledger.execute(claim("a", "p"))
@@ -194,11 +179,9 @@ def test_nothing_is_claimed_without_a_look_that_writes_no_consumer(place):
     asyncio.run(use())
 
 
-def test_whoever_asks_is_seen_in_time(place, monkeypatch):
-    monkeypatch.setattr(module, "SURE_SECONDS", 0.05)
-
+def test_whoever_asks_is_seen_in_time(place):
     async def use() -> None:
-        async with opened(place) as [ledger]:
+        async with opened(place, 1, Limits(skip=0.05, no_skip=0.0)) as [ledger]:
             await run(ledger, *host("p", VCPU=1000))
             ledger.database.write_now(
                 lambda connection: connection.execute(

@@ -1,0 +1,61 @@
+"""The append: one transaction that makes a draft durable, on top of the commit that it was drafted after."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+from sqlalchemy.exc import IntegrityError
+
+from roost.ledger.commit_steps import Position
+from roost.ledger.errors import SequenceTaken
+from roost.ledger.projection import Statement
+from roost.ledger.tables import commits
+from roost.ledger.turn_requests import withdraw
+from roost.storage import gives_a_row, pipelined, table_refusing
+
+_PREDECESSOR = sa.select(commits.c.seq).where(
+    commits.c.seq == sa.bindparam("seq", type_=sa.BigInteger), commits.c.writer == sa.bindparam("token")
+)
+
+
+class NewCommit(NamedTuple):
+    """A row of `roost.ledger.tables.commits`."""
+
+    seq: int
+    writer: str
+    committed_at: float
+    changes: str
+
+
+def append(
+    connection: Connection,
+    after: Position,
+    commit: NewCommit,
+    statements: Sequence[Statement],
+    withdrawn: Sequence[str],
+) -> None:
+    """Insert a commit, bring the tables up to date with it, and withdraw turn requests.
+
+    Raises: `SequenceTaken` if the database has another commit under its number, or has not the commit
+    ``after`` before it; `sqlalchemy.exc.IntegrityError` if the statements break a rule of the tables.
+    """
+    try:
+        with pipelined(connection):
+            try:
+                connection.execute(sa.insert(commits), commit._asdict())
+            except IntegrityError as error:
+                raise SequenceTaken from error
+            # A free number is not enough: other writers may have used it and trimmed it since, or a standby
+            # with another history has taken over.
+            follows = gives_a_row(connection, _PREDECESSOR, after._asdict())
+            for statement, rows in statements:
+                statement.run(connection, rows)
+            withdraw(connection, withdrawn)
+        if after.seq and not follows():
+            raise SequenceTaken
+    except IntegrityError as error:
+        # Where statements do not wait for answers, it comes at the end of all.
+        if table_refusing(error) == commits.name:
+            raise SequenceTaken from error
+        raise

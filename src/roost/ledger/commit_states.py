@@ -1,0 +1,158 @@
+"""The states of the commit protocol, and its limits: see `roost.ledger.commit_protocol`."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+import msgspec
+
+from roost.ledger.commit_steps import Drafted
+
+
+class Limits(NamedTuple):
+    """The protocol's limits. All times are in seconds."""
+
+    attempts: int = 50
+    """Drafts of one batch. After as many the batch fails with the reason of the last one."""
+
+    recovery: float = 10.0
+    """Time that a batch with an unknown outcome waits for the database to answer again. It fails then."""
+
+    recovery_pause: float = 0.1
+    """Time between two probes of a database that does not answer."""
+
+    skip: float = 0.05
+    """Time after a successful head check during which a batch of new consumers may skip the next one. Turn
+    requests of other writers are overlooked for no longer."""
+
+    no_skip: float = 0.25
+    """Time during which no head check is skipped, after a skipped one turned out to be needed."""
+
+    conflicts: int = 4
+    """Conflicts in a row after which a writer requests a turn; it renews the request after as many more."""
+
+    turn: float = 2.0
+    """Time for which a turn request is honoured. The writer is taken for dead then."""
+
+    turn_pause: float = 0.005
+    """Time between two head checks while another writer has its turn."""
+
+
+DEFAULT_LIMITS = Limits()
+
+
+class Memory(msgspec.Struct, frozen=True):
+    """What a writer remembers from batch to batch. Times are of the monotonic clock."""
+
+    limits: Limits = DEFAULT_LIMITS
+    skip_until: float = 0.0
+    no_skip_until: float = 0.0
+    requests_seen: Mapping[str, float] = MappingProxyType({})
+    """The turn requests of the last delta, each with the time at which this writer first saw it."""
+
+
+class Batch(msgspec.Struct, frozen=True):
+    """One batch on its way: what all states have in common."""
+
+    memory: Memory
+    size: int
+    single: bool = False
+    """Only the first command is drafted, because the net effect of all broke a rule of the tables."""
+    attempts: int = 0
+    conflicts: int = 0
+    unknown: tuple[str, ...] = ()
+    """The tokens of appends whose outcome is unknown."""
+    recover_until: float = 0.0
+    obstacle: Exception | None = None
+    """Why the last append failed; None: another writer was first."""
+    request: str | None = None
+    """The turn request of this writer that may be in the database."""
+
+
+class Idle(msgspec.Struct, frozen=True):
+    """No batch is under way."""
+
+    memory: Memory
+
+
+class Checking(msgspec.Struct, frozen=True):
+    """Waits for a head check."""
+
+    batch: Batch
+
+
+class Following(msgspec.Struct, frozen=True):
+    """Waits for a page of the delta."""
+
+    batch: Batch
+
+
+class Yielding(msgspec.Struct, frozen=True):
+    """Pauses, because another writer requested its turn first."""
+
+    batch: Batch
+
+
+class Drafting(msgspec.Struct, frozen=True):
+    """Waits for a draft; ``unchecked``: it is made without a head check."""
+
+    batch: Batch
+    unchecked: bool
+
+
+class Verifying(msgspec.Struct, frozen=True):
+    """Waits for the head check that was skipped before the draft."""
+
+    batch: Batch
+    drafted: Drafted
+
+
+class Appending(msgspec.Struct, frozen=True):
+    """Waits for the outcome of an append; ``unchecked``: drafted without a head check."""
+
+    batch: Batch
+    token: str
+    unchecked: bool
+
+
+class Requesting(msgspec.Struct, frozen=True):
+    """Waits until its turn request is in the database."""
+
+    batch: Batch
+
+
+class Recovering(msgspec.Struct, frozen=True):
+    """Waits until the database answers again, which an append with an unknown outcome needs.
+
+    ``error``: why it does not, which the batch fails with if that takes too long.
+    """
+
+    batch: Batch
+    error: Exception
+
+
+class Answering(msgspec.Struct, frozen=True):
+    """The commands get their outcomes."""
+
+    batch: Batch
+
+
+class Withdrawing(msgspec.Struct, frozen=True):
+    """Waits until its turn request is out of the database."""
+
+    batch: Batch
+
+
+State = (
+    Idle
+    | Checking
+    | Following
+    | Yielding
+    | Drafting
+    | Verifying
+    | Appending
+    | Requesting
+    | Recovering
+    | Answering
+    | Withdrawing
+)

@@ -1,0 +1,86 @@
+"""The follower: keeps a process's replica at the head of the database, for its readers and its writer."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+
+from roost.fleet import Fleet
+from roost.ledger.commit_protocol import head_checked
+from roost.ledger.commit_states import Limits, Memory
+from roost.ledger.delta import Delta, Head, check_head, check_head_of_many, newest, read_delta
+from roost.ledger.replica import Replica
+from roost.storage import AT_ONCE, Database
+
+
+class Follower:
+    """A replica and the database that it follows.
+
+    ``turn`` is held while the replica moves: by a batch from reading its consumers to the end of its commit,
+    and by a reader for one page of a delta. ``memory``: what the last head checks of the writer told.
+    """
+
+    def __init__(self, database: Database, replica: Replica, limits: Limits) -> None:
+        self.database = database
+        self.replica = replica
+        self.turn = asyncio.Lock()
+        self.memory = Memory(limits)
+        self._checking: asyncio.Task[None] | None = None
+        self._next_check: asyncio.Task[None] | None = None
+
+    async def current(self) -> Fleet:
+        """The fleet with every commit, of any writer, that was durable before this call.
+
+        Reads that arrive during a head check share the next one. On SQLite each read checks by itself, which
+        takes no longer.
+        """
+        if self.database.is_sqlite:
+            await self._catch_up()
+        elif self._checking is None:
+            self._checking = asyncio.create_task(self._catch_up_and_pass_on())
+            await asyncio.shield(self._checking)
+        else:
+            if self._next_check is None:
+                self._next_check = asyncio.create_task(self._catch_up_after(self._checking))
+            await asyncio.shield(self._next_check)
+        self.replica.discard()
+        return self.replica.fleet
+
+    async def close(self) -> None:
+        """Wait for the head checks that are under way. Their errors go to the reads that wait for them."""
+        under_way = [task for task in (self._checking, self._next_check) if task is not None]
+        await asyncio.gather(*under_way, return_exceptions=True)
+
+    async def check_head(self, uuids: Sequence[str]) -> Head:
+        """The head of the database, and what the named consumers hold."""
+        if len(uuids) > AT_ONCE:
+            return await self.database.read(lambda connection: check_head_of_many(connection, uuids))
+        return await self.database.look(lambda connection: check_head(connection, uuids))
+
+    async def follow(self, uuids: Sequence[str]) -> Delta:
+        """Read the next page of the delta and move the replica to its end. The turn must be held."""
+        since, most = self.replica.position, self.replica.follow_bytes
+        delta = await self.database.read(lambda connection: read_delta(connection, since, uuids, most))
+        self.replica.follow(delta)
+        return delta
+
+    async def _catch_up(self) -> None:
+        if await self.database.look(newest) == self.replica.position:
+            return
+        complete = False
+        while not complete:
+            # Between two pages the writer may go on.
+            async with self.turn:
+                head = await self.check_head(())
+                unchanged = head.position == self.replica.position and not head.turn_requested
+                self.memory = head_checked(self.memory, unchanged, time.monotonic())
+                complete = unchanged or (await self.follow(())).complete
+
+    async def _catch_up_and_pass_on(self) -> None:
+        try:
+            await self._catch_up()
+        finally:
+            self._checking, self._next_check = self._next_check, None
+
+    async def _catch_up_after(self, running: "asyncio.Task[None]") -> None:
+        await asyncio.wait([running])
+        await self._catch_up_and_pass_on()

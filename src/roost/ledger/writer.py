@@ -1,0 +1,253 @@
+"""The writer: performs the effects of the commit protocol on a database, for one batch after another."""
+
+import asyncio
+import contextlib
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from itertools import count
+from typing import Any, TypeVar
+
+import structlog
+from sqlalchemy.engine import Connection
+from sqlalchemy.exc import IntegrityError
+
+from roost.ledger.append import NewCommit, append
+from roost.ledger.commit_protocol import may_skip_head_check, transition
+from roost.ledger.commit_states import Idle, State
+from roost.ledger.commit_steps import (
+    Answer,
+    Answered,
+    Append,
+    AppendConflicted,
+    Appended,
+    AppendRefused,
+    AppendUnknown,
+    BatchReady,
+    CheckHead,
+    DeltaRead,
+    Draft,
+    Drafted,
+    Effect,
+    Event,
+    Fail,
+    Failed,
+    Finish,
+    HeadChecked,
+    Pause,
+    Paused,
+    Position,
+    Probe,
+    Probed,
+    ReadDelta,
+    RequestTurn,
+    TurnRequested,
+    TurnWithdrawn,
+    VerifyHead,
+    WithdrawTurn,
+)
+from roost.ledger.delta import newest
+from roost.ledger.draft import CommitDraft, Waiting, creates_all, draft
+from roost.ledger.errors import SequenceTaken
+from roost.ledger.feed import encode_changes
+from roost.ledger.follower import Follower
+from roost.ledger.holdings import Holdings
+from roost.ledger.state import Command
+from roost.ledger.turn_requests import request_turn, withdraw
+from roost.storage import DatabaseUnavailable, OutcomeUnknown
+
+T = TypeVar("T")
+
+BATCH_COMMANDS = 500
+"""Commands that share a commit at most. The others wait for the next one."""
+
+_LOG = structlog.get_logger()
+
+
+class Writer:
+    """Commits commands, those that wait at the same time together. ``clock``: seconds since the epoch."""
+
+    def __init__(self, follower: Follower, clock: Callable[[], float]) -> None:
+        self._follower = follower
+        self._clock = clock
+        self._tokens = (f"{uuid.uuid4().hex[:20]}-{number}" for number in count(1))
+        self._waiting: list[Waiting[Any]] = []
+        self._draining: asyncio.Task[None] | None = None
+
+    async def execute(self, command: Command[T]) -> T:
+        """Run a command and return its result once its changes are durable. Raises what refused it."""
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._waiting.append(Waiting(command, future))
+        if self._draining is None:
+            self._draining = asyncio.create_task(self._drain())
+        return await future
+
+    async def close(self) -> None:
+        """Wait until all commands have their outcomes."""
+        if self._draining is not None:
+            await self._draining
+
+    async def _drain(self) -> None:
+        while self._waiting:
+            async with self._follower.turn:
+                commands = self._waiting[:BATCH_COMMANDS]
+                batch = _Batch(commands, self._follower, self._tokens, self._clock)
+                try:
+                    await batch.run()
+                except Exception as error:
+                    _LOG.exception("a batch failed", commands=len(commands))
+                    batch.fail(error, len(commands))
+                del self._waiting[: batch.served]
+        self._draining = None
+
+
+class _Batch:
+    """The commands of one batch, and what their effects have brought so far."""
+
+    def __init__(
+        self,
+        commands: list[Waiting[Any]],
+        follower: Follower,
+        tokens: Iterator[str],
+        clock: Callable[[], float],
+    ) -> None:
+        self._commands = commands
+        self._follower = follower
+        self._replica = follower.replica
+        self._database = follower.database
+        self._tokens = tokens
+        self._clock = clock
+        self._holdings = Holdings({}, {})
+        self._draft: CommitDraft | None = None
+        self._outcomes: dict[str, list[Any]] = {}
+        self.served = 0
+
+    async def run(self) -> None:
+        """Drive the commit protocol to its end."""
+        now, memory = time.monotonic(), self._follower.memory
+        requires_new = may_skip_head_check(memory, now) and all(
+            waiting.command.requires_new_consumers for waiting in self._commands
+        )
+        state: State = Idle(memory)
+        event: Event = BatchReady(len(self._commands), requires_new)
+        while True:
+            state, effect = transition(state, event, now)
+            if isinstance(effect, Finish):
+                assert isinstance(state, Idle)
+                self._follower.memory = state.memory
+                return
+            try:
+                event = await self._perform(effect)
+            except Exception as error:
+                self._replica.discard()
+                event = Failed(error)
+            except BaseException:
+                self._replica.discard()
+                raise
+            now = time.monotonic()
+
+    async def _perform(self, effect: Effect) -> Event:
+        match effect:
+            case CheckHead(single):
+                self._replica.discard()
+                return await self._check_head(single)
+            case VerifyHead(single):
+                return await self._check_head(single)
+            case ReadDelta(single):
+                delta = await self._follower.follow(self._consumers(single))
+                self._holdings = delta.holdings
+                return DeltaRead(delta.tokens, delta.fleet is not None, delta.complete, delta.turn_requests)
+            case Draft(single, unchecked):
+                return self._run_commands(single, unchecked)
+            case Append(token, withdrawn):
+                return await self._append(token, withdrawn)
+            case RequestTurn(request, withdrawn):
+                await self._write_requests(request, withdrawn)
+                return TurnRequested()
+            case WithdrawTurn(withdrawn):
+                await self._write_requests(None, withdrawn)
+                return TurnWithdrawn()
+            case Probe():
+                return Probed(await self._answers())
+            case Pause(seconds):
+                await asyncio.sleep(seconds)
+                return Paused()
+            case Answer(token):
+                self._answer(self._outcomes[token])
+                return Answered()
+            case Fail(error, number):
+                self.fail(error, number)
+                return Answered()
+            case Finish():
+                raise AssertionError("there is nothing to perform")
+
+    def fail(self, error: Exception, number: int) -> None:
+        """Give the first commands an error; those that have an outcome keep it."""
+        self._answer([error] * number)
+
+    def _answer(self, outcomes: list[Any]) -> None:
+        for waiting, outcome in zip(self._commands, outcomes, strict=False):
+            waiting.answer(outcome)
+        self.served = len(outcomes)
+
+    def _some(self, single: bool) -> list[Waiting[Any]]:
+        return self._commands[:1] if single else self._commands
+
+    def _consumers(self, single: bool) -> list[str]:
+        return [name for waiting in self._some(single) for name in waiting.command.consumers()]
+
+    async def _check_head(self, single: bool) -> Event:
+        head = await self._follower.check_head(self._consumers(single))
+        self._holdings = head.holdings
+        return HeadChecked(
+            head.position, self._replica.position, head.turn_requested, bool(head.holdings.held)
+        )
+
+    def _run_commands(self, single: bool, unchecked: bool) -> Event:
+        some = self._some(single)
+        seq, holdings = self._replica.position.seq + 1, Holdings({}, {}) if unchecked else self._holdings
+        drawn = self._draft = draft(some, self._replica.fleet, holdings, seq, self._clock())
+        self._replica.show(drawn.changes)
+        token = next(self._tokens)
+        self._outcomes[token] = drawn.outcomes
+        return Drafted(token, bool(drawn.changes), unchecked and creates_all(some, drawn))
+
+    async def _append(self, token: str, withdrawn: Sequence[str]) -> Event:
+        """Make the draft durable. The fleet shows its changes already, unless a reader came meanwhile."""
+        drawn, after = self._draft, self._replica.position
+        assert drawn is not None
+        try:
+            commit = NewCommit(drawn.seq, token, drawn.at, encode_changes(drawn.changes))
+            await self._database.write(
+                lambda connection: append(connection, after, commit, drawn.statements, withdrawn)
+            )
+        except SequenceTaken:
+            return AppendConflicted()
+        except OutcomeUnknown as error:
+            self._replica.discard()
+            return AppendUnknown(error)
+        except IntegrityError as error:
+            return AppendRefused(error)
+        self._replica.settle(Position(drawn.seq, token), drawn.changes, drawn.at)
+        return Appended()
+
+    async def _write_requests(self, request: str | None, withdrawn: Sequence[str]) -> None:
+        at = self._clock()
+
+        def write(connection: Connection) -> None:
+            withdraw(connection, withdrawn)
+            if request is not None:
+                request_turn(connection, request, at)
+
+        # A writer that cannot request its turn can still be first; and a request that stays in the table is
+        # withdrawn with the next append, or taken for that of a dead writer.
+        with contextlib.suppress(DatabaseUnavailable):
+            await self._database.write(write)
+
+    async def _answers(self) -> bool:
+        """Whether the database can be read."""
+        try:
+            await self._database.read(newest)
+        except DatabaseUnavailable:
+            return False
+        return True
