@@ -14,7 +14,7 @@ from roost.storage import Database
 from support.ledgers import claim, findings_in, holdings_of, host, opened, run
 
 TRIES = 20
-"""Attempts of one batch. A writer that only tries again loses all of them; one with a turn request needs few."""
+"""Attempts of one batch. A writer that only tries again loses all of them, one with a turn request few."""
 
 
 def asking(database: Database) -> list[str]:
