@@ -1,25 +1,49 @@
-"""The fleet: the whole inventory in memory, and every question asked of it.
+"""The fleet: all resource providers in memory, and the search for allocation candidates among them.
 
-    fleet          providers, trees, traits, aggregates; changes applied and undone; fork
-    stock          inventories and use of one resource class, as compact columns
-    journal        which rows were touched, for whoever keeps what it has found out about them
-    filling        a fleet from whole columns, as they come out of tables
-    rowset         the providers with one trait or in one aggregate
-    fits           the one judge of whether an amount fits an inventory
-    match          the providers that can serve one request group
-    candidates     whole allocation candidates: one provider, trees, sharing, granular groups
-    terms          what each provider of a candidate must serve, and the providers that could
-    layout         what the walk over a tree hangs on, equal for trees that are alike
-    walk           the search for combinations within one tree, made once for trees that are alike
-    constraint     the constraints of a query one by one: named, added, left out
-    explain        how many trees each constraint of a query leaves; in full by way of
-                   judging, removals (providers and trees, alone and in order) and misses (what is nearest)
-    totals         what whole trees have and use, for weighing hosts
+Pure: no I/O, no clock, no randomness. Numpy columns in, numpy columns and model types out.
 
-Pure: numpy in, numpy out; no I/O, no clock, no randomness.
+    rows          0      1      2      3      4         ProviderForest: uuid, name, parent, root, generation
+    providers    cn1 ─┬─ numa0  cn2    nfs    (free)
+                      └───────── ...
+    VCPU        slot 0 ◀ row 1   slot 1 ◀ row 2         InventoryColumns, one for each resource class:
+    DISK_GB     slot 0 ◀ row 3                          capacity, used, min_unit, max_unit, step_size, ...
+    traits       row 3 ▶ MISC_SHARES_VIA_AGGREGATE      InvertedIndex: names by row, RowSet by name
+    aggregates   rows 0, 2, 3 ▶ one uuid                    the same
 
-Words: a *row* is a provider's number, a *slot* a provider's place in one class's stock, a *root* the row
-at the top of a tree, an *anchor* the root of the tree that a candidate belongs to.
+Data
+    fleet              the fleet: what providers have; changes applied and undone; forks
+    provider_forest    providers and their trees
+    inventory_columns  inventories and use of one resource class
+    inverted_index     names by provider and providers by name, for traits and aggregates
+    rowset             a set of rows, sparse or dense
+    columns            array types, and columns that grow in place
+    invalidation_log   the rows that have changed, for caches
+    fits               the rule that decides whether an amount fits an inventory
+    reach              the trees that sharing providers serve
+    errors             the errors of the fleet
+
+Allocation candidates
+    candidates         the candidates of a query
+    query_terms        the terms of a query and the providers that could serve each
+    match              the providers that match a request group
+    tree_layout        what the search in a tree depends on, equal for trees that are alike
+    search             the depth-first search in one tree
+
+Explanations of missing candidates
+    explanation        how many trees each constraint of a query leaves; in full with the two below
+    constraint         the constraints of a query: named, added, left out
+    constraint_mask    the providers that meet one constraint
+    removals           how many providers and trees each constraint removes
+    near_misses        the trees that would have a candidate without one constraint
+
+Glossary
+    row       the number of a provider: its primary key in the tables, its index in the columns
+    slot      the place of a provider in the inventory columns of one class
+    root      the row of the provider at the top of a tree
+    anchor    the root of the tree that a candidate belongs to
+    term      a part of a query that one provider must serve
+    option    a provider that could serve a term for some tree
+    use       the sum of all allocations from one inventory
 """
 
 from roost.fleet.errors import FleetError, Inconsistent, UnknownProvider

@@ -22,7 +22,7 @@ import numpy as np
 from roost.fleet.columns import Bools, Rows
 from roost.fleet.fleet import Fleet
 from roost.fleet.match import in_any, match, match_resources, match_traits
-from roost.fleet.query_terms import Term, matches_of, terms_of
+from roost.fleet.query_terms import Term, match_terms, terms_of
 from roost.fleet.search import Ways
 from roost.fleet.tree_layout import LayoutKey, Surveyor
 from roost.model.allocation import Allocations, Candidate, Resources
@@ -64,8 +64,8 @@ class CandidateSearch:
         self._matched: Rows | None = None
         self.single_provider = is_flat(fleet, query)
         if not self.single_provider:
-            matches = matches_of(fleet, query)
-            rows_by_term = list({each.asked: each.rows for each in matches}.values())
+            matches = match_terms(fleet, query)
+            rows_by_term = list({each.demand: each.rows for each in matches}.values())
             self.single_provider = _all_alone(fleet, rows_by_term)
             if self.single_provider:
                 self._matched = _common(rows_by_term)

@@ -11,8 +11,8 @@ from typing import NamedTuple
 from roost.fleet.candidates import CandidateSearch
 from roost.fleet.constraint import SAME_SUBTREE, TOGETHER, Constraint, constraints_of, narrowed
 from roost.fleet.fleet import Fleet
-from roost.fleet.judging import reach_of
 from roost.fleet.near_misses import NearMiss, near_misses
+from roost.fleet.reach import reach_of
 from roost.fleet.removals import Removal, removals
 from roost.model.request import CandidateQuery
 

@@ -1,17 +1,17 @@
-"""The fleet: every resource provider, in memory, at one version of the ledger.
+"""The fleet: every resource provider and everything it has, in memory, at one version of the ledger.
 
-Rows are the providers' numbers in the ledger's tables, so that every replica has the same rows. Changes
-are the only way to alter a fleet, and every change can be undone.
+Changes are the only way to alter a fleet, and every change can be undone.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from roost.fleet.columns import Bools, Float64, Int32, Int64, Rows, grown
-from roost.fleet.errors import FleetError, Inconsistent, UnknownProvider
-from roost.fleet.invalidation_log import InvalidationLog
-from roost.fleet.inventory_columns import InventoryColumns
+from roost.fleet.columns import Int64, Rows
+from roost.fleet.errors import FleetError, Inconsistent
+from roost.fleet.inventory_columns import CAPACITY_LIMIT, InventoryColumns, InventoryRecords
+from roost.fleet.inverted_index import InvertedIndex, NameSets
+from roost.fleet.provider_forest import ProviderColumns, ProviderForest
 from roost.fleet.rowset import RowSet
 from roost.model.allocation import Allocations
 from roost.model.change import (
@@ -21,7 +21,6 @@ from roost.model.change import (
     GenerationChanged,
     InventoryChanged,
     ProviderChanged,
-    ProviderFacts,
     ResourceClassChanged,
     TraitChanged,
     TraitsChanged,
@@ -31,186 +30,152 @@ from roost.model.inventory import Inventory
 from roost.model.vocabulary import SHARING_TRAIT
 
 _NO_COLUMNS = InventoryColumns()
-_EMPTY_ROWS = RowSet()
+_NO_ROWS = RowSet()
 
 
-class Fleet:
-    """The whole inventory as columns, at ``version``.
+class Fleet(ProviderForest):
+    """All providers with inventories, use, traits and aggregates, at ``version`` of the ledger.
 
-    ``provider_set_version`` rises whenever a provider is created or deleted. ``invalidations`` tells caches
-    which rows have changed.
-    Columns by row: ``alive`` bool, ``parent`` and ``root`` int32 rows (-1: none), ``generation`` int64,
-    ``changed_at`` float64 seconds since the epoch. By class: `stock`. By trait and aggregate: `RowSet`.
+    ``resource_classes`` and ``traits``: name -> id in the tables, of all that exist.
     """
 
     def __init__(self) -> None:
+        super().__init__()
         self.version = 0
-        self.provider_set_version = 0
-        self.invalidations = InvalidationLog()
-        self.n_rows = 0
-        self.alive: Bools = np.zeros(0, dtype=np.bool_)
-        self.parent: Int32 = np.zeros(0, dtype=np.int32)
-        self.root: Int32 = np.zeros(0, dtype=np.int32)
-        self.generation: Int64 = np.zeros(0, dtype=np.int64)
-        self.changed_at: Float64 = np.zeros(0, dtype=np.float64)
         self.resource_classes: dict[str, int] = {}
         self.traits: dict[str, int] = {}
-        self._uuid: list[str] = []
-        self._name: list[str] = []
-        self._traits_of: list[tuple[str, ...]] = []
-        self._aggregates_of: list[tuple[str, ...]] = []
-        self._row_of: dict[str, int] = {}
-        self._row_named: dict[str, int] = {}
-        self._children: dict[int, list[int]] = {}
-        self._free_rows: list[int] = []
         self._inventories: dict[str, InventoryColumns] = {}
-        self._with_trait: dict[str, RowSet] = {}
-        self._in_aggregate: dict[str, RowSet] = {}
-        self._same: dict[tuple[str, ...], tuple[str, ...]] = {}
+        self._traits = InvertedIndex()
+        self._aggregates = InvertedIndex()
 
-    # What there is
+    @classmethod
+    def load(
+        cls,
+        providers: ProviderColumns,
+        inventories: Mapping[str, InventoryRecords],
+        traits: NameSets,
+        aggregates: NameSets,
+        used: Mapping[str, tuple[Rows, Int64]],
+    ) -> "Fleet":
+        """A fleet from columns, as tables give them. ``used``: resource class -> rows, and the use of each.
 
-    def __len__(self) -> int:
-        return len(self._row_of)
+        Why not change by change: a hundred thousand hosts with three inventories and forty traits took 14
+        seconds that way, most of them to check each row against the others. The keys of the tables
+        guarantee what those checks would find.
 
-    def __contains__(self, uuid: str) -> bool:
-        return uuid in self._row_of
+        Raises:
+            Inconsistent: a provider is its own ancestor.
+        """
+        fleet = cls()
+        fleet._load_providers(providers)
+        for name, records in inventories.items():
+            fleet._inventories[name] = InventoryColumns.load(records)
+        fleet._traits.load(traits)
+        fleet._aggregates.load(aggregates)
+        for name, (rows, amounts) in used.items():
+            fleet._inventories.setdefault(name, InventoryColumns()).use_all(rows, amounts)
+        return fleet
 
-    def row(self, uuid: str) -> int:
-        """The row of a provider. Raises `UnknownProvider`."""
-        try:
-            return self._row_of[uuid]
-        except KeyError:
-            raise UnknownProvider(uuid) from None
-
-    def row_named(self, name: str) -> int | None:
-        """The row of the provider with this name, None if there is none."""
-        return self._row_named.get(name)
-
-    def uuid(self, row: int) -> str:
-        """The uuid of the provider at a row."""
-        return self._uuid[row]
-
-    def name(self, row: int) -> str:
-        """The name of the provider at a row."""
-        return self._name[row]
-
-    def facts(self, row: int) -> ProviderFacts:
-        """Name, parent and generation of the provider at a row."""
-        parent = self.parent.item(row)
-        return ProviderFacts(
-            self._name[row], self._uuid[parent] if parent >= 0 else None, self.generation.item(row)
-        )
-
-    def rows(self) -> Rows:
-        """All rows that hold a provider, ascending."""
-        return np.flatnonzero(self.alive[: self.n_rows])
-
-    def uuids(self) -> Iterator[str]:
-        """All providers' uuids."""
-        return iter(self._row_of)
-
-    def free_row(self) -> int:
-        """The row that the next new provider takes."""
-        return self._free_rows[-1] if self._free_rows else self.n_rows
-
-    def children(self, row: int) -> Sequence[int]:
-        """The rows right under a provider."""
-        return self._children.get(row, ())
-
-    def subtree(self, row: int) -> list[int]:
-        """A provider's row and all rows below it, parents first."""
-        found = [row]
-        for parent in found:
-            found.extend(self._children.get(parent, ()))
-        return found
-
-    def roots(self, rows: Rows) -> Rows:
-        """The root of each row's tree: intp[len(rows)]."""
-        return self.root[rows].astype(np.intp)
-
-    @property
-    def has_trees(self) -> bool:
-        """Whether any provider has a parent."""
-        return bool(self._children)
+    # What providers have
 
     def inventory_columns(self, resource_class: str) -> InventoryColumns:
-        """Inventories and use of a class; empty if no provider has it."""
+        """Inventories and use of a resource class; without slots if no provider has it."""
         return self._inventories.get(resource_class, _NO_COLUMNS)
 
     def inventoried_classes(self) -> list[str]:
-        """The classes that some provider has, in no order."""
-        return [name for name, stock in self._inventories.items() if stock.n]
-
-    def with_trait(self, trait: str) -> RowSet:
-        """The providers with a trait."""
-        return self._with_trait.get(trait, _EMPTY_ROWS)
-
-    def in_aggregate(self, aggregate: str) -> RowSet:
-        """The providers in an aggregate."""
-        return self._in_aggregate.get(aggregate, _EMPTY_ROWS)
-
-    def sharing(self) -> RowSet:
-        """The providers that share what they have with the trees in their aggregates."""
-        return self.with_trait(SHARING_TRAIT)
-
-    def traits_of(self, row: int) -> tuple[str, ...]:
-        """A provider's traits, sorted."""
-        return self._traits_of[row]
-
-    def aggregates_of(self, row: int) -> tuple[str, ...]:
-        """A provider's aggregates, sorted."""
-        return self._aggregates_of[row]
+        """The resource classes that some provider has inventory or use of, in no order."""
+        return [name for name, columns in self._inventories.items() if columns.n]
 
     def inventories(self, row: int) -> dict[str, Inventory]:
-        """A provider's inventories, by class."""
+        """A provider's inventories by resource class."""
         found = {}
-        for name, stock in self._inventories.items():
-            inventory = stock.inventory(row)
+        for name, columns in self._inventories.items():
+            inventory = columns.inventory(row)
             if inventory is not None:
                 found[name] = inventory
         return found
 
     def usages(self, row: int) -> dict[str, int]:
-        """A provider's use of each class that it has or that is allocated from it."""
+        """A provider's use of each resource class that it has inventory or use of."""
         return {
-            name: stock.used.item(slot)
-            for name, stock in self._inventories.items()
-            if (slot := stock.slot(row)) >= 0
+            name: columns.used.item(slot)
+            for name, columns in self._inventories.items()
+            if (slot := columns.slot(row)) >= 0
         }
 
+    def tree_totals(self, resource_class: str, roots: Rows) -> tuple[Int64, Int64]:
+        """Capacity and use of a resource class, summed over each tree.
+
+        Both int64[len(roots)], in units of the class, at most `CAPACITY_LIMIT`; 0 for a tree without it.
+        """
+        columns = self.inventory_columns(resource_class)
+        if not columns.n:
+            return np.zeros(len(roots), dtype=np.int64), np.zeros(len(roots), dtype=np.int64)
+        if not self.has_trees:
+            slots = columns.slots(roots)
+            capacity, used = columns.capacity[slots], columns.used[slots]
+            missing = slots < 0
+            if missing.any():
+                capacity[missing] = used[missing] = 0
+            return capacity, used
+        tree = self.root[columns.row[: columns.n]]
+        capacity, used = (
+            np.minimum(
+                np.bincount(tree, weights=column[: columns.n], minlength=self.n_rows)[roots], CAPACITY_LIMIT
+            ).astype(np.int64)
+            for column in (columns.capacity, columns.used)
+        )
+        return capacity, used
+
+    def with_trait(self, trait: str) -> RowSet:
+        """The providers with a trait."""
+        return self._traits.rows.get(trait, _NO_ROWS)
+
+    def in_aggregate(self, aggregate: str) -> RowSet:
+        """The providers in an aggregate."""
+        return self._aggregates.rows.get(aggregate, _NO_ROWS)
+
+    def sharing(self) -> RowSet:
+        """The sharing providers. `roost.fleet.reach` tells which trees they serve."""
+        return self.with_trait(SHARING_TRAIT)
+
+    def traits_of(self, row: int) -> tuple[str, ...]:
+        """A provider's traits, sorted."""
+        return self._traits.names[row]
+
+    def aggregates_of(self, row: int) -> tuple[str, ...]:
+        """A provider's aggregates, sorted."""
+        return self._aggregates.names[row]
+
+    # Copies
+
     def fork(self) -> "Fleet":
-        """An independent fleet at the same version, for what-if."""
-        other = Fleet.__new__(Fleet)
-        other.__dict__.update(self.__dict__)
-        other.invalidations = InvalidationLog()
-        for name in ("alive", "parent", "root", "generation", "changed_at"):
-            setattr(other, name, getattr(self, name).copy())
-        for name in (
-            "resource_classes", "traits", "_uuid", "_name", "_traits_of", "_aggregates_of",
-            "_row_of", "_row_named", "_free_rows", "_same",
-        ):  # fmt: skip
-            setattr(other, name, getattr(self, name).copy())
-        other._children = {row: list(rows) for row, rows in self._children.items()}
-        other._inventories = {name: stock.copy() for name, stock in self._inventories.items()}
-        other._with_trait = {name: rows.copy() for name, rows in self._with_trait.items()}
-        other._in_aggregate = {name: rows.copy() for name, rows in self._in_aggregate.items()}
+        """An independent fleet at the same version, for what-if questions."""
+        other = self._copy()
+        other.resource_classes = self.resource_classes.copy()
+        other.traits = self.traits.copy()
+        other._inventories = {name: columns.copy() for name, columns in self._inventories.items()}
+        other._traits = self._traits.copy()
+        other._aggregates = self._aggregates.copy()
         return other
 
-    def with_inventory_columns(self, resource_class: str, stock: InventoryColumns) -> "Fleet":
-        """This fleet with a stock of one class in place of its own, for what-if: a view that shares all the
-        rest, so neither may change while it is looked at."""
-        other = Fleet.__new__(Fleet)
-        other.__dict__.update(self.__dict__)
-        other._inventories = {**self._inventories, resource_class: stock}
+    def with_inventory_columns(self, resource_class: str, columns: InventoryColumns) -> "Fleet":
+        """A view of this fleet with other inventories of one resource class, for what-if questions.
+
+        The view shares all other data. Neither fleet may change while the view is in use.
+        """
+        other = self._shallow_copy()
+        other._inventories = {**self._inventories, resource_class: columns}
         return other
 
-    # How it changes
+    # Changes
 
     def advance(self, version: int, changes: Iterable[Change], at: float) -> None:
-        """Apply one commit, or none of it: its changes, made at ``at`` (seconds since the epoch).
+        """Apply one commit, made at ``at`` (seconds since the epoch), or nothing of it.
 
-        Raises `Inconsistent` or `UnknownProvider` if it does not follow from the fleet as it is.
+        Raises:
+            Inconsistent: ``version`` is not the next one, or a change contradicts the fleet.
+            UnknownProvider: a change names a provider that does not exist.
         """
         if version != self.version + 1:
             raise Inconsistent(f"commit {version} does not follow version {self.version}")
@@ -225,7 +190,7 @@ class Fleet:
         self.settle(version, applied, at)
 
     def settle(self, version: int, changes: Iterable[Change], at: float) -> None:
-        """Make changes that were applied last a commit, made at ``at`` (seconds since the epoch)."""
+        """Make the changes applied last the commit ``version``, made at ``at`` (seconds since the epoch)."""
         for change in changes:
             uuid = getattr(change, "provider", None)
             if uuid is not None and uuid in self._row_of:
@@ -233,19 +198,20 @@ class Fleet:
         self.version = version
 
     def undo(self, changes: Sequence[Change]) -> None:
-        """Take back changes that were applied last, in the order they were applied."""
+        """Undo the changes applied last, given in the order in which they were applied."""
         for change in reversed(changes):
             self.apply(inverse(change))
 
     def apply(self, change: Change) -> None:
         """Apply one change, all of it or nothing.
 
-        Raises `Inconsistent` if the fleet is not as the change says it was, `UnknownProvider` if the
-        change names a provider that is not there.
+        Raises:
+            Inconsistent: the fact before the change is not what the fleet has.
+            UnknownProvider: the change names a provider that does not exist.
         """
         match change:
             case AllocationsChanged():
-                self._use(change.held, change.holds)
+                self._apply_allocations(change.held, change.holds)
             case GenerationChanged():
                 row = self.row(change.provider)
                 _expect(f"generation of {change.provider}", self.generation.item(row), change.before)
@@ -265,51 +231,49 @@ class Fleet:
             case TraitsChanged():
                 row = self.row(change.provider)
                 self.invalidations.append(row)
-                _expect(f"traits of {change.provider}", self._traits_of[row], change.before)
-                self._traits_of[row] = self._intern(change.after)
-                self._move(self._with_trait, row, change.before, change.after)
+                _expect(f"traits of {change.provider}", self.traits_of(row), change.before)
+                self._traits.replace(row, change.after)
             case AggregatesChanged():
                 row = self.row(change.provider)
                 self.invalidations.append(row)
-                _expect(f"aggregates of {change.provider}", self._aggregates_of[row], change.before)
-                self._aggregates_of[row] = self._intern(change.after)
-                self._move(self._in_aggregate, row, change.before, change.after)
+                _expect(f"aggregates of {change.provider}", self.aggregates_of(row), change.before)
+                self._aggregates.replace(row, change.after)
             case ResourceClassChanged():
                 _renumber(self.resource_classes, change)
             case TraitChanged():
                 _renumber(self.traits, change)
 
-    def _use(self, held: Allocations, holds: Allocations) -> None:
-        """Give back what was held and take what is held now; what stays the same is not touched."""
-        if not held:
-            # A new consumer, as most are: taking more contradicts nothing.
-            for row, resources in [(self.row(uuid), resources) for uuid, resources in holds.items()]:
+    def _apply_allocations(self, before: Allocations, after: Allocations) -> None:
+        """Free what a consumer held and use what it holds now. Amounts that stay the same are not touched."""
+        if not before:
+            # The common case, a new consumer: more use contradicts nothing.
+            for row, resources in [(self.row(uuid), resources) for uuid, resources in after.items()]:
                 for name, amount in resources.items():
-                    self._take(row, name, amount)
+                    self._use(row, name, amount)
                 self.invalidations.append(row)
             return
         difference: dict[tuple[int, str], int] = {}
-        for uuid, resources in held.items():
+        for uuid, resources in before.items():
             row = self.row(uuid)
             for name, amount in resources.items():
                 used = self.inventory_columns(name).used_by(row)
                 if used < amount:
                     raise Inconsistent(f"{uuid} has {used} {name} in use, of which {amount} shall be freed")
                 difference[row, name] = -amount
-        for uuid, resources in holds.items():
+        for uuid, resources in after.items():
             row = self.row(uuid)
             for name, amount in resources.items():
                 difference[row, name] = difference.get((row, name), 0) + amount
         for (row, name), amount in difference.items():
             if amount:
-                self._take(row, name, amount)
+                self._use(row, name, amount)
                 self.invalidations.append(row)
 
-    def _take(self, row: int, resource_class: str, amount: int) -> None:
-        stock = self._inventories.get(resource_class)
-        if stock is None:
-            stock = self._inventories[resource_class] = InventoryColumns()
-        stock.use(row, amount)
+    def _use(self, row: int, resource_class: str, amount: int) -> None:
+        columns = self._inventories.get(resource_class)
+        if columns is None:
+            columns = self._inventories[resource_class] = InventoryColumns()
+        columns.use(row, amount)
 
     def _apply_provider(self, change: ProviderChanged) -> None:
         uuid, before, after = change.provider, change.before, change.after
@@ -321,124 +285,29 @@ class Fleet:
         row = self.row(uuid)
         _expect(f"row of {uuid}", row, change.row)
         _expect(f"resource provider {uuid}", self.facts(row), before)
-        if after is None:
+        if after is not None:
+            self._update(row, after)
+        elif self._is_bare(row):
             self._delete(row)
         else:
-            self._update(row, after)
-
-    def _create(self, row: int, uuid: str, facts: ProviderFacts) -> None:
-        if uuid in self._row_of or facts.name in self._row_named:
-            raise Inconsistent(f"resource provider {uuid} ({facts.name}) is there already")
-        if row < self.n_rows and row not in self._free_rows:
-            raise Inconsistent(f"row {row} of the new resource provider {uuid} is not free")
-        parent = self._parent_row(facts)
-        if row >= self.n_rows:
-            # Rows between the end and the new one are free: a load meets the gaps of deleted providers.
-            self._free_rows[:0] = range(row - 1, self.n_rows - 1, -1)
-            self._grow(row + 1)
-        elif self._free_rows[-1] == row:
-            self._free_rows.pop()
-        else:
-            self._free_rows.remove(row)
-        self.provider_set_version += 1
-        self.alive[row] = True
-        self._uuid[row] = uuid
-        self._row_of[uuid] = row
-        self._traits_of[row] = self._aggregates_of[row] = ()
-        self._name[row] = facts.name
-        self._row_named[facts.name] = row
-        self.generation[row] = facts.generation
-        self._hang(row, parent)
-
-    def _update(self, row: int, facts: ProviderFacts) -> None:
-        renamed = facts.name != self._name[row]
-        if renamed and facts.name in self._row_named:
-            raise Inconsistent(f"another resource provider is named {facts.name}")
-        parent = above = self._parent_row(facts)
-        while above >= 0:
-            if above == row:
-                raise Inconsistent(f"resource provider {self._uuid[row]} would be below itself")
-            above = self.parent.item(above)
-        self.invalidations.append(row)
-        if renamed:
-            del self._row_named[self._name[row]]
-            self._name[row] = facts.name
-            self._row_named[facts.name] = row
-        self.generation[row] = facts.generation
-        if parent != self.parent[row]:
-            self._unhang(row)
-            self._hang(row, parent)
-
-    def _delete(self, row: int) -> None:
-        uuid = self._uuid[row]
-        # What a provider has is taken from it first, by changes of their own: so that undoing gives it back.
-        if (
-            self._children.get(row)
-            or self._traits_of[row]
-            or self._aggregates_of[row]
-            or any(stock.slot(row) >= 0 for stock in self._inventories.values())
-        ):
             raise Inconsistent(f"resource provider {uuid} still has children, inventory or use")
-        self._unhang(row)
-        self.invalidations.append(row)
-        self.provider_set_version += 1
-        self.alive[row] = False
-        del self._row_of[uuid]
-        del self._row_named[self._name[row]]
-        self._uuid[row] = self._name[row] = ""
-        self._free_rows.append(row)
-        self._free_rows.sort(reverse=True)
 
-    def _parent_row(self, facts: ProviderFacts) -> int:
-        return self.row(facts.parent) if facts.parent is not None else -1
+    def _is_bare(self, row: int) -> bool:
+        """Whether a provider has nothing that its deletion would lose.
 
-    def _hang(self, row: int, parent: int) -> None:
-        self.parent[row] = parent
-        if parent >= 0:
-            self._children.setdefault(parent, []).append(row)
-        root = self.root[parent] if parent >= 0 else row
-        for below in self.subtree(row):
-            self.root[below] = root
-            self.invalidations.append(below)
-
-    def _unhang(self, row: int) -> None:
-        parent = self.parent.item(row)
-        if parent >= 0:
-            self.invalidations.append(parent)
-            siblings = self._children[parent]
-            siblings.remove(row)
-            if not siblings:
-                del self._children[parent]
-
-    def _move(self, index: dict[str, RowSet], row: int, before: Iterable[str], after: Iterable[str]) -> None:
-        kept = set(after)
-        for name in before:
-            if name not in kept:
-                index[name].discard(row)
-                if not len(index[name]):
-                    del index[name]
-        for name in kept.difference(before):
-            if name not in index:
-                index[name] = RowSet()
-            index[name].add(row, self.n_rows)
-
-    def _intern(self, names: Iterable[str]) -> tuple[str, ...]:
-        """Equal tuples of names kept once: most hosts of a fleet have the same traits."""
-        names = tuple(names)
-        return self._same.setdefault(names, names)
+        Other changes remove what it has before it is deleted, so that undoing them restores it.
+        """
+        return not (
+            self.children(row)
+            or self.traits_of(row)
+            or self.aggregates_of(row)
+            or any(columns.slot(row) >= 0 for columns in self._inventories.values())
+        )
 
     def _grow(self, size: int) -> None:
-        self.alive = grown(self.alive, size, False)
-        self.parent = grown(self.parent, size, -1)
-        self.root = grown(self.root, size, -1)
-        self.generation = grown(self.generation, size, 0)
-        self.changed_at = grown(self.changed_at, size, 0.0)
-        missing = size - self.n_rows
-        self._uuid.extend([""] * missing)
-        self._name.extend([""] * missing)
-        self._traits_of.extend([()] * missing)
-        self._aggregates_of.extend([()] * missing)
-        self.n_rows = size
+        super()._grow(size)
+        self._traits.grow(size)
+        self._aggregates.grow(size)
 
 
 def _renumber(ids: dict[str, int], change: ResourceClassChanged | TraitChanged) -> None:
@@ -449,6 +318,6 @@ def _renumber(ids: dict[str, int], change: ResourceClassChanged | TraitChanged) 
         del ids[change.name]
 
 
-def _expect(what: str, is_now: object, was_said: object) -> None:
-    if is_now != was_said:
-        raise Inconsistent(f"{what} is {is_now}, not {was_said}")
+def _expect(what: str, actual: object, expected: object) -> None:
+    if actual != expected:
+        raise Inconsistent(f"{what} is {actual}, not {expected}")

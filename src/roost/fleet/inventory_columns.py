@@ -1,11 +1,10 @@
-"""The stock of one resource class: every provider's inventory and use of it, as compact columns.
+"""Inventories and use of one resource class, as columns.
 
-Only providers that have the class take a slot, so that a class of rare devices costs what the devices
-cost, not what the fleet costs. ``slot_of`` leads from a provider's row to its slot.
+A provider takes a slot only if it has the class, so a class of rare devices costs as much memory as there
+are devices. ``slot_of`` maps a provider's row to its slot.
 """
 
-from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,17 +16,30 @@ from roost.model.inventory import Inventory
 from roost.model.vocabulary import MAX_INT
 
 CAPACITY_LIMIT = 2**62
-"""Capacities beyond this (an allocation ratio may be 3.4e38) are kept as this: nothing can fill either."""
+"""Units. A larger capacity (an allocation ratio may be 3.4e38) is stored as this. Use reaches neither."""
 
 _INT32 = ("row", "total", "reserved", "min_unit", "max_unit", "step_size")
 
 
-class InventoryColumns:
-    """Inventories and use of one resource class.
+class InventoryRecords(NamedTuple):
+    """Inventories of one resource class to load, as parallel columns of numbers by ascending row."""
 
-    Columns, one slot for each provider that has the class (``n`` slots in use):
-    ``row`` int32, the provider; ``capacity``, ``used`` int64; ``total``, ``reserved``, ``min_unit``,
-    ``max_unit``, ``step_size`` int32; ``ratio`` float64. ``ascending`` says that ``row`` is sorted.
+    rows: Rows
+    total: npt.NDArray[Any]
+    reserved: npt.NDArray[Any]
+    min_unit: npt.NDArray[Any]
+    max_unit: npt.NDArray[Any]
+    step_size: npt.NDArray[Any]
+    ratio: npt.NDArray[Any]
+
+
+class InventoryColumns:
+    """Inventories and use of one resource class, in units of the class.
+
+    Columns by slot, the first ``n`` of which are in use: ``row`` int32, the provider; ``capacity`` and
+    ``used`` int64; ``total``, ``reserved``, ``min_unit``, ``max_unit`` and ``step_size`` int32; ``ratio``
+    float64, the allocation ratio. ``slot_of``: int32 by row, -1 for none. ``ascending`` tells whether
+    ``row`` is sorted. ``stepped`` counts the slots whose ``step_size`` is not 1.
     """
 
     __slots__ = (
@@ -65,18 +77,17 @@ class InventoryColumns:
         self.stepped = 0
 
     @classmethod
-    def of(cls, columns: Mapping[str, npt.NDArray[Any]]) -> "InventoryColumns":
-        """The stock with these inventories: ``rows``, ascending, and the columns by name but for what
-        follows from them."""
+    def load(cls, records: InventoryRecords) -> "InventoryColumns":
+        """Columns with these inventories and no use."""
         made = cls()
-        rows = columns["rows"]
+        rows = records.rows
         made.n = len(rows)
         made.row = rows.astype(np.int32)
         for name in _INT32[1:]:
-            setattr(made, name, columns[name].astype(np.int32))
-        made.ratio = columns["ratio"].astype(np.float64)
-        room = (columns["total"].astype(np.int64) - columns["reserved"]) * made.ratio
-        made.capacity = np.clip(room, -CAPACITY_LIMIT, CAPACITY_LIMIT).astype(np.int64)
+            setattr(made, name, getattr(records, name).astype(np.int32))
+        made.ratio = records.ratio.astype(np.float64)
+        capacity = (records.total.astype(np.int64) - records.reserved) * made.ratio
+        made.capacity = np.clip(capacity, -CAPACITY_LIMIT, CAPACITY_LIMIT).astype(np.int64)
         made.used = np.zeros(made.n, dtype=np.int64)
         made.slot_of = grown(made.slot_of, int(rows[-1]) + 1 if made.n else 0, -1)
         made.slot_of[rows] = np.arange(made.n)
@@ -84,7 +95,10 @@ class InventoryColumns:
         return made
 
     def use_all(self, rows: Rows, amounts: Int64) -> None:
-        """Add amounts, each more than 0, to the use of providers, each there once."""
+        """Add amounts to the use of providers.
+
+        ``rows`` are distinct; ``amounts``: int64[len(rows)], each more than 0.
+        """
         slots = self.slots(rows)
         known = slots >= 0
         self.used[slots[known]] += amounts[known]
@@ -92,11 +106,11 @@ class InventoryColumns:
             self.use(row, amount)
 
     def slot(self, row: int) -> int:
-        """The slot of a provider, -1 if it has nothing of this class."""
+        """The slot of a provider, -1 if it has none."""
         return self.slot_of.item(row) if row < len(self.slot_of) else -1
 
     def slots(self, rows: Rows) -> Rows:
-        """The slots of providers: intp[len(rows)], -1 where one has nothing of this class."""
+        """The slots of providers: intp[len(rows)], -1 for a provider without one."""
         if len(rows) == 0 or int(rows.max()) < len(self.slot_of):
             return self.slot_of[rows].astype(np.intp)
         found = np.full(len(rows), -1, dtype=np.intp)
@@ -105,7 +119,7 @@ class InventoryColumns:
         return found
 
     def put(self, row: int, inventory: Inventory) -> None:
-        """Set a provider's inventory; its use stays."""
+        """Set a provider's inventory. Its use is kept."""
         slot = self.slot(row)
         if slot < 0:
             slot = self._append(row)
@@ -119,8 +133,10 @@ class InventoryColumns:
         self.capacity[slot] = max(min(inventory.capacity, CAPACITY_LIMIT), -CAPACITY_LIMIT)
 
     def remove(self, row: int) -> None:
-        """Forget a provider's inventory. Its slot stays, without capacity, while something is allocated
-        from it (a reshape takes inventory away first and moves the allocations after)."""
+        """Remove a provider's inventory.
+
+        A slot in use is kept with capacity 0: a reshape removes inventories before it moves allocations.
+        """
         slot = self.slot(row)
         if slot < 0:
             return
@@ -132,7 +148,11 @@ class InventoryColumns:
         self._drop(slot)
 
     def use(self, row: int, amount: int) -> None:
-        """Add ``amount`` (negative to free) to a provider's use. Raises `Inconsistent` below zero."""
+        """Add ``amount``, negative to free, to a provider's use.
+
+        Raises:
+            Inconsistent: the use would be less than 0.
+        """
         slot = self.slot(row)
         before = self.used.item(slot) if slot >= 0 else 0
         after = before + amount
@@ -145,7 +165,7 @@ class InventoryColumns:
             self._drop(slot)
 
     def used_by(self, row: int) -> int:
-        """How much of the class is allocated from a provider."""
+        """The use of a provider."""
         slot = self.slot(row)
         return self.used.item(slot) if slot >= 0 else 0
 
@@ -164,7 +184,7 @@ class InventoryColumns:
         )
 
     def fits_at(self, slot: int, amount: int) -> bool:
-        """Whether ``amount`` more fits at one slot."""
+        """Whether ``amount`` more fits at a slot."""
         return bool(
             fits(
                 amount,
@@ -177,8 +197,9 @@ class InventoryColumns:
         )
 
     def fitting(self, amount: int) -> Rows:
-        """The slots where ``amount`` more fits."""
+        """The slots at which ``amount`` more fits, ascending: intp[n]."""
         if amount > MAX_INT:
+            # An int32 column cannot be compared with it.
             return np.zeros(0, dtype=np.intp)
         n = self.n
         step = self.step_size[:n] if self.stepped else 1
@@ -186,7 +207,7 @@ class InventoryColumns:
         return np.flatnonzero(mask)
 
     def fits_in(self, slots: Rows, amount: int) -> Bools:
-        """For each of ``slots`` whether ``amount`` more fits: bool[len(slots)]; a slot of -1 never."""
+        """Whether ``amount`` more fits at each slot: bool[len(slots)], False for slot -1."""
         if amount > MAX_INT or self.n == 0:
             return np.zeros(len(slots), dtype=np.bool_)
         step = self.step_size[slots] if self.stepped else 1
@@ -202,8 +223,7 @@ class InventoryColumns:
         return mask
 
     def largest_in(self, slots: Rows) -> Int64:
-        """The most that one more allocation can take at each of ``slots``, as far as capacity and max_unit
-        say: int64[len(slots)], 0 at a slot of -1."""
+        """The largest amount that room and ``max_unit`` allow at each slot: int64[len(slots)], 0 for -1."""
         if self.n == 0:
             return np.zeros(len(slots), dtype=np.int64)
         largest: Int64 = largest_amount(self.capacity[slots] - self.used[slots], self.max_unit[slots])
@@ -222,7 +242,7 @@ class InventoryColumns:
         slot = self.n
         self.n += 1
         for name in _INT32:
-            # Not 0: `fits_in` divides by the step of the last place, in use or not, for slots of -1.
+            # Not 0: for slot -1 `fits_in` divides by the last step_size, which may belong to no slot in use.
             setattr(self, name, grown(getattr(self, name), self.n, 1))
         self.capacity = grown(self.capacity, self.n, 0)
         self.used = grown(self.used, self.n, 0)
@@ -238,7 +258,7 @@ class InventoryColumns:
         return slot
 
     def _drop(self, slot: int) -> None:
-        """Free a slot by moving the last one into it."""
+        """Free a slot by moving the last slot into it."""
         self.stepped -= int(self.step_size[slot]) != 1
         last = self.n - 1
         self.slot_of[self.row[slot]] = -1

@@ -1,6 +1,6 @@
-"""The providers that can serve a request group, or one class of it, found by vector operations.
+"""The providers that match a request group, or one part of it, found by vector operations.
 
-The rarest resource class is asked first, so that every later step looks only at the rows still in play.
+The rarest resource class is matched first, so that every later step looks only at the remaining rows.
 """
 
 from collections.abc import Callable, Iterable
@@ -15,32 +15,33 @@ from roost.model.request import RequestGroup
 
 
 def match(fleet: Fleet, group: RequestGroup, among: Rows | None = None) -> Rows:
-    """The rows, ascending, of the providers that can serve the whole of ``group`` by themselves; of those
-    ``among``, if given.
+    """The providers that can serve the whole of ``group`` alone: ascending rows.
 
-    Its traits and aggregates too must be their own: an aggregate of the root spans the tree only for the
-    unsuffixed group.
+    ``among``: the rows to look at, ascending; None for all. Only the provider's own traits and aggregates
+    count: an aggregate of the root spans the tree for the unsuffixed group only (`match_location`).
     """
     if group.resources:
         rows = match_resources(fleet, group.resources, among)
     else:
         rows = fleet.rows() if among is None else among
     rows = match_traits(fleet, rows, group.required, group.forbidden)
-    return match_places(fleet, rows, group)
+    return match_location(fleet, rows, group)
 
 
 def match_resources(fleet: Fleet, resources: Resources, among: Rows | None = None) -> Rows:
-    """The rows, ascending, on which every one of ``resources`` fits; of those ``among``, if given."""
-    stocks = sorted(((fleet.inventory_columns(name), name) for name in resources), key=lambda pair: pair[0].n)
+    """The providers on which each of ``resources`` fits: ascending rows, of ``among`` if that is given."""
+    rarest_first = sorted(
+        ((fleet.inventory_columns(name), name) for name in resources), key=lambda pair: pair[0].n
+    )
     if among is None:
-        (first, name), *stocks = stocks
-        rows: Rows = first.row[first.fitting(resources[name])].astype(np.intp)
-        if not first.ascending:
+        (rarest, name), *rarest_first = rarest_first
+        rows: Rows = rarest.row[rarest.fitting(resources[name])].astype(np.intp)
+        if not rarest.ascending:
             rows = np.sort(rows)
     else:
         rows = among
-    for stock, name in stocks:
-        rows = rows[stock.fits_in(stock.slots(rows), resources[name])]
+    for columns, name in rarest_first:
+        rows = rows[columns.fits_in(columns.slots(rows), resources[name])]
     return rows
 
 
@@ -50,7 +51,7 @@ def match_traits(
     required: Iterable[frozenset[str]],
     forbidden: Iterable[str],
 ) -> Rows:
-    """Those of ``rows`` that have a trait of every set in ``required`` and none in ``forbidden``."""
+    """The ``rows`` with a trait of every set in ``required`` and no trait in ``forbidden``."""
     for any_of in sorted(required, key=sorted):
         rows = rows[in_any(fleet.with_trait, any_of, rows)]
     for trait in sorted(forbidden):
@@ -58,17 +59,18 @@ def match_traits(
     return rows
 
 
-def match_places(
+def match_location(
     fleet: Fleet,
     rows: Rows,
     group: RequestGroup,
     *,
     roots_span_trees: bool = False,
 ) -> Rows:
-    """Those of ``rows`` that are where the group wants to be: aggregates and tree.
+    """The ``rows`` in the aggregates and in the tree that the group demands.
 
-    With ``roots_span_trees`` a provider is also where the root of its tree is: either of the two must be
-    in all the aggregates asked for, and neither may be in a forbidden one.
+    With ``roots_span_trees`` the aggregates of a root count for its whole tree: either the provider or its
+    root must be in all demanded aggregates, and neither may be in a forbidden one.
+    Source: microversions 1.21 (``member_of``), 1.31 (``in_tree``) and 1.32 (forbidden aggregates).
     """
     spanned = roots_span_trees and fleet.has_trees
     if group.member_of:
@@ -84,13 +86,21 @@ def match_places(
         if spanned:
             rows = rows[~in_any(fleet.in_aggregate, group.forbidden_aggregates, fleet.roots(rows))]
     if group.in_tree is not None:
-        tree = fleet.root.item(fleet.row(group.in_tree)) if group.in_tree in fleet else -1
-        rows = rows[fleet.roots(rows) == tree]
+        rows = rows[fleet.roots(rows) == tree_root(fleet, group.in_tree)]
     return rows
 
 
+def tree_root(fleet: Fleet, uuid: str) -> int:
+    """The root of the tree that has provider ``uuid``, -1 if there is no such provider."""
+    row = fleet.find_row(uuid)
+    return fleet.root.item(row) if row >= 0 else -1
+
+
 def in_any(index: Callable[[str], RowSet], names: Iterable[str], rows: Rows) -> Bools:
-    """For each of ``rows`` whether it is in the set of one of ``names``: bool[len(rows)]."""
+    """Whether each of ``rows`` is in the set of at least one name: bool[len(rows)].
+
+    ``index`` is `Fleet.with_trait` or `Fleet.in_aggregate`.
+    """
     sets = [index(name).among(rows) for name in names]
     if len(sets) == 1:
         return sets[0]

@@ -25,10 +25,11 @@ from roost.fleet.constraint import (
     replaced,
     without,
 )
+from roost.fleet.constraint_mask import constraint_mask
 from roost.fleet.fits import has_room, violated_unit
 from roost.fleet.fleet import Fleet
 from roost.fleet.inventory_columns import CAPACITY_LIMIT, InventoryColumns
-from roost.fleet.judging import Reach, met
+from roost.fleet.reach import Reach
 from roost.fleet.removals import Judged, Removal
 from roost.model.allocation import Candidate
 from roost.model.request import CandidateQuery
@@ -163,7 +164,7 @@ class _Relaxed:
         else:
             serving = candidate.mappings[self.constraint.group]
         rows = np.array([self._fleet.row(provider) for provider in serving], dtype=np.intp)
-        failing = np.flatnonzero(~met(self._fleet, rows, self.constraint))
+        failing = np.flatnonzero(~constraint_mask(self._fleet, rows, self.constraint))
         return serving[failing.item(0)] if len(failing) else None
 
     def _resource_miss(self, anchor: int, candidates: Iterator[Candidate]) -> NearMiss | None:

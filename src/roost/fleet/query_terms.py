@@ -1,7 +1,7 @@
-"""What the providers of a candidate must serve, and which providers could.
+"""The terms of a query, and the providers that could serve each.
 
-A granular group is one term. So is every class of the unsuffixed group, which may be spread over a tree and
-the providers that share with it.
+A term is the part of a query that one provider must serve: a granular group, or one resource class of the
+unsuffixed group, which several providers may serve together.
 """
 
 from collections.abc import Hashable, Iterator, Sequence
@@ -12,16 +12,17 @@ import numpy as np
 
 from roost.fleet.columns import Rows
 from roost.fleet.fleet import Fleet
-from roost.fleet.match import in_any, match, match_places, match_resources, match_traits
+from roost.fleet.match import in_any, match, match_location, match_resources, match_traits
+from roost.fleet.reach import trees_served
 from roost.model.allocation import Resources
 from roost.model.request import CandidateQuery, RequestGroup
 
 
 class Options(NamedTuple):
-    """The providers that could serve a term, for each tree.
+    """The providers that could serve a term, with the tree that each could serve.
 
-    Parallel, by anchor, then by row: provider ``rows[i]`` is an option for the tree with root ``anchors[i]``.
-    A sharing provider is an option of many anchors.
+    Parallel columns, sorted by anchor, then by row: provider ``rows[i]`` is an option for the tree with root
+    ``anchors[i]``. A sharing provider is an option for many trees.
     """
 
     anchors: Rows
@@ -30,45 +31,48 @@ class Options(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Term:
-    """What one provider must serve. Terms that ask for the same share one ``options``."""
+    """A part of a query that one provider must serve. Terms that demand the same share one ``options``."""
 
     group: RequestGroup
     resources: Resources
     options: Options
 
 
-class Match(NamedTuple):
-    """A term to be: ``rows`` can serve it wherever they are, ascending. ``asked`` is equal for terms that
-    differ in their suffix only; they share ``rows``."""
+class TermMatch(NamedTuple):
+    """A term with the providers that match it, whichever tree they could serve it for.
+
+    ``rows`` ascend. ``demand`` is equal for terms that differ only in the suffix of their group; they share
+    ``rows``.
+    """
 
     group: RequestGroup
     resources: Resources
-    asked: Hashable
+    demand: Hashable
     rows: Rows
 
 
-def matches_of(fleet: Fleet, query: CandidateQuery) -> list[Match]:
-    """The terms of a query, in order, with the rows that match each."""
+def match_terms(fleet: Fleet, query: CandidateQuery) -> list[TermMatch]:
+    """The terms of a query in the order of its groups, each with the providers that match it."""
     found: dict[Hashable, Rows] = {}
     matches = []
-    for group, resources in _parts(query):
-        asked = _asked(group, resources)
-        if asked not in found:
-            found[asked] = _matching(fleet, group, resources)
-        matches.append(Match(group, resources, asked, found[asked]))
+    for group, resources in _split(query):
+        demand = _demand(group, resources)
+        if demand not in found:
+            found[demand] = _matching_rows(fleet, group, resources)
+        matches.append(TermMatch(group, resources, demand, found[demand]))
     return matches
 
 
-def terms_of(fleet: Fleet, matches: Sequence[Match]) -> list[Term]:
-    """The terms themselves."""
+def terms_of(fleet: Fleet, matches: Sequence[TermMatch]) -> list[Term]:
+    """The terms of a query with their options, in the order of ``matches``."""
     found: dict[Hashable, Options] = {}
     for each in matches:
-        if each.asked not in found:
-            found[each.asked] = _options(fleet, each.group, each.rows)
-    return [Term(each.group, each.resources, found[each.asked]) for each in matches]
+        if each.demand not in found:
+            found[each.demand] = _options(fleet, each.group, each.rows)
+    return [Term(each.group, each.resources, found[each.demand]) for each in matches]
 
 
-def _parts(query: CandidateQuery) -> Iterator[tuple[RequestGroup, Resources]]:
+def _split(query: CandidateQuery) -> Iterator[tuple[RequestGroup, Resources]]:
     for group in query.groups:
         if group.granular:
             yield group, group.resources
@@ -77,7 +81,7 @@ def _parts(query: CandidateQuery) -> Iterator[tuple[RequestGroup, Resources]]:
                 yield group, {name: amount}
 
 
-def _asked(group: RequestGroup, resources: Resources) -> Hashable:
+def _demand(group: RequestGroup, resources: Resources) -> Hashable:
     return (
         group.granular,
         frozenset(resources.items()),
@@ -89,20 +93,21 @@ def _asked(group: RequestGroup, resources: Resources) -> Hashable:
     )
 
 
-def _matching(fleet: Fleet, group: RequestGroup, resources: Resources) -> Rows:
+def _matching_rows(fleet: Fleet, group: RequestGroup, resources: Resources) -> Rows:
     if group.granular:
         return match(fleet, group)
-    # Traits required of the unsuffixed group are met by its providers together: judged on whole combinations.
+    # The providers of the unsuffixed group have its required traits together: judged on whole candidates.
     rows = match_traits(fleet, match_resources(fleet, resources), (), group.forbidden)
-    return match_places(fleet, rows, group, roots_span_trees=True)
+    return match_location(fleet, rows, group, roots_span_trees=True)
 
 
 def _options(fleet: Fleet, group: RequestGroup, rows: Rows) -> Options:
-    """The rows that match a term by the anchors that they can serve.
+    """The options of a term: ``rows`` match it, each is paired with every tree that it could serve.
 
-    How a sharing provider serves other trees is upstream's rule: for a granular group always; for the
-    unsuffixed group only without ``in_tree``, if it is in the aggregates asked for by itself, and not for
-    a tree whose root is in a forbidden one.
+    A sharing provider serves other trees for a granular group always. For the unsuffixed group it does so
+    only without ``in_tree``, if the provider itself is in the demanded aggregates, and not for a tree whose
+    root is in a forbidden aggregate.
+    Source: the behaviour of upstream at microversion 1.39, which the differential tests compare.
     """
     anchors = fleet.roots(rows)
     sharing = fleet.sharing()
@@ -111,7 +116,7 @@ def _options(fleet: Fleet, group: RequestGroup, rows: Rows) -> Options:
         if not group.granular:
             for any_of in group.member_of:
                 shared = shared[in_any(fleet.in_aggregate, any_of, shared)]
-        served = [(row, _served(fleet, row)) for row in shared.tolist()]
+        served = [(row, trees_served(fleet, row)) for row in shared.tolist()]
         anchors = np.concatenate([anchors, *(roots for _, roots in served)])
         rows = np.concatenate([rows, *(np.full(len(roots), row, np.intp) for row, roots in served)])
         if not group.granular and group.forbidden_aggregates:
@@ -121,13 +126,3 @@ def _options(fleet: Fleet, group: RequestGroup, rows: Rows) -> Options:
         return Options(anchors, rows)
     order = np.lexsort((rows, anchors))
     return Options(anchors[order], rows[order])
-
-
-def _served(fleet: Fleet, row: int) -> Rows:
-    """The roots of the other trees that a sharing provider serves."""
-    reached = [fleet.in_aggregate(name).rows() for name in fleet.aggregates_of(row)]
-    if not reached:
-        return np.zeros(0, dtype=np.intp)
-    roots: Rows = np.unique(fleet.roots(np.concatenate(reached))).astype(np.intp)
-    others: Rows = roots[roots != fleet.root.item(row)]
-    return others

@@ -13,8 +13,9 @@ from roost.fleet.constraint import (
     Constraint,
     constraints_of,
 )
+from roost.fleet.constraint_mask import constraint_mask
 from roost.fleet.fleet import Fleet
-from roost.fleet.judging import Reach, met
+from roost.fleet.reach import Reach
 from roost.model.request import CandidateQuery
 
 MOST_STEPS = 1000
@@ -87,7 +88,7 @@ def removals(fleet: Fleet, query: CandidateQuery, reach: Reach) -> tuple[list[Re
     for constraint in constraints_of(query):
         if constraint in whole:
             continue
-        meets = met(fleet, rows, constraint)
+        meets = constraint_mask(fleet, rows, constraint)
         by_row = _marked(fleet.n_rows, rows[meets])
         removed = Removal(constraint, roots & ~parts.reaching(by_row))
         if constraint.group != group or not found:

@@ -11,8 +11,10 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.fleet import Fleet
-from roost.fleet.bulk_load import Inventories, NameSets, Providers, load_fleet
 from roost.fleet.columns import Int64, Rows
+from roost.fleet.inventory_columns import InventoryRecords
+from roost.fleet.inverted_index import NameSets
+from roost.fleet.provider_forest import ProviderColumns
 from roost.ledger import tables
 from roost.ledger.errors import Damaged
 
@@ -36,7 +38,7 @@ def load(connection: Connection) -> Fleet:
     classes = _names(connection, tables.resource_classes)
     traits = _names(connection, tables.traits)
     providers = _providers(connection)
-    fleet = load_fleet(
+    fleet = Fleet.load(
         providers,
         dict(_inventories(connection, classes)),
         _traits(connection, traits),
@@ -49,7 +51,7 @@ def load(connection: Connection) -> Fleet:
     return fleet
 
 
-def _providers(connection: Connection) -> Providers:
+def _providers(connection: Connection) -> ProviderColumns:
     table = tables.resource_providers
     uuids: list[str] = []
     names: list[str] = []
@@ -62,10 +64,10 @@ def _providers(connection: Connection) -> Providers:
 
     rows, parents, generations, changed_at = _columns(numbers(), (np.intp, float, np.int64, float))
     above = np.where(np.isnan(parents), -1, parents).astype(np.int32)
-    return Providers(rows, uuids, names, above, generations, changed_at)
+    return ProviderColumns(rows, uuids, names, above, generations, changed_at)
 
 
-def _inventories(connection: Connection, classes: dict[int, str]) -> Iterator[tuple[str, Inventories]]:
+def _inventories(connection: Connection, classes: dict[int, str]) -> Iterator[tuple[str, InventoryRecords]]:
     table = tables.inventories
     query = sa.select(table).order_by(table.c.provider_id, table.c.resource_class_id)
     types = (np.intp, np.int64, *(np.int32,) * 5, float)
@@ -73,7 +75,7 @@ def _inventories(connection: Connection, classes: dict[int, str]) -> Iterator[tu
     for number in np.unique(class_ids).tolist():
         places = np.flatnonzero(class_ids == number)
         total, reserved, min_unit, max_unit, step_size, ratio = [column[places] for column in record]
-        inventories = Inventories(rows[places], total, reserved, min_unit, max_unit, step_size, ratio)
+        inventories = InventoryRecords(rows[places], total, reserved, min_unit, max_unit, step_size, ratio)
         yield classes[number], inventories
 
 

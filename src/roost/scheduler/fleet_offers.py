@@ -7,7 +7,6 @@ import numpy as np
 from roost.fleet import Fleet
 from roost.fleet.candidates import CandidateSearch
 from roost.fleet.columns import Int64
-from roost.fleet.totals import tree_totals
 from roost.model.allocation import Candidate
 from roost.model.request import CandidateQuery
 from roost.scheduler.hosts import HostTable
@@ -43,7 +42,7 @@ class FleetOffers(Offers):
         return found
 
     def _sums(self, resource_class: str) -> tuple[Int64, Int64]:
-        return tree_totals(self._fleet, resource_class, self._rows)
+        return self._fleet.tree_totals(resource_class, self._rows)
 
     def _at_home(self, candidate: Candidate, anchor: int) -> bool:
         fleet = self._fleet

@@ -89,7 +89,7 @@ class Serving:
         for name in self._outside:
             if row in fleet.in_aggregate(name):
                 return False
-        return all(root in fleet and fleet.row(root) == row for root in self._in_trees)
+        return all(fleet.find_row(root) == row for root in self._in_trees)
 
     def serve(self, fleet: Fleet, rows: Rows) -> Bools:
         """Which of some hosts are served: bool[len(rows)]."""
@@ -104,7 +104,7 @@ class Serving:
             served &= in_any(fleet.in_aggregate, any_of, rows)
         served &= ~in_any(fleet.in_aggregate, self._outside, rows)
         for root in self._in_trees:
-            served &= rows == (fleet.row(root) if root in fleet else -1)
+            served &= rows == fleet.find_row(root)
         return served
 
     def all(self, fleet: Fleet, totals: KeptTotals, place_at_row: Rows, homeless: Rows) -> Bools:

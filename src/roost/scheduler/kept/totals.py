@@ -8,7 +8,6 @@ import numpy as np
 from roost.fleet import Fleet
 from roost.fleet.columns import Float64, Int32, Int64, Rows
 from roost.fleet.fits import meets_units
-from roost.fleet.totals import tree_totals
 from roost.model.vocabulary import MAX_INT
 from roost.scheduler.kept.known import Room, Rooms
 from roost.scheduler.labels import Indexes
@@ -76,7 +75,7 @@ class KeptTotals:
         """Sum up again at many places that have a row."""
         rows = self._row_at[places]
         for name, one in self._classes.items():
-            capacity, used = tree_totals(self._fleet, name, rows)
+            capacity, used = self._fleet.tree_totals(name, rows)
             one.capacity[places], one.used[places] = capacity, used
             free = _free(capacity, used)
             for minval, column in one.left:
@@ -88,7 +87,7 @@ class KeptTotals:
     def _class(self, name: str) -> "_Class":
         one = self._classes.get(name)
         if one is None:
-            capacity, used = tree_totals(self._fleet, name, self._row_at)
+            capacity, used = self._fleet.tree_totals(name, self._row_at)
             capacity[self._row_at < 0] = used[self._row_at < 0] = 0
             one = self._classes[name] = _Class(capacity, used)
         return one

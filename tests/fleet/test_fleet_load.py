@@ -6,17 +6,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roost.fleet import Fleet, Inconsistent
-from roost.fleet.bulk_load import Inventories, Providers, load_fleet
+from roost.fleet.inventory_columns import InventoryRecords
+from roost.fleet.provider_forest import ProviderColumns
 from roost.model.change import ProviderChanged, ProviderFacts
 from roost.model.inventory import Inventory
 from support.fleets import CLASSES, fleet_of, snapshot, worlds
 from support.oracle import Provider, World
 
 
-def providers(world: World, first_row: int = 0) -> Providers:
+def providers(world: World, first_row: int = 0) -> ProviderColumns:
     rows = {uuid: row for row, uuid in enumerate(world, first_row)}
     parents = [-1 if each.parent is None else rows[each.parent] for each in world.values()]
-    return Providers(
+    return ProviderColumns(
         np.array(list(rows.values()), dtype=np.intp),
         list(world),
         [f"name of {uuid}" for uuid in world],
@@ -40,12 +41,12 @@ def from_columns(world: World, first_row: int) -> Fleet:
                 for row, i in having
             ]
             at, *columns = np.array(records, dtype=float).T
-            inventories[name] = Inventories(at.astype(np.intp), *columns)
+            inventories[name] = InventoryRecords(at.astype(np.intp), *columns)
         held = [(rows[uuid], each.used[name]) for uuid, each in world.items() if each.used.get(name)]
         if held:
             pairs = np.array(held)
             used[name] = pairs[:, 0].astype(np.intp), pairs[:, 1]
-    return load_fleet(
+    return Fleet.load(
         providers(world, first_row),
         inventories,
         [(tuple(sorted(each.traits)), [rows[uuid]]) for uuid, each in world.items() if each.traits],
@@ -69,8 +70,8 @@ def test_columns_and_changes_make_the_same_fleet(world: World, first_row: int) -
 def test_capacity_is_that_of_the_inventory(total: int, reserved: int, ratio: float) -> None:
     inventory = Inventory(total, reserved, allocation_ratio=ratio)
     columns = (np.array([each]) for each in (total, reserved, 1, 2**31 - 1, 1, ratio))
-    fleet = load_fleet(
-        providers({"p": Provider()}), {"VCPU": Inventories(np.array([0]), *columns)}, (), (), {}
+    fleet = Fleet.load(
+        providers({"p": Provider()}), {"VCPU": InventoryRecords(np.array([0]), *columns)}, (), (), {}
     )
     stock = fleet.inventory_columns("VCPU")
     assert stock.inventory(0) == inventory
@@ -81,6 +82,6 @@ def test_capacity_is_that_of_the_inventory(total: int, reserved: int, ratio: flo
 def test_a_circle_of_parents_is_refused(length: int) -> None:
     rows = np.arange(length)
     names = [f"p{row}" for row in range(length)]
-    circle = Providers(rows, names, names, np.roll(rows, 1).astype(np.int32), rows, rows.astype(float))
+    circle = ProviderColumns(rows, names, names, np.roll(rows, 1).astype(np.int32), rows, rows.astype(float))
     with pytest.raises(Inconsistent, match="below itself"):
-        load_fleet(circle, {}, (), (), {})
+        Fleet.load(circle, {}, (), (), {})

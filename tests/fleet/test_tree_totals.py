@@ -4,7 +4,6 @@ import numpy as np
 from hypothesis import given, settings
 
 from roost.fleet.inventory_columns import CAPACITY_LIMIT
-from roost.fleet.totals import tree_totals
 from roost.model.inventory import Inventory
 from roost.model.vocabulary import MAX_INT
 from support import oracle
@@ -19,7 +18,7 @@ def test_totals_are_those_of_the_oracle(world: World) -> None:
     roots = [uuid for uuid, provider in world.items() if provider.parent is None]
     rows = np.array([fleet.row(uuid) for uuid in roots], dtype=np.int32)
     for name in CLASSES:
-        capacity, used = tree_totals(fleet, name, rows)
+        capacity, used = fleet.tree_totals(name, rows)
         assert capacity.dtype == used.dtype == np.int64
         expected = [oracle.tree_totals(world, name, root) for root in roots]
         assert list(zip(capacity.tolist(), used.tolist(), strict=True)) == expected
@@ -28,6 +27,6 @@ def test_totals_are_those_of_the_oracle(world: World) -> None:
 def test_capacities_beyond_counting_stay_within_the_limit() -> None:
     endless = {"VCPU": Inventory(MAX_INT, allocation_ratio=3.4e38)}
     fleet = fleet_of({"root": Provider(None, endless), "child": Provider("root", endless)})
-    capacity, used = tree_totals(fleet, "VCPU", np.array([0], dtype=np.int32))
+    capacity, used = fleet.tree_totals("VCPU", np.array([0], dtype=np.int32))
     assert capacity.tolist() == [CAPACITY_LIMIT]
     assert used.tolist() == [0]

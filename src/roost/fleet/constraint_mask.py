@@ -1,0 +1,44 @@
+"""The mask of a single constraint: which providers meet it by themselves."""
+
+import numpy as np
+
+from roost.fleet.columns import Bools, Rows
+from roost.fleet.constraint import (
+    FORBIDDEN,
+    FORBIDDEN_AGGREGATES,
+    IN_TREE,
+    MEMBER_OF,
+    REQUIRED,
+    RESOURCES,
+    ROOT_FORBIDDEN,
+    ROOT_REQUIRED,
+    Constraint,
+)
+from roost.fleet.fleet import Fleet
+from roost.fleet.match import in_any, tree_root
+
+
+def constraint_mask(fleet: Fleet, rows: Rows, constraint: Constraint) -> Bools:
+    """Whether each provider meets a constraint: bool[len(rows)].
+
+    For the unsuffixed group a provider is also in the aggregates of its root. Constraints on the root are
+    judged on the root of the provider's tree. Constraints that only a whole candidate can violate are met.
+    """
+    names, kind = constraint.names, constraint.kind
+    roots = fleet.roots(rows)
+    mask: Bools = np.ones(len(rows), dtype=np.bool_)
+    if kind == RESOURCES:
+        columns = fleet.inventory_columns(names[0])
+        mask = columns.fits_in(columns.slots(rows), constraint.amount)
+    elif kind in (REQUIRED, FORBIDDEN):
+        mask = in_any(fleet.with_trait, names, rows) == (kind == REQUIRED)
+    elif kind in (MEMBER_OF, FORBIDDEN_AGGREGATES):
+        inside = in_any(fleet.in_aggregate, names, rows)
+        if not constraint.group:
+            inside |= in_any(fleet.in_aggregate, names, roots)
+        mask = inside == (kind == MEMBER_OF)
+    elif kind in (ROOT_REQUIRED, ROOT_FORBIDDEN):
+        mask = in_any(fleet.with_trait, names, roots) == (kind == ROOT_REQUIRED)
+    elif kind == IN_TREE:
+        mask = roots == tree_root(fleet, names[0])
+    return mask

@@ -1,0 +1,48 @@
+"""Which providers may serve which trees: a tree's own providers, and the sharing providers that reach it.
+
+A sharing provider has the trait ``MISC_SHARES_VIA_AGGREGATE``. It serves every tree that has a provider in
+one of its aggregates.
+
+Source: upstream's ``anchors_for_sharing_providers`` in ``placement.objects.research_context``.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from roost.fleet.columns import Bools, Rows
+from roost.fleet.fleet import Fleet
+
+
+class Reach(NamedTuple):
+    """All pairs of a tree and a provider that may serve it, as parallel columns.
+
+    Provider ``rows[i]`` may serve the tree with root ``anchors[i]``. ``shared[i]``: it is of another tree.
+    """
+
+    anchors: Rows
+    rows: Rows
+    shared: Bools
+
+
+def reach_of(fleet: Fleet) -> Reach:
+    """The pairs of a fleet: first each provider with its own tree, then the sharing ones with other trees."""
+    own = fleet.rows()
+    anchors, rows = [fleet.roots(own)], [own]
+    for row in fleet.sharing().rows().tolist():
+        served = trees_served(fleet, row)
+        anchors.append(served)
+        rows.append(np.full(len(served), row, np.intp))
+    shared = np.zeros(sum(map(len, rows)), dtype=np.bool_)
+    shared[len(own) :] = True
+    return Reach(np.concatenate(anchors), np.concatenate(rows), shared)
+
+
+def trees_served(fleet: Fleet, row: int) -> Rows:
+    """The roots of the other trees that a sharing provider serves, ascending: intp[n]."""
+    members = [fleet.in_aggregate(name).rows() for name in fleet.aggregates_of(row)]
+    if not members:
+        return np.zeros(0, dtype=np.intp)
+    roots: Rows = np.unique(fleet.roots(np.concatenate(members))).astype(np.intp)
+    others: Rows = roots[roots != fleet.root.item(row)]
+    return others
