@@ -18,7 +18,6 @@ from roost.placement.commands.names import AddResourceClass
 from roost.storage import Database
 from support.ledgers import claim, host, opened, run
 
-
 ROLE_OF = {"conductor": "api"}
 """The role that makes a schema, where the two have different names."""
 

@@ -1,4 +1,4 @@
-"""The texts that clients or their tests look for in the ``detail`` of a refusal, asked of upstream and of Roost.
+"""The texts that clients or their tests look for in ``detail``, asked of upstream and of Roost.
 
 docs/differences.md has the same table, with the clients that match each text.
 """

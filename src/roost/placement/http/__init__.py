@@ -11,7 +11,8 @@
     candidate_query    the same for the request groups of candidates
     candidate_texts    the JSON of candidates, from rows to text; provider_texts keeps that of providers
     bodies, decoding   the forms of JSON bodies, and from JSON to them
-    complaints         what is wrong with a value, in the words of JSON schema validators
+    json_schema        what is wrong with a value, in the words of jsonschema
+    uuids              UUIDs as clients write them
     errors             from a refusal to an answer
     answers            from values to answers: JSON, empty, cache headers
     request, resource  what the operations have in common

@@ -9,9 +9,9 @@ from roost.placement.allocations import HeldByConsumer, allocations_of_consumer,
 from roost.placement.commands.allocations import DeleteAllocations, WriteAllocations
 from roost.placement.errors import BadRequest, NotFound
 from roost.placement.http.answers import answer, answer_empty
-from roost.placement.http.complaints import is_uuid_like, plain_uuid
 from roost.placement.http.request import Request, Response
 from roost.placement.http.resource import Resource, read_body
+from roost.placement.http.uuids import canonical_uuid, is_uuid_like
 
 CONSUMER_FIELDS = {
     "project_id": ("project_id", 12),
@@ -48,7 +48,7 @@ class ConsumerAllocations(Resource):
             raise BadRequest(f"Malformed consumer_uuid: {consumer}")
         body = await read_body(req)
         write = body.write(
-            plain_uuid(consumer),
+            canonical_uuid(consumer),
             self.options.incomplete_consumer_project_id,
             self.options.incomplete_consumer_user_id,
         )

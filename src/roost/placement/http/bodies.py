@@ -11,6 +11,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from roost.model.inventory import Inventory
 from roost.model.vocabulary import MAX_INT
 from roost.placement.commands.allocations import ConsumerWrite
+from roost.placement.http.uuids import LONGEST_UUID, UUID_LIKE
 
 T = TypeVar("T")
 
@@ -23,9 +24,7 @@ _NO_NUL = r"^[^\x00]*\Z"
 Name = Annotated[str, Meta(max_length=200, pattern=_NO_NUL)]
 NewName = Annotated[str, Meta(min_length=1, max_length=200, pattern=_NO_NUL)]
 Owner = Annotated[str, Meta(min_length=1, max_length=255, pattern=_NO_NUL)]
-Uuid = Annotated[
-    str, Meta(max_length=36, pattern=r"^([0-9a-fA-F]-?){32}\Z", extra_json_schema={"format": "uuid-like"})
-]
+Uuid = Annotated[str, Meta(max_length=LONGEST_UUID, pattern=UUID_LIKE, extra_json_schema={"format": "uuid"})]
 UuidKey = Annotated[str, Meta(pattern=r"^[0-9a-fA-F-]{36}\Z", max_length=36)]
 ClassName = Annotated[str, Meta(pattern=r"^[A-Z0-9_]+\Z")]
 CustomName = Annotated[str, Meta(pattern=r"^CUSTOM_[A-Z0-9_]+\Z", max_length=255)]

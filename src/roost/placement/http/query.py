@@ -1,15 +1,19 @@
 """Query strings: which parameters there are at which version, and from their text to the model's values."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
+from typing import Annotated, Any, Literal
 from urllib.parse import parse_qsl
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
 
 from roost.model.allocation import Resources
 from roost.placement.errors import BadRequest
-from roost.placement.http.complaints import Schema, complaint, is_uuid_like
 from roost.placement.http.microversions import Since
 from roost.placement.http.request import Request
+from roost.placement.http.uuids import DASHED_UUID, is_uuid_like
 
 Parameters = dict[str, list[str]]
 """All values of each parameter, in their order."""
@@ -17,33 +21,35 @@ Parameters = dict[str, list[str]]
 TraitTerms = tuple[tuple[frozenset[str], ...], frozenset[str]]
 """What is required (all of: any of) and what is forbidden; the same form serves aggregates."""
 
-_TEXT: Schema = {"type": "string"}
-_UUID: Schema = {"type": "string", "format": "uuid"}
-_OWNER: Schema = {"type": "string", "minLength": 1, "maxLength": 255}
+_Uuid = Annotated[str, Meta(pattern=DASHED_UUID, extra_json_schema={"format": "uuid"})]
+_Owner = Annotated[str, Meta(min_length=1, max_length=255)]
+_ConsumerType = Annotated[str, Meta(min_length=1, max_length=255, pattern="^[A-Z0-9_]+$|^all$|^unknown$")]
+_Limit = Annotated[str, Meta(pattern="^[1-9][0-9]*$")]
+_GroupPolicy = Literal["none", "isolate"]
 
-PARAMETERS: dict[str, dict[str, tuple[int, Schema]]] = {
+PARAMETERS: dict[str, dict[str, tuple[int, Any]]] = {
     "/resource_providers": {
-        "name": (0, _TEXT),
-        "uuid": (0, _UUID),
-        "member_of": (3, _TEXT),
-        "resources": (4, _TEXT),
-        "in_tree": (14, _UUID),
-        "required": (18, _TEXT),
+        "name": (0, str),
+        "uuid": (0, _Uuid),
+        "member_of": (3, str),
+        "resources": (4, str),
+        "in_tree": (14, _Uuid),
+        "required": (18, str),
     },
-    "/traits": {"name": (6, _TEXT), "associated": (6, _TEXT)},
+    "/traits": {"name": (6, str), "associated": (6, str)},
     "/usages": {
-        "project_id": (9, _OWNER),
-        "user_id": (9, _OWNER),
-        "consumer_type": (38, {**_OWNER, "pattern": "^[A-Z0-9_]+$|^all$|^unknown$"}),
+        "project_id": (9, _Owner),
+        "user_id": (9, _Owner),
+        "consumer_type": (38, _ConsumerType),
     },
     "/allocation_candidates": {
-        "limit": (16, {"type": "string", "pattern": "^[1-9][0-9]*$"}),
-        "group_policy": (25, {"type": "string", "enum": ["none", "isolate"]}),
-        "root_required": (35, _TEXT),
-        "same_subtree": (36, _TEXT),
+        "limit": (16, _Limit),
+        "group_policy": (25, _GroupPolicy),
+        "root_required": (35, str),
+        "same_subtree": (36, str),
     },
 }
-"""URL -> parameter -> the version that it is there since, and its form."""
+"""URL -> parameter -> the version that it is there since, and the type of its value."""
 
 GROUP_PARAMETERS = {"resources": 10, "required": 17, "member_of": 21, "in_tree": 31}
 """Parameters of a request group of candidates -> the version that they are there since."""
@@ -51,6 +57,7 @@ GROUP_PARAMETERS = {"resources": 10, "required": 17, "member_of": 21, "in_tree":
 SUFFIXES = {0: "", 25: "([1-9][0-9]*)?", 33: "([a-zA-Z0-9_-]{1,64})?"}
 """What may follow them, from each version on."""
 
+_CANDIDATES = "/allocation_candidates"
 _REQUIRED = {"/usages": ["project_id"]}
 _AMOUNT = re.compile(r"\s*[+-]?[0-9]+\s*")
 _LONGEST_AMOUNT = 20
@@ -79,13 +86,15 @@ def parse_parameters(req: Request) -> Parameters:
 
 def check_parameters(found: Parameters, url: str, version: int) -> None:
     """Raise `BadRequest` unless these are parameters that ``url`` has at ``version``."""
-    schema = _schema(url, version)
+    form, group = _form(url, version), _group_name(url, version)
     # All values are checked; which of several counts is for the parameter to say.
     for place in range(max(map(len, found.values()), default=1)):
         values = {name: several[min(place, len(several) - 1)] for name, several in found.items()}
-        fault = complaint(schema, values)
-        if fault:
-            raise BadRequest(f"Invalid query string parameters: {fault}")
+        try:
+            msgspec.convert({name: each for name, each in values.items() if not group(name)}, form)
+        except msgspec.ValidationError as error:
+            fault = _describe_error(url, version, values) or error
+            raise BadRequest(f"Invalid query string parameters: {fault}") from error
 
 
 def last(parameters: Mapping[str, list[str]], name: str) -> str | None:
@@ -221,24 +230,48 @@ def _aggregates(value: str, whole: str) -> frozenset[str]:
 
 
 @cache
-def _schema(url: str, version: int) -> Schema:
-    schema: Schema = {
-        "type": "object",
-        "properties": {name: form for name, (since, form) in PARAMETERS[url].items() if since <= version},
-        "required": _REQUIRED.get(url, []),
-        "additionalProperties": False,
-    }
-    if url == "/allocation_candidates":
-        groups = _present(GROUP_PARAMETERS.items(), version)
-        suffix = SUFFIXES[max(since for since in SUFFIXES if since <= version)]
-        if suffix:
-            schema["patternProperties"] = {f"^{name}{suffix}$": _TEXT for name in groups}
-        else:
-            # Before granular groups there was one group, which had to have resources.
-            schema["properties"] |= dict.fromkeys(groups, _TEXT)
-            schema["required"] = ["resources"]
-    return schema
+def _form(url: str, version: int) -> type[msgspec.Struct]:
+    """The type of a query string, without the parameters of granular groups."""
+    fields: list[tuple[str, Any] | tuple[str, Any, Any]] = [
+        (name, kind) if name in _REQUIRED.get(url, ()) else (name, kind | UnsetType, UNSET)
+        for name, (since, kind) in PARAMETERS[url].items()
+        if since <= version
+    ]
+    if url == _CANDIDATES and not _suffix(version):
+        # Before granular groups there was one group, which had to have resources.
+        fields += [
+            (name, str) if name == "resources" else (name, str | UnsetType, UNSET)
+            for name in _group_parameters(version)
+        ]
+    return msgspec.defstruct("Parameters", fields, forbid_unknown_fields=True, kw_only=True)
 
 
-def _present(since: Iterable[tuple[str, int]], version: int) -> list[str]:
-    return [name for name, first in since if first <= version]
+@cache
+def _group_name(url: str, version: int) -> Callable[[str], object]:
+    """Says whether a name is that of a parameter of a granular group."""
+    patterns = _group_patterns(url, version)
+    return re.compile("|".join(patterns)).search if patterns else lambda name: False
+
+
+def _group_patterns(url: str, version: int) -> list[str]:
+    suffix = _suffix(version)
+    if url != _CANDIDATES or not suffix:
+        return []
+    return [f"^{name}{suffix}$" for name in _group_parameters(version)]
+
+
+def _group_parameters(version: int) -> list[str]:
+    return [name for name, since in GROUP_PARAMETERS.items() if since <= version]
+
+
+def _suffix(version: int) -> str:
+    return SUFFIXES[max(since for since in SUFFIXES if since <= version)]
+
+
+def _describe_error(url: str, version: int, values: Mapping[str, str]) -> str | None:
+    from roost.placement.http.json_schema import describe_error, schema_of
+
+    schema = dict(schema_of(_form(url, version)))
+    if patterns := _group_patterns(url, version):
+        schema["patternProperties"] = {pattern: {"type": "string"} for pattern in patterns}
+    return describe_error(schema, values)

@@ -7,7 +7,7 @@ from roost.placement.commands.names import AddResourceClass, DeleteResourceClass
 from roost.placement.errors import ConcurrentUpdate, NotFound
 from roost.placement.http.answers import answer, answer_empty, href, locate
 from roost.placement.http.bodies import NewClass
-from roost.placement.http.decoding import check
+from roost.placement.http.decoding import convert
 from roost.placement.http.request import Request, Response
 from roost.placement.http.resource import Resource, read_body
 
@@ -48,7 +48,7 @@ class ResourceClass(Resource):
             await self._rename(name, body.name)
             answer(req, resp, _describe(req, body.name))
             return
-        check(NewClass(name), NewClass)
+        convert({"name": name}, NewClass)
         is_new = await self.ledger.execute(AddResourceClass(name))
         answer_empty(resp, 201 if is_new else 204)
         locate(req, resp, f"/resource_classes/{name}")

@@ -1,4 +1,4 @@
-"""The words for what is wrong with a body or a query."""
+"""From bodies to values, and the words for what is wrong with a body."""
 
 import msgspec
 import pytest
@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from roost.placement.errors import BadRequest
 from roost.placement.http import bodies
-from roost.placement.http.complaints import complaint
-from roost.placement.http.decoding import decode
+from roost.placement.http.decoding import LARGEST_EXPLAINED, convert, decode
+from roost.placement.http.json_schema import describe_error, schema_of
 from roost.placement.http.operations import OPERATIONS
 
 FORMS = [
@@ -19,6 +19,7 @@ FORMS = [
     if form is not None
 ]
 
+UUID = "5c1d8e6a-0000-4000-8000-000000000001"
 KEYS = ["name", "uuid", "allocations", "inventories", "total", "traits", "x"]
 Json = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -40,6 +41,13 @@ Json = st.recursive(
             bodies.NewProvider,
             b'{"name": "a", "x": 1, "y": 2}',
             "Additional properties are not allowed ('x', 'y' were unexpected)",
+        ),
+        (bodies.NewProvider, b'{"name": "a", "uuid": "%s"}' % (b"a-" * 30), f"'{'a-' * 30}' is not a 'uuid'"),
+        (bodies.NewProviderInTree, b'{"name": "a", "parent_provider_uuid": "x"}', "'x' is not a 'uuid'"),
+        (
+            bodies.UniqueUuids,
+            f'["{UUID}", "{UUID}"]'.encode(),
+            f"['{UUID}', '{UUID}'] has non-unique elements",
         ),
         (
             bodies.OneInventory,
@@ -77,5 +85,37 @@ def test_every_fault_is_a_bad_request(value: object) -> None:
             decode(raw, form)
         except BadRequest:
             continue
-        # What is accepted gives no reason to complain.
-        assert complaint(msgspec.json.schema(form), value) is None
+        assert describe_error(schema_of(form), value) is None
+
+
+def test_a_whole_number_is_an_integer() -> None:
+    raw = b'{"resource_provider_generation": 1.0, "total": 2e0}'
+    assert decode(raw, bodies.OneInventory) == bodies.OneInventory(resource_provider_generation=1, total=2)
+
+
+def test_a_value_that_only_the_type_refuses_is_refused_in_a_sentence() -> None:
+    """``$`` in the pattern of a JSON schema lets a newline pass."""
+    with pytest.raises(BadRequest, match="JSON does not validate: Expected `str` matching regex"):
+        convert({"name": "CUSTOM_GPU\n"}, bodies.NewClass)
+
+
+MANY = LARGEST_EXPLAINED // 12
+HOSTILE = {
+    "an object for a text": b'{"name": {%s}}' % b",".join(b'"%d": %d' % (n, n) for n in range(MANY // 2)),
+    "many unknown names": b"{%s}" % b",".join(b'"x%d": 1' % n for n in range(MANY)),
+    "many wrong items": b"[%s]" % b",".join(b"1" for n in range(MANY)),
+    "items that cannot be sorted": b"[%s]" % b",".join(b'%d,"%d"' % (n, n) for n in range(MANY // 2)),
+    "a long text": b'{"name": "%s"}' % (b"x" * (LARGEST_EXPLAINED - 100)),
+    "a number out of range": b'{"total": 1e999999999}',
+    "deep": b'{"name": %s1%s}' % (b"[" * 900, b"]" * 900),
+    "too large to be explained": b'{"name": "%s"}' % (b"x" * LARGEST_EXPLAINED),
+    "much too large": b"[%s1]" % (b'["x"],' * 30_000),
+}
+
+
+@pytest.mark.parametrize("raw", HOSTILE.values(), ids=list(HOSTILE))
+def test_a_hostile_body_is_refused_in_a_short_text(raw: bytes) -> None:
+    for form in FORMS:
+        with pytest.raises(BadRequest) as refused:
+            decode(raw, form)
+        assert len(str(refused.value)) < 1_000

@@ -1,0 +1,99 @@
+"""What is wrong with a JSON value, in the words of jsonschema, which clients of Placement match.
+
+Only refusals need this module, and jsonschema takes long to import: import it where something is refused.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from itertools import islice
+from typing import Any
+
+import msgspec
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import ValidationError, best_match
+from jsonschema.validators import extend
+
+Schema = dict[str, Any]
+
+MOST_ERRORS = 100
+"""Errors of a value of which the best match is told. The others are not looked for."""
+
+LONGEST_START = 400
+LONGEST_END = 200
+"""Characters of a message: its start names the value, its end the rule. What is between them is cut out."""
+
+_Keyword = Callable[[Any, Any, Any, Schema], Iterator[ValidationError]]
+
+
+@cache
+def schema_of(form: Any) -> Schema:
+    """The JSON schema of a type, as Placement writes schemas: without references, names by pattern."""
+    [schema], definitions = msgspec.json.schema_components([form], ref_template="{name}")
+    readable: Schema = _readable(schema, definitions)
+    return readable
+
+
+def describe_error(schema: Schema, value: object) -> str | None:
+    """The error of a value that fits best; None if the schema finds none."""
+    error = best_match(islice(_Validator(schema).iter_errors(value), MOST_ERRORS))
+    if error is None:
+        return None
+    message = error.message
+    if len(message) > LONGEST_START + LONGEST_END:
+        message = f"{message[:LONGEST_START]} … {message[-LONGEST_END:]}"
+    place = f" on instance{_path(error.absolute_path)}" if error.absolute_path else ""
+    keyword = error.absolute_schema_path[-1]
+    schema_path = _path(list(error.absolute_schema_path)[:-1])
+    return f"{message}\n\nFailed validating {keyword!r} in schema{schema_path}{place}"
+
+
+def _path(parts: Sequence[str | int]) -> str:
+    return "".join(f"[{part!r}]" for part in parts)
+
+
+def _readable(schema: Any, definitions: dict[str, Schema]) -> Any:
+    if isinstance(schema, list):
+        return [_readable(each, definitions) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if "$ref" in schema:
+        return _readable(definitions[schema["$ref"]], definitions)
+    found = {key: _readable(each, definitions) for key, each in schema.items()}
+    if isinstance(found.get("pattern"), str):
+        found["pattern"] = _pattern(found["pattern"])
+    if "propertyNames" in found:
+        names = found.pop("propertyNames")["pattern"]
+        found["patternProperties"] = {names: found["additionalProperties"]}
+        found["additionalProperties"] = False
+    return found
+
+
+def _pattern(pattern: str) -> str:
+    """A pattern of Python as JSON schemas write it: they have no ``\\Z``."""
+    return pattern.replace(r"\Z", "$")
+
+
+def _named(keyword: str) -> _Keyword:
+    """A keyword whose errors are told in the name of the schema's format, if it has one."""
+    check = Draft202012Validator.VALIDATORS[keyword]
+
+    def checked(validator: Any, limit: object, instance: object, schema: Schema) -> Iterator[ValidationError]:
+        for error in check(validator, limit, instance, schema):
+            if "format" in schema:
+                error.message = f"{instance!r} is not a {schema['format']!r}"
+            yield error
+
+    return checked
+
+
+def _unique_items(validator: Any, limit: object, instance: Any, schema: Schema) -> Iterator[ValidationError]:
+    """``uniqueItems`` for texts. jsonschema compares items that cannot be sorted each with each."""
+    texts = isinstance(instance, list) and all(isinstance(item, str) for item in instance)
+    if texts and len(set(instance)) < len(instance):
+        yield ValidationError(f"{instance!r} has non-unique elements")
+
+
+_Validator = extend(
+    Draft202012Validator,
+    {"pattern": _named("pattern"), "maxLength": _named("maxLength"), "uniqueItems": _unique_items},
+)
