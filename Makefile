@@ -12,7 +12,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-venv: $(STAMP) ## build .venv with everything, .venv/bin/roost included
+venv: $(STAMP) ## build .venv with all dependencies and .venv/bin/roost
 
 $(STAMP): pyproject.toml requirements-dev.lock
 	@set -e; \
@@ -32,7 +32,7 @@ $(STAMP): pyproject.toml requirements-dev.lock
 	$$install --no-deps --no-build-isolation -e .
 	@touch $@
 
-servers: ## install the databases that the tests run against, where that is possible
+servers: ## install the databases for the tests, where that is possible
 	@tools/install-test-servers
 
 test: venv servers ## run the tests
@@ -48,7 +48,7 @@ format: venv ## rewrite the code in the project's style
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-demo: venv ## replay the demonstration
+demo: venv ## replay the demonstration workload
 	$(BIN)/roost replay demo
 
 bench: venv ## run the benchmarks in their short form
@@ -61,6 +61,6 @@ nightly: venv servers ## run the tests that are too long for every change
 lock: ## remake the lock files from pyproject.toml (needs uv)
 	tools/lock
 
-clean: ## remove .venv, caches and build output; data stays
+clean: ## remove .venv, caches and build output, but no data
 	rm -rf .venv build dist .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache
 	find src tests -name __pycache__ -prune -exec rm -rf {} +

@@ -1,4 +1,4 @@
-"""``roost``: the group of all commands."""
+"""``roost``: the group of all commands, and the entry point of the program."""
 
 import importlib
 import sys
@@ -22,7 +22,7 @@ COMMANDS = {
     "serve": "roost.cli.serve:serve",
     "up": "roost.cli.up:up",
 }
-"""Where each command lives; its module is imported when the command is used."""
+"""The module and the attribute of each command. The module is imported when the command is used."""
 
 
 class _Commands(click.Group):
@@ -44,14 +44,14 @@ class _Commands(click.Group):
 )
 @click.version_option(roost.__version__, prog_name="roost")
 def roost_command() -> None:
-    """Decides where workloads run and keeps the books.
+    """Decides where workloads run and records what they use.
 
     Exit status: 0 done, 1 found something wrong, 2 could not run.
     """
 
 
 def main() -> None:
-    """The entry point: runs a command and turns an operator's error into one line and status 2."""
+    """Run a command. An `OperatorError` is printed as one line and ends the process with `COULD_NOT_RUN`."""
     configure_logs()
     keep_freed_memory()
     try:
@@ -60,6 +60,6 @@ def main() -> None:
         click.echo(f"roost: {error}", err=True)
         sys.exit(COULD_NOT_RUN)
     except Exception:
-        # A defect: the whole story, and a status that cannot be taken for "found something wrong".
+        # A defect in Roost: the traceback, and a status that does not mean "found something wrong".
         traceback.print_exc()
         sys.exit(COULD_NOT_RUN)

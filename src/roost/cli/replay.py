@@ -28,9 +28,10 @@ from roost.system.lock import locked
 from roost.system.system import API_DB
 
 AZURE_HOSTS = 820
-"""Hosts of 64 vCPU that keep the peak of the Azure trace near 85 % of CPU."""
+"""Hosts of 64 vCPUs with which the peak of the Azure trace is near 85 % of CPU."""
 
 DEMO_FAILURE_RATE = 0.03
+"""Share of builds that fail in the demo, from 0 to 1."""
 
 
 @click.command(
@@ -41,15 +42,15 @@ DEMO_FAILURE_RATE = 0.03
 @click.option("--bins", type=click.IntRange(min=1), help="Only the first N bins.")
 @click.option("--hosts", type=click.IntRange(min=1), help=f"Hosts (azure-v1; default {AZURE_HOSTS}).")
 @click.option("--host-vcpus", type=click.IntRange(min=1), default=64, help="vCPUs of a host (azure-v1).")
-@click.option("--host-memory-gib", type=click.IntRange(min=1), default=448, help="Memory (azure-v1).")
+@click.option("--host-memory-gib", type=click.IntRange(min=1), default=448, help="GiB of a host (azure-v1).")
 @click.option("--nodes", type=click.Choice(["all", "gpu"]), default="all", help="Which nodes (openb).")
 @click.option("--cells", type=click.IntRange(min=1), default=3, show_default=True, help="Number of cells.")
 @click.option("--failure-rate", type=click.FloatRange(0, 1), help="Share of builds that fail.")
 @click.option(
     "--config-file", type=click.Path(path_type=Path), help="Options of scheduler, records, conductor."
 )
-@click.option("--seed", type=int, default=42, show_default=True, help="Of everything that is drawn.")
-@click.option("--speed", type=click.FloatRange(min=0, min_open=True), help="Virtual seconds a second.")
+@click.option("--seed", type=int, default=42, show_default=True, help="Seed of all random numbers.")
+@click.option("--speed", type=click.FloatRange(min=0, min_open=True), help="Virtual seconds in a second. [default: as fast as possible]")
 @click.option("--data-dir", type=click.Path(path_type=Path), help="Databases. [default: roost-data/KIND]")
 @click.option("--fresh", is_flag=True, help="Replace an unfinished replay in the data directory.")
 @click.option("--plot", type=click.Path(path_type=Path), help="PNG of use over time. [default: in data-dir]")
@@ -76,9 +77,9 @@ def replay(
 ) -> None:
     """Replay a workload through placement, scheduler, conductors and cells of simulated hosts.
 
-    KIND is demo (a built-in synthetic workload), azure-v1 or openb (a trace in DIR). A run that was cut
-    off goes on where it was when it is started again with the same options. At the end the databases are
-    verified, as by 'roost db verify'.
+    KIND is demo (a built-in synthetic workload), azure-v1 or openb (a trace in DIR). An interrupted replay
+    continues where it was if it is started again with the same options. At the end the databases are verified,
+    as by 'roost db verify'.
     """
     if not no_plot:
         check_plotting()
@@ -131,9 +132,9 @@ def replay(
         summary = asyncio.run(run(state))
         with console.status("verifying the databases"):
             findings, _ = asyncio.run(verify_database(f"sqlite:///{into.resolve() / API_DB}"))
-    picture = None if no_plot else plot or into / "replay.png"
-    if picture is not None:
-        draw(state.samples, picture, f"{workload.name}: {len(workload.hosts)} hosts, {cells} cells")
+    plot_file = None if no_plot else plot or into / "replay.png"
+    if plot_file is not None:
+        draw(state.samples, plot_file, f"{workload.name}: {len(workload.hosts)} hosts, {cells} cells")
     if as_json:
         differences = [msgspec.to_builtins(finding) for finding in findings]
         click.echo(json.dumps({**summary.to_dict(), "differences": differences}, indent=2))
@@ -142,8 +143,8 @@ def replay(
         for finding in findings:
             click.echo(f"{finding.kind} {finding.subject}: {finding.detail}")
         click.echo(f"verify: {len(findings) or 'no'} differences found")
-        if picture is not None:
-            click.echo(f"plot: {picture}")
+        if plot_file is not None:
+            click.echo(f"plot: {plot_file}")
         click.echo(f"data: {into}")
     if summary.unaccounted or findings:
         sys.exit(FOUND_WRONG)
