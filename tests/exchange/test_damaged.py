@@ -1,4 +1,4 @@
-"""What is doubtful in a source is named, and kept or left out as its kind says."""
+"""Each anomaly of a source is reported, and is kept or left out as its kind says."""
 
 import shutil
 import sqlite3
@@ -11,7 +11,7 @@ import pytest
 
 from exchange.exchanging import at, fleet_in, holdings_in, imported, verified
 from exchange.rich_state import AGGREGATES, uid
-from roost.exchange import Report, doubts
+from roost.exchange import Report, anomalies
 from roost.fleet import Fleet
 from roost.ledger import Held
 from roost.ledger.findings import (
@@ -34,10 +34,10 @@ _CLASS = "(SELECT id FROM resource_classes WHERE name = 'MEMORY_MB')"
 
 
 class Case(NamedTuple):
-    """Damage, the doubts that it must raise (kind, words in the subject), and what must be true after."""
+    """Damage, the anomalies that it must raise (kind, words in the subject), and what must be true after."""
 
     sql: Sequence[str]
-    doubts: Sequence[tuple[str, str]]
+    anomalies: Sequence[tuple[str, str]]
     holds: Callable[[Fleet, dict[str, Held]], object]
 
 
@@ -72,7 +72,7 @@ def _parent(fleet: Fleet, uuid: str) -> str | None:
 CASES = {
     "allocation without consumer": Case(
         [_allocation(NEW)],
-        [(doubts.NO_CONSUMER, NEW)],
+        [(anomalies.NO_CONSUMER, NEW)],
         lambda fleet, held: (
             held[NEW].allocations == {HOST: {"MEMORY_MB": 256}}
             and held[NEW].consumer.project_id == held[NEW].consumer.user_id == NOBODY
@@ -81,22 +81,22 @@ CASES = {
     ),
     "allocation of a provider that is gone": Case(
         [_allocation(CONSUMER, "9999"), _allocation(NEW, "9999")],
-        [(doubts.ORPHANED_ALLOCATION, CONSUMER), (doubts.ORPHANED_ALLOCATION, NEW)],
+        [(anomalies.ORPHANED_ALLOCATION, CONSUMER), (anomalies.ORPHANED_ALLOCATION, NEW)],
         lambda fleet, held: NEW not in held and len(held[CONSUMER].allocations) == 1,
     ),
     "allocation of a class that is gone": Case(
         [_allocation(CONSUMER, class_id="9999")],
-        [(doubts.ORPHANED_ALLOCATION, CONSUMER)],
+        [(anomalies.ORPHANED_ALLOCATION, CONSUMER)],
         lambda fleet, held: HOST not in held[CONSUMER].allocations,
     ),
     "two allocations of the same": Case(
         [_allocation(CONSUMER), _allocation(CONSUMER, used=512)],
-        [(doubts.DUPLICATE_ALLOCATION, CONSUMER)],
+        [(anomalies.DUPLICATE_ALLOCATION, CONSUMER)],
         lambda fleet, held: held[CONSUMER].allocations[HOST] == {"MEMORY_MB": 768},
     ),
     "allocations of nothing and of too much": Case(
         [_allocation(CONSUMER, used=0), _allocation(CONSUMER, used=2**31), _allocation(CONSUMER, used="'x'")],
-        [(doubts.ODD_AMOUNT, CONSUMER)] * 3,
+        [(anomalies.ODD_AMOUNT, CONSUMER)] * 3,
         lambda fleet, held: HOST not in held[CONSUMER].allocations,
     ),
     "allocation without inventory": Case(
@@ -116,39 +116,39 @@ CASES = {
     ),
     "consumer without project": Case(
         [_consumer("project_id")],
-        [(doubts.NO_OWNER, CONSUMER)],
+        [(anomalies.NO_OWNER, CONSUMER)],
         lambda fleet, held: (
             (held[CONSUMER].consumer.project_id, held[CONSUMER].consumer.user_id) == (NOBODY, "user")
         ),
     ),
     "consumer without user": Case(
         [_consumer("user_id")],
-        [(doubts.NO_OWNER, CONSUMER)],
+        [(anomalies.NO_OWNER, CONSUMER)],
         lambda fleet, held: held[CONSUMER].consumer.user_id == NOBODY,
     ),
     "consumer of a type that is gone": Case(
         [_consumer("consumer_type_id")],
-        [(doubts.NO_OWNER, CONSUMER)],
+        [(anomalies.NO_OWNER, CONSUMER)],
         lambda fleet, held: held[CONSUMER].consumer.consumer_type == UNKNOWN_TYPE,
     ),
     "long project": Case(
         ["UPDATE projects SET external_id = external_id || 'x' WHERE length(external_id) = 255"],
-        [(doubts.LONG_NAME, uid("consumer-4"))],
+        [(anomalies.LONG_NAME, uid("consumer-4"))],
         lambda fleet, held: held[uid("consumer-4")].consumer.project_id == "P" * 255,
     ),
     "consumer whose uuid is too long": Case(
         [_allocation("c" * 37)],
-        [(doubts.ODD_UUID, "c" * 37)],
+        [(anomalies.ODD_UUID, "c" * 37)],
         lambda fleet, held: "c" * 37 not in held,
     ),
     "no root": Case(
         [_provider("root_provider_id", "NULL")],
-        [(doubts.NO_ROOT, HOST)],
+        [(anomalies.NO_ROOT, HOST)],
         lambda fleet, held: fleet.root.item(fleet.row(HOST)) == fleet.row(HOST),
     ),
     "wrong root": Case(
         [_provider("root_provider_id", _HOST, PCI)],
-        [(doubts.NO_ROOT, PCI)],
+        [(anomalies.NO_ROOT, PCI)],
         lambda fleet, held: fleet.uuid(fleet.root.item(fleet.row(PCI))) == uid("host-2"),
     ),
     "its own parent": Case(
@@ -163,39 +163,39 @@ CASES = {
     ),
     "a parent that is gone": Case(
         [_provider("parent_provider_id", "9999", PCI)],
-        [(BROKEN_REFERENCE, PCI), (doubts.NO_ROOT, PCI), (doubts.NO_ROOT, uid("late child"))],
+        [(BROKEN_REFERENCE, PCI), (anomalies.NO_ROOT, PCI), (anomalies.NO_ROOT, uid("late child"))],
         lambda fleet, held: _parent(fleet, PCI) is None and _parent(fleet, uid("late child")) == PCI,
     ),
     "no name, no generation": Case(
         [_provider("name", "NULL"), _provider("generation", "NULL")],
-        [(doubts.ODD_NAME, HOST), (doubts.NO_GENERATION, HOST)],
+        [(anomalies.ODD_NAME, HOST), (anomalies.NO_GENERATION, HOST)],
         lambda fleet, held: (
             (fleet.name(fleet.row(HOST)), fleet.generation.item(fleet.row(HOST))) == (HOST, 0)
         ),
     ),
     "long names": Case(
         [_provider("name", f"'{'n' * 201}'"), _provider("name", f"'{'n' * 202}'", PCI)],
-        [(doubts.LONG_NAME, HOST), (doubts.LONG_NAME, PCI)],
+        [(anomalies.LONG_NAME, HOST), (anomalies.LONG_NAME, PCI)],
         lambda fleet, held: fleet.name(fleet.row(HOST)) == f"{'n' * 163}~{HOST}",
     ),
     "a uuid that is none": Case(
         [_provider("uuid", "'odd one'", uid("empty"))],
-        [(doubts.ODD_UUID, "odd one")],
+        [(anomalies.ODD_UUID, "odd one")],
         lambda fleet, held: "odd one" in fleet,
     ),
     "a uuid that is too long": Case(
         [_provider("uuid", f"'{'u' * 37}'", uid("late child"))],
-        [(doubts.ODD_UUID, "u" * 37), (BROKEN_REFERENCE, "inventory of class")],
+        [(anomalies.ODD_UUID, "u" * 37), (BROKEN_REFERENCE, "inventory of class")],
         lambda fleet, held: "u" * 37 not in fleet,
     ),
     "inventory that the API refuses": Case(
         [_inventory(min_unit="0", reserved="70000")],
-        [(doubts.ODD_INVENTORY, HOST), (OVER_CAPACITY, HOST)],
+        [(anomalies.ODD_INVENTORY, HOST), (OVER_CAPACITY, HOST)],
         lambda fleet, held: fleet.inventories(fleet.row(HOST))["MEMORY_MB"].reserved == 70000,
     ),
     "inventory of nothing": Case(
         [_inventory(total="0")],
-        [(doubts.ODD_INVENTORY, HOST), (NO_INVENTORY, HOST)],
+        [(anomalies.ODD_INVENTORY, HOST), (NO_INVENTORY, HOST)],
         lambda fleet, held: _record(fleet) is None and uid("consumer-0") in held,
     ),
     "inventory without end": Case(
@@ -203,7 +203,7 @@ CASES = {
             _inventory(allocation_ratio="9e999"),
             f"INSERT INTO inventories SELECT NULL, NULL, NULL, {_PCI}, 0, 4294967296, 0, 1, 1, 1, 1.0",
         ],
-        [(doubts.ODD_INVENTORY, HOST), (NO_INVENTORY, HOST), (doubts.ODD_INVENTORY, PCI)],
+        [(anomalies.ODD_INVENTORY, HOST), (NO_INVENTORY, HOST), (anomalies.ODD_INVENTORY, PCI)],
         lambda fleet, held: _record(fleet) is None,
     ),
     "inventory of a class that is gone": Case(
@@ -233,7 +233,7 @@ CASES = {
     ),
     "an aggregate without uuid": Case(
         [f"UPDATE placement_aggregates SET uuid = NULL WHERE uuid = '{AGGREGATES[0]}'"],
-        [(doubts.ODD_UUID, "aggregate with id"), *[(BROKEN_REFERENCE, "aggregate")] * 4],
+        [(anomalies.ODD_UUID, "aggregate with id"), *[(BROKEN_REFERENCE, "aggregate")] * 4],
         lambda fleet, held: fleet.aggregates_of(fleet.row(HOST)) == (AGGREGATES[1],),
     ),
     "names that nobody knows": Case(
@@ -241,7 +241,7 @@ CASES = {
             "UPDATE resource_classes SET name = 'ODD' WHERE name = 'CUSTOM_MAGIC'",
             "UPDATE traits SET name = 'odd' WHERE name = 'CUSTOM_FAST'",
         ],
-        [(doubts.ODD_NAME, "resource_classes"), (doubts.ODD_NAME, "traits")],
+        [(anomalies.ODD_NAME, "resource_classes"), (anomalies.ODD_NAME, "traits")],
         lambda fleet, held: "ODD" in fleet.inventories(fleet.row(PCI)) and "odd" in fleet.traits,
     ),
 }
@@ -264,12 +264,12 @@ def test_damage_is_named(
     with closing(sqlite3.connect(source)) as connection, connection:
         for statement in case.sql:
             assert connection.execute(statement).rowcount
-    new = [doubt for doubt in imported(at(source), roost).doubts if doubt not in sound.doubts]
-    assert sorted(doubt.kind for doubt in new) == sorted(kind for kind, _ in case.doubts), new
-    for kind, words in case.doubts:
+    new = [anomaly for anomaly in imported(at(source), roost).anomalies if anomaly not in sound.anomalies]
+    assert sorted(anomaly.kind for anomaly in new) == sorted(kind for kind, _ in case.anomalies), new
+    for kind, words in case.anomalies:
         assert [each for each in new if each.kind == kind and words in each.subject], (kind, words, new)
     assert case.holds(fleet_in(roost), holdings_in(roost))
-    # Whatever came in is one story: nothing but what is doubtful in itself is found wrong with it.
+    # Verify finds nothing but the anomalies that were kept.
     assert {finding.kind for finding in verified(roost)} <= {OVER_CAPACITY, NO_INVENTORY, UNIT_VIOLATED}
     assert imported(at(source), roost).copied.total() == 0
 

@@ -31,10 +31,10 @@ def execute(path: Path, *statements: str) -> None:
     ("statement", "words"),
     [
         ("UPDATE alembic_version SET version_num = 'b5c396305c25'", "run 'placement-manage db sync'"),
-        ("UPDATE alembic_version SET version_num = 'ffffffffffff'", "this program does not know it"),
+        ("UPDATE alembic_version SET version_num = 'ffffffffffff'", "this version of Roost does not know it"),
         ("DELETE FROM alembic_version", "revision none"),
-        ("DROP TABLE alembic_version", "is not one of OpenStack Placement"),
-        ("DROP TABLE consumer_types", "without table consumer_types"),
+        ("DROP TABLE alembic_version", "is not a database of OpenStack Placement"),
+        ("DROP TABLE consumer_types", "but has no table consumer_types"),
     ],
 )
 def test_only_the_known_schema_is_read(source: Path, tmp_path: Path, statement: str, words: str) -> None:
@@ -43,13 +43,13 @@ def test_only_the_known_schema_is_read(source: Path, tmp_path: Path, statement: 
         imported(at(source), at(tmp_path / "roost.db"))
 
 
-def test_names_the_wrong_way_round_touch_nothing(source: Path, tmp_path: Path) -> None:
+def test_swapped_urls_change_nothing(source: Path, tmp_path: Path) -> None:
     roost = tmp_path / "roost.db"
     imported(at(source), at(roost))
     before = digest(source), digest(roost)
-    with pytest.raises(NotEmpty, match="not Roost's"):
+    with pytest.raises(NotEmpty, match="not a database of Roost"):
         imported(at(roost), at(source))
-    with pytest.raises(NotPlacement, match="is not one of OpenStack Placement"):
+    with pytest.raises(NotPlacement, match="is not a database of OpenStack Placement"):
         imported(at(roost), at(tmp_path / "new.db"))
     assert (digest(source), digest(roost)) == before
 
@@ -86,8 +86,8 @@ def _consumer_changed(maker: Maker) -> None:
         (_another_consumer, f"consumer {uid('stranger')} is not in the source"),
         (_another_class, "resource class CUSTOM_ELSE is not in the source"),
         (_another_trait, "trait CUSTOM_ELSE is not in the source"),
-        (_provider_changed, f"resource provider {uid('odd')} is there already, not as in the source"),
-        (_consumer_changed, "is there already, not as in the source"),
+        (_provider_changed, f"resource provider {uid('odd')} differs from the source"),
+        (_consumer_changed, "differs from the source"),
     ],
 )
 def test_nothing_is_overwritten(
@@ -105,7 +105,7 @@ def test_a_name_that_is_taken_is_refused(source: Path, tmp_path: Path) -> None:
     roost = at(tmp_path / "roost.db")
     execute(source, f"UPDATE resource_providers SET name = NULL WHERE uuid = '{uid('odd')}'")
     execute(source, f"UPDATE resource_providers SET name = '{uid('odd')}' WHERE uuid = '{uid('empty')}'")
-    with pytest.raises(NotEmpty, match="another resource provider than"):
+    with pytest.raises(NotEmpty, match="is taken by another one"):
         imported(at(source), roost)
 
 
@@ -115,8 +115,8 @@ def test_an_export_goes_into_an_empty_database_only(source: Path, tmp_path: Path
     prepared(at(other))
     for target, words in (
         (source, "table .* has rows"),
-        (other, "is Roost's own"),
-        (roost, "is Roost's own"),
+        (other, "is a database of Roost"),
+        (roost, "is a database of Roost"),
     ):
         before = digest(target)
         with pytest.raises(NotEmpty, match=words):
@@ -159,23 +159,23 @@ def test_the_commands_say_what_came_of_it(source: Path, tmp_path: Path) -> None:
     assert done.returncode == 1
     report = json.loads(done.stdout)
     assert report["copied"]["consumers"] == 20
-    assert {doubt["kind"] for doubt in report["doubts"]} >= {"over-capacity", "odd-uuid"}
+    assert {each["kind"] for each in report["anomalies"]} >= {"over-capacity", "odd-uuid"}
     done = run_roost("db", "export-placement", "--to", back, "--database", roost)
     assert done.returncode == 1
-    assert "3 doubtful thing(s)" in done.stdout and "over-capacity" in done.stdout
+    assert "3 anomalies" in done.stdout and "over-capacity" in done.stdout
     done = run_roost("db", "export-placement", "--to", back, "--database", roost)
     assert done.returncode == 2
     assert done.stdout == "" and "is not empty" in done.stderr and done.stderr.count("\n") == 1
 
 
-def test_nothing_doubtful_is_status_0(source: Path, tmp_path: Path) -> None:
+def test_no_anomalies_is_status_0(source: Path, tmp_path: Path) -> None:
     roost = tmp_path / "roost.db"
     execute(
         source, *(f"DELETE FROM {table}" for table in ("allocations", "consumers", "placement_aggregates"))
     )
     execute(source, "DELETE FROM resource_provider_aggregates")
     done = run_roost("db", "import-placement", "--from", at(source), "--database", at(roost))
-    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "nothing doubtful")
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "no anomalies")
     done = run_roost("db", "import-placement", "--from", at(tmp_path / "none.db"), "--database", at(roost))
     assert (done.returncode, done.stdout) == (2, "")
     assert "there is no file" in done.stderr and done.stderr.count("\n") == 1

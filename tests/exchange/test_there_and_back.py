@@ -18,7 +18,7 @@ Answers = dict[tuple[str, str], Answer]
 SOME = 3
 """On servers one path of so many is asked: what differs there is how things are stored."""
 
-DOUBTS = ["duplicate-aggregate", "odd-uuid", "over-capacity", "unit-violated", "unit-violated"]
+ANOMALIES = ["duplicate-aggregate", "odd-uuid", "over-capacity", "unit-violated", "unit-violated"]
 
 
 @pytest.fixture(scope="module")
@@ -91,18 +91,18 @@ def test_the_source_is_not_touched_and_a_second_run_finds_everything(
     first, second = imported(at(source), roost), imported(at(source), roost)
     assert digest(source) == before
     assert list(tmp_path.glob("source.db?*")) == []
-    assert not second.copied.total() and second.doubts == first.doubts
+    assert not second.copied.total() and second.anomalies == first.anomalies
     assert second.there_already == first.copied + first.there_already
-    assert sorted(doubt.kind for doubt in first.doubts) == DOUBTS
+    assert sorted(anomaly.kind for anomaly in first.anomalies) == ANOMALIES
     assert first.copied["resource classes"] == 2 and first.copied["consumers"] == 20
 
 
 def test_an_export_repeats_the_doubts_and_can_come_in_again(back: Path, roost: Path, tmp_path: Path) -> None:
     again = at(tmp_path / "again.db")
     report = imported(at(back), again)
-    assert sorted(doubt.kind for doubt in report.doubts) == DOUBTS
+    assert sorted(anomaly.kind for anomaly in report.anomalies) == ANOMALIES
     exported_again = exported(again, at(tmp_path / "placement.db"))
-    assert sorted(doubt.kind for doubt in exported_again.doubts) == [
+    assert sorted(anomaly.kind for anomaly in exported_again.anomalies) == [
         "over-capacity",
         "unit-violated",
         "unit-violated",
@@ -140,7 +140,7 @@ def test_there_and_back_on(kind: str, servers: Servers, tmp_path: Path) -> None:
             make(upstream)
             said = ask_everything(upstream, LATEST, every=SOME)
         report = imported(source.url, prepared(roost.url))
-        assert [doubt for doubt in report.doubts if doubt.kind not in DOUBTS] == []
+        assert [anomaly for anomaly in report.anomalies if anomaly.kind not in ANOMALIES] == []
         assert {finding.kind for finding in verified(roost.url)} == {"over-capacity", "unit-violated"}
         exported(roost.url, back.url)
         assert schema_of(back.url) == schema_of(source.url)

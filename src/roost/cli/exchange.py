@@ -1,4 +1,4 @@
-"""``roost db import-placement`` and ``roost db export-placement``: to Roost, and back."""
+"""``roost db import-placement`` and ``roost db export-placement``."""
 
 import asyncio
 import sys
@@ -14,12 +14,12 @@ from rich.table import Table
 from roost.cli.main import FOUND_WRONG
 from roost.cli.options import as_json
 from roost.exchange import Report, export_placement, import_placement
-from roost.exchange.report import Progress as Told
+from roost.exchange.report import Progress as ProgressCallback
 from roost.placement.options import read_options
 from roost.storage import Database
 
 _database = click.option(
-    "--database", metavar="URL", required=True, help="Roost's database, as in sqlite:///roost.db"
+    "--database", metavar="URL", required=True, help="Database of Roost, for example sqlite:///roost.db"
 )
 
 
@@ -28,26 +28,28 @@ _database = click.option(
     epilog="Example: roost db import-placement --from mysql+pymysql://placement@db/placement "
     "--database sqlite:///roost.db",
 )
-@click.option("--from", "source", metavar="URL", required=True, help="OpenStack Placement's database.")
+@click.option("--from", "source", metavar="URL", required=True, help="Database of OpenStack Placement.")
 @_database
 @click.option(
-    "--config-file", type=click.Path(), help="Placement's configuration: incomplete_consumer_project_id, ..."
+    "--config-file",
+    type=click.Path(),
+    help="Configuration file of Placement, for its options incomplete_consumer_*.",
 )
 @as_json
 def import_command(source: str, database: str, config_file: str | None, as_json: bool) -> None:
-    """Copy a database of OpenStack Placement into an empty one of Roost.
+    """Copy a database of OpenStack Placement into an empty database of Roost.
 
-    The source is read in one transaction and not written to. What is copied is committed in portions: if
-    it was interrupted, the same command goes on. At the end everything doubtful in the source is listed,
-    with what became of it.
+    The source is read in one transaction and is not changed. The copy is committed in parts: after an
+    interruption, run the same command again. At the end the command lists the anomalies of the source, each
+    with whether it was kept or left out.
 
-    Exit status: 0 all is well, 1 copied, but something is doubtful, 2 could not run.
+    Exit status: 0 copied, 1 copied with anomalies, 2 failed.
     """
     incomplete = read_options(config_file)
     opened = Database(source, read_only=True)
     try:
-        with _progress("import") as told:
-            report = import_placement(opened, database, incomplete, told)
+        with _progress("import") as show:
+            report = import_placement(opened, database, incomplete, show)
     finally:
         asyncio.run(opened.close())
     _print(report, as_json)
@@ -57,28 +59,28 @@ def import_command(source: str, database: str, config_file: str | None, as_json:
     "export-placement",
     epilog="Example: roost db export-placement --to sqlite:///placement.db --database sqlite:///roost.db",
 )
-@click.option("--to", "target", metavar="URL", required=True, help="OpenStack Placement's database.")
+@click.option("--to", "target", metavar="URL", required=True, help="Database of OpenStack Placement.")
 @_database
 @as_json
 def export_command(target: str, database: str, as_json: bool) -> None:
-    """Write a database that OpenStack Placement 16.0 serves.
+    """Copy a database of Roost into an empty database of OpenStack Placement 16.0.
 
-    The target is empty (the tables are made), or only 'placement-manage db sync' was run on it. It gets
-    everything, or nothing if this is interrupted.
+    The target has no tables, or those of 'placement-manage db sync'. The copy is one transaction: after an
+    interruption the target is as it was.
 
-    Exit status: 0 all is well, 1 written, but something is doubtful, 2 could not run.
+    Exit status: 0 copied, 1 copied with anomalies, 2 failed.
     """
     opened = Database(database, read_only=True)
     try:
-        with _progress("export") as told:
-            report = export_placement(opened, target, told)
+        with _progress("export") as show:
+            report = export_placement(opened, target, show)
     finally:
         asyncio.run(opened.close())
     _print(report, as_json)
 
 
 @contextmanager
-def _progress(what: str) -> Iterator[Told]:
+def _progress(what: str) -> Iterator[ProgressCallback]:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     console = Console(stderr=True)
     with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
@@ -97,13 +99,13 @@ def _print(report: Report, as_json: bool) -> None:
         for name, copied in report.copied.items():
             counts.add_row(name, f"{copied:,}", f"{report.there_already[name]:,}")
         console.print(counts)
-        if report.doubts:
-            doubts = Table()
+        if report.anomalies:
+            anomalies = Table()
             for name in ("kind", "subject", "detail"):
-                doubts.add_column(name, overflow="fold")
-            for doubt in report.doubts:
-                doubts.add_row(doubt.kind, doubt.subject, doubt.detail)
-            console.print(doubts)
-        click.echo(f"{len(report.doubts)} doubtful thing(s)" if report.doubts else "nothing doubtful")
-    if report.doubts:
+                anomalies.add_column(name, overflow="fold")
+            for anomaly in report.anomalies:
+                anomalies.add_row(anomaly.kind, anomaly.subject, anomaly.detail)
+            console.print(anomalies)
+        click.echo(f"{len(report.anomalies)} anomalies" if report.anomalies else "no anomalies")
+    if report.anomalies:
         sys.exit(FOUND_WRONG)

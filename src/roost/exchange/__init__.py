@@ -1,19 +1,23 @@
-"""The way in and the way back: between a database of OpenStack Placement and one of ours.
+"""Import from a database of OpenStack Placement into one of Roost, and export back.
 
-    placement_tables   the tables of OpenStack Placement, as its release 16.0 has them
-    snapshot           reading such a database: one read-only transaction, and whether it can be read
-    outline            the trees of providers, parents first, loops broken
-    provider_rows      from its rows to providers with all that they have
-    consumer_rows      from its rows to consumers with all that they hold
-    copying            the commands that put these into a ledger
-    importing          from Placement to Roost, chunk by chunk
-    exporting          from Roost to Placement, all or nothing, by way of consumer_pages (reading ours),
-                       target (is it empty?) and writing (the rows)
-    glance             a look at a target before it is opened for writing
-    doubts             what was doubtful, in words; report is what came of it all
+    importing          the import, in many commits; it can be interrupted and run again
+    exporting          the export, in one transaction
+    report             the result of an import or an export
+    anomalies          the kinds of anomalies, and the checks that find them
+    probe              the first look at a target, read-only
+    placement_tables   the tables of OpenStack Placement 16.0
+    placement_source   an OpenStack Placement database that is read: its revision, one snapshot
+    provider_rows      reads resource classes, traits, aggregates and providers from it
+    provider_trees     puts providers in order, parents first, and breaks loops
+    consumer_rows      reads consumers and their allocations from it
+    copy_commands      the ledger's commands that store what was read
+    placement_target   an OpenStack Placement database that is written: whether it is empty, its ids
+    placement_writer   writes the rows of an export
+    ledger_consumers   reads the consumers of a ledger, in pages
+    errors             the errors of an import or an export
 
-Words: what cannot be right but can be kept is *kept* and named as a *doubt*; what the other side has no
-place for is *left out* and named.
+An *anomaly* is data that does not follow Placement's rules. Each is reported, with whether it was kept or
+left out.
 """
 
 from roost.exchange.errors import ExchangeError, NotEmpty, NotPlacement

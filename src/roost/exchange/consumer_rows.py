@@ -1,4 +1,4 @@
-"""From Placement's rows to consumers with all that they hold."""
+"""Reads consumers and their allocations from an OpenStack Placement database."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from roost.exchange import doubts
+from roost.exchange import anomalies
 from roost.exchange import placement_tables as rows
 from roost.exchange.provider_rows import Names
 from roost.exchange.report import Report
@@ -18,9 +18,10 @@ from roost.model.vocabulary import MAX_INT
 from roost.placement.options import PlacementOptions
 
 CONSUMERS_AT_ONCE = 1000
+"""Consumers that are read at a time."""
 
 Amounts = Iterable[tuple[int, int, Any]]
-"""Provider id, class id and amount of each allocation."""
+"""For each allocation the id of its provider, the id of its resource class, and its amount."""
 
 _CONSUMER = rows.consumers.c
 _HOLDING = rows.allocations.c
@@ -44,7 +45,7 @@ _CONSUMERS = (
 )
 _ALLOCATIONS = (
     sa.select(_CONSUMER.id, _HOLDING.resource_provider_id, _HOLDING.resource_class_id, _HOLDING.used)
-    # The database's own equality: on MariaDB, without regard to case.
+    # The database compares the uuids; MariaDB ignores case.
     .join_from(rows.consumers, rows.allocations, _HOLDING.consumer_id == _CONSUMER.uuid)
     .where(_CONSUMER.id > _AFTER, _CONSUMER.id <= sa.bindparam("last"))
 )
@@ -62,7 +63,14 @@ _ALLOCATIONS_OF = sa.select(
 
 
 class ConsumerReader:
-    """The consumers of a snapshot, those with a record first."""
+    """Reads the consumers of a snapshot: first those that have a row, then those that only have allocations.
+
+    Args:
+        connection: the snapshot.
+        names: its resource classes and providers.
+        incomplete: the options that name the project and user of consumers without a row.
+        report: receives the anomalies.
+    """
 
     def __init__(
         self, connection: Connection, names: Names, incomplete: PlacementOptions, report: Report
@@ -74,8 +82,8 @@ class ConsumerReader:
         self._report = report
 
     def read(self) -> Iterator[list[Held]]:
-        """All consumers that hold something, some at a time."""
-        # Ids begin at 1; a damaged table may have any.
+        """Yield all consumers that have allocations, `CONSUMERS_AT_ONCE` at a time."""
+        # Ids begin at 1, but those of a damaged table may be negative.
         after = -(2**31)
         while found := self._connection.execute(_CONSUMERS, {"after": after}).all():
             last = found[-1].id
@@ -101,8 +109,8 @@ class ConsumerReader:
             return None
         allocations = self._allocations(subject, amounts)
         if not allocations:
-            # In Roost a consumer is there as long as it holds something.
-            self._report.doubt(EMPTY_CONSUMER, subject, "it holds nothing; left out")
+            # In Roost a consumer exists while it has allocations.
+            self._report.add(EMPTY_CONSUMER, subject, "it has no allocations; left out")
             return None
         project = self._owner(subject, "project", row.project, self._project)
         user = self._owner(subject, "user", row.user, self._user)
@@ -118,23 +126,23 @@ class ConsumerReader:
         allocations = self._allocations(subject, amounts)
         if not allocations:
             return None
-        detail = f"it has allocations, but no record; kept with project {self._project}, user {self._user}"
-        self._report.doubt(doubts.NO_CONSUMER, subject, detail)
+        detail = f"it has allocations but no row; kept with project {self._project}, user {self._user}"
+        self._report.add(anomalies.NO_CONSUMER, subject, detail)
         return Held(Consumer(uuid, self._project, self._user, 0), allocations)
 
     def _owner(self, subject: str, kind: str, name: str | None, instead: str) -> str:
         if name is None:
-            self._report.doubt(doubts.NO_OWNER, subject, f"its {kind} has no record; kept with {instead}")
+            self._report.add(anomalies.NO_OWNER, subject, f"its {kind} has no row; kept with {instead}")
             return instead
-        return doubts.shortened(name, rows.NAME_LIMIT, f"{kind} of {subject}", self._report)
+        return anomalies.shortened(name, rows.NAME_LIMIT, f"{kind} of {subject}", self._report)
 
     def _usable(self, subject: str, uuid: str) -> bool:
-        if len(uuid) > doubts.UUID_LIMIT:
-            detail = f"more than {doubts.UUID_LIMIT} characters; left out with what it holds"
-            self._report.doubt(doubts.ODD_UUID, subject, detail)
+        if len(uuid) > anomalies.UUID_LIMIT:
+            detail = f"more than {anomalies.UUID_LIMIT} characters; left out with its allocations"
+            self._report.add(anomalies.ODD_UUID, subject, detail)
             return False
-        if not doubts.is_canonical(uuid):
-            self._report.doubt(doubts.ODD_UUID, subject, "not a lower-case UUID with dashes; kept")
+        if not anomalies.is_canonical(uuid):
+            self._report.add(anomalies.ODD_UUID, subject, "not a lower-case UUID with dashes; kept")
         return True
 
     def _allocations(self, subject: str, amounts: Amounts) -> Allocations:
@@ -147,11 +155,11 @@ class ConsumerReader:
             what = f"allocation of {name} of resource provider {provider} by {subject}"
             before = held.get(provider, {}).get(name, 0)
             if not isinstance(amount, int) or not 0 < before + amount <= MAX_INT or amount < 1:
-                self._report.doubt(doubts.ODD_AMOUNT, what, f"of {amount}; left out")
+                self._report.add(anomalies.ODD_AMOUNT, what, f"its amount is {amount}; left out")
                 continue
             if before:
-                detail = f"{amount} beside {before} of the same; kept as {before + amount}"
-                self._report.doubt(doubts.DUPLICATE_ALLOCATION, what, detail)
+                detail = f"a second row with {amount}, the first with {before}; kept as {before + amount}"
+                self._report.add(anomalies.DUPLICATE_ALLOCATION, what, detail)
             held.setdefault(provider, {})[name] = before + amount
         return held
 
@@ -162,5 +170,5 @@ class ConsumerReader:
         if name is None:
             what = f"allocation of {amount} by {subject}"
             detail = f"there is no {kind} with id {number}; left out"
-            self._report.doubt(doubts.ORPHANED_ALLOCATION, what, detail)
+            self._report.add(anomalies.ORPHANED_ALLOCATION, what, detail)
         return name

@@ -1,20 +1,20 @@
-"""What can go wrong in an exchange.
+"""The errors of an import or an export.
 
 ExchangeError
-├── NotPlacement    the database is not one of OpenStack Placement's, or has a revision that is not known
-└── NotEmpty        the target holds something that is not from the source
+├── NotPlacement    the database is not OpenStack Placement's, or its revision is unknown
+└── NotEmpty        the target contains data that is not from the source
 """
 
 from roost.model.errors import OperatorError
 
 
 class ExchangeError(OperatorError):
-    """Any failure of an exchange."""
+    """The base of all errors of an import or an export."""
 
 
 class NotPlacement(ExchangeError):
-    """This database cannot be read as OpenStack Placement's."""
+    """The database is not OpenStack Placement's, or its revision is unknown."""
 
 
 class NotEmpty(ExchangeError):
-    """The target holds something that is not from the source, or is not as it is there."""
+    """The target contains data that the source does not have or has with other values."""

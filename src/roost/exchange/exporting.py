@@ -1,7 +1,7 @@
-"""From Roost's database into OpenStack Placement's: in one transaction, everything or nothing.
+"""The export from a database of Roost into one of OpenStack Placement, in one transaction.
 
-Why not in chunks, as the way in: a database that holds half of an export looks to OpenStack Placement like
-a whole one, and whoever started it on that would place onto hosts that are full.
+Why not in many transactions, as an import: OpenStack Placement cannot tell a database that has half of an
+export from a complete one. Started on it, it would place instances on hosts that are full.
 """
 
 import asyncio
@@ -10,13 +10,13 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import DBAPIError
 
-from roost.exchange.consumer_pages import holdings
-from roost.exchange.doubts import doubt_units, doubt_use
+from roost.exchange.anomalies import report_broken_units, report_overuse
 from roost.exchange.errors import ExchangeError
-from roost.exchange.glance import glance
+from roost.exchange.ledger_consumers import holdings
+from roost.exchange.placement_target import check_target, finish_target, prepare_target
+from roost.exchange.placement_writer import PlacementWriter
+from roost.exchange.probe import probe
 from roost.exchange.report import Progress, Report
-from roost.exchange.target import check_target, finish_target, prepare_target
-from roost.exchange.writing import Writer
 from roost.fleet import Fleet
 from roost.fleet.errors import FleetError
 from roost.ledger import SCHEMA
@@ -26,14 +26,22 @@ from roost.storage import Database
 
 
 def export_placement(source: Database, target: str, progress: Progress) -> Report:
-    """Write everything in ``source``, opened read-only, into the database with the URL ``target``, which is
-    empty or holds nothing but standard names.
+    """Write all names, providers and consumers of a database of Roost into one of OpenStack Placement.
 
-    Raises `ExchangeError` or `StorageError`; the target has nothing of it then.
+    Args:
+        source: the database of Roost, opened read-only.
+        target: the URL of the other one, which is empty or has only standard names.
+        progress: called after each batch.
+
+    Raises:
+        ExchangeError: the target is not empty or refuses a row, or the source is damaged.
+        StorageError: a database cannot be opened, read or written.
+
+    After an error the target has none of it.
     """
     SCHEMA.check(source)
     name = sa.make_url(target).render_as_string()
-    glance(target, lambda connection: check_target(connection, name))
+    probe(target, lambda connection: check_target(connection, name))
     into = Database(target)
 
     def export(connection: Connection) -> Report:
@@ -54,7 +62,7 @@ def _fleet(connection: Connection, source: Database) -> Fleet:
         return load(connection)
     except (FleetError, LookupError) as error:
         raise ExchangeError(
-            f"database {source} is damaged ({error}): 'roost db verify --database {source}' says where"
+            f"database {source} is damaged ({error}): run 'roost db verify --database {source}'"
         ) from error
 
 
@@ -64,7 +72,7 @@ def _write(connection: Connection, fleet: Fleet, into: Connection, name: str, pr
     done = 0
     check_target(into, name)
     prepare_target(into)
-    writer = Writer(into, fleet, report)
+    writer = PlacementWriter(into, fleet, report)
     writer.write_names()
     for number in writer.write_providers():
         done += number
@@ -72,9 +80,9 @@ def _write(connection: Connection, fleet: Fleet, into: Connection, name: str, pr
     for held in holdings(connection):
         writer.write_consumers(held)
         for each in held:
-            doubt_units(fleet, each, report)
+            report_broken_units(fleet, each, report)
         done += len(held)
         progress(done, total)
-    doubt_use(fleet, report)
+    report_overuse(fleet, report)
     finish_target(into)
     return report

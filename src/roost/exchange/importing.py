@@ -1,8 +1,9 @@
-"""From OpenStack Placement's database into Roost's: as commits, chunk by chunk, again where it was cut off.
+"""The import from a database of OpenStack Placement into one of Roost.
 
-Each chunk is one commit, so that the change feed, verify and every replica see an import like any other
-write. Why no position is kept: what was committed is in the target, and comparing it with the source also
-finds what a position would pass over, a source that went on changing in between.
+An import is a series of commits, which the change feed, ``roost db verify`` and every replica see like any
+other commits. After an interruption it is run again from the start: it compares what the target has with
+the source and adds the rest. Why it stores no position: the source may have changed since, which only a
+comparison finds.
 """
 
 import asyncio
@@ -15,15 +16,15 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.exc import DBAPIError
 
 from roost.exchange import placement_tables as rows
-from roost.exchange.consumer_pages import consumers_after
+from roost.exchange.anomalies import report_broken_units, report_overuse
 from roost.exchange.consumer_rows import ConsumerReader
-from roost.exchange.copying import CopyConsumers, CopyNames, CopyProviders, Provider
-from roost.exchange.doubts import doubt_units, doubt_use
+from roost.exchange.copy_commands import CopyConsumers, CopyNames, CopyProviders, Provider
 from roost.exchange.errors import ExchangeError, NotEmpty
-from roost.exchange.glance import glance
+from roost.exchange.ledger_consumers import consumers_after
+from roost.exchange.placement_source import read_snapshot
+from roost.exchange.probe import probe
 from roost.exchange.provider_rows import Names, ProviderReader
 from roost.exchange.report import Progress, Report
-from roost.exchange.snapshot import read_snapshot
 from roost.ledger import SCHEMA, Command, Held, Ledger
 from roost.model.vocabulary import is_custom
 from roost.placement.options import PlacementOptions
@@ -35,11 +36,19 @@ T = TypeVar("T")
 def import_placement(
     source: Database, target: str, incomplete: PlacementOptions, progress: Progress
 ) -> Report:
-    """Copy everything in ``source``, opened read-only, into the database with the URL ``target``, which is
-    empty or holds a part of it.
+    """Copy all names, providers and consumers of a database of OpenStack Placement into one of Roost.
 
-    ``incomplete`` says who owns the consumers of which that is not recorded. Raises `ExchangeError` or
-    `StorageError`; what was committed until then stays.
+    Args:
+        source: the database of OpenStack Placement, opened read-only.
+        target: the URL of the other one, which is empty or has a part of the source.
+        incomplete: the options that name the project and user of consumers without a row.
+        progress: called after each commit.
+
+    Raises:
+        ExchangeError: the source cannot be read as Placement's, or the target has other data.
+        StorageError: a database cannot be opened, read or written.
+
+    After an error the target keeps what was committed.
     """
     _refuse_placement(target)
     return read_snapshot(
@@ -79,12 +88,12 @@ class _Import:
             await self._copy_providers(providers)
         for held in ConsumerReader(self._connection, names, incomplete, self._report).read():
             await self._copy_consumers(held)
-        doubt_use(await self._ledger.current(), self._report)
+        report_overuse(await self._ledger.current(), self._report)
         self._progress(self._total, self._total)
         return self._report
 
     async def _check_target(self, names: Names) -> None:
-        """Raise `NotEmpty` if the target holds what the source does not."""
+        """Raise `NotEmpty` if the target has data that the source has not."""
         fleet = await self._ledger.current()
         ours = set(names.providers.values())
         for uuid in fleet.uuids():
@@ -127,7 +136,7 @@ class _Import:
         self._count("allocations", _allocations(new), _allocations(held))
         fleet = await self._ledger.current()
         for each in held:
-            doubt_units(fleet, each, self._report)
+            report_broken_units(fleet, each, self._report)
         self._advance(len(held))
 
     async def _execute(self, command: Command[T]) -> T:
@@ -139,10 +148,10 @@ class _Import:
             refusal = " ".join(str(error.orig).split())
             raise ExchangeError(f"database {self._ledger.database} refuses a row: {refusal}") from error
 
-    def _not_empty(self, why: str) -> NotEmpty:
+    def _not_empty(self, reason: str) -> NotEmpty:
         return NotEmpty(
-            f"database {self._ledger.database} is neither empty nor a part of this source ({why}): "
-            "import into an empty one"
+            f"database {self._ledger.database} has data that is not from this source ({reason}): "
+            "import into an empty database"
         )
 
     def _count(self, what: str, new: int, of: int) -> None:
@@ -155,16 +164,17 @@ class _Import:
 
 
 def _refuse_placement(url: str) -> None:
-    """Raise `NotEmpty` if the target is not Roost's but has tables of the same names: the source, when the
-    two are named the wrong way round."""
-    tables = glance(url, lambda connection: set(sa.inspect(connection).get_table_names())) or set()
+    """Raise `NotEmpty` if the target has Placement's tables and not Roost's, as when the URLs are swapped."""
+    tables = probe(url, lambda connection: set(sa.inspect(connection).get_table_names())) or set()
     if "ledger_schema" not in tables and not tables.isdisjoint(SCHEMA.metadata.tables):
         name = sa.make_url(url).render_as_string()
-        raise NotEmpty(f"database {name} is not empty, and not Roost's: import into an empty one")
+        raise NotEmpty(
+            f"database {name} is not empty and not a database of Roost: import into an empty database"
+        )
 
 
 def _consumers_among(connection: Connection, uuids: list[str]) -> set[str]:
-    """Those of the uuids that the source has a record or an allocation of."""
+    """Return those of the uuids of which the source has a consumer or an allocation."""
     found: set[str] = set()
     for column in (rows.consumers.c.uuid, rows.allocations.c.consumer_id):
         found.update(connection.execute(sa.select(column).where(column.in_(uuids)).distinct()).scalars())

@@ -1,18 +1,23 @@
-"""The tables of OpenStack Placement, as its release 16.0 reads and writes them.
+"""The tables of OpenStack Placement 16.0.
 
-Written from what its migrations leave in a database; a test compares the two. Integer ids name rows of
-other tables; only some of these references are foreign keys, so that any may lead nowhere.
+Source: the tables that its migrations make; a test compares the two. Columns that end in ``_id`` refer to
+the ids of other tables. Only some of them are foreign keys, so that any of them may refer to a row that
+does not exist.
 """
 
 import sqlalchemy as sa
 
 REVISION = "a082b8bb98d0"
-"""The newest revision of the schema, of every release since Antelope."""
+"""The newest revision of the schema. All releases since Antelope have it."""
 
 OLDER_REVISIONS = frozenset({"b4ed3a175331", "611cd6dffd7b", "b5c396305c25", "422ece571366"})
+"""Revisions that 'placement-manage db sync' upgrades to `REVISION`."""
 
 NAME_LIMIT = 255
+"""Characters in the name of a resource class, trait, project, user or consumer type."""
+
 PROVIDER_NAME_LIMIT = 200
+"""Characters in the name of a provider."""
 
 metadata = sa.MetaData()
 
@@ -31,7 +36,7 @@ def _number(name: str) -> sa.Column[int]:
 
 
 def _names(table: str, column: str, text: sa.types.TypeEngine[str]) -> sa.Table:
-    """A table that gives ids to names."""
+    """Return a table of names with their ids."""
     unique = sa.UniqueConstraint(column, name=f"uniq_{table}0{column}")
     return _table(table, _id(), sa.Column(column, text, nullable=False), unique)
 

@@ -1,4 +1,4 @@
-"""From Placement's rows to names, and to providers with all that they have."""
+"""Reads names and providers from an OpenStack Placement database."""
 
 import math
 from collections import defaultdict
@@ -8,10 +8,10 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from roost.exchange import doubts
+from roost.exchange import anomalies
 from roost.exchange import placement_tables as rows
-from roost.exchange.copying import Provider
-from roost.exchange.outline import draw_outline
+from roost.exchange.copy_commands import Provider
+from roost.exchange.provider_trees import arrange_trees
 from roost.exchange.report import Report
 from roost.ledger.findings import BROKEN_REFERENCE, PARENT_LOOP
 from roost.model.change import ProviderFacts
@@ -19,6 +19,7 @@ from roost.model.inventory import Inventory
 from roost.model.vocabulary import MAX_INT, is_custom, standard_resource_classes, standard_traits
 
 PROVIDERS_AT_ONCE = 500
+"""Providers that are read at a time."""
 
 _PROVIDER = rows.resource_providers.c
 _IDS: sa.BindParameter[int] = sa.bindparam("ids", expanding=True)
@@ -47,9 +48,9 @@ _AGGREGATES = sa.select(_INSIDE.resource_provider_id, _INSIDE.aggregate_id).wher
 
 
 class Names:
-    """The names that row ids stand for: of resource classes, traits, aggregates and providers.
+    """The names of resource classes, traits, aggregates and providers, by the ids of their rows.
 
-    What cannot be kept has no entry, so that whatever names it names nothing.
+    A row that cannot be kept has no entry, so that references to it are left out.
     """
 
     def __init__(self, connection: Connection, report: Report) -> None:
@@ -70,10 +71,10 @@ class Names:
         names: dict[int, str] = {}
         for row, name in self._connection.execute(sa.select(table.c.id, table.c.name).order_by(table.c.id)):
             what = f"{table.name} {row}"
-            names[row] = doubts.shortened(name, rows.NAME_LIMIT, what, self._report)
+            names[row] = anomalies.shortened(name, rows.NAME_LIMIT, what, self._report)
             if name not in standard and not is_custom(name):
-                detail = f"{name!r} is neither standard here nor of the form CUSTOM_[A-Z0-9_]+; kept"
-                self._report.doubt(doubts.ODD_NAME, what, detail)
+                detail = f"{name!r} is neither a standard name nor of the form CUSTOM_[A-Z0-9_]+; kept"
+                self._report.add(anomalies.ODD_NAME, what, detail)
         return names
 
     def _aggregates(self) -> dict[int, str]:
@@ -83,41 +84,43 @@ class Names:
         for row, uuid in self._connection.execute(sa.select(table.c.id, table.c.uuid).order_by(table.c.id)):
             if uuid is None:
                 detail = "it has no uuid; left out"
-                self._report.doubt(doubts.ODD_UUID, f"aggregate with id {row}", detail)
+                self._report.add(anomalies.ODD_UUID, f"aggregate with id {row}", detail)
             elif self._usable(f"aggregate {uuid}", uuid):
                 names[row] = uuid
-                spellings[doubts.canonical(uuid)].append(uuid)
+                spellings[anomalies.canonical(uuid)].append(uuid)
         for uuid, spelled in spellings.items():
             if len(spelled) > 1:
-                detail = f"the same as {', '.join(sorted(spelled))}, but several aggregates; all are kept"
-                self._report.doubt(doubts.DUPLICATE_AGGREGATE, f"aggregate {uuid}", detail)
+                detail = f"several aggregates have it as {', '.join(sorted(spelled))}; all are kept"
+                self._report.add(anomalies.DUPLICATE_AGGREGATE, f"aggregate {uuid}", detail)
         return names
 
     def _usable(self, what: str, uuid: str) -> bool:
-        if len(uuid) > doubts.UUID_LIMIT:
-            self._report.doubt(doubts.ODD_UUID, what, f"more than {doubts.UUID_LIMIT} characters; left out")
+        if len(uuid) > anomalies.UUID_LIMIT:
+            self._report.add(
+                anomalies.ODD_UUID, what, f"more than {anomalies.UUID_LIMIT} characters; left out"
+            )
             return False
-        if not doubts.is_canonical(uuid):
-            self._report.doubt(doubts.ODD_UUID, what, "not a lower-case UUID with dashes; kept")
+        if not anomalies.is_canonical(uuid):
+            self._report.add(anomalies.ODD_UUID, what, "not a lower-case UUID with dashes; kept")
         return True
 
 
 class ProviderReader:
-    """The providers of a snapshot, those above others first."""
+    """Reads the providers of a snapshot, parents before their children."""
 
     def __init__(self, connection: Connection, names: Names, report: Report) -> None:
         self._connection = connection
         self._names = names
         self._report = report
-        self._outline = draw_outline(names.parents)
+        self._trees = arrange_trees(names.parents)
 
     def read(self) -> Iterator[list[Provider]]:
-        """All providers, some at a time."""
-        self._doubt_outline()
-        order = self._outline.order
+        """Yield all providers, `PROVIDERS_AT_ONCE` at a time."""
+        self._report_broken_trees()
+        order = self._trees.order
         for first in range(0, len(order), PROVIDERS_AT_ONCE):
             yield self._some(order[first : first + PROVIDERS_AT_ONCE])
-        self._doubt_strays()
+        self._report_strays()
 
     def _some(self, ids: Sequence[int]) -> list[Provider]:
         about = {row.id: row for row in self._rows(_PROVIDERS, ids)}
@@ -147,20 +150,20 @@ class ProviderReader:
         subject = f"resource provider {uuid}"
         name = row.name
         if name is None:
-            self._report.doubt(doubts.ODD_NAME, subject, "it has no name; kept with its uuid for a name")
+            self._report.add(anomalies.ODD_NAME, subject, "it has no name; kept with its uuid as its name")
             name = uuid
         elif len(name) > rows.PROVIDER_NAME_LIMIT:
-            # The uuid keeps apart what only differs beyond the limit.
-            doubts.shortened(name, rows.PROVIDER_NAME_LIMIT, subject, self._report)
+            # The uuid keeps names different that differ only after the limit.
+            anomalies.shortened(name, rows.PROVIDER_NAME_LIMIT, subject, self._report)
             name = f"{name[: rows.PROVIDER_NAME_LIMIT - len(uuid) - 1]}~{uuid}"
         if row.generation is None:
-            self._report.doubt(doubts.NO_GENERATION, subject, "it has no generation; kept with 0")
-        root = self._names.providers[self._outline.roots[row.id]]
-        if row.root_provider_id != self._outline.roots[row.id]:
+            self._report.add(anomalies.NO_GENERATION, subject, "it has no generation; kept with 0")
+        root = self._names.providers[self._trees.roots[row.id]]
+        if row.root_provider_id != self._trees.roots[row.id]:
             recorded = self._names.providers.get(row.root_provider_id, row.root_provider_id or "none")
-            detail = f"the recorded root is {recorded}, its parents lead to {root}, which is kept"
-            self._report.doubt(doubts.NO_ROOT, subject, detail)
-        parent = self._outline.parents.get(row.id)
+            detail = f"its recorded root is {recorded}, the root of its tree is {root}; the latter is kept"
+            self._report.add(anomalies.NO_ROOT, subject, detail)
+        parent = self._trees.parents.get(row.id)
         return ProviderFacts(
             name, None if parent is None else self._names.providers[parent], row.generation or 0
         )
@@ -176,7 +179,7 @@ class ProviderReader:
         if inventory is None or min(amounts[2:]) < 1 or inventory.capacity < 0:
             values = "total {}, reserved {}, min_unit {}, max_unit {}, step_size {}, allocation_ratio {}"
             done = "left out" if inventory is None else "kept"
-            self._report.doubt(doubts.ODD_INVENTORY, subject, f"{values.format(*record)}; {done}")
+            self._report.add(anomalies.ODD_INVENTORY, subject, f"{values.format(*record)}; {done}")
         return inventory
 
     def _having(
@@ -193,21 +196,21 @@ class ProviderReader:
     def _named(self, names: Mapping[int, str], kind: str, number: int, subject: str) -> str | None:
         name = names.get(number)
         if name is None:
-            self._report.doubt(BROKEN_REFERENCE, subject, f"there is no such {kind}; left out")
+            self._report.add(BROKEN_REFERENCE, subject, f"there is no {kind} with this id; left out")
         return name
 
-    def _doubt_outline(self) -> None:
+    def _report_broken_trees(self) -> None:
         names = self._names.providers
-        for row in self._outline.lost:
-            detail = f"its parent (id {self._names.parents[row]}) is not there; kept as a root"
-            self._report.doubt(BROKEN_REFERENCE, f"resource provider {names[row]}", detail)
-        for loop in self._outline.loops:
-            circle = " under ".join(names[row] for row in [*loop, loop[0]])
-            detail = f"is below itself: {circle}; kept as a root"
-            self._report.doubt(PARENT_LOOP, f"resource provider {names[loop[0]]}", detail)
+        for row in self._trees.orphans:
+            detail = f"its parent (id {self._names.parents[row]}) does not exist; kept as a root"
+            self._report.add(BROKEN_REFERENCE, f"resource provider {names[row]}", detail)
+        for loop in self._trees.loops:
+            loop_text = " under ".join(names[row] for row in [*loop, loop[0]])
+            detail = f"it is its own ancestor: {loop_text}; kept as a root"
+            self._report.add(PARENT_LOOP, f"resource provider {names[loop[0]]}", detail)
 
-    def _doubt_strays(self) -> None:
-        """Name the rows that belong to no provider that is kept."""
+    def _report_strays(self) -> None:
+        """Report rows whose provider does not exist or is left out."""
         for kind, row, other in (
             ("inventory of class", _STOCK.resource_provider_id, _STOCK.resource_class_id),
             ("trait", _HAVING.resource_provider_id, _HAVING.trait_id),
@@ -216,11 +219,13 @@ class ProviderReader:
             stray = (
                 sa.select(row, other)
                 .outerjoin(rows.resource_providers, _PROVIDER.id == row)
-                .where(sa.or_(_PROVIDER.id.is_(None), sa.func.length(_PROVIDER.uuid) > doubts.UUID_LIMIT))
+                .where(sa.or_(_PROVIDER.id.is_(None), sa.func.length(_PROVIDER.uuid) > anomalies.UUID_LIMIT))
             )
             for provider, number in self._connection.execute(stray):
                 subject = f"{kind} {number} of resource provider with id {provider}"
-                self._report.doubt(BROKEN_REFERENCE, subject, "there is no such provider; left out")
+                self._report.add(
+                    BROKEN_REFERENCE, subject, "this provider does not exist or is left out; left out"
+                )
 
     def _rows(self, query: sa.Select[Any], ids: Sequence[int]) -> Sequence[Any]:
         return self._connection.execute(query, {"ids": list(ids)}).all()

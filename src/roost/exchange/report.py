@@ -1,4 +1,4 @@
-"""What came of an exchange."""
+"""The result of an import or an export."""
 
 from collections import Counter
 from typing import Protocol
@@ -9,18 +9,22 @@ from roost.ledger.findings import Finding
 
 
 class Progress(Protocol):
-    """Told how many things of how many are done."""
+    """Receives how many providers and consumers of how many are done."""
 
     def __call__(self, done: int, total: int) -> None: ...
 
 
 class Report(msgspec.Struct, frozen=True):
-    """What was copied, what was there already from an earlier run, and what is doubtful."""
+    """The result of an import or an export.
+
+    ``copied`` and ``there_already`` count by kind of row; the latter were copied by an earlier run that was
+    interrupted. ``anomalies`` are in the order in which they were found.
+    """
 
     copied: Counter[str] = msgspec.field(default_factory=Counter)
     there_already: Counter[str] = msgspec.field(default_factory=Counter)
-    doubts: list[Finding] = msgspec.field(default_factory=list)
+    anomalies: list[Finding] = msgspec.field(default_factory=list)
 
-    def doubt(self, kind: str, subject: str, detail: str) -> None:
-        """Name something doubtful; ``kind`` is one of `roost.exchange.doubts`' words."""
-        self.doubts.append(Finding(kind, subject, detail))
+    def add(self, kind: str, subject: str, detail: str) -> None:
+        """Add an anomaly. ``kind`` is a constant of `roost.exchange.anomalies` or `roost.ledger.findings`."""
+        self.anomalies.append(Finding(kind, subject, detail))

@@ -151,7 +151,7 @@ class LineFile:
             self._sync_folder()
 
     def _repair(self) -> int:
-        """Remove an incomplete last line, or end it if it only lacks its newline; return the size in bytes."""
+        """Remove an incomplete last line, or end it if it only lacks a newline; return the size in bytes."""
         size = os.fstat(self._file).st_size
         torn = self._after_last_newline(size)
         if not torn:

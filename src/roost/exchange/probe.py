@@ -1,4 +1,4 @@
-"""A look at a database before it is opened for writing, which alone may change a SQLite file."""
+"""The first look at a target, which is read-only: opening a SQLite file for writing may change it."""
 
 import asyncio
 from collections.abc import Callable
@@ -14,15 +14,16 @@ from roost.storage import Database
 T = TypeVar("T")
 
 
-def glance(url: str, work: Callable[[Connection], T]) -> T | None:
-    """Read from a database; None if it is a SQLite file that is not there yet.
+def probe(url: str, work: Callable[[Connection], T]) -> T | None:
+    """Run ``work`` on one read-only snapshot of a database; return None if its SQLite file does not exist.
 
-    Raises `DatabaseUnavailable` if it cannot be opened.
+    Raises:
+        DatabaseUnavailable: the database cannot be opened.
     """
     try:
         parsed = sa.make_url(url)
     except ArgumentError:
-        parsed = None  # opening it says what is wrong
+        parsed = None  # Opening the database raises the error.
     if parsed is not None and parsed.get_backend_name() == "sqlite":
         name = parsed.database
         if name and name != ":memory:" and not Path(name).exists():

@@ -1,4 +1,7 @@
-"""The words for what is doubtful in a source."""
+"""The kinds of anomalies in an OpenStack Placement database, and checks that find some of them.
+
+Each constant says what is wrong and whether it is kept or left out.
+"""
 
 import re
 from uuid import UUID
@@ -10,36 +13,36 @@ from roost.ledger import Held
 from roost.ledger.findings import NO_INVENTORY, OVER_CAPACITY, UNIT_VIOLATED
 
 ORPHANED_ALLOCATION = "orphaned-allocation"
-"""An allocation's provider or resource class is not there. Left out."""
+"""The provider or resource class of an allocation does not exist. Left out."""
 DUPLICATE_ALLOCATION = "duplicate-allocation"
-"""A consumer has several allocations of one class of one provider. Kept as their sum."""
+"""A consumer has several allocations of one class from one provider. Kept as their sum."""
 ODD_AMOUNT = "odd-amount"
-"""An allocation of nothing, of less, or of more than the API knows. Left out."""
+"""An allocation below 1 or above the largest integer of the API. Left out."""
 NO_CONSUMER = "no-consumer"
-"""Allocations of a consumer that has no record. Kept, with the incomplete project and user."""
+"""Allocations of a consumer without a row. Kept, with the project and user of incomplete consumers."""
 NO_OWNER = "no-owner"
-"""A consumer's project, user or type has no record. Kept, with the incomplete one."""
+"""The project, user or type of a consumer has no row. Kept, with that of incomplete consumers."""
 ODD_INVENTORY = "odd-inventory"
-"""Values that the API would refuse. Kept, or left out where they mean nothing."""
+"""An inventory with values that the API would refuse. Kept if Roost can store it, else left out."""
 NO_ROOT = "no-root"
-"""A provider's root is not recorded, or not the one that its parents lead to. The latter is kept."""
+"""The recorded root of a provider is not the root of its tree, or is missing. The former is kept."""
 ODD_UUID = "odd-uuid"
-"""Not a lower-case UUID with dashes. Kept, unless longer than 36 characters."""
+"""A text other than a lower-case UUID with dashes. Kept, unless longer than `UUID_LIMIT`."""
 DUPLICATE_AGGREGATE = "duplicate-aggregate"
-"""Several spellings of one UUID are several aggregates. Kept."""
+"""Several aggregates whose UUIDs differ only in spelling. Kept."""
 ODD_NAME = "odd-name"
-"""A name that is not there, or that is neither standard nor of the form that custom names have. Kept."""
+"""A missing name, or one that is neither standard nor of the form of custom names. Kept."""
 LONG_NAME = "long-name"
-"""A name over its limit. Kept up to there."""
+"""A name that is longer than its column. Cut to the column's length."""
 NO_GENERATION = "no-generation"
-"""A provider without generation. Kept with 0."""
+"""A provider without a generation. Kept with generation 0."""
 ROUNDED = "rounded"
-"""An allocation ratio that the target cannot hold exactly."""
+"""An allocation ratio that the target stores with fewer digits. Kept, rounded."""
 
 _UUID = re.compile(r"[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}")
 
 UUID_LIMIT = 36
-"""Characters that the columns for UUIDs hold."""
+"""Characters in a UUID column. A longer text is left out."""
 
 
 def is_canonical(uuid: str) -> bool:
@@ -48,7 +51,7 @@ def is_canonical(uuid: str) -> bool:
 
 
 def canonical(uuid: str) -> str:
-    """The lower-case UUID with dashes that is meant; the text itself if it is none."""
+    """Return the lower-case UUID with dashes that a text spells, or the text itself if it spells none."""
     try:
         return str(UUID(uuid))
     except ValueError:
@@ -56,15 +59,15 @@ def canonical(uuid: str) -> str:
 
 
 def shortened(text: str, limit: int, what: str, report: Report) -> str:
-    """The text up to its limit; a doubt if it is longer."""
+    """Return at most ``limit`` characters of a text, and report a longer one."""
     if len(text) <= limit:
         return text
-    report.doubt(LONG_NAME, what, f"{text!r} has {len(text)} characters, kept are {limit}")
+    report.add(LONG_NAME, what, f"{text!r} has {len(text)} characters, kept are {limit}")
     return text[:limit]
 
 
-def doubt_use(fleet: Fleet, report: Report) -> None:
-    """Name the providers that more is allocated from than they have."""
+def report_overuse(fleet: Fleet, report: Report) -> None:
+    """Report inventories that are allocated beyond their capacity, and allocations without inventory."""
     for name in sorted(fleet.inventoried_classes()):
         stock = fleet.inventory_columns(name)
         overused = ~has_room(stock.used[: stock.n], stock.capacity[: stock.n])
@@ -72,14 +75,14 @@ def doubt_use(fleet: Fleet, report: Report) -> None:
             used, inventory = stock.used_by(row), stock.inventory(row)
             subject = f"{name} of resource provider {fleet.uuid(row)}"
             if inventory is None:
-                report.doubt(NO_INVENTORY, subject, f"{used} allocated, but there is no inventory; kept")
+                report.add(NO_INVENTORY, subject, f"{used} allocated, but there is no inventory; kept")
             else:
                 detail = f"{used} allocated of a capacity of {inventory.capacity}; kept"
-                report.doubt(OVER_CAPACITY, subject, detail)
+                report.add(OVER_CAPACITY, subject, detail)
 
 
-def doubt_units(fleet: Fleet, held: Held, report: Report) -> None:
-    """Name a consumer's allocations that break min_unit, max_unit or step_size."""
+def report_broken_units(fleet: Fleet, held: Held, report: Report) -> None:
+    """Report the allocations of a consumer that break min_unit, max_unit or step_size."""
     for provider, resources in held.allocations.items():
         row = fleet.row(provider)
         for name, amount in resources.items():
@@ -89,7 +92,7 @@ def doubt_units(fleet: Fleet, held: Held, report: Report) -> None:
                 continue
             units = stock.min_unit.item(slot), stock.max_unit.item(slot), stock.step_size.item(slot)
             if not meets_units(amount, *units):
-                report.doubt(
+                report.add(
                     UNIT_VIOLATED,
                     f"allocation of {name} of resource provider {provider} by consumer {held.consumer.uuid}",
                     "{} breaks min_unit {}, max_unit {} or step_size {}; kept".format(amount, *units),

@@ -1,4 +1,4 @@
-"""The consumers of a ledger's tables, page by page: there are too many for one list."""
+"""Reads the consumers of a ledger's tables in pages."""
 
 from collections.abc import Iterator
 
@@ -10,10 +10,11 @@ from roost.ledger.holdings import held_by
 from roost.ledger.tables import consumers
 
 PAGE = 1000
+"""Consumers that are read at a time."""
 
 
 def consumers_after(connection: Connection, after: str | None) -> list[str]:
-    """The next consumers' uuids, in the database's own order; from the first, after None."""
+    """Return the uuids of the page of consumers after a uuid, in the database's order; None is the start."""
     query = sa.select(consumers.c.uuid).order_by(consumers.c.uuid).limit(PAGE)
     if after is not None:
         query = query.where(consumers.c.uuid > after)
@@ -21,7 +22,7 @@ def consumers_after(connection: Connection, after: str | None) -> list[str]:
 
 
 def holdings(connection: Connection) -> Iterator[list[Held]]:
-    """All consumers with what they hold, some at a time."""
+    """Yield all consumers with their allocations, a page at a time."""
     after = None
     while uuids := consumers_after(connection, after):
         yield list(held_by(connection, uuids).values())

@@ -1,4 +1,4 @@
-"""A database that shall become OpenStack Placement's: is it empty, and which names has it?"""
+"""An OpenStack Placement database as the target of an export: whether it is empty, its tables and ids."""
 
 from datetime import datetime
 
@@ -12,17 +12,21 @@ from roost.model.vocabulary import is_custom
 
 
 def check_target(connection: Connection, name: str) -> None:
-    """Raise `NotEmpty` or `NotPlacement` unless the database is empty, or holds Placement's tables with
-    nothing but standard names in them."""
+    """Check that a database is empty, or has Placement's tables with only standard names in them.
+
+    Raises:
+        NotEmpty: the database is Roost's, or a table has rows. ``name`` is the database in the error's text.
+        NotPlacement: the database is at another revision than `placement_tables.REVISION`.
+    """
     present = set(sa.inspect(connection).get_table_names())
-    advice = "export into an empty database, or one that only 'placement-manage db sync' was run on"
+    advice = "export into an empty database, or into one on which only 'placement-manage db sync' has run"
     if "ledger_schema" in present:
-        raise NotEmpty(f"database {name} is Roost's own: {advice}")
+        raise NotEmpty(f"database {name} is a database of Roost: {advice}")
     if "alembic_version" in present:
         found = set(connection.execute(sa.select(rows.alembic_version.c.version_num)).scalars())
         if found - {rows.REVISION}:
             raise NotPlacement(
-                f"database {name} is at revision {', '.join(sorted(found))}, not OpenStack Placement's "
+                f"database {name} is at revision {', '.join(sorted(found))}, not at OpenStack Placement's "
                 f"{rows.REVISION}: {advice}"
             )
     for table in rows.metadata.sorted_tables:
@@ -33,21 +37,21 @@ def check_target(connection: Connection, name: str) -> None:
         else:
             filled = connection.execute(sa.select(table).limit(1)).first() is not None
         if filled:
-            raise NotEmpty(f"database {name} is not empty, table {table.name} has rows: {advice}")
+            raise NotEmpty(f"database {name} is not empty: table {table.name} has rows; {advice}")
 
 
 def prepare_target(connection: Connection) -> None:
-    """Make the tables that are missing, and let a row have the id 0, as the first resource class has."""
+    """Create the missing tables, and allow the id 0, which the first resource class has."""
     rows.metadata.create_all(connection)
     if connection.dialect.name in ("mysql", "mariadb"):
-        # For them 0 is otherwise the word for "the next one".
+        # Without this mode, MySQL and MariaDB replace the id 0 by the next free id.
         connection.exec_driver_sql(
             "SET SESSION sql_mode = CONCAT(@@SESSION.sql_mode, ',NO_AUTO_VALUE_ON_ZERO')"
         )
 
 
 def finish_target(connection: Connection) -> None:
-    """Write the revision, and let the next ids follow those that were given."""
+    """Write the revision, and advance PostgreSQL's sequences to the ids that were written."""
     if not list(connection.execute(sa.select(rows.alembic_version))):
         connection.execute(sa.insert(rows.alembic_version), {"version_num": rows.REVISION})
     if connection.dialect.name != "postgresql":
@@ -63,7 +67,10 @@ def finish_target(connection: Connection) -> None:
 def add_names(
     connection: Connection, table: sa.Table, wanted: dict[str, int], now: datetime
 ) -> dict[str, int]:
-    """Add the names that the table lacks, with the ids wanted where they are free; returns all ids."""
+    """Insert the names that a table lacks; return the ids of all its names.
+
+    ``wanted`` maps names to the ids that they get where these are free.
+    """
     known = {name: row for row, name in connection.execute(sa.select(table.c.id, table.c.name))}
     taken = set(known.values())
     lowest = FIRST_CUSTOM_CLASS if table is rows.resource_classes else 1

@@ -1,4 +1,4 @@
-"""From providers and consumers to Placement's rows."""
+"""Writes providers and consumers as rows of OpenStack Placement."""
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
@@ -8,28 +8,29 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from roost.exchange import doubts
+from roost.exchange import anomalies
 from roost.exchange import placement_tables as rows
+from roost.exchange.placement_target import add_names
 from roost.exchange.report import Report
-from roost.exchange.target import add_names
 from roost.fleet import Fleet
 from roost.ledger import Held
 from roost.ledger.findings import EMPTY_CONSUMER
 from roost.model.allocation import UNKNOWN_TYPE
 
 PROVIDERS_AT_ONCE = 500
+"""Providers whose rows are inserted together."""
 
 Row = dict[str, Any]
 
 
-class Writer:
-    """Writes a fleet's providers and the consumers of the same state."""
+class PlacementWriter:
+    """Writes the providers of a fleet, and consumers of the same version, within one transaction."""
 
     def __init__(self, connection: Connection, fleet: Fleet, report: Report) -> None:
         self._connection = connection
         self._fleet = fleet
         self._report = report
-        # No row without: of those that have none, the service cannot say when they last changed.
+        # Every row has a time: Placement cannot answer when a row without one last changed.
         self._now = datetime.now(UTC).replace(tzinfo=None)
         self._classes: dict[str, int] = {}
         self._traits: dict[str, int] = {}
@@ -44,7 +45,7 @@ class Writer:
         }
 
     def write_names(self) -> None:
-        """Write resource classes and traits."""
+        """Insert the resource classes and traits that the target lacks."""
         fleet = self._fleet
         self._classes = add_names(self._connection, rows.resource_classes, fleet.resource_classes, self._now)
         self._traits = add_names(self._connection, rows.traits, fleet.traits, self._now)
@@ -52,7 +53,7 @@ class Writer:
         self._report.copied["traits"] = len(fleet.traits)
 
     def write_providers(self) -> Iterator[int]:
-        """Write all providers with what they have; yields how many, some at a time."""
+        """Insert providers with their inventories, traits and aggregates; yield the number of each batch."""
         fleet = self._fleet
         order = [
             row for top in fleet.rows().tolist() if fleet.parent.item(top) < 0 for row in fleet.subtree(top)
@@ -81,7 +82,7 @@ class Writer:
             yield len(some)
 
     def write_consumers(self, held: list[Held]) -> None:
-        """Write some consumers with what they hold."""
+        """Insert consumers with their allocations."""
         fleet = self._fleet
         written: list[Row] = []
         holding: list[Row] = []
@@ -119,10 +120,10 @@ class Writer:
         for name, inventory in self._fleet.inventories(row).items():
             ratio = inventory.allocation_ratio
             if self._connection.dialect.name in ("mysql", "mariadb") and float(f"{ratio:.6g}") != ratio:
-                self._report.doubt(
-                    doubts.ROUNDED,
+                self._report.add(
+                    anomalies.ROUNDED,
                     f"inventory of {name} of resource provider {self._fleet.uuid(row)}",
-                    f"allocation_ratio {ratio} is kept with six digits: such is the column's type",
+                    f"allocation_ratio {ratio} is kept with six digits, which is all that its column stores",
                 )
             yield {
                 "resource_provider_id": _id(row),
@@ -133,7 +134,7 @@ class Writer:
     def _consumer(self, held: Held) -> Row:
         consumer = held.consumer
         if not held.allocations:
-            self._report.doubt(EMPTY_CONSUMER, f"consumer {consumer.uuid}", "it holds nothing; kept")
+            self._report.add(EMPTY_CONSUMER, f"consumer {consumer.uuid}", "it has no allocations; kept")
         kind = None
         if consumer.consumer_type != UNKNOWN_TYPE:
             kind = self._ids[rows.consumer_types].of(consumer.consumer_type)
@@ -158,7 +159,7 @@ class Writer:
 
 
 class _Ids:
-    """Ids for names as they turn up, those that are not written yet kept apart."""
+    """The ids of names, given in the order in which names are met, and the rows that are not written yet."""
 
     def __init__(self, table: sa.Table, column: str) -> None:
         self.table = table
@@ -167,18 +168,18 @@ class _Ids:
         self._new: list[Row] = []
 
     def of(self, name: str) -> int:
-        """The id of a name; the next one, if it is new."""
+        """Return the id of a name. A new name gets the next id."""
         if name not in self._ids:
             self._ids[name] = len(self._ids) + 1
             self._new.append({"id": self._ids[name], self._column: name})
         return self._ids[name]
 
     def take_new(self) -> list[Row]:
-        """The rows to be written since the last time."""
+        """Return the rows of the names that are new since the last call."""
         new, self._new = self._new, []
         return new
 
 
 def _id(row: int) -> int:
-    """Rows count from 0, ids from 1."""
+    """Return the id of a fleet's row. Rows count from 0, ids from 1."""
     return row + 1

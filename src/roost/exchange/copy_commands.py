@@ -1,7 +1,8 @@
-"""Commands that put what another database holds into a ledger, as it is.
+"""The ledger's commands that store what an import has read, unchanged.
 
-Each finds out by itself what is there already, so that an exchange that was cut off is simply run again.
-What is there and differs is somebody else's: nothing is overwritten.
+Each command skips what is stored already, so that an import that was interrupted can be run again. Data
+that is stored with other values belongs to somebody else: the command raises `NotEmpty` and overwrites
+nothing.
 """
 
 from collections.abc import Iterable
@@ -25,7 +26,7 @@ from roost.model.inventory import Inventory
 
 
 class Provider(msgspec.Struct, frozen=True):
-    """A resource provider and all that it has. Traits and aggregates are sorted."""
+    """A resource provider with its inventories, traits and aggregates. The latter two are sorted."""
 
     uuid: str
     facts: ProviderFacts
@@ -35,16 +36,16 @@ class Provider(msgspec.Struct, frozen=True):
 
 
 class CopyNames(Command[tuple[int, int]], frozen=True):
-    """Resource classes with their ids, and traits.
+    """Stores resource classes, by name with their ids, and traits.
 
-    A class whose id is taken gets another: only names are seen outside.
+    A class whose id is taken gets another id. Only names appear outside of the database.
     """
 
     resource_classes: dict[str, int]
     traits: tuple[str, ...]
 
     def run(self, state: State) -> tuple[int, int]:
-        """Returns how many classes and traits are new."""
+        """Return how many classes and how many traits are new."""
         fleet = state.fleet
         known = fleet.resource_classes.copy()
         taken = set(known.values())
@@ -62,17 +63,21 @@ class CopyNames(Command[tuple[int, int]], frozen=True):
 
 
 class CopyProviders(Command[list[Provider]], frozen=True):
-    """Providers with all that they have; those above others come first, in this command or one before."""
+    """Stores providers. A parent is stored by the same command before its children, or by an earlier one."""
 
     providers: tuple[Provider, ...]
 
     def run(self, state: State) -> list[Provider]:
-        """Returns those that are new. Raises `NotEmpty`."""
-        return [each for each in self.providers if not _is_there(state, each) and _create(state, each)]
+        """Return those that are new.
+
+        Raises:
+            NotEmpty: one is stored with other values.
+        """
+        return [each for each in self.providers if not _is_stored(state, each) and _create(state, each)]
 
 
 class CopyConsumers(Command[list[Held]], frozen=True):
-    """Consumers with all that they hold."""
+    """Stores consumers with their allocations."""
 
     held: tuple[Held, ...]
 
@@ -80,7 +85,11 @@ class CopyConsumers(Command[list[Held]], frozen=True):
         return [each.consumer.uuid for each in self.held]
 
     def run(self, state: State) -> list[Held]:
-        """Returns those that are new. Raises `NotEmpty`."""
+        """Return those that are new.
+
+        Raises:
+            NotEmpty: one is stored with other values.
+        """
         new = []
         for each in self.held:
             there = state.held(each.consumer.uuid)
@@ -89,11 +98,11 @@ class CopyConsumers(Command[list[Held]], frozen=True):
                 state.apply(AllocationsChanged(consumer.uuid, None, consumer, {}, each.allocations))
                 new.append(each)
             elif there != each:
-                raise NotEmpty(f"consumer {each.consumer.uuid} is there already, not as in the source")
+                raise NotEmpty(f"consumer {each.consumer.uuid} differs from the source")
         return new
 
 
-def _is_there(state: State, provider: Provider) -> bool:
+def _is_stored(state: State, provider: Provider) -> bool:
     fleet = state.fleet
     if provider.uuid not in fleet:
         return False
@@ -106,14 +115,16 @@ def _is_there(state: State, provider: Provider) -> bool:
         fleet.aggregates_of(row),
     )
     if there != provider:
-        raise NotEmpty(f"resource provider {provider.uuid} is there already, not as in the source")
+        raise NotEmpty(f"resource provider {provider.uuid} differs from the source")
     return True
 
 
 def _create(state: State, provider: Provider) -> bool:
     fleet, uuid = state.fleet, provider.uuid
     if fleet.row_named(provider.facts.name) is not None:
-        raise NotEmpty(f"another resource provider than {uuid} is named {provider.facts.name!r} already")
+        raise NotEmpty(
+            f"the name {provider.facts.name!r} of resource provider {uuid} is taken by another one"
+        )
     state.apply(ProviderChanged(uuid, fleet.free_row(), None, provider.facts))
     if provider.inventories:
         state.apply(InventoryChanged(uuid, {}, provider.inventories))
