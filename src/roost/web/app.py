@@ -11,7 +11,6 @@ A request passes these steps. The first error ends them:
 7. the handler; what it returns is encoded as JSON
 """
 
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,6 +18,7 @@ from typing import Any
 import falcon
 import falcon.asgi
 import msgspec
+import structlog
 
 from roost.auth import Authenticator, IdentityUnavailable
 from roost.web.conventions import Conventions
@@ -36,7 +36,7 @@ from roost.web.operation import OPEN, Operation
 from roost.web.policy import Policy
 from roost.web.request import Request, Response
 
-_LOG = logging.getLogger(__name__)
+_log = structlog.get_logger()
 
 
 @dataclass(frozen=True)
@@ -189,10 +189,10 @@ def _add_error_handlers(app: falcon.asgi.App, kernel: Kernel) -> None:  # type: 
 
     async def failed(req: Request, resp: Response, error: Exception, _: object) -> None:
         if isinstance(error, kernel.unavailable):
-            _LOG.error("request %s: %s", req.log_id, error)
+            _log.error("a backend did not serve a request", request=req.log_id, error=str(error))
             refuse(req, resp, Unavailable("The database cannot be reached or is busy; try again."))
             return
-        _LOG.error("request %s: %s %s failed", req.log_id, req.method, req.path, exc_info=error)
+        _log.error("request failed", request=req.log_id, method=req.method, path=req.path, exc_info=error)
         refuse(req, resp, HTTPError(f"Internal error; the log has it under {req.request_id}."))
 
     app.add_error_handler(Exception, failed)
