@@ -50,7 +50,11 @@ DEMO_FAILURE_RATE = 0.03
     "--config-file", type=click.Path(path_type=Path), help="Options of scheduler, records, conductor."
 )
 @click.option("--seed", type=int, default=42, show_default=True, help="Seed of all random numbers.")
-@click.option("--speed", type=click.FloatRange(min=0, min_open=True), help="Virtual seconds in a second. [default: as fast as possible]")
+@click.option(
+    "--speed",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Virtual seconds in a second. [default: as fast as possible]",
+)
 @click.option("--data-dir", type=click.Path(path_type=Path), help="Databases. [default: roost-data/KIND]")
 @click.option("--fresh", is_flag=True, help="Replace an unfinished replay in the data directory.")
 @click.option("--plot", type=click.Path(path_type=Path), help="PNG of use over time. [default: in data-dir]")
@@ -78,8 +82,8 @@ def replay(
     """Replay a workload through placement, scheduler, conductors and cells of simulated hosts.
 
     KIND is demo (a built-in synthetic workload), azure-v1 or openb (a trace in DIR). An interrupted replay
-    continues where it was if it is started again with the same options. At the end the databases are verified,
-    as by 'roost db verify'.
+    continues where it was if it is started again with the same options. At the end the databases are
+    verified, as by 'roost db verify'.
     """
     if not no_plot:
         check_plotting()
