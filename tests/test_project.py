@@ -1,4 +1,4 @@
-"""What must hold of the project itself, whatever it does."""
+"""The project: versions, lock files, the wheel, and the order of its rooms."""
 
 import email
 import subprocess
@@ -27,7 +27,7 @@ LOCKS = (
 
 
 def read_pins(lock: str) -> dict[str, list[str]]:
-    """The versions a lock file pins, by canonical name; one project may have a version for each Python."""
+    """Return the pinned versions of each project by canonical name. It may have several, by Python version."""
     pins: dict[str, list[str]] = {}
     for line in (ROOT / lock).read_text().splitlines():
         if "==" in line and not line.startswith((" ", "#")):

@@ -1,4 +1,4 @@
-"""A small HTTP server for the load generator: what it answers is the test's."""
+"""A small HTTP server for tests of the load generator, which choose its answers."""
 
 import contextlib
 import socket
@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 Answer = Callable[[bytes], bytes]
-"""From a request's path to all bytes of the answer; an empty one hangs up."""
+"""Returns all bytes of the answer to a path. An empty answer closes the connection."""
 
 
 class Answering:
-    """Answers on ``port``; ``paths`` are those that were asked for, in order."""
+    """A server on ``port``. ``paths`` are the paths of all requests, in order."""
 
     def __init__(self, answer: Answer, pause: float = 0.0) -> None:
         self._answer = answer
@@ -35,7 +35,7 @@ class Answering:
             threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
     def _serve(self, connection: socket.socket) -> None:
-        # A client that has waited long enough hangs up.
+        # The client closes the connection after its timeout.
         with contextlib.suppress(ConnectionError), connection, connection.makefile("rb") as lines:
             while line := lines.readline():
                 length = 0
@@ -56,7 +56,7 @@ class Answering:
 
 @contextmanager
 def answering(answer: Answer, pause: float = 0.0) -> Iterator[Answering]:
-    """A server for as long as the context lasts. ``pause``: seconds between the pieces of an answer."""
+    """Run a server during the context. ``pause``: seconds between the pieces of an answer."""
     server = Answering(answer, pause)
     try:
         yield server
@@ -65,7 +65,7 @@ def answering(answer: Answer, pause: float = 0.0) -> Iterator[Answering]:
 
 
 def http(status: str, body: bytes = b"", *headers: bytes) -> bytes:
-    """An HTTP/1.1 answer."""
+    """Return an encoded HTTP/1.1 answer."""
     lines = [f"HTTP/1.1 {status} x".encode(), *headers]
     if not status.startswith("204"):
         lines.append(b"content-length: %d" % len(body))

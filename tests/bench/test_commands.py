@@ -1,4 +1,4 @@
-"""``roost bench``: each command measures something small, prints it, and writes JSON that can be read."""
+"""``roost bench``: each command measures something small, prints it, and writes valid JSON."""
 
 import json
 from pathlib import Path
@@ -19,7 +19,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def measured(*arguments: str | Path, folder: Path) -> dict[str, Any]:
-    """The JSON of a command that must do well."""
+    """Run a command that must succeed, and return its JSON."""
     answer = run_roost("bench", *arguments, "--dir", folder, "--json")
     assert answer.returncode == 0, answer.stderr
     report: dict[str, Any] = json.loads(answer.stdout)

@@ -1,4 +1,4 @@
-"""Contention: a service that sells what it does not have is found out."""
+"""The contention benchmark finds a service that allocates more than its capacity."""
 
 from typing import Any
 
@@ -11,8 +11,8 @@ from roost.bench.comparison import Setting
 from roost.bench.load_generator import LoadResult
 
 
-class Told:
-    """A service of one provider that says what it is told to say: in use before, and after."""
+class ScriptedService:
+    """A service with one provider, whose usage before and after the claims is given."""
 
     name = "told"
     port = 0
@@ -28,7 +28,7 @@ class Told:
 
 
 def contended(monkeypatch: pytest.MonkeyPatch, service: Any, **outcomes: int) -> contention.Row:
-    """The row of a service that answered so."""
+    """Return the row of a service with these answers."""
     seconds = np.full(sum(outcomes.values()), 0.01)
     named = {name.strip("_").replace("__", " placement."): count for name, count in outcomes.items()}
     answered = LoadResult(1.0, seconds.tobytes(), named, 0, 0.0, 1)
@@ -37,18 +37,20 @@ def contended(monkeypatch: pytest.MonkeyPatch, service: Any, **outcomes: int) ->
 
 
 def test_claims_up_to_the_capacity_are_well(monkeypatch):
-    row = contended(monkeypatch, Told(2, 12), _204=10, _409__undefined_code=3, _409__concurrent_update=5)
+    row = contended(
+        monkeypatch, ScriptedService(2, 12), _204=10, _409__undefined_code=3, _409__concurrent_update=5
+    )
     assert (row.claimed, row.refused, row.conflicts, row.conflicts_per_success) == (10, 3, 5, 0.5)
     assert (row.overfull, row.unaccounted, row.other) == (0, 0, {})
 
 
 def test_a_host_that_holds_more_than_it_has_is_found(monkeypatch):
-    assert contended(monkeypatch, Told(3, 13), _204=10).overfull == 1
+    assert contended(monkeypatch, ScriptedService(3, 13), _204=10).overfull == 1
 
 
 def test_claims_that_are_not_in_use_are_found(monkeypatch):
-    assert contended(monkeypatch, Told(2, 11), _204=10).unaccounted == 1
+    assert contended(monkeypatch, ScriptedService(2, 11), _204=10).unaccounted == 1
 
 
 def test_where_answers_were_missing_nobody_can_tell(monkeypatch):
-    assert contended(monkeypatch, Told(2, 12), _204=9, overdue=1).unaccounted is None
+    assert contended(monkeypatch, ScriptedService(2, 12), _204=9, overdue=1).unaccounted is None

@@ -1,4 +1,4 @@
-"""Decisions to be measured: they are made, and taken back."""
+"""The benchmark of decisions undoes its claims."""
 
 from itertools import islice
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The three ways to find hosts find the same ones, and it is noticed when they do not."""
+"""The three ways to find hosts find the same hosts, and the benchmark reports a difference."""
 
 import asyncio
 from pathlib import Path
@@ -34,7 +34,7 @@ def test_all_ways_find_the_same_hosts(plan: FleetPlan, tmp_path: Path):
         database = Database(url, read_only=True)
         database.read_now(look)
         asyncio.run(database.close())
-    # The disabled ones never; of hosts with little room, fewer for larger flavors.
+    # Disabled hosts are never found. Nearly full hosts have capacity for small flavors only.
     assert max(found) == HOSTS - 2
     assert (min(found) < max(found)) == (plan.name == "full")
 

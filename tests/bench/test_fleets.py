@@ -1,4 +1,4 @@
-"""Fleets to measure on: the same in memory, in Roost's database and in upstream's."""
+"""A plan makes the same fleet in memory, in Roost's database and in OpenStack Placement's."""
 
 import asyncio
 import os
@@ -82,7 +82,7 @@ def test_a_database_is_filled_once_and_copied(store: Store, monkeypatch: pytest.
 def test_what_a_killed_run_left_is_cleaned_up(store: Store):
     plan = flat(7)
     copied = store.copy(plan, "roost")
-    copied.__enter__()  # and no more
+    copied.__enter__()  # as a process that is killed during the context
     left = [name for name in store.database_names() if name.startswith("run_")]
     store.create("making_it")
     store.clean_up()

@@ -1,4 +1,4 @@
-"""The load generator: it counts what it was answered, and nothing else."""
+"""The load generator counts every answer once."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ BODY = b"x" * 100_000
 
 
 def sent(port: int, *paths: str, **options) -> LoadResult:
-    """What came of sending these, each once, from one connection."""
+    """Send requests for these paths once each on one connection, and return the result."""
     requests = [http_request("GET", path) for path in paths]
     options = {"clients": 1, "seconds": 5.0, "cyclic": False, "timeout": 2.0, **options}
     return run_plan(LoadPlan(port=port, requests=requests, **options))
@@ -45,7 +45,7 @@ def test_at_least_so_many_are_sent_however_long_they_take():
     with answering(lambda path: http("200", BODY), pause=0.05) as server:
         answered = sent(server.port, "/a", cyclic=True, seconds=0.01, min_requests=3)
     assert answered.outcomes == {"200": 3}
-    # Three pieces with a pause after each: the last byte counts, not the first.
+    # The answer has three pieces with a pause after each. The latency includes the last byte.
     assert np.frombuffer(answered.latencies).min() >= 0.1
 
 

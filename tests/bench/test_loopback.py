@@ -1,4 +1,4 @@
-"""Ports for servers of one's own."""
+"""Free ports for servers of tests."""
 
 import socket
 

@@ -1,4 +1,4 @@
-"""OpenStack Placement to measure against: what is said where it is not there."""
+"""The installation of OpenStack Placement, and the errors without it."""
 
 import subprocess
 from pathlib import Path

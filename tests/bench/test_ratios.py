@@ -1,7 +1,7 @@
-"""What must not depend on the machine: how ways compare, and how cost grows with the fleet.
+"""Ratios that do not depend on the machine: of ways to do the same, and of small and large fleets.
 
-Thresholds are far from what is measured (docs/benchmarks.md), so that only a change for the worse in kind
-trips them: a scan where there was an index, a query for each host.
+Thresholds are far from the measured values (docs/benchmarks.md). Only a change of the algorithm exceeds them, such
+as a scan instead of an index, or a query for each host.
 """
 
 from collections.abc import Callable
@@ -29,7 +29,7 @@ def fleets() -> dict[int, Fleet]:
 
 
 def growth(measure: Callable[[int], float]) -> float:
-    """How many times longer it takes on the large fleet; the least of some rounds, for others' load."""
+    """Return the time on the large fleet divided by that on the small one, the least of some rounds."""
     return min(measure(LARGE) / measure(SMALL) for _ in range(ROUNDS))
 
 

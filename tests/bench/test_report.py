@@ -1,4 +1,4 @@
-"""Reports: how a table is printed, kept and put into a page."""
+"""Reports are printed, kept as JSON, and put into a page."""
 
 import msgspec
 import pytest
