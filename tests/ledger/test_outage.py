@@ -99,6 +99,7 @@ def test_an_outcome_that_stays_unknown_for_too_long_is_said_and_found_out_later(
 
             monkeypatch.setattr(database, "write", vanish)
             monkeypatch.setattr(database, "read", unreachable)
+            monkeypatch.setattr(database, "load", unreachable)
             with pytest.raises(OutcomeUnknown):
                 await ledger.execute(claim("a", "p", VCPU=4))
             with pytest.raises(DatabaseUnavailable):

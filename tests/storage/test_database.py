@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.exc import DataError, OperationalError, ProgrammingError
 
-from roost.storage import Database, DatabaseUnavailable
+from roost.storage import ANSWER_SECONDS, Database, DatabaseUnavailable
 from roost.storage.exact import EXACT
 from support.databases import SERVERS, Place
 
@@ -32,11 +32,12 @@ def things(database: Database) -> list[int]:
     return database.read_now(lambda connection: list(connection.execute(query).scalars()))
 
 
-def using(where: Path | Place, use: Callable[[Database], Any]) -> Any:
+def using(where: Path | Place, use: Callable[[Database], Any], answer_seconds: float = ANSWER_SECONDS) -> Any:
     """Run ``use`` with a database that has an empty table of things."""
 
     async def run() -> Any:
-        database = Database(f"sqlite:///{where}" if isinstance(where, Path) else where.url)
+        url = f"sqlite:///{where}" if isinstance(where, Path) else where.url
+        database = Database(url, answer_seconds=answer_seconds)
         create = "CREATE TABLE IF NOT EXISTS things (number INTEGER PRIMARY KEY CHECK (number < 100))"
         database.write_now(lambda connection: connection.exec_driver_sql(create))
         try:
@@ -156,11 +157,13 @@ def test_a_batch_whose_fate_is_unknown_is_not_repeated(place):
     using(place, use)
 
 
-def at_two(place: Place, one: Callable[..., Any], other: Callable[..., Any]) -> list[Any]:
+def at_two(
+    place: Place, one: Callable[..., Any], other: Callable[..., Any], answer_seconds: float = ANSWER_SECONDS
+) -> list[Any]:
     """Run two works at once, each on a database of its own; what became of them."""
 
     async def use(database: Database) -> list[Any]:
-        databases = [Database(place.at(1)), Database(place.at(2))]
+        databases = [Database(place.at(number), answer_seconds=answer_seconds) for number in (1, 2)]
         database.write_now(lambda connection: [put(number)(connection) for number in (1, 2)])
         answers = await asyncio.gather(
             databases[0].write(one), databases[1].write(other), return_exceptions=True
@@ -197,8 +200,7 @@ def test_two_that_wait_for_each_other_are_both_done(place):
 
 
 @pytest.mark.parametrize("place", ["postgresql", "mariadb"], indirect=True)
-def test_a_lock_is_waited_for_as_long_as_anywhere(place, monkeypatch):
-    monkeypatch.setattr("roost.storage.engine.BUSY_SECONDS", 1)
+def test_a_lock_is_waited_for_no_longer_than_an_operation_may_take(place):
     taken, done = Barrier(2), Barrier(2)
 
     def holding(connection: sa.Connection) -> str:
@@ -214,7 +216,7 @@ def test_a_lock_is_waited_for_as_long_as_anywhere(place, monkeypatch):
         finally:
             done.wait(10)
 
-    first, second, left = at_two(place, holding, waiting)
+    first, second, left = at_two(place, holding, waiting, answer_seconds=4)
     assert first == "done"
     assert isinstance(second, DatabaseUnavailable)
     assert left == [2, 11]
@@ -266,9 +268,7 @@ def test_what_one_node_was_told_is_done_is_seen_at_the_others(place):
     using(place, use)
 
 
-def test_a_batch_that_cannot_begin_waits_for_the_database_once(path, monkeypatch):
-    monkeypatch.setattr("roost.storage.engine.BUSY_SECONDS", 0.2)
-
+def test_a_batch_that_cannot_begin_waits_for_the_database_once(path):
     async def use(database: Database) -> None:
         with closing(sqlite3.connect(path, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
@@ -276,7 +276,7 @@ def test_a_batch_that_cannot_begin_waits_for_the_database_once(path, monkeypatch
             answers = await asyncio.wait_for(writes, 2)
         assert {str(answer) for answer in answers} == {f"database sqlite:///{path}: database is locked"}
 
-    using(path, use)
+    using(path, use, answer_seconds=0.4)
 
 
 def count(connection: sa.Connection) -> int:

@@ -21,7 +21,7 @@ from roost.model.inventory import Inventory
 from roost.placement.commands.allocations import ConsumerWrite, WriteAllocations
 from roost.placement.commands.inventories import SetInventories
 from roost.placement.commands.providers import CreateProvider
-from roost.storage import Database
+from roost.storage import ANSWER_SECONDS, Database
 from roost.storage.engine import reading_engine
 from support.databases import Place
 from support.fleets import snapshot
@@ -99,7 +99,7 @@ def whole(fleet: Fleet) -> dict[str, Any]:
 
 def findings_in(place: Path | Place) -> list[Finding]:
     """What verifying a SQLite file or other place finds, in one snapshot: who was killed may still commit."""
-    engine = reading_engine(make_url(_place(place).url), read_only=True)
+    engine = reading_engine(make_url(_place(place).url), read_only=True, seconds=ANSWER_SECONDS)
     try:
         with engine.begin() as connection:
             return verify(connection)

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,13 +33,17 @@ def roost(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 class Serving:
-    """A server of ours, in a process group of its own, that answers. ``log``: a file for what it says."""
+    """A server of ours, in a process group of its own, that answers.
 
-    def __init__(self, url: str, log: Path, workers: int = 1) -> None:
+    ``log``: a file for what it says. ``settings``: options, as GROUP.OPTION=VALUE.
+    """
+
+    def __init__(self, url: str, log: Path, workers: int = 1, settings: Sequence[str] = ()) -> None:
         port = free_port()
         self.url = f"http://127.0.0.1:{port}"
         self._log = log
         command = [ROOST, "serve", "--port", str(port), "--database", url, "--workers", str(workers)]
+        command += [part for setting in settings for part in ("--set", setting)]
         with log.open("ab") as file:
             self._process = subprocess.Popen(
                 command, env=ENVIRONMENT, stderr=file, start_new_session=True, preexec_fn=die_with_parent
@@ -62,6 +67,14 @@ class Serving:
     def said(self) -> str:
         """What it said on standard error."""
         return self._log.read_text()
+
+    def terminate(self) -> None:
+        """Send SIGTERM to the process that was started, which stops the others."""
+        self._process.terminate()
+
+    def wait(self) -> int:
+        """Wait for its end; the exit status."""
+        return self._process.wait(SECONDS)
 
     def end(self, number: int = signal.SIGTERM) -> None:
         """Send a signal to all of its processes."""

@@ -16,7 +16,7 @@ from roost.cli.options import as_json
 from roost.exchange import Report, export_placement, import_placement
 from roost.exchange.report import Progress as ProgressCallback
 from roost.placement.options import read_options
-from roost.storage import Database
+from roost.storage import PATIENT_SECONDS, Database
 
 _database = click.option(
     "--database", metavar="URL", required=True, help="Database of Roost, for example sqlite:///roost.db"
@@ -46,7 +46,7 @@ def import_command(source: str, database: str, config_file: str | None, as_json:
     Exit status: 0 copied, 1 copied with anomalies, 2 failed.
     """
     incomplete = read_options(config_file)
-    opened = Database(source, read_only=True)
+    opened = Database(source, read_only=True, answer_seconds=PATIENT_SECONDS)
     try:
         with _progress("import") as show:
             report = import_placement(opened, database, incomplete, show)
@@ -70,7 +70,7 @@ def export_command(target: str, database: str, as_json: bool) -> None:
 
     Exit status: 0 copied, 1 copied with anomalies, 2 failed.
     """
-    opened = Database(database, read_only=True)
+    opened = Database(database, read_only=True, answer_seconds=PATIENT_SECONDS)
     try:
         with _progress("export") as show:
             report = export_placement(opened, target, show)

@@ -34,7 +34,7 @@ from roost.ledger.tables import provider_traits, resource_providers, traits
 from roost.model.instance import ACTIVE, ASSIGNED, ERROR, FAILED, BuildRequest, Instance
 from roost.model.vocabulary import SHARING_TRAIT
 from roost.scheduler.gateways.local import INSTANCE
-from roost.storage import Database, StorageError
+from roost.storage import PATIENT_SECONDS, Database, StorageError
 
 LEAKED_CLAIM = "leaked-claim"
 """Something is claimed for an instance that does not run and will not."""
@@ -207,7 +207,7 @@ def _roots(providers: Iterable[tuple[int, str, int | None]]) -> dict[str, str]:
 
 
 async def _read_cell(name: str, url: str) -> CellState:
-    database = Database(url, read_only=True)
+    database = Database(url, read_only=True, answer_seconds=PATIENT_SECONDS)
     try:
         CELL_SCHEMA.check(database)
         cell = Cell(name, database)

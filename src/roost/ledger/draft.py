@@ -27,6 +27,11 @@ class Waiting(Generic[T]):
         self.command = command
         self._future = future
 
+    @property
+    def answered(self) -> bool:
+        """Whether nobody waits any more."""
+        return self._future.done()
+
     def answer(self, outcome: T | Exception) -> None:
         """Give the result, or the error that refused it. Only the first outcome counts."""
         if self._future.done():

@@ -9,7 +9,7 @@ from roost.ledger.commit_protocol import head_checked
 from roost.ledger.commit_states import Limits, Memory
 from roost.ledger.delta import Delta, Head, check_head, check_head_of_many, newest, read_delta
 from roost.ledger.replica import Replica
-from roost.storage import AT_ONCE, Database
+from roost.storage import AT_ONCE, Database, DatabaseUnavailable, Deadlines
 
 
 class Follower:
@@ -26,6 +26,9 @@ class Follower:
         self.memory = Memory(limits)
         self._checking: asyncio.Task[None] | None = None
         self._next_check: asyncio.Task[None] | None = None
+        # A caller waits for several operations of the database, one after the other. Each has the database's
+        # limit, and all of them together have it too.
+        self.deadlines = Deadlines(database.limit)
 
     async def current(self) -> Fleet:
         """The fleet with every commit, of any writer, that was durable before this call.
@@ -37,11 +40,11 @@ class Follower:
             await self._catch_up()
         elif self._checking is None:
             self._checking = asyncio.create_task(self._catch_up_and_pass_on())
-            await asyncio.shield(self._checking)
+            await self._checked(self._checking)
         else:
             if self._next_check is None:
                 self._next_check = asyncio.create_task(self._catch_up_after(self._checking))
-            await asyncio.shield(self._next_check)
+            await self._checked(self._next_check)
         self.replica.discard()
         return self.replica.fleet
 
@@ -49,6 +52,7 @@ class Follower:
         """Wait for the head checks that are under way. Their errors go to the reads that wait for them."""
         under_way = [task for task in (self._checking, self._next_check) if task is not None]
         await asyncio.gather(*under_way, return_exceptions=True)
+        self.deadlines.close()
 
     async def check_head(self, uuids: Sequence[str]) -> Head:
         """The head of the database, and what the named consumers hold."""
@@ -59,7 +63,7 @@ class Follower:
     async def follow(self, uuids: Sequence[str]) -> Delta:
         """Read the next page of the delta and move the replica to its end. The turn must be held."""
         since, most = self.replica.position, self.replica.follow_bytes
-        delta = await self.database.read(lambda connection: read_delta(connection, since, uuids, most))
+        delta = await self.database.load(lambda connection: read_delta(connection, since, uuids, most))
         self.replica.follow(delta)
         return delta
 
@@ -74,6 +78,25 @@ class Follower:
                 unchanged = head.position == self.replica.position and not head.turn_requested
                 self.memory = head_checked(self.memory, unchanged, time.monotonic())
                 complete = unchanged or (await self.follow(())).complete
+
+    async def _checked(self, check: "asyncio.Task[None]") -> None:
+        """Wait for a head check that others wait for as well, until the deadline."""
+        checked: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def pass_on(check: "asyncio.Task[None]") -> None:
+            failure = None if check.cancelled() else check.exception()
+            if checked.done():
+                return
+            if check.cancelled():
+                checked.cancel()
+            elif failure is not None:
+                checked.set_exception(failure)
+            else:
+                checked.set_result(None)
+
+        check.add_done_callback(pass_on)
+        self.deadlines.watch(checked, lambda: DatabaseUnavailable(self.database.no_answer()))
+        await checked
 
     async def _catch_up_and_pass_on(self) -> None:
         try:

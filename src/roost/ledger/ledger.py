@@ -50,7 +50,7 @@ class Ledger:
         Raises: `StorageError` if the database cannot be used; `Damaged` if its tables contradict themselves.
         """
         SCHEMA.prepare(database)
-        fleet, position = await database.read(lambda connection: (load(connection), newest(connection)))
+        fleet, position = await database.load(lambda connection: (load(connection), newest(connection)))
         ledger = cls(database, fleet, position, clock, limits)
         await ledger.execute(RegisterStandardNames())
         return ledger

@@ -77,6 +77,8 @@ class Writer:
     async def execute(self, command: Command[T]) -> T:
         """Run a command and return its result once its changes are durable. Raises what refused it."""
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        follower = self._follower
+        follower.deadlines.watch(future, lambda: OutcomeUnknown(follower.database.no_answer()))
         self._waiting.append(Waiting(command, future))
         if self._draining is None:
             self._draining = asyncio.create_task(self._drain())
@@ -90,6 +92,10 @@ class Writer:
     async def _drain(self) -> None:
         while self._waiting:
             async with self._follower.turn:
+                # A command whose caller has its answer, because of a deadline, is not begun any more.
+                self._waiting = [waiting for waiting in self._waiting if not waiting.answered]
+                if not self._waiting:
+                    break
                 commands = self._waiting[:BATCH_COMMANDS]
                 batch = _Batch(commands, self._follower, self._tokens, self._clock)
                 try:
@@ -249,5 +255,7 @@ class _Batch:
         try:
             await self._database.read(newest)
         except DatabaseUnavailable:
+            if self._database.stopping:
+                raise
             return False
         return True

@@ -8,6 +8,7 @@ from oslo_config import cfg
 from roost.auth import Source
 from roost.model.errors import OperatorError
 from roost.placement.ignored import describe_ignored
+from roost.storage import ANSWER_SECONDS
 
 _NOBODY = "00000000-0000-0000-0000-000000000000"
 
@@ -55,6 +56,12 @@ _DATABASE = [
     cfg.StrOpt("connection", secret=True, help="SQLAlchemy URL of the database."),
     cfg.StrOpt("connection_parameters", default="", help="Parameters to append to it: a=1&b=2."),
     cfg.BoolOpt("sync_on_startup", default=False, help="Upgrade the tables at start-up."),
+    cfg.FloatOpt(
+        "answer_timeout",
+        default=ANSWER_SECONDS,
+        min=0.1,
+        help="Seconds that a request waits for a database server that does not answer, until status 503.",
+    ),
 ]
 _POLICY = [
     cfg.BoolOpt(
@@ -141,6 +148,7 @@ class PlacementOptions(msgspec.Struct, frozen=True):
     behind_proxy: bool = False
     database: str | None = None
     upgrade_database: bool = False
+    answer_seconds: float = ANSWER_SECONDS
     debug: bool = False
     cors: CorsOptions = CorsOptions()
     source: Source | None = None
@@ -169,6 +177,7 @@ def read_options(source: Source | str | None = None) -> PlacementOptions:
             behind_proxy=conf.oslo_middleware.enable_proxy_headers_parsing,
             database=_database(conf.placement_database),
             upgrade_database=conf.placement_database.sync_on_startup,
+            answer_seconds=conf.placement_database.answer_timeout,
             debug=conf.debug,
             cors=_cors(conf.cors),
             source=source,

@@ -1,7 +1,10 @@
 """Databases: opening them, reading and writing off the event loop, and keeping their schemas current.
 
 database   one database: a reader thread, a writer thread, group commit, looks
-engine     how connections are opened and set up
+lane       a thread for blocking calls, replaced when a call hangs
+deadlines  deadlines for futures, with one timer
+engine     how connections are opened and set up, and how long they wait
+psycopg_connection  PostgreSQL connections that give up a server which says nothing
 pipeline   statements that need not wait for each other's answers
 conflicts  what a driver's error means for a transaction
 exact      options of tables whose text compares exactly
@@ -12,6 +15,8 @@ errors     what can go wrong
 from roost.storage.batches import AT_ONCE, in_batches
 from roost.storage.conflicts import table_refusing
 from roost.storage.database import Database
+from roost.storage.deadlines import Deadlines
+from roost.storage.engine import ANSWER_SECONDS, PATIENT_SECONDS
 from roost.storage.errors import (
     DatabaseUnavailable,
     OutcomeUnknown,
@@ -23,9 +28,12 @@ from roost.storage.pipeline import gives_a_row, pipelined
 from roost.storage.schema import Schema
 
 __all__ = [
+    "ANSWER_SECONDS",
     "AT_ONCE",
+    "PATIENT_SECONDS",
     "Database",
     "DatabaseUnavailable",
+    "Deadlines",
     "OutcomeUnknown",
     "Schema",
     "SchemaTooNew",

@@ -1,8 +1,12 @@
-"""One database: reads in one thread, writes in another, many writes in one transaction; looks at little.
+"""One database: reads in one thread, writes in another, many writes in one transaction.
 
 Why group commit here: a durable commit costs a sync of the disk however little it holds. While one
 transaction is being made durable, the writes that arrive wait together, and all of them go into the next
-one. Under load a sync is shared by hundreds of writes; alone, a write waits for nobody.
+one. Under load a sync is shared by hundreds of writes; alone, a write does not wait.
+
+A server that hangs accepts connections and acknowledges what it is sent, but does not answer. So each
+operation has a limit, `ANSWER_SECONDS` unless told otherwise, after which its caller gets an error whatever
+the thread that makes it is doing; that thread is replaced (`Lane`). A SQLite file has no server that hangs.
 """
 
 import asyncio
@@ -10,17 +14,23 @@ import contextlib
 import random
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.engine.url import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError
 
 from roost.storage.conflicts import Trouble, in_one_line, trouble
-from roost.storage.engine import for_reading_only, looking_engine, reading_engine, writing_engine
+from roost.storage.engine import (
+    ANSWER_SECONDS,
+    for_reading_only,
+    looking_engine,
+    reading_engine,
+    writing_engine,
+)
 from roost.storage.errors import DatabaseUnavailable, OutcomeUnknown
+from roost.storage.lane import Lane, Unanswered
 
 T = TypeVar("T")
 Work = Callable[[Connection], T]
@@ -41,29 +51,41 @@ class Database:
         url: SQLAlchemy URL. A SQLite file that does not exist is created if its folder exists.
         read_only: nothing can be written, and a SQLite file is not created.
         create: whether a SQLite file that does not exist is created.
+        answer_seconds: how long an operation may take on a server.
 
     Raises `DatabaseUnavailable` if it cannot be opened.
     """
 
-    def __init__(self, url: str, *, read_only: bool = False, create: bool = True) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        read_only: bool = False,
+        create: bool = True,
+        answer_seconds: float = ANSWER_SECONDS,
+    ) -> None:
         self.url = _parse(url)
+        self.answer_seconds = answer_seconds
+        self.stopping = False
+        self._limit = None if self.is_sqlite else answer_seconds
         if self.is_sqlite:
             self._check_file(must_exist=read_only or not create)
         opened = for_reading_only(self.url) if read_only else self.url
         try:
-            self._engine = reading_engine(opened, read_only)
-            self._write_engine = writing_engine(opened, read_only)
-            self._look_engine = looking_engine(opened)
+            self._engine = reading_engine(opened, read_only, answer_seconds)
+            self._write_engine = writing_engine(opened, read_only, answer_seconds)
+            self._look_engine = looking_engine(opened, answer_seconds)
         except (ArgumentError, ImportError) as error:
             raise DatabaseUnavailable(f"cannot open database {self}: {error}") from error
         self._looking: Connection | None = None
-        self._reader = ThreadPoolExecutor(1, thread_name_prefix="reader")
-        self._writer = ThreadPoolExecutor(1, thread_name_prefix="writer")
-        self._waiting: list[tuple[Work[Any], asyncio.Future[Any]]] = []
+        self._reader = Lane("reader")
+        self._writer = Lane("writer")
+        self._waiting: list[_Waiting] = []
         self._draining: asyncio.Task[None] | None = None
         self._closed = False
         try:
-            with self._engine.connect():
+            # Of a server the connection with the shorter limit; a SQLite file is set up by the other one.
+            with (self._engine if self.is_sqlite else self._look_engine).connect():
                 pass
         except DBAPIError as error:
             raise DatabaseUnavailable(f"cannot open database {self}: {in_one_line(error)}") from error
@@ -81,20 +103,42 @@ class Database:
         """The engine for writing, for tools that run without an event loop."""
         return self._write_engine
 
+    @property
+    def limit(self) -> float | None:
+        """Seconds that an operation may take; None: a SQLite file, which has no server that could hang."""
+        return self._limit
+
     async def read(self, work: Work[T]) -> T:
-        """Run ``work`` in the reader thread, in a transaction that sees one snapshot."""
-        self._check_open()
-        return await asyncio.get_running_loop().run_in_executor(self._reader, self.read_now, work)
+        """Run ``work`` in the reader thread, in a transaction that sees one snapshot.
+
+        Raises `DatabaseUnavailable` if the database cannot be reached or does not answer in time.
+        """
+        return await self._read_within(self._limit, lambda: self.read_now(work))
+
+    async def load(self, work: Work[T]) -> T:
+        """Run ``work`` like `read`, but without a limit for the whole: it may read all there is.
+
+        Raises `DatabaseUnavailable`.
+        """
+        return await self._read_within(self._limit if self.stopping else None, lambda: self.read_now(work))
 
     async def look(self, work: Work[T]) -> T:
         """Run ``work``, which is one short statement, outside of transactions.
 
-        SQLite answers in this thread, sooner than another one would have woken up: readers wait for nobody.
+        SQLite answers in this thread, sooner than another one would have woken up: readers do not wait there.
+        Raises `DatabaseUnavailable` if the database cannot be reached or does not answer in time.
         """
-        self._check_open()
         if self.is_sqlite:
+            self._check_open()
             return self._look_now(work)
-        return await asyncio.get_running_loop().run_in_executor(self._reader, self._look_now, work)
+        return await self._read_within(self._limit, lambda: self._look_now(work))
+
+    async def _read_within(self, seconds: float | None, call: Callable[[], T]) -> T:
+        self._check_open()
+        try:
+            return await self._reader.run(call, seconds)
+        except Unanswered as error:
+            raise DatabaseUnavailable(self.no_answer()) from error
 
     def _look_now(self, work: Work[T]) -> T:
         # Kept for the next look only after a look that went well.
@@ -138,8 +182,9 @@ class Database:
         if it was away before; then nothing was written.
         """
         self._check_open()
-        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._waiting.append((work, future))
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[T] = loop.create_future()
+        self._waiting.append(_Waiting(work, future, loop.time()))
         if self._draining is None:
             self._draining = asyncio.create_task(self._drain())
         return await future
@@ -166,15 +211,26 @@ class Database:
             time.sleep(random.uniform(0, min(CONFLICT_PAUSE, 0.001 * 2**tried)))
         raise conflict
 
+    def stop_within(self, seconds: float) -> None:
+        """Have every operation end within so many seconds, those under way and all later ones, on a server.
+
+        For a process that is told to stop, and whose database may hang.
+        """
+        self.stopping = True
+        if self._limit is not None:
+            self._limit = min(self._limit, seconds)
+            for lane in (self._reader, self._writer):
+                lane.give_up_after(self._limit)
+
     async def close(self) -> None:
-        """Finish what is waiting and close all connections."""
+        """Finish what is waiting and close all connections but those of threads that hang."""
         self._closed = True
         if self._draining is not None:
             await self._draining
-        self._reader.shutdown()
+        await self._reader.close(self._limit)
         kept, self._looking = self._looking, None
         _drop(kept)
-        self._writer.shutdown()
+        await self._writer.close(self._limit)
         for engine in (self._look_engine, self._engine, self._write_engine):
             engine.dispose()
 
@@ -208,21 +264,35 @@ class Database:
         if must_exist and not Path(name).exists():
             raise DatabaseUnavailable(f"cannot open database {self}: there is no file {name}")
 
+    def no_answer(self) -> str:
+        """What is said of an operation that took too long."""
+        return f"database {self}: no answer for {self._limit:g} s"
+
     async def _drain(self) -> None:
-        loop = asyncio.get_running_loop()
         while self._waiting:
             batch, self._waiting = self._waiting, []
-            outcomes = await loop.run_in_executor(
-                self._writer, self._write_together, [work for work, _ in batch]
-            )
-            for (_, future), outcome in zip(batch, outcomes, strict=True):
-                if future.cancelled():
+            for waiting, outcome in zip(batch, await self._write_batch(batch), strict=True):
+                if waiting.future.cancelled():
                     continue
                 if isinstance(outcome, _Failed):
-                    future.set_exception(outcome.error)
+                    waiting.future.set_exception(outcome.error)
                 else:
-                    future.set_result(outcome)
+                    waiting.future.set_result(outcome)
         self._draining = None
+
+    async def _write_batch(self, batch: "list[_Waiting]") -> list[Any]:
+        """The outcomes of works that share a transaction, within the time that is left for the oldest."""
+        left = None
+        if self._limit is not None:
+            left = self._limit - (asyncio.get_running_loop().time() - batch[0].since)
+            if left <= 0:
+                return [_Failed(DatabaseUnavailable(self.no_answer()))] * len(batch)
+        works = [waiting.work for waiting in batch]
+        try:
+            return await self._writer.run(lambda: self._write_together(works), left)
+        except Unanswered as error:
+            kind = OutcomeUnknown if error.begun else DatabaseUnavailable
+            return [_Failed(kind(self.no_answer()))] * len(batch)
 
     def _write_together(self, works: list[Work[Any]]) -> list[Any]:
         begun = False
@@ -254,6 +324,14 @@ class _Conflict(DatabaseUnavailable):
 
 class _ConnectionLost(DatabaseUnavailable):
     """The connection went away during a transaction."""
+
+
+class _Waiting(NamedTuple):
+    """A work to be written. ``since``: when it was asked for, by the event loop's clock."""
+
+    work: Work[Any]
+    future: asyncio.Future[Any]
+    since: float
 
 
 class _Failed:

@@ -17,7 +17,7 @@ from roost.placement.http.auth import open_authenticator
 from roost.placement.http.policy import Policy
 from roost.placement.http.worker import Worker
 from roost.placement.options import PlacementOptions
-from roost.storage import Database
+from roost.storage import ANSWER_SECONDS, PATIENT_SECONDS, Database
 
 
 def check_options(options: PlacementOptions) -> None:
@@ -42,7 +42,7 @@ def check_address(host: str, port: int) -> None:
 
 def prepare_database(url: str, upgrade: bool = False) -> None:
     """Set up an empty SQLite file, check any other database or upgrade it. Raises `StorageError`."""
-    database = Database(url)
+    database = Database(url, answer_seconds=PATIENT_SECONDS if upgrade else ANSWER_SECONDS)
     try:
         if upgrade:
             SCHEMA.upgrade(database)

@@ -5,6 +5,7 @@ import os
 import signal
 from collections.abc import Callable
 from contextlib import AsyncExitStack
+from functools import partial
 
 from roost.ledger import Ledger, keep_what_is_loaded
 from roost.placement.http.app import create_app
@@ -12,6 +13,9 @@ from roost.placement.options import PlacementOptions
 from roost.placement.v1.app import V1
 from roost.storage import Database
 from roost.web.dispatch import Application, Message, Receive, Send, dispatch
+
+STOP_SECONDS = 1.0
+"""Seconds that the database has for each answer once the process is told to stop."""
 
 _PARENT_SECONDS = 1.0
 """How often a worker looks whether its parent is still there."""
@@ -40,7 +44,7 @@ class Worker:
         await receive()
         async with AsyncExitStack() as stack:
             try:
-                database = Database(self._url)
+                database = Database(self._url, answer_seconds=self._options.answer_seconds)
                 stack.push_async_callback(database.close)
                 ledger = await Ledger.open(database)
                 stack.push_async_callback(ledger.close)
@@ -49,7 +53,7 @@ class Worker:
                 return
             v1 = V1(ledger, self._options)
             stack.callback(v1.close)
-            _at_termination(v1.close)
+            _at_termination(v1.close, partial(database.stop_within, STOP_SECONDS))
             self._app = dispatch({"/v1": v1}, create_app(ledger, self._options))
             self._watch_parent()
             keep_what_is_loaded()
@@ -66,12 +70,18 @@ class Worker:
         asyncio.get_running_loop().call_later(_PARENT_SECONDS, self._watch_parent)
 
 
-def _at_termination(callback: Callable[[], None]) -> None:
+def _at_termination(*callbacks: Callable[[], None]) -> None:
     """Call back in this event loop once the process is told to stop.
 
-    The server waits for open connections before it ends the lifespan, so streams must be told earlier. Its
-    own handlers are the event loop's, which learns of signals by a file descriptor whatever is set here.
+    The server waits for open connections before it ends the lifespan, so streams, and requests that wait for
+    a database that hangs, must be told earlier. Its own handlers are the event loop's, which learns of
+    signals by a file descriptor whatever is set here.
     """
     loop = asyncio.get_running_loop()
+
+    def call_back(*_: object) -> None:
+        for callback in callbacks:
+            loop.call_soon_threadsafe(callback)
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: loop.call_soon_threadsafe(callback))
+        signal.signal(number, call_back)

@@ -1,0 +1,132 @@
+"""The database server hangs (SIGSTOP): its kernel still answers, and nothing above it does."""
+
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+import httpx
+import pytest
+
+from roost.bench.loopback import free_port
+from roost.bench.server_process import ServerProcess
+from support.databases import Servers
+from support.ledgers import upgrade
+from support.placement_api import allocation, uuid_of
+from support.servers import Galera
+from support.serving import SECONDS, Serving, roost
+from support.stopping import stopped
+
+HOST = uuid_of("host")
+NOT_FOR_LONG = "placement_database.answer_timeout=2"
+FOR_HOURS = "placement_database.answer_timeout=7200"
+
+
+class Database(NamedTuple):
+    server: ServerProcess
+    url: str
+
+
+@pytest.fixture(params=["postgresql", "mariadb"])
+def database(request: pytest.FixtureRequest, servers: Servers) -> Iterator[Database]:
+    """A database on a server of its own, for a test that stops it."""
+    server = servers.new(request.param, f"stopped-{request.param}")
+    assert not isinstance(server, Galera)
+    try:
+        server.start()
+        url = server.url(server.create_database())
+        upgrade(url)
+        yield Database(server, url)
+    finally:
+        server.kill()
+
+
+def prepared(database: Database, folder: Path, setting: str) -> Serving:
+    """A service that has a host, and connections that it has used."""
+    serving = Serving(database.url, folder / "log", settings=[setting])
+    serving.ask("POST", "/resource_providers", {"name": "host", "uuid": HOST})
+    body = {"inventories": {"VCPU": {"total": 100}}, "resource_provider_generation": 0}
+    assert serving.ask("PUT", f"/resource_providers/{HOST}/inventories", body).status_code == 200
+    assert serving.ask("GET", f"/resource_providers/{HOST}/allocations").status_code == 200
+    return serving
+
+
+def claim(serving: Serving, name: str) -> httpx.Response:
+    return serving.ask("PUT", f"/allocations/{uuid_of(name)}", allocation({HOST: {"VCPU": 1}}))
+
+
+def away(answer: httpx.Response) -> bool:
+    return answer.status_code == 503 and answer.headers["retry-after"] == "1"
+
+
+def until_done(serving: Serving, name: str) -> None:
+    end = time.monotonic() + SECONDS
+    while away(answer := claim(serving, name)):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    assert answer.status_code == 204
+
+
+def test_each_request_is_refused_with_one_line_and_later_all_is_well(
+    database: Database, tmp_path: Path
+) -> None:
+    serving = prepared(database, tmp_path, NOT_FOR_LONG)
+    try:
+        with stopped(database.server):
+            # The first ones hang on connections that were there, the later ones connect.
+            answers = [
+                claim(serving, "one"),
+                serving.ask("GET", "/resource_providers"),
+                serving.ask("GET", f"/resource_providers/{HOST}/allocations"),
+                claim(serving, "two"),
+                serving.ask("GET", "/resource_providers"),
+            ]
+        assert all(away(answer) for answer in answers), [answer.text for answer in answers]
+        for answer in answers:
+            lines = [
+                line
+                for line in serving.said().splitlines()
+                if answer.headers["x-openstack-request-id"] in line
+            ]
+            assert len(lines) == 1
+            assert "no answer" in lines[0] or "timed out" in lines[0] or "timeout" in lines[0]
+        assert len(serving.said().splitlines()) == 1 + len(answers)
+        until_done(serving, "three")
+        assert serving.ask("GET", f"/resource_providers/{HOST}/usages").status_code == 200
+    finally:
+        serving.end()
+
+
+def test_readers_that_wait_together_are_all_refused(database: Database, tmp_path: Path) -> None:
+    serving = prepared(database, tmp_path, NOT_FOR_LONG)
+    paths = ("/resource_providers", f"/resource_providers/{HOST}/allocations", "/usages?project_id=p")
+    try:
+        with stopped(database.server), ThreadPoolExecutor(12) as pool:
+            answers = list(pool.map(lambda path: serving.ask("GET", path), paths * 4))
+        assert all(away(answer) for answer in answers), [answer.text for answer in answers]
+        until_done(serving, "one")
+    finally:
+        serving.end()
+
+
+def test_a_service_that_is_told_to_stop_answers_what_waits_and_ends(
+    database: Database, tmp_path: Path
+) -> None:
+    serving = prepared(database, tmp_path, FOR_HOURS)
+    with stopped(database.server), ThreadPoolExecutor(2) as pool:
+        waiting = [pool.submit(claim, serving, "one")]
+        waiting += [pool.submit(serving.ask, "GET", "/resource_providers")]
+        time.sleep(1)
+        assert not any(each.done() for each in waiting)
+        serving.terminate()
+        assert all(away(each.result(SECONDS)) for each in waiting)
+        assert serving.wait() == 0
+
+
+def test_a_service_does_not_start_on_a_server_that_hangs(database: Database) -> None:
+    with stopped(database.server):
+        done = roost("serve", "--port", str(free_port()), "--database", database.url)
+    assert done.returncode == 2
+    assert done.stderr.startswith("roost: cannot open database")
+    assert done.stderr.count("\n") == 1

@@ -1,0 +1,93 @@
+"""A lane makes calls one after another, and a call that hangs holds up neither callers nor later calls."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from roost.storage.lane import Lane, Unanswered
+
+
+def hang_until(released: threading.Event, calls: list[str], name: str) -> Callable[[], None]:
+    def call() -> None:
+        calls.append(name)
+        released.wait()
+
+    return call
+
+
+def test_calls_are_made_in_their_order_in_one_thread_and_errors_go_to_their_callers() -> None:
+    async def use() -> None:
+        lane, made = Lane("test"), []
+
+        def call(number: int) -> tuple[int, int]:
+            made.append(number)
+            if number == 3:
+                raise LookupError("three")
+            return number, threading.get_ident()
+
+        answers = await asyncio.gather(
+            *(lane.run(lambda n=number: call(n)) for number in range(6)), return_exceptions=True
+        )
+        assert made == list(range(6))
+        assert isinstance(answers[3], LookupError)
+        threads = {answer[1] for answer in answers if isinstance(answer, tuple)}
+        assert len(threads) == 1 and threading.get_ident() not in threads
+        await lane.close(None)
+
+    asyncio.run(use())
+
+
+def test_a_call_that_hangs_is_given_up_and_later_calls_are_made() -> None:
+    async def use() -> None:
+        lane, released, calls = Lane("test"), threading.Event(), []
+        hanging = asyncio.create_task(lane.run(hang_until(released, calls, "hangs"), 0.05))
+        await asyncio.sleep(0)
+        behind = asyncio.create_task(lane.run(lambda: calls.append("behind"), 3600))
+        with pytest.raises(Unanswered) as unanswered:
+            await hanging
+        assert unanswered.value.begun
+        await behind
+        assert calls == ["hangs", "behind"]
+        released.set()
+        await lane.run(lambda: calls.append("later"))
+        assert calls[-1] == "later"
+        await lane.close(None)
+
+    asyncio.run(use())
+
+
+def test_a_call_that_is_given_up_before_it_is_made_is_never_made() -> None:
+    async def use() -> None:
+        lane, released, calls = Lane("test"), threading.Event(), []
+        hanging = asyncio.create_task(lane.run(hang_until(released, calls, "hangs")))
+        await asyncio.sleep(0)
+        with pytest.raises(Unanswered) as unanswered:
+            await lane.run(lambda: calls.append("never"), 0.05)
+        assert not unanswered.value.begun
+        released.set()
+        await hanging
+        await lane.run(lambda: None)
+        assert calls == ["hangs"]
+        await lane.close(None)
+
+    asyncio.run(use())
+
+
+def test_what_waits_can_be_given_up_at_once_and_a_hanging_thread_is_left_at_the_end() -> None:
+    async def use() -> None:
+        lane, released, calls = Lane("test"), threading.Event(), []
+        hanging = asyncio.create_task(lane.run(hang_until(released, calls, "hangs"), 3600))
+        await asyncio.sleep(0)
+        lane.give_up_after(0.05)
+        with pytest.raises(Unanswered):
+            await hanging
+        another = asyncio.create_task(lane.run(hang_until(released, calls, "too")))
+        await asyncio.sleep(0)
+        await lane.close(0.05)
+        assert not another.done()
+        another.cancel()
+        released.set()
+
+    asyncio.run(use())
