@@ -1,10 +1,12 @@
 """The project: versions, lock files, the wheel, and the order of its rooms."""
 
 import email
+import re
 import subprocess
 import sys
 import tomllib
 import zipfile
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -27,7 +29,7 @@ LOCKS = (
 
 
 def read_pins(lock: str) -> dict[str, list[str]]:
-    """Return the pinned versions of each project by canonical name. It may have several, by Python version."""
+    """Return the pinned versions of each project, by canonical name; several if Python versions differ."""
     pins: dict[str, list[str]] = {}
     for line in (ROOT / lock).read_text().splitlines():
         if "==" in line and not line.startswith((" ", "#")):
@@ -61,6 +63,27 @@ def test_lock_satisfies_every_declared_requirement(lock: str, declared: list[str
 def test_tests_run_on_the_versions_that_are_deployed() -> None:
     deployed, tested = read_pins("requirements.lock"), read_pins("requirements-dev.lock")
     assert deployed == {name: tested.get(name) for name in deployed}
+
+
+NOT_IMPORTED = {
+    "prometheus-client": "metrics",
+    "psycopg": "SQLAlchemy loads it for postgresql+psycopg://",
+    "pymysql": "SQLAlchemy loads it for mysql+pymysql://",
+    "python-memcached": "keystonemiddleware loads it for memcached_servers",
+    "uvloop": "Granian loads it in workers",
+}
+"""Runtime dependencies that no module of Roost imports, with their purpose."""
+
+
+def test_what_the_package_imports_is_what_it_depends_on() -> None:
+    distributions = packages_distributions()
+    imported: set[str] = set()
+    for path in (ROOT / "src/roost").rglob("*.py"):
+        modules = re.findall(r"^\s*(?:from|import) (\w+)", path.read_text(), flags=re.MULTILINE)
+        imported |= {canonicalize_name(each) for name in modules for each in distributions.get(name, ())}
+    declared = {canonicalize_name(Requirement(each).name) for each in RUNTIME + BENCH}
+    assert imported - {"roost"} - declared == set()
+    assert declared - imported == set(NOT_IMPORTED)
 
 
 @pytest.fixture(scope="module")

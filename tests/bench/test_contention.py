@@ -11,7 +11,7 @@ from roost.bench.comparison import Setting
 from roost.bench.load_generator import LoadResult
 
 
-class ScriptedService:
+class FakeService:
     """A service with one provider, whose usage before and after the claims is given."""
 
     name = "told"
@@ -38,19 +38,19 @@ def contended(monkeypatch: pytest.MonkeyPatch, service: Any, **outcomes: int) ->
 
 def test_claims_up_to_the_capacity_are_well(monkeypatch):
     row = contended(
-        monkeypatch, ScriptedService(2, 12), _204=10, _409__undefined_code=3, _409__concurrent_update=5
+        monkeypatch, FakeService(2, 12), _204=10, _409__undefined_code=3, _409__concurrent_update=5
     )
     assert (row.claimed, row.refused, row.conflicts, row.conflicts_per_success) == (10, 3, 5, 0.5)
     assert (row.overfull, row.unaccounted, row.other) == (0, 0, {})
 
 
 def test_a_host_that_holds_more_than_it_has_is_found(monkeypatch):
-    assert contended(monkeypatch, ScriptedService(3, 13), _204=10).overfull == 1
+    assert contended(monkeypatch, FakeService(3, 13), _204=10).overfull == 1
 
 
 def test_claims_that_are_not_in_use_are_found(monkeypatch):
-    assert contended(monkeypatch, ScriptedService(2, 11), _204=10).unaccounted == 1
+    assert contended(monkeypatch, FakeService(2, 11), _204=10).unaccounted == 1
 
 
 def test_where_answers_were_missing_nobody_can_tell(monkeypatch):
-    assert contended(monkeypatch, ScriptedService(2, 12), _204=9, overdue=1).unaccounted is None
+    assert contended(monkeypatch, FakeService(2, 12), _204=9, overdue=1).unaccounted is None

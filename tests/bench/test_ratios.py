@@ -1,7 +1,7 @@
 """Ratios that do not depend on the machine: of ways to do the same, and of small and large fleets.
 
-Thresholds are far from the measured values (docs/benchmarks.md). Only a change of the algorithm exceeds them, such
-as a scan instead of an index, or a query for each host.
+Thresholds are far from the measured values (docs/benchmarks.md). Only a change of the algorithm exceeds them,
+such as a scan instead of an index, or a query for each host.
 """
 
 from collections.abc import Callable
