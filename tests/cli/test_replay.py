@@ -86,7 +86,7 @@ def test_directory_of_something_else_is_refused_and_left_alone(trace, tmp_path) 
     data = tmp_path / "data"
     data.mkdir()
     (data / "api.db").write_text("precious")
-    refused(replay(trace, data, "--fresh"), data, "api.db", "no replay")
+    refused(replay(trace, data, "--fresh"), data, "api.db", "not of a replay")
     assert (data / "api.db").read_text() == "precious"
 
     (data / "replay.json").write_text('{"parameters": {"workload": "other"}, "next_bin": 2}')

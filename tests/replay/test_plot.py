@@ -1,4 +1,4 @@
-"""The picture: that it is one, and that its columns are right."""
+"""The plot of a replay is a PNG, and its columns have the right width."""
 
 import struct
 import subprocess
@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from roost.replay.plot import UsageSamples, _column_seconds, _duration, draw
+from roost.replay.plot import column_seconds, draw, duration_text
+from roost.replay.samples import UsageSamples
 
 
 def samples(*seconds: int) -> UsageSamples:
@@ -65,14 +66,14 @@ def test_bins_must_be_in_order() -> None:
     ],
 )
 def test_column_is_a_bin_or_as_many_as_needed_to_show_all(seconds: list[int], width: int) -> None:
-    assert _column_seconds(seconds) == width
+    assert column_seconds(seconds) == width
 
 
 @pytest.mark.parametrize(
     ("seconds", "shown"), [(300, "5 min"), (10800, "3 h"), (5400, "90 min"), (45, "45 s")]
 )
 def test_durations_are_in_their_greatest_whole_unit(seconds: int, shown: str) -> None:
-    assert _duration(seconds) == shown
+    assert duration_text(seconds) == shown
 
 
 def test_matplotlib_is_not_imported_until_something_is_drawn() -> None:

@@ -12,7 +12,7 @@ from roost.model.spec import Flavor
 from roost.replay import synthetic
 from roost.replay.errors import ReplayError
 from roost.replay.runner import Replay, layout_of
-from roost.replay.state import ReplayState, keep, take_up
+from roost.replay.state import ReplayState, open_state, save_state
 from roost.replay.summary import Summary
 from roost.replay.workload import Host, HostShape, Request, Workload, into_bins
 from support.systems import differences, opened_system
@@ -46,8 +46,8 @@ class Cut(Exception):
 async def replay(
     directory: Path, work: Workload, cut_after: int | None = None, failure_rate: float = 0.0
 ) -> Summary:
-    state = take_up(directory, PARAMETERS, fresh=False)
-    keep(directory, state)
+    state = open_state(directory, PARAMETERS, fresh=False)
+    save_state(directory, state)
 
     def on_bin(done: int) -> None:
         if done == cut_after:
@@ -127,7 +127,7 @@ def test_replay_that_was_cut_off_within_a_bin_counts_it_once(tmp_path) -> None:
     before = msgspec.json.decode((tmp_path / "cut" / "replay.json").read_bytes(), type=ReplayState)
     with pytest.raises(Cut):
         asyncio.run(replay(tmp_path / "cut", BUSY, cut_after=6))
-    keep(tmp_path / "cut", before)
+    save_state(tmp_path / "cut", before)
     assert figures(asyncio.run(replay(tmp_path / "cut", BUSY))) == figures(whole)
 
 
@@ -137,7 +137,7 @@ def test_speed_paces_what_is_left_only(tmp_path) -> None:
         asyncio.run(replay(tmp_path, work, cut_after=1))
 
     async def run() -> float:
-        state = take_up(tmp_path, PARAMETERS, fresh=False)
+        state = open_state(tmp_path, PARAMETERS, fresh=False)
         async with opened_system(tmp_path, layout_of(work, 2)) as system:
             return (await Replay(work, system, state, seed=7, speed=1000.0).run()).wall_seconds
 
@@ -161,30 +161,30 @@ def test_states_that_instances_end_in(tmp_path) -> None:
 
 
 def test_finished_replay_is_replaced_and_an_unfinished_one_goes_on(tmp_path) -> None:
-    keep(tmp_path, ReplayState(PARAMETERS, next_bin=3))
-    assert take_up(tmp_path, PARAMETERS, fresh=False).next_bin == 3
-    assert take_up(tmp_path, PARAMETERS, fresh=True).next_bin == 0
-    keep(tmp_path, ReplayState(PARAMETERS, next_bin=3, finished=True))
+    save_state(tmp_path, ReplayState(PARAMETERS, next_bin=3))
+    assert open_state(tmp_path, PARAMETERS, fresh=False).next_bin == 3
+    assert open_state(tmp_path, PARAMETERS, fresh=True).next_bin == 0
+    save_state(tmp_path, ReplayState(PARAMETERS, next_bin=3, finished=True))
     for name in ("api.db", "api.db-wal", "layout.json"):
         (tmp_path / name).write_text("")
-    assert take_up(tmp_path, PARAMETERS, fresh=False) == ReplayState(PARAMETERS)
+    assert open_state(tmp_path, PARAMETERS, fresh=False) == ReplayState(PARAMETERS)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_directory_of_something_else_is_left_alone(tmp_path) -> None:
     (tmp_path / "api.db").write_text("precious")
-    with pytest.raises(ReplayError, match=r"holds api\.db of something that is no replay"):
-        take_up(tmp_path, PARAMETERS, fresh=True)
-    keep(tmp_path, ReplayState({"workload": "other", "seed": "1"}, next_bin=3))
+    with pytest.raises(ReplayError, match=r"holds api\.db of something that is not of a replay"):
+        open_state(tmp_path, PARAMETERS, fresh=True)
+    save_state(tmp_path, ReplayState({"workload": "other", "seed": "1"}, next_bin=3))
     with pytest.raises(ReplayError, match="seed 1 and not None, workload other and not test"):
-        take_up(tmp_path, PARAMETERS, fresh=False)
+        open_state(tmp_path, PARAMETERS, fresh=False)
     (tmp_path / "replay.json").write_text("{")
     with pytest.raises(ReplayError, match=r"cannot read .*replay\.json"):
-        take_up(tmp_path, PARAMETERS, fresh=True)
+        open_state(tmp_path, PARAMETERS, fresh=True)
     assert (tmp_path / "api.db").read_text() == "precious"
 
 
 def test_state_that_cannot_be_kept_is_said_in_one_line(tmp_path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ReplayError, match="file cannot be used"):
-        keep(tmp_path / "file", ReplayState(PARAMETERS))
+        save_state(tmp_path / "file", ReplayState(PARAMETERS))

@@ -19,7 +19,7 @@ from roost.ledger import keep_what_is_loaded
 from roost.replay import azure, openb, synthetic
 from roost.replay.plot import check_plotting, draw
 from roost.replay.runner import Replay, layout_of
-from roost.replay.state import ReplayState, keep, take_up
+from roost.replay.state import ReplayState, open_state, save_state
 from roost.replay.summary import Summary, render
 from roost.replay.workload import HostShape, Workload
 from roost.system import System
@@ -131,8 +131,8 @@ def replay(
             await system.close()
 
     with locked(into):
-        state = take_up(into, parameters, fresh)
-        keep(into, state)
+        state = open_state(into, parameters, fresh)
+        save_state(into, state)
         summary = asyncio.run(run(state))
         with console.status("verifying the databases"):
             findings, _ = asyncio.run(verify_database(f"sqlite:///{into.resolve() / API_DB}"))

@@ -1,14 +1,18 @@
-"""Replaying a workload: what arrives and departs, and what became of it.
+"""Replays a workload through the whole system and measures what becomes of it.
 
-    trace or seed ──► Workload ──► a runner ──► Summary, UsageSamples ──► table, JSON, PNG
+    trace or seed ──► Workload ──► Replay ──► Summary, UsageSamples ──► table, JSON, PNG
 
-workload    the hosts, and the requests in bins of virtual time
-azure       Azure's 2017 VM trace (SOSP'21 form) as a workload
-openb       Alibaba's 2023 GPU trace as a workload
-synthetic   the demo's own workload, from a seed
-tracefile   lines and rows of a trace, numbered for error messages
-summary     the figures of one run, as data and as a table
-plot        the figures over virtual time, as a PNG
+    workload    hosts, and requests in bins of virtual time
+    azure       reads Azure's VM trace of 2017 as a workload
+    openb       reads Alibaba's GPU trace of 2023 as a workload
+    synthetic   makes the workload of the demonstration from a seed
+    tracefile   lines and rows of a trace, with line numbers for error messages
+    runner      runs a workload through a system
+    state       the saved state of a replay, from which it is resumed
+    samples     the measurements of each bin
+    summary     the figures of a whole replay, as data and as a table
+    plot        the measurements over virtual time, as a PNG
+    errors      the errors of a replay
 
-Virtual seconds are those of the workload's own clock; nothing in here looks at a real one.
+Virtual seconds are those of the workload's clock. Only ``runner`` reads a real clock.
 """

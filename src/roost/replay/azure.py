@@ -1,13 +1,14 @@
-"""Azure's 2017 VM trace, as processed for SOSP'21 by the authors of ``trace_generation_rnn``.
+"""Reads Azure's VM trace of 2017 as a workload.
 
-Four files:
+Source: the form in which the authors of ``trace_generation_rnn`` (SOSP'21) published it, in four files:
 
-``v1.dev.txt``            a line for each bin: start second, space, flavor letters with commas between them;
-                          ``|`` ends one tenant's batch
-``v1.dev.c2100000.txt``   the same lines and places, a lifetime bin for each VM: ``U<n>``, it ended in bin n;
-                          ``C<n>``, it still ran when observation ended
+``v1.dev.txt``            one line for each bin: its start in seconds, a space, and flavor letters with commas
+                          between them; ``|`` ends the batch of one tenant
+``v1.dev.c2100000.txt``   the same lines with a lifetime bin in place of each letter: ``U<n>`` for a VM that
+                          ended in lifetime bin n, ``C<n>`` for one that still ran at the end of the
+                          observation
 ``flav_map.txt``          ``vCPUs,GB letter``
-``v1.interval_map.txt``   ``second bin``: the lifetime bin that so long a lifetime falls in
+``v1.interval_map.txt``   ``second bin``: the lifetime bin of a lifetime in seconds
 """
 
 import re
@@ -30,20 +31,25 @@ STANDARD_HOST: Final = HostShape({"VCPU": 64, "MEMORY_MB": 448 * 1024})
 _BATCH_END: Final = "|"
 _FLAVOR = re.compile(r"([1-9][0-9]{0,4}),([0-9]{1,5}(?:\.[0-9]{1,9})?) ([^\s,|]+)", re.ASCII)
 _MIB_IN_GB: Final = 1024
-"""The trace's "GB" are GiB: its sizes are those of Azure's flavors (0.75 GB = 768 MiB)."""
+"""MiB in a "GB" of the trace, which is a GiB: its sizes are those of Azure's flavors (0.75 GB = 768 MiB)."""
 
 
 def read(
     directory: Path, bins: int | None = None, hosts: int = 1000, shape: HostShape = STANDARD_HOST
 ) -> Workload:
-    """The trace in ``directory`` as a workload: its first ``bins`` bins (all if None) on equal hosts.
+    """Return the first ``bins`` bins of the trace in ``directory`` (None: all), on ``hosts`` equal hosts.
 
-    The VMs of one flavor in one tenant's batch are one request; a mixed batch becomes a request for each
-    flavor, in order of first appearance. The trace does not say who a tenant is: each batch gets a project
-    of its own, always the same one. A lifetime is the midpoint of the first and last second of its
-    lifetime bin, counted from the start of the bin in which the VM arrives; ``C`` means to the end.
+    The VMs of one flavor in a tenant's batch become one request; a batch of several flavors becomes a
+    request for each, in order of first appearance. The trace does not identify tenants: each batch gets a
+    project of its own, the same one in every run. A lifetime is the midpoint of the first and the last
+    second of its lifetime bin, and starts with the bin in which the VM arrives. A VM with ``C`` stays to
+    the end.
 
-    The whole trace is read and checked, also what lies behind the first ``bins``. Raises TraceError.
+    The whole trace is read and checked, also the bins that are not returned.
+
+    Raises:
+        TraceError: a file cannot be read, or a line is invalid.
+        ValueError: ``bins`` or ``hosts`` is below 1.
     """
     if hosts < 1 or (bins is not None and bins < 1):
         raise ValueError(f"hosts and bins must be 1 or more, not {hosts} and {bins}")
@@ -62,7 +68,7 @@ def read(
 
 
 def _read_flavors(path: Path) -> dict[str, Flavor]:
-    """The flavor that each letter stands for."""
+    """Return the flavors by their letters."""
     flavors: dict[str, Flavor] = {}
     for line in read_lines(path):
         parts = _FLAVOR.fullmatch(line.text)
@@ -79,7 +85,7 @@ def _read_flavors(path: Path) -> dict[str, Flavor]:
 
 
 def _read_lifetimes(path: Path) -> dict[str, int | None]:
-    """Lifetime in seconds for each way to write one in the trace; None for those that last to the end."""
+    """Return the lifetime in seconds for each code of the trace; None for a VM that stays to the end."""
     seconds: dict[int, list[int]] = {}
     for line in read_lines(path):
         second, space, lifetime_bin = line.text.partition(" ")
@@ -149,6 +155,6 @@ def _read_bin(
 
 
 def _split(line: Line) -> tuple[int, list[str]]:
-    """A bin's start and its entries. A bin in which nothing arrives has none."""
+    """Return the start of a bin in seconds and its entries. A bin without arrivals has no entries."""
     start, _, entries = line.text.partition(" ")
     return line.number_of("start second", start), entries.split(",") if entries else []

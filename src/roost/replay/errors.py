@@ -1,8 +1,8 @@
-"""What can go wrong in a replay.
+"""The errors of a replay.
 
 ReplayError
 ├── PlotUnavailable  matplotlib, which draws plots, cannot be imported
-└── TraceError       a trace cannot be read, or a line of it says something that cannot be
+└── TraceError       a trace cannot be read, or a line of it is invalid
 """
 
 from pathlib import Path
@@ -11,7 +11,7 @@ from roost.model.errors import OperatorError
 
 
 class ReplayError(OperatorError):
-    """Any failure of a replay."""
+    """The base of all errors of a replay."""
 
 
 class PlotUnavailable(ReplayError):
@@ -19,7 +19,10 @@ class PlotUnavailable(ReplayError):
 
 
 class TraceError(ReplayError):
-    """A trace is not what it should be. The message is one line: file, line number from 1, problem, value."""
+    """A trace cannot be read, or a line of it is invalid.
+
+    The message is one line: the file, the line number from 1, the problem, and the value.
+    """
 
     def __init__(self, path: Path, line: int | None, problem: str) -> None:
         where = f"{path}" if line is None else f"{path}:{line}"

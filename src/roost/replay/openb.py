@@ -1,11 +1,13 @@
-"""Alibaba's 2023 GPU cluster trace (openb), as shipped with the FGD simulator (USENIX ATC'23).
+"""Reads Alibaba's GPU cluster trace of 2023 (openb) as a workload.
 
-Nodes are hosts; each GPU is a child provider ``<node>-gpu<i>`` that has 1000 ``CUSTOM_GPU_MILLI``, so that
-pods can share it, and a trait for its model. Pods are requests for one instance.
+Source: the files that come with the FGD simulator (USENIX ATC'23).
 
-CPU is ``CUSTOM_CPU_MILLI``, thousandths of a thread, not VCPU: two of three pods ask for a fraction of a
-thread, and VCPU counts whole ones. Rounding up would let in fewer pods than the trace had room for, and a
-VCPU that meant thousandths would lie to everything else that reads it.
+A node becomes a host, and each of its GPUs a child provider ``<node>-gpu<i>`` with 1000
+``CUSTOM_GPU_MILLI``, so that pods can share it, and a trait for its model. A pod becomes a request for one
+instance.
+
+CPU becomes ``CUSTOM_CPU_MILLI``, in thousandths of a thread. Why not VCPU: two of three pods ask for a
+fraction of a thread and VCPU counts whole ones. Rounded up, fewer pods would fit than in the trace.
 """
 
 import re
@@ -37,12 +39,14 @@ PODS: Final = "openb_pod_list_default.csv"
 CPU: Final = "CUSTOM_CPU_MILLI"
 GPU: Final = "CUSTOM_GPU_MILLI"
 WHOLE_GPU: Final = 1000
-MOST_GPUS: Final = 64
-"""Most GPUs of one node, and of one pod."""
+"""``CUSTOM_GPU_MILLI`` of one GPU."""
+
+MAX_GPUS: Final = 64
+"""GPUs of one node or one pod. A line with more is invalid."""
 
 
 class Node(msgspec.Struct, frozen=True):
-    """A node as the trace has it: thousandths of a thread, MiB, and ``gpus`` GPUs of one model."""
+    """A node of the trace: thousandths of a thread, MiB of memory, and ``gpus`` GPUs of one model."""
 
     name: str
     cpu_milli: int
@@ -52,8 +56,11 @@ class Node(msgspec.Struct, frozen=True):
 
 
 class Pod(msgspec.Struct, frozen=True):
-    """A pod as the trace has it. Each of its ``gpus`` takes ``gpu_milli`` of a GPU of one of ``models``,
-    of any if there are none. Times are virtual seconds; ``deleted`` is None if it stays to the end.
+    """A pod of the trace.
+
+    ``gpu_milli``: thousandths that it takes of each of its ``gpus``. ``models``: the GPU models that it
+    accepts; empty accepts all. ``created`` and ``deleted`` are virtual seconds; ``deleted`` is None if it
+    stays to the end.
     """
 
     name: str
@@ -67,10 +74,13 @@ class Pod(msgspec.Struct, frozen=True):
 
 
 def read(directory: Path, nodes: Literal["all", "gpu"] = "all", bin_seconds: int = BIN_SECONDS) -> Workload:
-    """The trace in ``directory`` as a workload: on all nodes, or on those with GPUs.
+    """Return the trace in ``directory`` as a workload on all nodes or on those with GPUs.
 
-    Pods arrive when they were created, in bins of ``bin_seconds``, and live until they were deleted. The
-    trace knows no tenants: all are of one project. Raises TraceError, before anything is handed out.
+    Pods arrive at their creation, in bins of ``bin_seconds``, and depart at their deletion. The trace does
+    not identify tenants: all requests are of one project.
+
+    Raises:
+        TraceError: a file cannot be read, or a line is invalid.
     """
     cluster = read_nodes(directory / NODES[nodes])
     pods = sorted(read_pods(directory / PODS), key=lambda pod: pod.created)
@@ -85,14 +95,18 @@ def read(directory: Path, nodes: Literal["all", "gpu"] = "all", bin_seconds: int
 
 
 def read_nodes(path: Path) -> list[Node]:
-    """The nodes of a node list, in its order. Raises TraceError."""
+    """Return the nodes of a node list, in its order.
+
+    Raises:
+        TraceError: the file cannot be read, or a line is invalid.
+    """
     nodes: dict[str, Node] = {}
     for row in read_rows(path, ("sn", "cpu_milli", "memory_mib", "gpu", "model")):
         node = Node(
             name=_new_name(row, "sn", nodes),
             cpu_milli=row.number("cpu_milli", least=1),
             memory_mib=row.number("memory_mib", least=1),
-            gpus=row.number("gpu", most=MOST_GPUS),
+            gpus=row.number("gpu", most=MAX_GPUS),
             model=row["model"],
         )
         if node.gpus:
@@ -102,17 +116,21 @@ def read_nodes(path: Path) -> list[Node]:
 
 
 def read_pods(path: Path) -> list[Pod]:
-    """The pods of a pod list, in its order. Raises TraceError."""
+    """Return the pods of a pod list, in its order.
+
+    Raises:
+        TraceError: the file cannot be read, or a line is invalid.
+    """
     pods: dict[str, Pod] = {}
     columns = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli", "gpu_spec")
     for row in read_rows(path, (*columns, "creation_time", "deletion_time")):
-        gpus = row.number("num_gpu", most=MOST_GPUS)
+        gpus = row.number("num_gpu", most=MAX_GPUS)
         pod = Pod(
             name=_new_name(row, "name", pods),
             cpu_milli=row.number("cpu_milli"),
             memory_mib=row.number("memory_mib"),
             gpus=gpus,
-            # The trace's share counts for one GPU only; who asks for more gets whole ones.
+            # The trace uses the share only for pods with one GPU. Pods with several take whole ones.
             gpu_milli=row.number("gpu_milli", least=1, most=WHOLE_GPU) if gpus == 1 else WHOLE_GPU,
             models=tuple(row["gpu_spec"].split("|")) if gpus and row["gpu_spec"] else (),
             created=row.number("creation_time"),
@@ -142,14 +160,14 @@ def _check_model(row: Row, model: str) -> None:
 
 @cache
 def model_trait(model: str) -> str:
-    """The trait of GPUs of ``model``, e.g. ``CUSTOM_GPU_V100M32``; empty if no trait can be made of it."""
+    """Return the trait of a GPU model, for example ``CUSTOM_GPU_V100M32``; empty if it has no valid trait."""
     normal = re.sub(r"[^A-Z0-9]+", "_", model.upper()).strip("_")
     trait = f"CUSTOM_GPU_{normal}"
     return trait if normal and len(trait) <= MAX_NAME else ""
 
 
 def host(node: Node) -> Host:
-    """The host that stands for ``node``."""
+    """Return the host that represents a node."""
     gpus = (
         Child(f"gpu{number}", {GPU: WHOLE_GPU}, (model_trait(node.model),)) for number in range(node.gpus)
     )
@@ -157,7 +175,7 @@ def host(node: Node) -> Host:
 
 
 def request(pod: Pod) -> Request:
-    """The request that stands for ``pod``."""
+    """Return the request that represents a pod."""
     return Request(
         at=pod.created,
         project_id=_project_id(),

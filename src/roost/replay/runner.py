@@ -1,4 +1,4 @@
-"""Runs a workload through the whole system, bin by bin."""
+"""Runs a workload through a whole system, one bin after another."""
 
 import asyncio
 import heapq
@@ -16,17 +16,18 @@ from roost.model.host import HostAggregate
 from roost.model.instance import ACTIVE, BuildRequest
 from roost.model.inventory import Inventory
 from roost.model.spec import RequestSpec, ServerGroup
-from roost.replay.state import ReplayState, keep
+from roost.replay.state import ReplayState, save_state
 from roost.replay.summary import Latency, Summary
 from roost.replay.workload import Bin, Host, Request, Workload
 from roost.system import Layout, LayoutHost, System
 from roost.system.layout import cell_names
 
 USER = "replay"
+"""The user id of all requests."""
 
 
 def layout_of(workload: Workload, cells: int) -> Layout:
-    """The hosts of a workload in cells: where the workload says, else dealt out in turn."""
+    """Return a layout of a workload's hosts. Hosts without a cell are distributed over the cells in turn."""
     names = cell_names(cells)
     dealt: dict[str, list[LayoutHost]] = {name: [] for name in names}
     for number, host in enumerate(workload.hosts):
@@ -36,10 +37,14 @@ def layout_of(workload: Workload, cells: int) -> Layout:
 
 
 class Replay:
-    """One run of a workload on a system, from where ``state`` says on.
+    """A run of a workload on a system, from the bin at which ``state`` stands.
 
-    The same seed gives the same instance uuids. ``speed``: virtual seconds for each second of wall time,
-    None for as fast as possible.
+    Args:
+        workload: the hosts and requests.
+        system: an open system with the layout of the workload's hosts.
+        state: the saved state, which is updated after each bin.
+        seed: determines the uuids of instances and requests.
+        speed: virtual seconds for each second of wall time; None runs as fast as possible.
     """
 
     def __init__(
@@ -59,7 +64,11 @@ class Replay:
         self._seconds = 0.0
 
     async def run(self, on_bin: Callable[[int], None] = lambda _: None) -> Summary:
-        """Go through all bins; ``on_bin`` is told the number of bins done."""
+        """Run all bins that are left; call ``on_bin`` with the number of finished bins after each.
+
+        Raises:
+            ReplayError: the state cannot be saved.
+        """
         await self._system.settle()
         started = time.perf_counter()
         requests = self._requests()
@@ -72,25 +81,25 @@ class Replay:
                 continue
             await self._pace(bin_.start - self._workload.bins[first].start, started)
             await self._depart(leaving)
-            asking = await self._not_known(arriving) if number == first else arriving
+            asking = await self._not_accepted(arriving) if number == first else arriving
             await self._arrive(asking, bin_, arriving)
             self._will_depart(arriving, bin_)
             self.state.next_bin = number + 1
-            keep(self._system.directory, self.state)
+            save_state(self._system.directory, self.state)
             on_bin(number + 1)
         self._seconds = time.perf_counter() - started
         self.state.finished = True
-        keep(self._system.directory, self.state)
+        save_state(self._system.directory, self.state)
         return self._summary()
 
     async def _pace(self, seconds: int, started: float) -> None:
-        """Wait until so many virtual seconds have gone by since the start of this run."""
+        """Wait until ``seconds`` of virtual time have passed since this run started."""
         if self._speed is not None:
             due = started + seconds / self._speed
             await asyncio.sleep(max(due - time.perf_counter(), 0.0))
 
     def _leaving(self, second: int) -> list[str]:
-        """Take out the instances that depart by then."""
+        """Remove and return the instances that depart at or before ``second``."""
         leaving = []
         while self._departures and self._departures[0][0] <= second:
             leaving.append(heapq.heappop(self._departures)[1])
@@ -105,7 +114,7 @@ class Replay:
     async def _arrive(
         self, asking: Sequence[BuildRequest], bin_: Bin, arriving: Sequence[BuildRequest]
     ) -> None:
-        """Submit what asks, wait until everything is settled, and count what came of all that arrived."""
+        """Submit ``asking``, wait until the system is settled, and count the outcomes of ``arriving``."""
         accept = self._system.super_conductor.accept
         await asyncio.gather(*(accept(request) for request in asking))
         await self._system.settle()
@@ -130,8 +139,8 @@ class Replay:
             failed=counts.failed - before[2],
         )
 
-    async def _not_known(self, arriving: Sequence[BuildRequest]) -> list[BuildRequest]:
-        """Those that were not accepted before the run was cut off. All that were have been settled."""
+    async def _not_accepted(self, arriving: Sequence[BuildRequest]) -> list[BuildRequest]:
+        """Return the requests that were not accepted before an interruption. The others are settled."""
         known = await self._system.requests.cells_of([request.instances[0] for request in arriving])
         return [request for request in arriving if request.instances[0] not in known]
 
@@ -142,7 +151,7 @@ class Replay:
                     heapq.heappush(self._departures, (at, instance))
 
     def _requests(self) -> Iterator[BuildRequest]:
-        """Every request in order, its names drawn from the seed."""
+        """Yield every request in order, with uuids that depend on the seed."""
         draw = random.Random(self._seed)
         for bin_ in self._workload.bins:
             for request in bin_.requests:
@@ -219,7 +228,7 @@ def _uuid(draw: random.Random) -> str:
 
 
 def _shares(fleet: Fleet) -> dict[str, float]:
-    """The share in use of each resource class, over the whole fleet."""
+    """Return the share of each resource class's capacity that is in use, over the whole fleet."""
     shares = {}
     for name in sorted(fleet.inventoried_classes()):
         stock = fleet.inventory_columns(name)
@@ -229,7 +238,7 @@ def _shares(fleet: Fleet) -> dict[str, float]:
 
 
 def _cause(reason: str) -> str:
-    """A reason without the numbers that make each one different."""
+    """Return a reason without its numbers, so that equal reasons can be counted."""
     if " instances fit" in reason:
         return "fewer hosts than instances"
     return reason.removeprefix("No valid host was found: ")

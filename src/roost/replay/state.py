@@ -1,4 +1,4 @@
-"""How far a replay has come, kept beside its databases so that a run that was cut off can go on."""
+"""The state of a replay, saved beside its databases so that an interrupted replay can be resumed."""
 
 import contextlib
 from collections.abc import Iterable
@@ -7,15 +7,17 @@ from pathlib import Path
 import msgspec
 
 from roost.replay.errors import ReplayError
-from roost.replay.plot import UsageSamples
+from roost.replay.samples import UsageSamples
 from roost.system.layout import FILE as LAYOUT
 
 FILE = "replay.json"
+"""Name of the file in the data directory."""
+
 _DATABASES = ("*.db", "*.db-wal", "*.db-shm", "*.db-journal")
 
 
 class Counts(msgspec.Struct):
-    """What has become of the instances so far. ``refusals``: reason -> instances."""
+    """Instances by outcome so far. ``refusals`` counts refused instances by reason."""
 
     placed: int = 0
     on_alternate: int = 0
@@ -25,12 +27,16 @@ class Counts(msgspec.Struct):
 
     @property
     def refused(self) -> int:
-        """Instances that no host was found for."""
+        """Instances for which no host was found."""
         return sum(self.refusals.values())
 
 
 class ReplayState(msgspec.Struct):
-    """``parameters`` say which replay it is; ``next_bin`` is the first bin that is not finished."""
+    """The progress of a replay.
+
+    ``parameters``: the workload and options that identify the replay. ``next_bin``: the index of the first
+    bin that is not finished.
+    """
 
     parameters: dict[str, str]
     next_bin: int = 0
@@ -39,18 +45,21 @@ class ReplayState(msgspec.Struct):
     samples: UsageSamples = msgspec.field(default_factory=UsageSamples)
 
 
-def take_up(directory: Path, parameters: dict[str, str], fresh: bool) -> ReplayState:
-    """The state of the replay in ``directory``: a new one, or one that was cut off.
+def open_state(directory: Path, parameters: dict[str, str], fresh: bool) -> ReplayState:
+    """Return the saved state of an interrupted replay in ``directory``, or a new state.
 
-    A finished replay is replaced; so is any other if ``fresh``. Raises `ReplayError` if the directory
-    holds something else, which is left alone.
+    The files of a finished replay are removed; with ``fresh`` also those of an unfinished one.
+
+    Raises:
+        ReplayError: the directory has databases of something else or an unfinished replay with other
+            parameters, or its state cannot be read. Nothing is removed then.
     """
     path = directory / FILE
     there = [found for pattern in _DATABASES for found in directory.glob(pattern)]
     if not path.exists():
         if there:
             raise ReplayError(
-                f"data directory {directory} holds {there[0].name} of something that is no replay"
+                f"data directory {directory} contains {there[0].name}, which is not of a replay"
             )
         return ReplayState(parameters)
     try:
@@ -58,7 +67,7 @@ def take_up(directory: Path, parameters: dict[str, str], fresh: bool) -> ReplayS
     except (OSError, msgspec.DecodeError) as error:
         raise ReplayError(f"cannot read {path}: {error}") from error
     if state.finished or fresh:
-        # The state last: cut off in between, the directory is still that of a replay.
+        # The state is removed last: after an interruption the directory is still that of a replay.
         _remove([*there, directory / LAYOUT, path])
         return ReplayState(parameters)
     if state.parameters != parameters:
@@ -68,14 +77,18 @@ def take_up(directory: Path, parameters: dict[str, str], fresh: bool) -> ReplayS
             if state.parameters.get(name) != parameters.get(name)
         )
         raise ReplayError(
-            f"data directory {directory} holds an unfinished replay of {differing}: "
-            "give --fresh to replace it, or another --data-dir"
+            f"data directory {directory} contains an unfinished replay of {differing}: "
+            "replace it with --fresh, or use another --data-dir"
         )
     return state
 
 
-def keep(directory: Path, state: ReplayState) -> None:
-    """Write the state, whole or not at all. Raises `ReplayError`."""
+def save_state(directory: Path, state: ReplayState) -> None:
+    """Write the state atomically.
+
+    Raises:
+        ReplayError: the directory cannot be created or written.
+    """
     path = directory / FILE
     temporary = path.with_suffix(".new")
     try:

@@ -1,4 +1,4 @@
-"""The figures of one run: as a value, as plain data for ``--json`` and as a table for people."""
+"""The figures of a replay: as a value, as plain data for ``--json``, and as a table."""
 
 from collections.abc import Sequence
 
@@ -10,14 +10,14 @@ from rich.text import Text
 
 
 class Latency(msgspec.Struct, frozen=True):
-    """Percentiles of many latencies, milliseconds."""
+    """Percentiles of latencies, in milliseconds."""
 
     p50_ms: float
     p99_ms: float
 
     @classmethod
     def of(cls, milliseconds: Sequence[float]) -> "Latency | None":
-        """The percentiles of these latencies, None if there are none."""
+        """Return the percentiles of some latencies in milliseconds, or None if there are none."""
         if len(milliseconds) == 0:
             return None
         p50, p99 = np.percentile(milliseconds, (50, 99))
@@ -25,12 +25,13 @@ class Latency(msgspec.Struct, frozen=True):
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a workload.
+    """The outcome of a workload.
 
-    ``requests`` ask for ``asked`` instances. Each was ``placed`` (``placed_on_alternate`` of them after a
-    failure elsewhere), or ``failed`` on every host that it was tried on, or refused: ``refusals`` counts
-    instances by reason. ``decisions`` is for how many instances the scheduler was asked, ``departures`` how
-    many were freed again. ``peak_use`` is the greatest share of each resource class that was in use at once.
+    ``requests`` ask for ``asked`` instances. Each instance was ``placed`` (``placed_on_alternate`` of them
+    after a build failed on another host), or ``failed`` on every host that was tried, or was refused;
+    ``refusals`` counts refused instances by reason. ``decisions`` counts the instances for which the
+    scheduler ran, ``departures`` those that were deleted. ``peak_use`` is the greatest share of each
+    resource class that was in use at once, 0 to 1. ``peak_rss_mib`` is in MiB.
     """
 
     workload: str
@@ -53,26 +54,26 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def refused(self) -> int:
-        """Instances refused, for whatever reason."""
+        """Instances that were refused, for any reason."""
         return sum(self.refusals.values())
 
     @property
     def unaccounted(self) -> int:
-        """Instances asked for and neither placed, failed nor refused: 0 unless the run was cut off."""
+        """Instances that were neither placed, failed nor refused; 0 in a complete run."""
         return self.asked - self.placed - self.failed - self.refused
 
     @property
     def decisions_per_second(self) -> float:
-        """Decisions for each second of wall time."""
+        """Decisions in a second of wall time."""
         return _rate(self.decisions, self.wall_seconds)
 
     @property
     def changes_per_second(self) -> float:
-        """Placements and departures for each second of wall time."""
+        """Placements and departures in a second of wall time."""
         return _rate(self.placed + self.departures, self.wall_seconds)
 
     def to_dict(self) -> dict[str, object]:
-        """All figures, the derived ones too, as data that JSON can hold."""
+        """Return all figures, with the derived ones, as plain data."""
         plain: dict[str, object] = msgspec.to_builtins(self)
         return plain | {
             "refused": self.refused,
@@ -87,7 +88,7 @@ def _rate(count: int, seconds: float) -> float:
 
 
 def render(summary: Summary) -> RenderableType:
-    """A table of the summary, in sections."""
+    """Return the summary as a table."""
     seed = "" if summary.seed is None else f", seed {summary.seed}"
     hosts = f"{_count(summary.hosts, 'host')} in {_count(summary.cells, 'cell')}"
     table = Table(title=Text(f"{summary.workload}: {hosts}{seed}"), show_header=False, title_justify="left")
@@ -96,7 +97,7 @@ def render(summary: Summary) -> RenderableType:
     table.add_column("share", justify="right", style="dim")
     for section in (_outcome(summary), _speed(summary), _use(summary)):
         for name, value, note in section:
-            # Text, not str: a reason may hold what rich takes for markup.
+            # A plain str would be markup to rich, and a reason may contain brackets.
             table.add_row(Text(name), Text(value), Text(note))
         table.add_section()
     return table

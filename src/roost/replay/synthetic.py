@@ -1,8 +1,9 @@
-"""The demo's workload: made up from a seed, small, and with something of everything that a scheduler meets.
+"""Makes the workload of the demonstration from a seed: small, with examples of all that a scheduler handles.
 
-Two days on 120 hosts of four shapes, in three cells that are also availability zones. Tenants of four kinds
-send batches of heavy-tailed size, by day more than by night; lifetimes are log-normal. Some want their
-instances apart, a zone, a trait of the host or GPUs, and a few want what no host has.
+It covers two days on 120 hosts of four shapes in three cells, each of which is an availability zone.
+Tenants of four kinds send batches whose size has a heavy tail, more by day than by night; lifetimes are
+log-normal. Some ask for anti-affinity, a zone, a trait of the host, or GPUs, and a few for resources that
+no host has.
 """
 
 from collections.abc import Sequence
@@ -29,11 +30,11 @@ HOUR: Final = 3600
 GIB: Final = 1024
 GPU_TRAIT: Final = "CUSTOM_GPU_L40S"
 RARE_TRAIT: Final = "CUSTOM_FPGA_LOADED"
-"""Some ask for it; no host has it."""
+"""A trait that some requests require and no host has."""
 AVX512: Final = "HW_CPU_X86_AVX512F"
 
 ZONES: Final = tuple(Aggregate(f"zone-{n}", {AVAILABILITY_ZONE: f"az-{n}"}) for n in (1, 2, 3))
-"""The zone of each cell, by the cell's index."""
+"""The availability zone of each cell, by the index of the cell."""
 LOCAL_SSD: Final = Aggregate("local-ssd", {"ssd": "true"})
 
 _GPUS = tuple(Child(f"gpu{n}", {"PGPU": 1}, (GPU_TRAIT,)) for n in range(2))
@@ -43,7 +44,7 @@ SHAPES: Final[dict[str, tuple[int, HostShape]]] = {
     "memory": (18, HostShape({"VCPU": 48, "MEMORY_MB": 384 * GIB, "DISK_GB": 1500})),
     "gpu": (12, HostShape({"VCPU": 48, "MEMORY_MB": 192 * GIB, "DISK_GB": 1000}, _GPUS)),
 }
-"""How many hosts there are of each shape."""
+"""The number of hosts of each shape, and the shape, by its name."""
 
 _ONE_GPU = {"resources1:PGPU": "1", f"trait1:{GPU_TRAIT}": "required"}
 _TWO_GPUS = _ONE_GPU | {"resources2:PGPU": "1", f"trait2:{GPU_TRAIT}": "required", "group_policy": "isolate"}
@@ -65,14 +66,16 @@ FLAVORS: Final = {
 
 
 BIN_SECONDS = 900
-"""Width of the bins, virtual seconds: wider than a trace's, so that the demonstration is over in seconds."""
+"""Width of the bins in virtual seconds. It is wider than a trace's, so that a replay takes seconds."""
 
 
 class Kind(msgspec.Struct, frozen=True):
-    """A kind of tenant: ``share`` of the batches, what they ask for and how often they add a wish.
+    """A kind of tenant.
 
-    ``flavors`` has a weight for each name; ``tail`` is the exponent of the batch size's Pareto
-    distribution, which is cut off at ``largest``; ``lifetime`` is relative to the other kinds'.
+    ``share``: its share of all batches. ``flavors``: the weight of each flavor by name. ``tail``: the
+    exponent of the Pareto distribution of the batch size, which ends at ``largest``. ``lifetime``: relative
+    to the other kinds. ``in_a_zone``, ``apart`` and ``with_avx512``: the probability that a batch asks for
+    a zone, anti-affinity, or AVX512.
     """
 
     share: float
@@ -95,7 +98,7 @@ KINDS: Final = {
 
 
 class Draft(msgspec.Struct, frozen=True):
-    """A batch before it has a time; ``lifetimes`` are relative."""
+    """A batch without a time of arrival. ``lifetimes``: float64[instances], relative to each other."""
 
     project_id: str
     flavor: Flavor
@@ -106,10 +109,10 @@ class Draft(msgspec.Struct, frozen=True):
 
 
 def generate(rng: np.random.Generator, instances: int = 6000, hours: int = 48, peak: float = 0.9) -> Workload:
-    """The workload that ``rng`` makes: ``instances`` in all over ``hours`` of virtual time.
+    """Return a workload of ``instances`` over ``hours`` of virtual time, the same for the same ``rng``.
 
-    Lifetimes are scaled so that the instances which run at once ask for ``peak`` (a share) of all VCPUs
-    at most; a few are refused, so some hundredths less are used. The same generator state, the same workload.
+    Lifetimes are scaled so that the instances that exist at once ask for at most the share ``peak`` of all
+    VCPUs. Some are refused, so that a few hundredths less are in use.
     """
     hosts = _hosts()
     drafts = _drafts(rng, instances)
@@ -132,13 +135,13 @@ def generate(rng: np.random.Generator, instances: int = 6000, hours: int = 48, p
 
 
 def _hosts() -> tuple[Host, ...]:
-    """The hosts of all shapes, dealt out to the cells in turn; GPUs only to the first two cells."""
+    """Return the hosts of all shapes, distributed over the cells; those with GPUs over the first two."""
     hosts = []
     for name, (count, shape) in SHAPES.items():
         cells = 2 if shape.children else len(ZONES)
         for number in range(count):
             cell = number % cells
-            # Every other round, so that there are such hosts in all cells.
+            # Every other round over the cells, so that all cells have such hosts.
             has_ssd = number // cells % 2 == 0
             aggregates = (ZONES[cell], LOCAL_SSD) if has_ssd else (ZONES[cell],)
             hosts.append(Host(f"{name}-{number:02}", shape, cell, aggregates))
@@ -165,7 +168,7 @@ def _draft(rng: np.random.Generator, name: str, kind: Kind, at_most: int) -> Dra
     size = min(int(rng.pareto(kind.tail)) + 1, kind.largest, at_most)
     zone = ZONES[int(rng.integers(len(ZONES)))].metadata[AVAILABILITY_ZONE]
     flavor = list(kind.flavors)[_choose(rng, list(kind.flavors.values()))]
-    # A batch mostly ends as one: its instances' lifetimes are spread about a common one.
+    # The instances of a batch mostly end together: their lifetimes vary little around a common one.
     lifetimes = kind.lifetime * rng.lognormal(0.0, 1.2) * rng.lognormal(0.0, 0.25, size)
     return Draft(
         project_id=project_id(f"synthetic/{name}-{rng.integers(kind.tenants)}"),
@@ -178,7 +181,7 @@ def _draft(rng: np.random.Generator, name: str, kind: Kind, at_most: int) -> Dra
 
 
 def _impossible() -> list[Draft]:
-    """Requests for which there is no host, however empty; each kind of them a few times."""
+    """Return requests that fit no host, not even an empty one; some of each kind."""
     project, life = project_id("synthetic/hopeful"), np.ones(1)
     zone_without_gpus = ZONES[2].metadata[AVAILABILITY_ZONE]
     return 4 * [
@@ -189,13 +192,13 @@ def _impossible() -> list[Draft]:
 
 
 def _choose(rng: np.random.Generator, weights: Sequence[float]) -> int:
-    """An index of ``weights``, each as probable as its share of their sum."""
+    """Draw an index of ``weights``, each with the probability of its share of their sum."""
     sums = np.cumsum(weights)
     return int(np.searchsorted(sums, rng.random() * sums[-1], side="right"))
 
 
 def _arrivals(rng: np.random.Generator, count: int, hours: int) -> NDArray[np.int64]:
-    """``count`` ascending seconds in ``hours``, densest about three in the afternoon of each day."""
+    """Draw ``count`` ascending seconds: int64[count] within ``hours``, densest about 15:00 of each day."""
     minutes = np.arange(hours * 60 + 1) / 60
     rate = 1 + 0.6 * np.sin((minutes - 9) * 2 * np.pi / 24)
     share = np.concatenate(([0.0], np.cumsum(rate[:-1])))
@@ -203,11 +206,11 @@ def _arrivals(rng: np.random.Generator, count: int, hours: int) -> NDArray[np.in
 
 
 def _lifetime_scale(drafts: Sequence[Draft], arrivals: NDArray[np.int64], vcpus: float) -> float:
-    """The factor for all lifetimes at which what runs at once asks for ``vcpus`` at most, by bisection."""
+    """Find by bisection the factor of lifetimes at which at most ``vcpus`` are asked for at once."""
     sizes = [len(draft.lifetimes) for draft in drafts]
     starts = np.repeat(arrivals, sizes)
     lifetimes = np.concatenate([draft.lifetimes for draft in drafts])
-    # What can never run does not count.
+    # A request that fits no host never runs, so it does not count.
     possible = [0 if draft.flavor is FLAVORS["colossal"] else draft.flavor.vcpus for draft in drafts]
     amounts = np.repeat(possible, sizes)
     changes = np.concatenate((amounts, -amounts))

@@ -1,4 +1,4 @@
-"""Lines and rows of a trace, which know where they come from so that an error can say it."""
+"""Lines and rows of a trace, with their file and line number for error messages."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,6 +10,7 @@ from roost.model.vocabulary import MAX_INT
 from roost.replay.errors import TraceError
 
 _LONGEST_SHOWN: Final = 60
+"""Characters of a value in an error message. A longer value is cut."""
 
 
 class Line(msgspec.Struct, frozen=True, gc=False):
@@ -20,15 +21,19 @@ class Line(msgspec.Struct, frozen=True, gc=False):
     text: str
 
     def wrong(self, problem: str, value: object) -> TraceError:
-        """The error to raise: this line has ``problem``, which ``value`` shows."""
+        """Return the error for a problem with a value of this line."""
         shown = ascii(value)
         if len(shown) > _LONGEST_SHOWN:
             shown = shown[:_LONGEST_SHOWN] + "..."
         return TraceError(self.path, self.number, f"{problem}: {shown}")
 
     def number_of(self, what: str, text: str, least: int = 0, most: int = MAX_INT) -> int:
-        """``text`` as a whole number from ``least`` to ``most``; ``what`` names it in the error."""
-        # int() alone would also take "1_000", " 7" and the digits of other scripts.
+        """Return ``text`` as a whole number. ``what`` names it in the error.
+
+        Raises:
+            TraceError: it is not a whole number from ``least`` to ``most``.
+        """
+        # int() accepts "1_000", " 7" and the digits of other scripts as well.
         plain = text.isascii() and text.isdigit() and len(text) <= len(str(MAX_INT))
         if not plain or not least <= int(text) <= most:
             raise self.wrong(f"{what} is not a whole number from {least} to {most}", text)
@@ -45,14 +50,17 @@ class Row(msgspec.Struct, frozen=True, gc=False):
         return self.fields[column]
 
     def number(self, column: str, least: int = 0, most: int = MAX_INT) -> int:
-        """The whole number in ``column``."""
+        """Return the whole number in a column; see `Line.number_of`."""
         return self.line.number_of(column, self.fields[column], least, most)
 
 
 def read_lines(path: Path) -> list[Line]:
-    """All lines of a file, of which there must be one at least. Raises TraceError.
+    """Return all lines of a file.
 
-    Bytes that are not UTF-8 come out as ``\\xNN``, so that whatever reads the line refuses and shows them.
+    Bytes that are not UTF-8 become ``\\xNN``, which no reader of a line accepts.
+
+    Raises:
+        TraceError: the file cannot be read or is empty.
     """
     try:
         text = path.read_text(encoding="utf-8", errors="backslashreplace")
@@ -65,9 +73,10 @@ def read_lines(path: Path) -> list[Line]:
 
 
 def read_rows(path: Path, columns: Sequence[str]) -> list[Row]:
-    """All rows of a CSV file without quoting whose first line names the columns. Raises TraceError.
+    """Return all rows of a CSV file without quotes, whose first line names the columns.
 
-    Each of ``columns`` must be there; others may be.
+    Raises:
+        TraceError: the file cannot be read, lacks one of ``columns``, or has a row of another length.
     """
     header, *lines = read_lines(path)
     names = header.text.split(",")

@@ -1,8 +1,9 @@
 """A workload: hosts, and requests that arrive in bins of virtual time.
 
-A runner goes through the bins in order. At each it first frees every instance whose departure
-(`Request.departures`) is at or before the bin's start, then submits the bin's requests in order. So an
-instance that lives for less than its bin still meets everything else that arrives in it.
+A replay handles the bins in order. For each bin it first deletes every instance whose departure
+(`Request.departures`) is at or before the bin's start, then submits the bin's requests in order. An
+instance with a lifetime shorter than a bin therefore exists together with everything else that arrives in
+its bin.
 """
 
 import uuid
@@ -16,16 +17,16 @@ from roost.model.request import RequestGroup
 from roost.model.spec import Flavor
 
 BIN_SECONDS: Final = 300
-"""Width of a bin, virtual seconds, where a workload's source does not say otherwise."""
+"""Width of a bin in virtual seconds, unless the source of a workload sets another."""
 
 AVAILABILITY_ZONE: Final = "availability_zone"
-"""The key of an aggregate's metadata that makes the aggregate an availability zone, as in Nova."""
+"""The metadata key whose value makes an aggregate an availability zone. Source: Nova."""
 
 _PROJECTS: Final = uuid.UUID("8d1b7f0c-5c53-5a33-9f1e-6a2f6b0c7e11")
 
 
 class Child(msgspec.Struct, frozen=True):
-    """A child provider of a host, named ``<host>-<suffix>``."""
+    """A child provider of a host. Its name is ``<host>-<suffix>``."""
 
     suffix: str
     resources: Resources
@@ -33,9 +34,9 @@ class Child(msgspec.Struct, frozen=True):
 
 
 class HostShape(msgspec.Struct, frozen=True):
-    """The provider tree of a host: what its root has, and the children under the root.
+    """The provider tree of a host: the resources and traits of its root, and the children of the root.
 
-    Amounts are totals of inventories, nothing reserved or overcommitted (MEMORY_MB: MiB, DISK_GB: GiB).
+    Amounts are totals of inventories without reserve or overcommitment; MEMORY_MB in MiB, DISK_GB in GiB.
     """
 
     resources: Resources
@@ -44,14 +45,14 @@ class HostShape(msgspec.Struct, frozen=True):
 
 
 class Aggregate(msgspec.Struct, frozen=True):
-    """A host aggregate and its metadata. Equal names mean the same aggregate."""
+    """A host aggregate and its metadata. Aggregates with one name are one aggregate."""
 
     name: str
     metadata: dict[str, str] = {}
 
 
 class Host(msgspec.Struct, frozen=True):
-    """One host. ``cell`` is the index of its cell, None where the runner may choose."""
+    """A host. ``cell`` is the index of its cell; None leaves the choice to the replay."""
 
     name: str
     shape: HostShape
@@ -60,19 +61,19 @@ class Host(msgspec.Struct, frozen=True):
 
     @property
     def availability_zone(self) -> str | None:
-        """The zone that one of its aggregates makes it a part of."""
+        """The availability zone of the first of its aggregates that has one."""
         zones = (aggregate.metadata.get(AVAILABILITY_ZONE) for aggregate in self.aggregates)
         return next((zone for zone in zones if zone is not None), None)
 
 
-# No reference cycle can go through these two, and a trace has very many: the collector need not look at them.
+# A trace has very many of these two. They cannot form reference cycles, so the collector skips them.
 class Request(msgspec.Struct, frozen=True, gc=False):
     """A request for one or more equal instances.
 
-    ``at`` is when it arrives; ``lifetimes`` has one entry for each instance, None if it stays to the end
-    (both virtual seconds). ``requested_resources`` are further request groups, as in a request spec.
-    ``group_policy`` puts the request's instances into a server group of their own with this policy
-    (``affinity`` or ``anti-affinity``).
+    ``at``: its arrival in virtual seconds. ``lifetimes``: the virtual seconds that each instance exists;
+    None for one that stays to the end. ``requested_resources``: further request groups, as in a request
+    spec. ``group_policy``: the policy (``affinity`` or ``anti-affinity``) of a server group of the
+    request's instances; None for no group.
     """
 
     at: int
@@ -86,27 +87,27 @@ class Request(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def count(self) -> int:
-        """How many instances are asked for."""
+        """The number of instances."""
         return len(self.lifetimes)
 
     @property
     def departures(self) -> tuple[int | None, ...]:
-        """When each instance departs, virtual seconds; None if it stays to the end."""
+        """The virtual second at which each instance departs; None for one that stays to the end."""
         return tuple(None if lifetime is None else self.at + lifetime for lifetime in self.lifetimes)
 
 
 class Bin(msgspec.Struct, frozen=True, gc=False):
-    """The requests that arrive from ``start`` (virtual seconds) on, until the next bin; in order."""
+    """The requests that arrive from ``start`` (virtual seconds) until the next bin, in order."""
 
     start: int
     requests: tuple[Request, ...]
 
 
 class Workload(msgspec.Struct, frozen=True):
-    """Hosts and bins, with every custom name that they use. Bins are in order of time, hosts' names unique.
+    """Hosts with unique names, and bins in order of time.
 
-    Flavors of one name are equal. ``resource_classes`` and ``traits`` are the custom ones (also those that
-    only requests name), sorted: what must be created before the hosts can be.
+    Flavors with one name are equal. ``resource_classes`` and ``traits`` are the custom ones that hosts and
+    requests name, sorted; they must be created before the hosts.
     """
 
     name: str
@@ -117,26 +118,26 @@ class Workload(msgspec.Struct, frozen=True):
 
     @property
     def requests(self) -> int:
-        """Number of requests."""
+        """The number of requests."""
         return sum(len(bin_.requests) for bin_ in self.bins)
 
     @property
     def instances(self) -> int:
-        """Number of instances asked for."""
+        """The number of instances in all requests."""
         return sum(request.count for bin_ in self.bins for request in bin_.requests)
 
     def first(self, bins: int | None, hosts: int | None) -> "Workload":
-        """The first ``bins`` bins on the first ``hosts`` hosts; None for all of them."""
+        """Return the first ``bins`` bins on the first ``hosts`` hosts; None takes all."""
         return msgspec.structs.replace(self, bins=self.bins[:bins], hosts=self.hosts[:hosts])
 
 
 def project_id(tenant: str) -> str:
-    """The project id that always stands for ``tenant``, in Keystone's form: 32 hexadecimal digits."""
+    """Return the project id of a tenant, always the same: 32 hexadecimal digits, as in Keystone."""
     return uuid.uuid5(_PROJECTS, tenant).hex
 
 
 def into_bins(requests: Sequence[Request], width: int = BIN_SECONDS) -> tuple[Bin, ...]:
-    """``requests``, in order of arrival, in bins starting at multiples of ``width``, without empty ones."""
+    """Return bins of ``width`` virtual seconds for requests in order of arrival. There are no empty bins."""
     bins: dict[int, list[Request]] = {}
     for request in requests:
         bins.setdefault(request.at // width * width, []).append(request)
