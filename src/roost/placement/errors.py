@@ -6,16 +6,8 @@ PlacementError
 │   ├── DuplicateKey                a query parameter is there more than once
 │   ├── BadValue                    a query parameter contradicts itself or another
 │   └── MissingValue                no request group asks for anything
-├── Unauthorised               401  no token, or one that proves nothing
 ├── Forbidden                  403  policy does not allow it
 ├── NotFound                   404  the thing addressed is not there
-├── NotAllowed                 405  there is no such method on the thing addressed
-├── NotAcceptable              406  no such microversion, or no such media type
-├── Gone                       410  what is asked for was there and is not kept any more
-├── TooLarge                   413  the body is too large
-├── TooLong                    414  the URL is too long
-├── Unsupported                415  the body is of another media type
-├── TooMany                    429  as many as there may be at once are under way
 └── Conflict                   409  cannot be done in the present state
     ├── ConcurrentUpdate            a generation is not the current one
     ├── InventoryInUse              inventory would go from under allocations
@@ -26,15 +18,11 @@ PlacementError
     └── NameInUse                   a class or trait is in use
 """
 
-from collections.abc import Sequence
-from typing import ClassVar
+from roost.web.errors import HTTPError
 
 
-class PlacementError(Exception):
+class PlacementError(HTTPError):
     """Any refusal; the text says what was wrong, with which value."""
-
-    status: int = 500
-    code: ClassVar[str] = "placement.undefined_code"
 
 
 class BadRequest(PlacementError):
@@ -67,12 +55,6 @@ class MissingValue(BadRequest):
     code = "placement.query.missing_value"
 
 
-class Unauthorised(PlacementError):
-    """No token, or one that proves nothing."""
-
-    status = 401
-
-
 class Forbidden(PlacementError):
     """Policy does not allow it."""
 
@@ -83,53 +65,6 @@ class NotFound(PlacementError):
     """The thing addressed is not there."""
 
     status = 404
-
-
-class NotAllowed(PlacementError):
-    """There is no such method on the thing addressed; ``allowed`` are those that there are."""
-
-    status = 405
-
-    def __init__(self, text: str = "", allowed: Sequence[str] = ()) -> None:
-        super().__init__(text)
-        self.allowed = tuple(allowed)
-
-
-class NotAcceptable(PlacementError):
-    """There is no such microversion, or the answer cannot be given in a media type that is accepted."""
-
-    status = 406
-
-
-class Gone(PlacementError):
-    """A version, or commits, that are not kept any more: begin anew."""
-
-    status = 410
-    code = "placement.gone"
-
-
-class TooLarge(PlacementError):
-    """The body is too large."""
-
-    status = 413
-
-
-class TooLong(PlacementError):
-    """The URL is too long."""
-
-    status = 414
-
-
-class Unsupported(PlacementError):
-    """The body is of another media type than JSON."""
-
-    status = 415
-
-
-class TooMany(PlacementError):
-    """As many as there may be at once are under way."""
-
-    status = 429
 
 
 class Conflict(PlacementError):

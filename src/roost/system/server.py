@@ -13,11 +13,8 @@ from roost.conductor import http as conductor_http
 from roost.placement.http.app import create_app
 from roost.placement.options import PlacementOptions
 from roost.placement.v1.app import V1
-from roost.placement.v1.document import read_document, with_more
 from roost.system.system import System
-from roost.web.conventions import Conventions
 from roost.web.dispatch import Application, dispatch
-from roost.web.openapi import describe
 
 STOP_SECONDS = 1.0
 """So long requests under way may take once the server is to stop."""
@@ -29,9 +26,7 @@ async def serve(system: System, host: str, port: int, on_ready: Callable[[], Non
     ``on_ready`` is called once the port is listened on.
     """
     options = PlacementOptions(auth_strategy="noauth2")
-    instances = describe(conductor_http.OPERATIONS, Conventions(), title="Instances", text="")
-    document = with_more(read_document(), instances)
-    v1 = V1(system.ledger, options, document)
+    v1 = V1(system.ledger, options, conductor_http.OPERATIONS)
     server = Server(
         _application(system, v1, options),
         address=host,

@@ -45,7 +45,9 @@ class Conventions:
         return any(req.client_accepts(media_type) for media_type in media_types)
 
     def finish(self, req: Request, resp: Response) -> None:
-        """Set headers of every response."""
+        """Set headers of every response. Nothing may be kept: the next response can be different."""
+        if resp.get_header("cache-control") is None:
+            resp.set_header("cache-control", "no-cache")
 
     def refuse(self, req: Request, resp: Response, error: HTTPError) -> None:
         """Fill in the response for an error."""

@@ -13,7 +13,7 @@ from roost.ledger.feed import commits_after, decode_changes
 from roost.placement.v1 import changes
 from roost.placement.v1.follower import Follower
 from roost.placement.v1.past import Past
-from roost.placement.v1.resource import Service
+from roost.placement.v1.service import Service
 from support.ledgers import claim, host, opened, run, whole
 from support.placement_api import uuid_of
 from support.v1_api import V1Api, fault_of
@@ -128,12 +128,12 @@ def test_whoever_follows_the_feed_has_the_fleet(tmp_path: Path) -> None:
 
 async def events(api: V1Api, count: int, after: int = 0) -> list[str]:
     """The first events of a stream, as text."""
-    resource = changes.Changes(Service(api.ledger, Past(api.ledger), Follower(api.ledger)))
+    service = Service(api.ledger, Past(api.ledger), Follower(api.ledger))
     response = falcon.asgi.Response()
-    await resource._begin_stream(response, after)
+    await changes.begin_stream(service, response, after)
     assert response.sse is not None
     found = [event.serialize().decode() async for event, _ in _both(response.sse, range(count))]
-    assert resource._streams <= 1
+    assert service.streams == 0
     return found
 
 
@@ -157,9 +157,9 @@ def test_a_stream_that_is_overtaken_by_trimming_says_so(
     monkeypatch.setattr(changes, "STREAMED_COMMITS", 2)
 
     async def trimmed() -> str:
-        resource = changes.Changes(Service(written.ledger, Past(written.ledger), Follower(written.ledger)))
+        service = Service(written.ledger, Past(written.ledger), Follower(written.ledger))
         response = falcon.asgi.Response()
-        await resource._begin_stream(response, 0)
+        await changes.begin_stream(service, response, 0)
         await written.ledger.trim(1, float("inf"))
         return "".join([event.serialize().decode() async for event in response.sse or ()])
 

@@ -3,7 +3,6 @@
 import asyncio
 import signal
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 import schemathesis
@@ -19,7 +18,6 @@ from schemathesis.specs.openapi.checks import (
 
 from roost.conductor import http as conductor_http
 from roost.placement.http.query import GROUP_PARAMETERS, PARAMETERS
-from roost.placement.v1.document import read_document, with_more
 from roost.placement.v1.operations import OPERATIONS
 from roost.web.conventions import Conventions
 from roost.web.openapi import describe
@@ -28,7 +26,7 @@ from support.placement_api import uuid_of
 from support.serving import Serving
 from support.v1_api import V1Api
 
-DOCUMENT = read_document()
+DOCUMENT = describe(OPERATIONS, Conventions(), title="Roost", text="/v1")
 SCHEMA = schemathesis.openapi.from_dict(DOCUMENT)
 CHECKS = [
     not_a_server_error,
@@ -39,54 +37,45 @@ CHECKS = [
     unsupported_method,
 ]
 PLACEMENTS = {*PARAMETERS["/allocation_candidates"], *GROUP_PARAMETERS, "groups"}
-
-
-def resolved(part: dict[str, Any]) -> dict[str, Any]:
-    if "$ref" not in part:
-        return part
-    found: Any = DOCUMENT
-    for name in part["$ref"].removeprefix("#/").split("/"):
-        found = found[name]
-    return dict(found)
+OWN = {
+    "/v1/allocation_candidates": {"limit": (1, 1000, 100), "cursor": None},
+    "/v1/changes": {"after": (0, 2**63 - 1, 0), "limit": (1, 1000, 100), "wait": (0, 60, 0)},
+    "/v1/explain": {"misses": (0, 100, 10)},
+}
 
 
 def test_the_document_has_all_operations_and_no_other(v1: V1Api) -> None:
-    assert v1.read("/v1/openapi.json", x_auth_token="") == DOCUMENT
-    described = {
-        path: {method.upper() for method in methods if method != "parameters"}
-        for path, methods in DOCUMENT["paths"].items()
-    }
-    assert described == {path: set(methods) for path, methods in OPERATIONS.items()}
-    for path in OPERATIONS:
+    served = v1.read("/v1/openapi.json", x_auth_token="")
+    assert {**served, "info": DOCUMENT["info"]} == DOCUMENT
+    schemathesis.openapi.from_dict(served).validate()
+    described = [(method.upper(), path) for path, methods in DOCUMENT["paths"].items() for method in methods]
+    assert described == [(operation.method, operation.path) for operation in OPERATIONS]
+    for _, path in described:
         assert v1.fetch(path).status_code in (200, 400)
 
 
-@pytest.mark.parametrize("path", OPERATIONS)
+@pytest.mark.parametrize("path", OWN)
 def test_each_operation_has_the_parameters_described(path: str) -> None:
-    operation = OPERATIONS[path]["GET"]
-    described = {
-        each["name"]: each["schema"]
-        for each in map(resolved, DOCUMENT["paths"][path]["get"].get("parameters", []))
-        if each["in"] == "query"
-    }
-    assert set(described) == {
-        *operation.numbers,
-        *operation.texts,
-        *(PLACEMENTS if operation.of_candidates else ()),
-    }
-    for name, number in operation.numbers.items():
-        schema = described[name]
-        assert (schema["minimum"], schema["maximum"], schema["default"]) == (
-            number.least,
-            number.most,
-            number.usual,
-        )
+    described = {each["name"]: each["schema"] for each in DOCUMENT["paths"][path]["get"]["parameters"]}
+    assert set(described) == {*OWN[path], *(() if path == "/v1/changes" else PLACEMENTS)}
+    for name, numbers in OWN[path].items():
+        if numbers is not None:
+            schema = described[name]
+            assert (schema["minimum"], schema["maximum"], schema["default"]) == numbers
+
+
+def test_what_is_wrong_with_a_number_is_refused_as_described(v1: V1Api) -> None:
+    for path, own in OWN.items():
+        query = "" if path == "/v1/changes" else "&resources=VCPU:1"
+        for name, numbers in own.items():
+            for number in () if numbers is None else (numbers[0] - 1, numbers[1] + 1):
+                assert v1.fetch(f"{path}?{name}={number}{query}").status_code == 400
 
 
 def test_the_whole_system_describes_instances_too() -> None:
-    instances = describe(conductor_http.OPERATIONS, Conventions(), title="Instances", text="")
-    whole = with_more(DOCUMENT, instances)
-    assert set(whole["paths"]) == {*OPERATIONS, "/v1/instances", "/v1/instances/{uuid}"}
+    operations = (*OPERATIONS, *conductor_http.OPERATIONS)
+    whole = describe(operations, Conventions(), title="Roost", text="/v1")
+    assert {"/v1/changes", "/v1/instances", "/v1/instances/{uuid}"} <= set(whole["paths"])
     schemathesis.openapi.from_dict(whole).validate()
 
 

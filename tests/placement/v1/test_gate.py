@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from roost.placement.options import CorsOptions
-from roost.placement.v1.gate import LONGEST_URL
 from roost.placement.v1.operations import OPERATIONS
+from roost.web.conventions import LONGEST_URL
 from support.placement_api import uuid_of
 from support.v1_api import V1Api, fault_of
 
@@ -53,7 +53,7 @@ def test_what_only_looks_like_it_is_left_to_placement(v1: V1Api, path: str) -> N
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"])
-@pytest.mark.parametrize("path", OPERATIONS)
+@pytest.mark.parametrize("path", [operation.path for operation in OPERATIONS])
 def test_another_method_is_405(v1: V1Api, method: str, path: str) -> None:
     answer = v1.fetch(path, method)
     assert (fault_of(answer)[0], answer.headers["allow"]) == (405, "GET")

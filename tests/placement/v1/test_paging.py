@@ -21,11 +21,11 @@ from roost.placement.commands.inventories import SetInventories
 from roost.placement.commands.names import AddResourceClass, AddTrait
 from roost.placement.commands.providers import CreateProvider, DeleteProvider, UpdateProvider
 from roost.placement.errors import PlacementError
-from roost.placement.v1.candidates import Candidates
+from roost.placement.v1.candidates import first_page, page_at
 from roost.placement.v1.follower import Follower
 from roost.placement.v1.parameters import canonical
 from roost.placement.v1.past import Past
-from roost.placement.v1.resource import Service
+from roost.placement.v1.service import Service
 from support.fleets import AGGREGATES, CLASSES, TRAITS, inventories, queries, some, worlds
 from support.ledgers import claim, opened
 from support.oracle import SHARING, World
@@ -57,8 +57,8 @@ async def make(ledger: Ledger, world: World) -> None:
         await ledger.execute(SetAggregates(uuid, provider.aggregates, raises=True))
 
 
-def resource_of(ledger: Ledger) -> Candidates:
-    return Candidates(Service(ledger, Past(ledger), Follower(ledger)))
+def service_of(ledger: Ledger) -> Service:
+    return Service(ledger, Past(ledger), Follower(ledger))
 
 
 def shown(candidate: Candidate) -> dict[str, Any]:
@@ -76,9 +76,9 @@ async def read_while_others_write(
 ) -> None:
     async with opened(path, 2) as ledgers:
         await make(ledgers[0], world)
-        workers = [resource_of(ledger) for ledger in ledgers]
+        workers = [service_of(ledger) for ledger in ledgers]
         expected = [shown(each) for each in CandidateSearch(await ledgers[1].current(), query)]
-        page = read(await workers[1]._first_page(query, limit))
+        page = read(await first_page(workers[1], query, limit))
         found = page["allocation_requests"]
         turn = 0
         while page["next"] is not None:
@@ -86,7 +86,7 @@ async def read_while_others_write(
             for command in batches[turn % len(batches)]:
                 with contextlib.suppress(PlacementError):
                     await ledgers[turn % 2].execute(command)
-            page = read(await workers[turn % 2]._page(query, limit, page["next"]))
+            page = read(await page_at(workers[turn % 2], query, limit, page["next"]))
             found = found + page["allocation_requests"]
             turn += 1
         assert found == expected

@@ -3,9 +3,9 @@
 import falcon
 
 from roost.auth import Authenticator, IdentityUnavailable, NoAuth, Source
-from roost.placement.errors import Unauthorised
 from roost.placement.http.request import RETRY_SECONDS, Request, Response
 from roost.placement.options import PlacementOptions
+from roost.web.errors import Unauthorised
 
 __all__ = ["Authenticator", "NoAuth", "identify", "open_authenticator"]
 

@@ -13,10 +13,10 @@ import msgspec
 import structlog
 
 from roost.ledger import LedgerBusy
-from roost.placement.errors import NotAcceptable, NotAllowed, PlacementError, Unauthorised
 from roost.placement.http.microversions import LATEST, Since, version_text
 from roost.placement.http.request import RETRY_SECONDS, Request, Response
 from roost.storage import StorageError
+from roost.web.errors import HTTPError, NotAcceptable, Unauthorised
 
 _log = structlog.get_logger()
 
@@ -45,28 +45,27 @@ ErrorAnswer = Callable[[Request, Response, int, str, str], None]
 def add_error_handlers(app: falcon.asgi.App, answer: ErrorAnswer) -> None:  # type: ignore[type-arg]
     """Have an application answer everything that is raised in it by ``answer``."""
 
-    async def refused(req: Request, resp: Response, error: PlacementError, _: object) -> None:
-        if isinstance(error, NotAllowed) and error.allowed:
-            resp.set_header("allow", ", ".join(error.allowed))
+    async def refused(req: Request, resp: Response, error: HTTPError, _: object) -> None:
+        resp.set_headers(dict(error.headers))
         answer(req, resp, error.status, str(error), error.code)
 
     async def refused_by_framework(req: Request, resp: Response, error: falcon.HTTPError, _: object) -> None:
-        answer(req, resp, error.status_code, error.description or "", PlacementError.code)
+        answer(req, resp, error.status_code, error.description or "", HTTPError.code)
 
     async def failed(req: Request, resp: Response, error: Exception, _: object) -> None:
         if isinstance(error, LedgerBusy | StorageError):
             _log.error("the database did not serve a request", request=req.log_id, error=str(error))
             resp.set_header("retry-after", str(RETRY_SECONDS))
             text = "The database cannot be reached or is busy; try again."
-            answer(req, resp, 503, text, PlacementError.code)
+            answer(req, resp, 503, text, HTTPError.code)
             return
         _log.error("request failed", request=req.log_id, method=req.method, path=req.path, exc_info=error)
         text = f"Internal error; the log has it under {req.request_id}."
-        answer(req, resp, 500, text, PlacementError.code)
+        answer(req, resp, 500, text, HTTPError.code)
 
     app.add_error_handler(Exception, failed)
     app.add_error_handler(falcon.HTTPError, refused_by_framework)
-    app.add_error_handler(PlacementError, refused)
+    app.add_error_handler(HTTPError, refused)
 
 
 def answer_error(req: Request, resp: Response, status: int, text: str, code: str) -> None:

@@ -5,17 +5,17 @@ import re
 import falcon
 
 from roost.auth import Authenticator
-from roost.placement.errors import (
+from roost.placement.http.auth import identify
+from roost.placement.http.microversions import HEADER, SERVICE, parse_version, version_text
+from roost.placement.http.operations import OPERATIONS
+from roost.placement.http.request import Request, Response
+from roost.web.errors import (
     BadRequest,
     NotAcceptable,
     NotAllowed,
     NotFound,
     Unsupported,
 )
-from roost.placement.http.auth import identify
-from roost.placement.http.microversions import HEADER, SERVICE, parse_version, version_text
-from roost.placement.http.operations import OPERATIONS
-from roost.placement.http.request import Request, Response
 
 _TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _QUALITY = r"[qQ]=(0(\.[0-9]{0,3})?|1(\.0{0,3})?)"

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final, Generic, TypeVar
 
-from roost.placement.errors import BadRequest, NotAcceptable
+from roost.web.errors import BadRequest, NotAcceptable
 
 T = TypeVar("T")
 

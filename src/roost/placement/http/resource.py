@@ -5,12 +5,13 @@ from typing import Any
 
 from roost.fleet import Fleet, UnknownProvider
 from roost.ledger import Ledger
-from roost.placement.errors import NotFound, PlacementError, TooLarge
+from roost.placement.errors import NotFound
 from roost.placement.http.decoding import decode
 from roost.placement.http.operations import OPERATIONS
 from roost.placement.http.policy import Policy
 from roost.placement.http.request import Request
 from roost.placement.options import PlacementOptions
+from roost.web.errors import HTTPError, TooLarge
 
 LARGEST_BODY = 64 * 2**20
 """Bytes; a reshape of hundreds of thousands of allocations is smaller."""
@@ -52,7 +53,7 @@ async def read_body_for(resource: Resource, req: Request, uuid: str) -> Any:
     """The request's body. If it is wrong and provider ``uuid`` is not there, `NotFound` is said first."""
     try:
         return await read_body(req)
-    except PlacementError:
+    except HTTPError:
         provider_row(await resource.ledger.current(), uuid)
         raise
 

@@ -1,78 +1,132 @@
 """``/v1/allocation_candidates``: candidates by page, all pages of one version."""
 
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
 
 from roost.fleet import Fleet
+from roost.ledger import Ledger
 from roost.ledger.feed import token_at
 from roost.model.request import CandidateQuery
-from roost.placement.errors import BadRequest, Gone
-from roost.placement.http.answers import answer
 from roost.placement.http.candidates import check_known, describe
 from roost.placement.http.microversions import LATEST
 from roost.placement.http.provider_texts import ProviderTexts
-from roost.placement.http.request import Request, Response
 from roost.placement.v1.cursor import Cursor, fingerprint, malformed, read_cursor
-from roost.placement.v1.parameters import parse
+from roost.placement.v1.parameters import Asked
 from roost.placement.v1.past import Reading
-from roost.placement.v1.resource import Resource, Service
+from roost.placement.v1.service import Service
+from roost.web.errors import BadRequest, Gone
+from roost.web.query import LARGEST_PAGE
+from roost.web.request import Request, Response
+
+# The types describe the response. It is written as text: tens of thousands of objects a second would be
+# too slow.
+
+_Natural = Annotated[int, Meta(ge=0)]
 
 
-class Candidates(Resource):
-    """/v1/allocation_candidates"""
+class AllocationOn(msgspec.Struct, forbid_unknown_fields=True):
+    """The amounts to allocate on one provider, by resource class."""
 
-    def __init__(self, service: Service) -> None:
-        super().__init__(service)
-        self._texts = ProviderTexts()
+    resources: dict[str, Annotated[int, Meta(ge=1)]]
 
-    async def on_get(self, req: Request, resp: Response) -> None:
-        asked = parse(req)
-        limit = asked.numbers["limit"]
-        if "cursor" in asked.texts:
-            document = await self._page(asked.query, limit, asked.texts["cursor"])
-        else:
-            document = await self._first_page(asked.query, limit)
-        answer(req, resp, document)
 
-    async def _first_page(self, query: CandidateQuery, limit: int) -> dict[str, Any]:
-        fleet = await self.ledger.current()
-        check_known(fleet, query)
-        # On the fleet itself, which may change at the next await.
-        reading = Reading(fleet, query)
-        document = _page_of(reading, fleet, self._texts, limit)
-        more = Cursor(fleet.version, reading.position, fingerprint(query)) if reading.has_more() else None
-        document["next"] = await self._sign(more)
-        return document
+class AllocationRequest(msgspec.Struct, forbid_unknown_fields=True):
+    """One candidate: allocations by provider, and the providers of each request group by its suffix."""
 
-    async def _page(self, query: CandidateQuery, limit: int, text: str) -> dict[str, Any]:
-        cursor = read_cursor(text)
-        await self._check_signed(cursor, text)
-        if fingerprint(query) != cursor.query:
-            raise BadRequest("Invalid cursor: it belongs to another query; begin without one.")
-        moment = await self.past.at(cursor.version)
-        reading = await moment.reading(query, cursor.query, cursor.offset)
-        document = _page_of(reading, moment.fleet, moment.texts, limit)
-        more = None
-        if reading.has_more():
-            more = Cursor(cursor.version, reading.position, cursor.query)
-            moment.keep(reading, cursor.query)
-        document["next"] = await self._sign(more)
-        return document
+    allocations: dict[str, AllocationOn]
+    mappings: dict[str, list[str]]
 
-    async def _sign(self, cursor: Cursor | None) -> str | None:
-        return None if cursor is None else cursor.signed(await self._token(cursor.version))
 
-    async def _check_signed(self, cursor: Cursor, text: str) -> None:
-        head = (await self.ledger.current()).version
-        if cursor.version > head or not cursor.is_signed(text, await self._token(cursor.version)):
-            raise malformed()
+class Capacity(msgspec.Struct, forbid_unknown_fields=True):
+    """Capacity and use of one resource class, in units of the class."""
 
-    async def _token(self, version: int) -> str:
-        token = await self.ledger.database.read(lambda connection: token_at(connection, version))
-        if token is None:
-            raise Gone(f"Version {version} has been trimmed away: begin without a cursor.")
-        return token
+    capacity: int
+    used: _Natural
+
+
+class ProviderSummary(msgspec.Struct, forbid_unknown_fields=True):
+    """A provider of the candidates, with everything that it has."""
+
+    resources: dict[str, Capacity]
+    traits: list[str]
+    parent_provider_uuid: str | None
+    root_provider_uuid: str
+
+
+class CandidatePage(msgspec.Struct, forbid_unknown_fields=True):
+    """A page of candidates."""
+
+    allocation_requests: Annotated[list[AllocationRequest], Meta(max_length=LARGEST_PAGE)]
+    provider_summaries: dict[str, ProviderSummary]
+    version: Annotated[int, Meta(ge=0, description="Version of the ledger, that of the first page on all.")]
+    next: Annotated[str | None, Meta(description="Cursor of the next page; null on the last one.")]
+
+
+async def list_candidates(service: Service, req: Request, resp: Response) -> dict[str, Any]:
+    """List allocation candidates by page, all pages of one version.
+
+    The parameters are those of Placement's GET /allocation_candidates at microversion 1.39. All pages
+    together are exactly the candidates of `version`, regardless of concurrent writes.
+    """
+    asked: Asked = req.query
+    if asked.own.cursor is None:
+        return await first_page(service, asked.query, asked.own.limit)
+    return await page_at(service, asked.query, asked.own.limit, asked.own.cursor)
+
+
+async def first_page(service: Service, query: CandidateQuery, limit: int) -> dict[str, Any]:
+    """The first ``limit`` candidates at the newest version."""
+    fleet = await service.ledger.current()
+    check_known(fleet, query)
+    # On the fleet itself, which may change at the next await.
+    reading = Reading(fleet, query)
+    document = _page_of(reading, fleet, service.texts, limit)
+    more = Cursor(fleet.version, reading.position, fingerprint(query)) if reading.has_more() else None
+    document["next"] = await _sign(service.ledger, more)
+    return document
+
+
+async def page_at(service: Service, query: CandidateQuery, limit: int, text: str) -> dict[str, Any]:
+    """The page that a cursor names.
+
+    Raises:
+        BadRequest: The cursor is malformed, altered, or of another query.
+        Gone: The cursor's version cannot be rebuilt.
+    """
+    cursor = read_cursor(text)
+    await _check_signed(service.ledger, cursor, text)
+    if fingerprint(query) != cursor.query:
+        raise BadRequest("Invalid cursor: it belongs to another query; begin without one.")
+    moment = await service.past.at(cursor.version)
+    reading = await moment.reading(query, cursor.query, cursor.offset)
+    document = _page_of(reading, moment.fleet, moment.texts, limit)
+    more = None
+    if reading.has_more():
+        more = Cursor(cursor.version, reading.position, cursor.query)
+        moment.keep(reading, cursor.query)
+    document["next"] = await _sign(service.ledger, more)
+    return document
 
 
 def _page_of(reading: Reading, fleet: Fleet, texts: ProviderTexts, limit: int) -> dict[str, Any]:
     found = reading.read(limit)
     return {**describe(fleet, reading.needs, found, texts, LATEST), "version": fleet.version}
+
+
+async def _sign(ledger: Ledger, cursor: Cursor | None) -> str | None:
+    return None if cursor is None else cursor.signed(await _token(ledger, cursor.version))
+
+
+async def _check_signed(ledger: Ledger, cursor: Cursor, text: str) -> None:
+    head = (await ledger.current()).version
+    if cursor.version > head or not cursor.is_signed(text, await _token(ledger, cursor.version)):
+        raise malformed()
+
+
+async def _token(ledger: Ledger, version: int) -> str:
+    token = await ledger.database.read(lambda connection: token_at(connection, version))
+    if token is None:
+        raise Gone(f"Version {version} has been trimmed away: begin without a cursor.")
+    return token

@@ -1,23 +1,31 @@
 """``/v1/changes``: every commit in its order, as JSON or as a stream of events.
 
-A stream reads the commits for itself, some at a time, and only as fast as its client takes them: one that
-is slow is behind by itself, and nothing is kept for it.
+A stream reads commits from the database itself, a bounded number at a time, and only as fast as its client
+takes them. A slow client falls behind alone, and the server keeps nothing for it.
 """
 
 from collections.abc import AsyncIterator
+from typing import Annotated, Any, Final
 
 import falcon
 import falcon.asgi
 import msgspec
+from msgspec import Meta
 
+from roost.ledger import Ledger
 from roost.ledger.feed import Commit, Stretch, commits_after
-from roost.placement.errors import BadRequest, Gone, TooMany
-from roost.placement.http.answers import answer
-from roost.placement.http.request import Request, Response
-from roost.placement.v1.operations import EVENTS, JSON, LARGEST_SEQ
-from roost.placement.v1.parameters import parse
-from roost.placement.v1.resource import Resource, Service
+from roost.model.change import Change
+from roost.placement.v1.service import Service
 from roost.storage import StorageError
+from roost.web.errors import BadRequest, Gone, TooMany
+from roost.web.operation import JSON
+from roost.web.query import LARGEST_PAGE
+from roost.web.request import Request, Response
+
+EVENTS: Final = "text/event-stream"
+
+LARGEST_SEQ: Final = 2**63 - 1
+"""The largest number of a commit."""
 
 MOST_BYTES = 4 * 2**20
 """A page has no further commit once its commits have so many bytes."""
@@ -32,77 +40,101 @@ MOST_STREAMS = 500
 """Streams that one worker serves at once."""
 
 
-class Changes(Resource):
-    """/v1/changes"""
+class ShownCommit(msgspec.Struct, forbid_unknown_fields=True):
+    """A commit and its changes. Each change carries the fact before and after."""
 
-    def __init__(self, service: Service) -> None:
-        super().__init__(service)
-        self._streams = 0
+    seq: Annotated[int, Meta(ge=0)]
+    at: Annotated[float, Meta(description="Seconds since the epoch.")]
+    changes: list[Change]
 
-    async def on_get(self, req: Request, resp: Response) -> None:
-        asked = parse(req)
-        after, limit, wait = (asked.numbers[name] for name in ("after", "limit", "wait"))
-        if req.client_prefers((JSON, EVENTS)) == EVENTS:
-            await self._begin_stream(resp, _last_event(req, after))
-            return
-        stretch = await self._read(after, limit, MOST_BYTES)
-        if not stretch.commits and wait and await self.follower.beyond(after, wait):
-            stretch = await self._read(after, limit, MOST_BYTES)
-        commits = [
-            {"seq": commit.seq, "at": commit.at, "changes": msgspec.Raw(commit.changes)}
-            for commit in stretch.commits
-        ]
-        answer(req, resp, {"commits": commits, "head": stretch.head})
 
-    async def _begin_stream(self, resp: Response, after: int) -> None:
-        if self._streams >= MOST_STREAMS:
-            raise TooMany(f"This worker serves {MOST_STREAMS} streams already; try again later.")
-        first = await self._read(after, STREAMED_COMMITS, STREAMED_BYTES)
-        resp.cache_control = ("no-store",)
-        resp.set_header("x-accel-buffering", "no")
-        resp.sse = self._stream(after, first)
+class ChangePage(msgspec.Struct, forbid_unknown_fields=True):
+    """Commits in their order."""
 
-    async def _stream(self, after: int, stretch: Stretch) -> AsyncIterator[falcon.asgi.SSEvent]:
-        self._streams += 1
-        try:
-            # Says at once that the stream is there, and when to come again once it ends.
-            yield falcon.asgi.SSEvent(comment="changes", retry=1000)
-            while not self.follower.closed:
-                for commit in stretch.commits:
-                    yield _event(commit)
-                    after = commit.seq
-                    if self.follower.closed:
-                        return
-                if not stretch.commits and not await self.follower.beyond(after, HEARTBEAT_SECONDS):
-                    if not self.follower.closed:
-                        yield falcon.asgi.SSEvent(comment="heartbeat")
-                    continue
-                stretch = await self._read(after, STREAMED_COMMITS, STREAMED_BYTES)
-        except Gone as gone:
-            yield falcon.asgi.SSEvent(event="gone", text=str(gone))
-        except StorageError:
-            # The client comes again and is told, or finds the database back.
-            return
-        finally:
-            self._streams -= 1
+    commits: Annotated[list[ShownCommit], Meta(max_length=LARGEST_PAGE)]
+    head: Annotated[int, Meta(ge=0, description="The number of the newest commit.")]
 
-    async def _read(self, after: int, most: int, most_bytes: int) -> Stretch:
-        """The commits after a version. Raises `Gone`, and `BadRequest` for a version yet to come."""
-        stretch = await self.ledger.database.read(
-            lambda connection: commits_after(connection, after, most, most_bytes)
+
+async def list_changes(service: Service, req: Request, resp: Response) -> dict[str, Any] | None:
+    """List every commit in its order.
+
+    The response is JSON, or a stream of server-sent events for a client that accepts only that. The id of an
+    event is the number of the commit, its data is the commit. Comments in between are heartbeats. The header
+    Last-Event-ID of a client that reconnects replaces `after`. An event `gone` ends a stream that is too far
+    behind.
+    """
+    asked = req.query
+    if req.client_prefers((JSON, EVENTS)) == EVENTS:
+        await begin_stream(service, resp, _last_event(req, asked.after))
+        return None
+    stretch = await _read(service.ledger, asked.after, asked.limit, MOST_BYTES)
+    if not stretch.commits and asked.wait and await service.follower.beyond(asked.after, asked.wait):
+        stretch = await _read(service.ledger, asked.after, asked.limit, MOST_BYTES)
+    commits = [
+        {"seq": commit.seq, "at": commit.at, "changes": msgspec.Raw(commit.changes)}
+        for commit in stretch.commits
+    ]
+    return {"commits": commits, "head": stretch.head}
+
+
+async def begin_stream(service: Service, resp: Response, after: int) -> None:
+    """Answer with a stream of the commits after one.
+
+    Raises:
+        TooMany: The worker serves `MOST_STREAMS` streams already.
+        BadRequest, Gone: There is no commit ``after`` yet, or the commits after it are trimmed away.
+    """
+    if service.streams >= MOST_STREAMS:
+        raise TooMany(f"This worker serves {MOST_STREAMS} streams already; try again later.")
+    first = await _read(service.ledger, after, STREAMED_COMMITS, STREAMED_BYTES)
+    resp.cache_control = ("no-store",)
+    resp.set_header("x-accel-buffering", "no")
+    resp.sse = _stream(service, after, first)
+
+
+async def _stream(service: Service, after: int, stretch: Stretch) -> AsyncIterator[falcon.asgi.SSEvent]:
+    service.streams += 1
+    follower = service.follower
+    try:
+        # Announces the stream at once, and when to reconnect after its end.
+        yield falcon.asgi.SSEvent(comment="changes", retry=1000)
+        while not follower.closed:
+            for commit in stretch.commits:
+                yield _event(commit)
+                after = commit.seq
+                if follower.closed:
+                    return
+            if not stretch.commits and not await follower.beyond(after, HEARTBEAT_SECONDS):
+                if not follower.closed:
+                    yield falcon.asgi.SSEvent(comment="heartbeat")
+                continue
+            stretch = await _read(service.ledger, after, STREAMED_COMMITS, STREAMED_BYTES)
+    except Gone as gone:
+        yield falcon.asgi.SSEvent(event="gone", text=str(gone))
+    except StorageError:
+        # The client reconnects. Then it is told of the outage, or the database is back.
+        return
+    finally:
+        service.streams -= 1
+
+
+async def _read(ledger: Ledger, after: int, most: int, most_bytes: int) -> Stretch:
+    """The commits after one. Raises `Gone`, and `BadRequest` for a number that does not exist yet."""
+    stretch = await ledger.database.read(
+        lambda connection: commits_after(connection, after, most, most_bytes)
+    )
+    if after > stretch.head:
+        raise BadRequest(f"There is no version {after} yet: the newest is {stretch.head}.")
+    if stretch.oldest > after + 1:
+        raise Gone(
+            f"Commits after {after} are trimmed away, the oldest kept is {stretch.oldest}: "
+            f"read the whole state anew, then follow from its version."
         )
-        if after > stretch.head:
-            raise BadRequest(f"There is no version {after} yet: the newest is {stretch.head}.")
-        if stretch.oldest > after + 1:
-            raise Gone(
-                f"Commits after {after} are trimmed away, the oldest kept is {stretch.oldest}: "
-                f"read the whole state anew, then follow from its version."
-            )
-        return stretch
+    return stretch
 
 
 def _last_event(req: Request, after: int) -> int:
-    """Where a stream begins: what a client that comes again had last, else what it asks for."""
+    """Where a stream begins: after the last event of a client that reconnects, else after ``after``."""
     text = req.get_header("last-event-id")
     if not text:
         return after

@@ -15,7 +15,7 @@ import struct
 import msgspec
 
 from roost.model.request import CandidateQuery
-from roost.placement.errors import BadRequest
+from roost.web.errors import BadRequest
 
 _FORM = struct.Struct(">BQQ12s")
 _FIRST_FORM = 1

@@ -1,82 +1,172 @@
 """``/v1/explain``: why there are so few candidates, and what would be nearest."""
 
-from typing import Any
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
 
 from roost.fleet import Fleet
 from roost.fleet.constraint import RESOURCES, Constraint, constraints_of
 from roost.fleet.explanation import Explanation, explain_fully
 from roost.fleet.near_misses import NearMiss
 from roost.fleet.removals import Removal
-from roost.placement.errors import BadRequest
-from roost.placement.http.answers import answer
 from roost.placement.http.candidates import check_known
-from roost.placement.http.request import Request, Response
-from roost.placement.v1.parameters import parse
-from roost.placement.v1.resource import Resource
+from roost.placement.v1.parameters import Asked
+from roost.placement.v1.service import Service
+from roost.web.errors import BadRequest
+from roost.web.request import Request, Response
 
 MOST_CONSTRAINTS = 100
-"""Each is judged on the whole fleet."""
+"""Constraints of a query that is explained at most. Each is judged on the whole fleet."""
+
+_KINDS = [
+    "resources", "any_provider", "required", "forbidden", "member_of", "forbidden_aggregates", "in_tree",
+    "root_required", "root_forbidden", "same_subtree", "isolate", "together",
+]  # fmt: skip
+
+_Kind = Annotated[str, Meta(extra_json_schema={"enum": _KINDS})]
+_Unit = Annotated[str, Meta(extra_json_schema={"enum": ["min_unit", "max_unit", "step_size"]})]
+_Count = Annotated[int, Meta(ge=0)]
 
 
-class Explain(Resource):
-    """/v1/explain"""
+class Range(msgspec.Struct, forbid_unknown_fields=True):
+    """A number that is known between two bounds."""
 
-    async def on_get(self, req: Request, resp: Response) -> None:
-        asked = parse(req)
-        if len(constraints_of(asked.query)) > MOST_CONSTRAINTS:
-            raise BadRequest(f"Only queries of at most {MOST_CONSTRAINTS} constraints are explained.")
-        fleet = await self.ledger.current()
-        check_known(fleet, asked.query)
-        explanation = explain_fully(fleet, asked.query, asked.numbers["misses"])
-        answer(req, resp, _describe(fleet, explanation))
+    at_least: _Count
+    at_most: _Count
 
 
-def _describe(fleet: Fleet, explanation: Explanation) -> dict[str, Any]:
-    return {
-        "version": fleet.version,
-        "providers": explanation.providers,
-        "trees": explanation.trees,
-        "trees_with_candidates": {
-            "at_least": explanation.served,
-            "at_most": explanation.served + explanation.unknown,
-        },
-        "constraints": [_describe_step(step) for step in explanation.steps],
-        "misses": [_describe_miss(fleet, miss) for miss in explanation.near_misses],
-    }
+class ProvidersRemoved(msgspec.Struct, forbid_unknown_fields=True):
+    """Providers that do not meet a constraint.
+
+    `alone` counts all of them, `in_order` those that meet all constraints that the group has before it.
+    """
+
+    alone: _Count
+    in_order: _Count
 
 
-def _describe_step(step: Removal) -> dict[str, Any]:
-    return {
-        **_describe_constraint(step.constraint),
-        "providers_removed": {"alone": step.providers_alone, "in_order": step.providers},
-        "trees_removed": {"alone": step.trees_alone, "in_order": step.trees, "sole": step.trees_sole},
-    }
+class TreesRemoved(msgspec.Struct, forbid_unknown_fields=True):
+    """Trees that a constraint removes.
+
+    `alone`: as the only constraint. `in_order`: of the trees that the constraints before it have left.
+    `sole`: trees that would do, as far as each part of the query tells, without this constraint.
+    """
+
+    alone: _Count
+    in_order: _Count
+    sole: _Count
 
 
-def _describe_constraint(constraint: Constraint) -> dict[str, Any]:
-    return {
-        "constraint": str(constraint),
-        "group": constraint.group,
-        "kind": constraint.kind,
-        "names": constraint.names,
-        "amount": constraint.amount if constraint.kind == RESOURCES else None,
-    }
+class ProviderName(msgspec.Struct, forbid_unknown_fields=True):
+    """A provider."""
+
+    uuid: str
+    name: str
 
 
-def _describe_miss(fleet: Fleet, miss: NearMiss) -> dict[str, Any]:
-    return {
-        **_describe_constraint(miss.constraint),
-        "text": _sentence(fleet, miss),
-        "tree": _describe_provider(fleet, miss.root),
-        "provider": None if miss.provider is None else _describe_provider(fleet, miss.provider),
-        "distance": round(miss.distance, 4),
-        "free": miss.free,
-        "unit": miss.unit,
-    }
+class ShownConstraint(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """A constraint of the query. `group` is the suffix of its group, null for the whole query."""
+
+    constraint: Annotated[str, Meta(description="In words.")]
+    group: str | None
+    kind: _Kind
+    names: tuple[str, ...]
+    amount: int | None
 
 
-def _describe_provider(fleet: Fleet, uuid: str) -> dict[str, str]:
-    return {"uuid": uuid, "name": fleet.name(fleet.row(uuid))}
+class ShownRemoval(ShownConstraint, forbid_unknown_fields=True, kw_only=True):
+    """A constraint of the query, with what it removes."""
+
+    providers_removed: ProvidersRemoved
+    trees_removed: TreesRemoved
+
+
+class ShownMiss(ShownConstraint, forbid_unknown_fields=True, kw_only=True):
+    """A tree that would do if one constraint were relaxed.
+
+    `provider` is the provider of the tree that misses the constraint. `free` is what one more allocation
+    could take there beside the rest of the query. `unit` names the limit of the inventory that forbids the
+    amount.
+    """
+
+    text: Annotated[str, Meta(description="In a sentence.")]
+    tree: ProviderName
+    provider: ProviderName | None
+    distance: Annotated[
+        float, Meta(ge=0, le=1, description="The missing part of the amount; 0.5 where there is no measure.")
+    ]
+    free: int | None
+    unit: _Unit | None
+
+
+class ShownExplanation(msgspec.Struct, forbid_unknown_fields=True):
+    """The effect of each constraint of a query on the fleet at one version of the ledger."""
+
+    version: _Count
+    providers: _Count
+    trees: _Count
+    trees_with_candidates: Range
+    constraints: list[ShownRemoval]
+    misses: list[ShownMiss]
+
+
+async def explain(service: Service, req: Request, resp: Response) -> ShownExplanation:
+    """Explain why there are so few candidates, and what would be nearest."""
+    asked: Asked = req.query
+    if len(constraints_of(asked.query)) > MOST_CONSTRAINTS:
+        raise BadRequest(f"Only queries of at most {MOST_CONSTRAINTS} constraints are explained.")
+    fleet = await service.ledger.current()
+    check_known(fleet, asked.query)
+    return _describe(fleet, explain_fully(fleet, asked.query, asked.own.misses))
+
+
+def _describe(fleet: Fleet, explanation: Explanation) -> ShownExplanation:
+    served = explanation.served
+    return ShownExplanation(
+        version=fleet.version,
+        providers=explanation.providers,
+        trees=explanation.trees,
+        trees_with_candidates=Range(served, served + explanation.unknown),
+        constraints=[_describe_removal(step) for step in explanation.steps],
+        misses=[_describe_miss(fleet, miss) for miss in explanation.near_misses],
+    )
+
+
+def _describe_removal(step: Removal) -> ShownRemoval:
+    return ShownRemoval(
+        constraint=str(step.constraint),
+        group=step.constraint.group,
+        kind=step.constraint.kind,
+        names=tuple(step.constraint.names),
+        amount=_amount(step.constraint),
+        providers_removed=ProvidersRemoved(step.providers_alone, step.providers),
+        trees_removed=TreesRemoved(step.trees_alone, step.trees, step.trees_sole),
+    )
+
+
+def _describe_miss(fleet: Fleet, miss: NearMiss) -> ShownMiss:
+    return ShownMiss(
+        constraint=str(miss.constraint),
+        group=miss.constraint.group,
+        kind=miss.constraint.kind,
+        names=tuple(miss.constraint.names),
+        amount=_amount(miss.constraint),
+        text=_sentence(fleet, miss),
+        tree=_describe_provider(fleet, miss.root),
+        provider=None if miss.provider is None else _describe_provider(fleet, miss.provider),
+        distance=round(miss.distance, 4),
+        free=miss.free,
+        unit=miss.unit,
+    )
+
+
+def _amount(constraint: Constraint) -> int | None:
+    return constraint.amount if constraint.kind == RESOURCES else None
+
+
+def _describe_provider(fleet: Fleet, uuid: str) -> ProviderName:
+    return ProviderName(uuid, fleet.name(fleet.row(uuid)))
 
 
 def _sentence(fleet: Fleet, miss: NearMiss) -> str:

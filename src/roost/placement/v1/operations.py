@@ -1,72 +1,92 @@
-"""Every operation under ``/v1``: its policy rule, its query parameters and what it answers with."""
+"""The operations under ``/v1``, and the types of their queries."""
 
-from dataclasses import dataclass, field
+from typing import Annotated, Any, Final
 
-MOST_CANDIDATES = 1000
-"""Candidates, or commits, on one page at most."""
+import msgspec
+from msgspec import Meta
 
-USUAL_PAGE = 100
-"""Candidates, or commits, on a page if the client does not say how many."""
+from roost.placement.access import PREFIX
+from roost.placement.v1.candidates import CandidatePage, list_candidates
+from roost.placement.v1.changes import EVENTS, LARGEST_SEQ, ChangePage, list_changes
+from roost.placement.v1.explain import ShownExplanation, explain
+from roost.placement.v1.parameters import CandidateQueryReader
+from roost.placement.v1.service import describe_api
+from roost.web.errors import BadRequest, Gone, TooMany
+from roost.web.operation import JSON, OPEN, Operation
+from roost.web.policy import Rule
+from roost.web.query import DEFAULT_PAGE, LARGEST_PAGE, Query
+
+LONGEST_WAIT = 60
+"""Seconds that a client may wait for a commit. A longer wait is refused."""
 
 MOST_MISSES = 100
-USUAL_MISSES = 10
-LONGEST_WAIT = 60
-"""Seconds."""
-
-LARGEST_SEQ = 2**63 - 1
-
-JSON = "application/json"
-EVENTS = "text/event-stream"
+"""Near misses in an explanation at most. A larger number is refused."""
 
 
-@dataclass(frozen=True)
-class Number:
-    """A whole number in a query string: its range, and what it is if it is not there."""
+class CandidatesQuery(msgspec.Struct, forbid_unknown_fields=True):
+    """The page of candidates that a client asks for."""
 
-    least: int
-    most: int
-    usual: int
-
-
-@dataclass(frozen=True)
-class Operation:
-    """``rule``: the policy's, None if anybody may. ``of_candidates``: whether it takes the parameters of
-    Placement's ``GET /allocation_candidates`` too; ``numbers`` and ``texts`` are its own."""
-
-    rule: str | None
-    numbers: dict[str, Number] = field(default_factory=dict)
-    texts: tuple[str, ...] = ()
-    of_candidates: bool = False
-    answers: tuple[str, ...] = (JSON,)
+    limit: Annotated[int, Meta(ge=1, le=LARGEST_PAGE, description="Candidates on a page.")] = DEFAULT_PAGE
+    cursor: Annotated[
+        str | None,
+        Meta(description="`next` of the page before. The query must be the same, the limit need not be."),
+    ] = None
 
 
-OPERATIONS: dict[str, dict[str, Operation]] = {
-    "/v1/allocation_candidates": {
-        "GET": Operation(
-            "allocation_candidates:list",
-            {"limit": Number(1, MOST_CANDIDATES, USUAL_PAGE)},
-            texts=("cursor",),
-            of_candidates=True,
-        )
-    },
-    "/v1/changes": {
-        "GET": Operation(
-            "changes:list",
-            {
-                "after": Number(0, LARGEST_SEQ, 0),
-                "limit": Number(1, MOST_CANDIDATES, USUAL_PAGE),
-                "wait": Number(0, LONGEST_WAIT, 0),
-            },
-            answers=(JSON, EVENTS),
-        )
-    },
-    "/v1/explain": {
-        "GET": Operation(
-            "allocation_candidates:explain",
-            {"misses": Number(0, MOST_MISSES, USUAL_MISSES)},
-            of_candidates=True,
-        )
-    },
-    "/v1/openapi.json": {"GET": Operation(None)},
-}
-"""By URL and method."""
+class ChangesQuery(msgspec.Struct, forbid_unknown_fields=True):
+    """The commits that a client asks for."""
+
+    after: Annotated[
+        int, Meta(ge=0, le=LARGEST_SEQ, description="The commits after this one; 0: from the first.")
+    ] = 0
+    limit: Annotated[
+        int, Meta(ge=1, le=LARGEST_PAGE, description="Commits in a response. A stream has no limit.")
+    ] = DEFAULT_PAGE
+    wait: Annotated[
+        int, Meta(ge=0, le=LONGEST_WAIT, description="Seconds to wait for a commit if there is none.")
+    ] = 0
+
+
+class ExplainQuery(msgspec.Struct, forbid_unknown_fields=True):
+    """The extent of an explanation."""
+
+    misses: Annotated[int, Meta(ge=0, le=MOST_MISSES, description="How many nearest misses.")] = 10
+
+
+class OpenApi(msgspec.Struct):
+    """An OpenAPI document."""
+
+    openapi: str
+    paths: dict[str, Any]
+
+
+OPERATIONS: Final = (
+    Operation(
+        "GET",
+        "/v1/allocation_candidates",
+        Rule(f"{PREFIX}allocation_candidates:list"),
+        list_candidates,
+        query=CandidateQueryReader(CandidatesQuery),
+        answer=CandidatePage,
+        raises=(Gone,),
+    ),
+    Operation(
+        "GET",
+        "/v1/changes",
+        Rule(f"{PREFIX}changes:list"),
+        list_changes,
+        query=Query(ChangesQuery),
+        answer=ChangePage,
+        provides=(JSON, EVENTS),
+        raises=(BadRequest, Gone, TooMany),
+    ),
+    Operation(
+        "GET",
+        "/v1/explain",
+        Rule(f"{PREFIX}allocation_candidates:explain"),
+        explain,
+        query=CandidateQueryReader(ExplainQuery),
+        answer=ShownExplanation,
+    ),
+    Operation("GET", "/v1/openapi.json", OPEN, describe_api, answer=OpenApi),
+)

@@ -15,8 +15,8 @@ from roost.fleet.candidates import CandidateSearch, Choice
 from roost.ledger import Ledger
 from roost.ledger.feed import commits_before, decode_changes
 from roost.model.request import CandidateQuery
-from roost.placement.errors import Gone
 from roost.placement.http.provider_texts import ProviderTexts
+from roost.web.errors import Gone
 
 MOST_VERSIONS = 4
 """Forks kept; each takes the memory of a fleet."""

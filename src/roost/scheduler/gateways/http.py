@@ -14,7 +14,7 @@ import httpx
 import msgspec
 
 from roost.placement.client import HttpPlacement
-from roost.placement.errors import BadRequest, ConcurrentUpdate, PlacementError, TooMany
+from roost.placement.errors import BadRequest, ConcurrentUpdate, PlacementError
 from roost.scheduler.answered_offers import AnsweredOffers
 from roost.scheduler.errors import BadRequestSpec, PlacementRefused, PlacementUnavailable, SchedulerError
 from roost.scheduler.gateways import Decided
@@ -23,6 +23,7 @@ from roost.scheduler.hosts import HostTable
 from roost.scheduler.outcome import Claim, Outcome
 from roost.scheduler.question import Question
 from roost.scheduler.selection import Plugins, Random, select
+from roost.web.errors import TooMany
 
 T = TypeVar("T")
 

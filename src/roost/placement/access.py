@@ -1,0 +1,91 @@
+"""Who may use the Placement API: the authenticator and the policy rules that the options name.
+
+The rules without a policy file are upstream's: every operation is for the roles admin and service, a
+reshape is for services alone, and the usages of a project are also for its readers. While the new defaults
+are not enforced, the role admin may do everything. A token must be scoped to a project.
+
+Source: ``placement/policies`` of OpenStack Placement. A test compares the rules.
+"""
+
+from oslo_policy.policy import DeprecatedRule, RuleDefault
+
+from roost.auth import Authenticator, NoAuth, Source
+from roost.auth.rules import Rules
+from roost.placement.options import PlacementOptions
+from roost.web.policy import Policy
+
+PREFIX = "placement:"
+
+_BEFORE = DeprecatedRule("rule:admin_api", "role:admin", deprecated_reason="roles", deprecated_since="2021.1")
+_BASE = {
+    "admin_api": "role:admin",
+    "service_api": "role:service",
+    "admin_or_service_api": "role:admin or role:service",
+    "project_reader_api": "role:reader and project_id:%(project_id)s",
+    "admin_or_project_reader_or_service_api": "role:admin or rule:project_reader_api or role:service",
+}
+_UNSCOPED = "project_reader_api"
+_UNCHANGED = "admin_api"
+
+_USUAL = "admin_or_service_api"
+_UNUSUAL = {"reshaper:reshape": "service_api", "usages": "admin_or_project_reader_or_service_api"}
+
+RULES = (
+    *(f"resource_providers:{verb}" for verb in ("list", "create", "show", "update", "delete")),
+    *(f"resource_providers:inventories:{verb}" for verb in ("list", "create", "show", "update", "delete")),
+    *(f"resource_providers:aggregates:{verb}" for verb in ("list", "update")),
+    *(f"resource_providers:traits:{verb}" for verb in ("list", "update", "delete")),
+    "resource_providers:usages",
+    "resource_providers:allocations:list",
+    *(f"resource_classes:{verb}" for verb in ("list", "create", "show", "update", "delete")),
+    *(f"traits:{verb}" for verb in ("list", "show", "update", "delete")),
+    *(f"allocations:{verb}" for verb in ("manage", "list", "update", "delete")),
+    "allocation_candidates:list",
+    "usages",
+    "reshaper:reshape",
+    # Of /v1, which upstream does not have.
+    "allocation_candidates:explain",
+    "changes:list",
+)
+"""The names of the rules, without `PREFIX`."""
+
+
+def open_authenticator(options: PlacementOptions) -> Authenticator:
+    """The authenticator for ``[api] auth_strategy``.
+
+    Raises:
+        OperatorError: The options cannot work.
+    """
+    if options.auth_strategy == "noauth2":
+        return NoAuth()
+    # Imported only here: its imports take as long as all others together.
+    from roost.auth.keystone import Keystone
+
+    return Keystone(options.source or Source())
+
+
+def open_policy(options: PlacementOptions) -> Policy:
+    """The policy, with the policy files that the options name.
+
+    Raises:
+        OperatorError: A policy file is wrong.
+    """
+    return Policy(Rules(default_rules(), options.source, options.enforce_new_defaults))
+
+
+def default_rules() -> list[RuleDefault]:
+    """The rules without a policy file."""
+    base = [
+        RuleDefault(
+            name,
+            check,
+            scope_types=None if name == _UNSCOPED else ["project"],
+            deprecated_rule=None if name == _UNCHANGED else _BEFORE,
+        )
+        for name, check in _BASE.items()
+    ]
+    named = [
+        RuleDefault(PREFIX + rule, f"rule:{_UNUSUAL.get(rule, _USUAL)}", scope_types=["project"])
+        for rule in RULES
+    ]
+    return base + named

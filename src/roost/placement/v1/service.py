@@ -1,0 +1,44 @@
+"""What the handlers of ``/v1`` work with, and the OpenAPI document."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import msgspec
+
+from roost.ledger import Ledger
+from roost.placement.http.provider_texts import ProviderTexts
+from roost.placement.v1.follower import Follower
+from roost.placement.v1.past import Past
+from roost.web.conventions import Conventions
+from roost.web.openapi import describe
+from roost.web.operation import Operation
+from roost.web.request import Request, Response
+
+
+@dataclass
+class Service:
+    """``operations`` are those that the document describes. ``streams`` counts open event streams."""
+
+    ledger: Ledger
+    past: Past
+    follower: Follower
+    operations: Sequence[Operation] = ()
+    texts: ProviderTexts = field(default_factory=ProviderTexts)
+    streams: int = 0
+
+    @cached_property
+    def document(self) -> msgspec.Raw:
+        """The OpenAPI document as JSON."""
+        document = describe(
+            self.operations,
+            Conventions(),
+            title="Roost",
+            text="Operations that the Placement API does not have.",
+        )
+        return msgspec.Raw(msgspec.json.encode(document))
+
+
+async def describe_api(service: Service, req: Request, resp: Response) -> msgspec.Raw:
+    """This document."""
+    return service.document
