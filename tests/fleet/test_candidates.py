@@ -1,7 +1,7 @@
 """Allocation candidates against the plain oracle, and the rules that were once broken, one by one."""
 
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import chain, islice, zip_longest
 
@@ -9,32 +9,25 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from roost.fleet import candidates
-from roost.fleet import search as tree_search
-from roost.fleet.candidates import CandidateSearch
+from roost.fleet.candidates import CandidateSearch, Choice, SearchLimits
 from roost.model.inventory import Inventory
 from roost.model.request import CandidateQuery, RequestGroup, all_of
 from support import oracle
 from support.fleets import fleet_of, queries, worlds
 from support.oracle import SHARING, Provider, World
 
-
-@pytest.fixture(autouse=True, scope="module")
-def one_provider_at_a_time() -> Iterator[None]:
-    """Fleets here are small, and yet are looked at in several blocks."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(candidates, "_FIRST_BLOCK", 1)
-        yield
+SMALL = SearchLimits(first_providers=1)
+"""Fleets here are small, and yet are matched in several blocks."""
 
 
 def found(world: World, query: CandidateQuery) -> list[oracle.Answer]:
-    return [oracle.answer(candidate) for candidate in CandidateSearch(fleet_of(world), query)]
+    return [oracle.answer(candidate) for candidate in CandidateSearch(fleet_of(world), query, SMALL)]
 
 
-def check(world: World, query: CandidateQuery) -> None:
+def check(world: World, query: CandidateQuery, limits: SearchLimits = SMALL) -> None:
     fleet = fleet_of(world)
     expected = oracle.candidates(world, query)
-    search = CandidateSearch(fleet, query)
+    search = CandidateSearch(fleet, query, limits)
 
     answers = [oracle.answer(candidate) for candidate in search]
     assert len(set(answers)) == len(answers), "two candidates are equal"
@@ -89,24 +82,31 @@ def test_trees_that_are_alike_have_each_their_own_candidates(
     data: st.DataObject, world: World, query: CandidateQuery, kept: int
 ) -> None:
     copies = three_of_each(data, world)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(candidates, "_FIRST_TREES", 1)
-        patch.setattr(candidates, "_MOST_LAYOUTS", 2)
-        patch.setattr(tree_search, "_MOST_KEPT", kept)
-        check(copies, query)
-        fleet = fleet_of(copies)
-        search = CandidateSearch(fleet, query)
-        anchors = search.anchors
-        alone = [list(CandidateSearch(fleet, query).choices_at(anchor)) for anchor in anchors.tolist()]
-        assert [list(tree) for tree in search.choices_by_tree(anchors)] == alone, "one tree after the other"
-        turns = list(zip_longest(*CandidateSearch(fleet, query).choices_by_tree(anchors)))
-        in_turn = [[turn[number] for turn in turns if turn[number]] for number in range(len(alone))]
-        assert in_turn == alone, "a candidate of each tree in turn"
-        assert search.have_candidates(anchors).tolist() == [bool(tree) for tree in alone]
-        once: dict[tuple[int, ...], candidates.Choice] = {}
-        for choice in chain(*alone):
-            once.setdefault(choice[1], choice)
-        assert list(search.choices()) == list(once.values()), "all, and each once"
+    limits = SearchLimits(first_providers=1, first_trees=1, max_layouts=2, max_positions=kept)
+    check(copies, query, limits)
+    fleet = fleet_of(copies)
+
+    def search() -> CandidateSearch:
+        return CandidateSearch(fleet, query, limits)
+
+    anchors = search().anchors
+    alone = [list(search().choices_at(anchor)) for anchor in anchors.tolist()]
+    assert [list(tree) for tree in search().choices_by_tree(anchors)] == alone, "one tree after the other"
+    turns = list(zip_longest(*search().choices_by_tree(anchors)))
+    in_turn = [[turn[number] for turn in turns if turn[number]] for number in range(len(alone))]
+    assert in_turn == alone, "a candidate of each tree in turn"
+    assert search().have_candidates(anchors).tolist() == [bool(tree) for tree in alone]
+    assert list(search().choices()) == first_of_each(chain(*alone)), "all, and each once"
+    in_breadth = (choice for turn in turns for choice in turn if choice)
+    assert list(search().choices_breadth_first()) == first_of_each(in_breadth), "breadth first, and each once"
+
+
+def first_of_each(choices: Iterable[Choice]) -> list[Choice]:
+    """The choices without those that take from the same providers as an earlier one."""
+    once: dict[tuple[int, ...], Choice] = {}
+    for choice in choices:
+        once.setdefault(choice[1], choice)
+    return list(once.values())
 
 
 DISK = {"DISK_GB": Inventory(100)}
@@ -123,6 +123,8 @@ def test_sharing_provider_alone_is_one_candidate_however_many_trees_it_serves() 
     query = CandidateQuery((unsuffixed(DISK_GB=10),))
     assert len(found({"nfs": SHARED_DISK, **hosts}, query)) == 1
     assert len(found({**hosts, "nfs": SHARED_DISK}, query)) == 1
+    for world in ({"nfs": SHARED_DISK, **hosts}, {**hosts, "nfs": SHARED_DISK}):
+        assert len(list(CandidateSearch(fleet_of(world), query).choices_breadth_first())) == 1
 
 
 def test_granular_group_is_in_an_aggregate_only_by_itself() -> None:

@@ -19,7 +19,7 @@ Data
     columns            array types, and columns that grow in place
     invalidation_log   the rows that have changed, for caches
     fits               the rule that decides whether an amount fits an inventory
-    reach              the trees that sharing providers serve
+    reach              the trees that sharing providers serve; when no candidate has several providers
     errors             the errors of the fleet
 
 Allocation candidates
@@ -28,6 +28,7 @@ Allocation candidates
     match              the providers that match a request group
     tree_layout        what the search in a tree depends on, equal for trees that are alike
     search             the depth-first search in one tree
+    assignments        the results of a search, shared by trees that are alike
 
 Explanations of missing candidates
     explanation        how many trees each constraint of a query leaves; in full with the two below

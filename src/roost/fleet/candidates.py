@@ -1,72 +1,84 @@
-"""Allocation candidates: the ways in which a whole query can be satisfied.
+"""Allocation candidates: the ways to satisfy a whole query.
 
-A query is broken into *terms*, each of which one provider must serve: a granular group is one term, and
-so is every resource class of the unsuffixed group, which may be spread over a tree and the providers that
-share with it. All terms of a candidate meet at one *anchor*, the root of a tree.
+A query consists of *terms*, each of which one provider must serve: a granular group is one term, and so is
+every resource class of the unsuffixed group, which a tree and its sharing providers may serve together. All
+terms of a candidate meet at one *anchor*, the root of a tree.
 
-Why not build all combinations and filter them: six groups on eight devices are 262,144 combinations,
-which took upstream 145 s to return ten. Here vector operations find the options of each term and the
-anchors that every term can reach; combinations are then walked depth first, one anchor at a time, only
-as far as somebody reads, and a branch ends where capacity, isolation or the common subtree forbid it.
-Trees that are alike for the query are walked once (see `roost.fleet.tree_layout`).
+Why not build all combinations and filter them: six groups on eight devices are 262,144 combinations, which
+took upstream 145 s to return ten. Here vector operations find the options of each term and the anchors that
+every term can reach. A depth-first search then finds combinations, one anchor at a time and only as far as
+the caller reads; a branch ends where capacity, isolation or a common subtree rules it out. Trees that are
+alike for the query are searched once (see `roost.fleet.tree_layout`).
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from itertools import repeat
 from typing import NamedTuple
 
 import numpy as np
 
+from roost.fleet.assignments import Assignment, Assignments
 from roost.fleet.columns import Bools, Rows
 from roost.fleet.fleet import Fleet
 from roost.fleet.match import in_any, match, match_resources, match_traits
 from roost.fleet.query_terms import Term, match_terms, terms_of
-from roost.fleet.search import Ways
-from roost.fleet.tree_layout import LayoutKey, Surveyor
+from roost.fleet.reach import is_flat, only_roots_match
+from roost.fleet.rowset import RowSet
+from roost.fleet.tree_layout import LayoutKey, TreeLayouts
 from roost.model.allocation import Allocations, Candidate, Resources
 from roost.model.request import CandidateQuery
 
-_FIRST_BLOCK = 2048
-"""Providers looked at before the first candidate is given, where they can be looked at in turn."""
 
-_FIRST_TREES, _MOST_TREES = 32, 1024
-"""Trees laid out before the first is walked, and at most at once."""
+class SearchLimits(NamedTuple):
+    """How much a search does ahead of its reader, and how much it keeps. The results do not depend on it."""
 
-_MOST_LAYOUTS = 256
-"""Layouts whose choices are kept."""
+    first_providers: int = 2048
+    """Providers matched before the first candidate, where they can be matched in blocks; blocks double."""
+    first_trees: int = 32
+    """Trees laid out before the first is searched; blocks double."""
+    max_trees: int = 1024
+    """Trees laid out at once at most."""
+    max_layouts: int = 256
+    """Layouts whose assignments are kept; beyond that all are dropped."""
+    max_positions: int = 2**13
+    """Positions kept in the assignments of one layout."""
+
+
+DEFAULT_LIMITS = SearchLimits()
 
 
 class Need(NamedTuple):
-    """What one provider of a candidate serves: the suffixes of groups, and amounts by class, maybe none."""
+    """What one provider of a candidate serves: suffixes of groups, and amounts by class (maybe none)."""
 
     suffixes: tuple[str, ...]
     resources: Resources
 
 
-Choice = tuple[int, tuple[int, ...]]
-"""One candidate: its anchor, and the row that serves each need."""
+Choice = tuple[int, Assignment]
+"""One candidate as rows: its anchor, and the provider that serves each need."""
 
 
 class CandidateSearch:
-    """The candidates of one query on one state of the fleet. Lazy: read it before the fleet changes.
+    """The candidates of one query in one state of the fleet. Lazy: read it before the fleet changes.
 
-    ``needs``: what the providers of each candidate serve. If ``single``, there is only one, and each anchor
-    has exactly one candidate, served by the root alone.
+    ``needs``: what each provider of a candidate serves. ``single_provider``: there is one need, and each
+    anchor has exactly one candidate, which the root alone serves.
     """
 
-    def __init__(self, fleet: Fleet, query: CandidateQuery) -> None:
+    def __init__(self, fleet: Fleet, query: CandidateQuery, limits: SearchLimits = DEFAULT_LIMITS) -> None:
         self._fleet = fleet
         self._query = query
+        self._limits = limits
         self._terms: list[Term] = []
-        self._ways: dict[LayoutKey, Ways] = {}
+        self._assignments: dict[LayoutKey, Assignments] = {}
         self._matched: Rows | None = None
         self.single_provider = is_flat(fleet, query)
         if not self.single_provider:
             matches = match_terms(fleet, query)
             rows_by_term = list({each.demand: each.rows for each in matches}.values())
-            self.single_provider = _all_alone(fleet, rows_by_term)
+            self.single_provider = only_roots_match(fleet, rows_by_term)
             if self.single_provider:
                 self._matched = _common(rows_by_term)
             else:
@@ -77,59 +89,70 @@ class CandidateSearch:
 
     @cached_property
     def anchors(self) -> Rows:
-        """The roots, ascending, that may have candidates."""
+        """The roots of the trees that may have candidates, ascending: a superset of those that have."""
         if self.single_provider:
-            return self._alone(self._matched)
+            return self._roots_that_match(self._matched)
         options = {id(term.options): term.options for term in self._terms}
         return self._with_root_traits(_common([_distinct(each.anchors) for each in options.values()]))
 
+    # Reading candidates
+
     def __iter__(self) -> Iterator[Candidate]:
-        """All candidates, no two equal, by anchor."""
+        """All candidates, each once, by anchor."""
         return map(self.candidate, self.choices())
 
     def at(self, anchor: int) -> Iterator[Candidate]:
-        """The candidates of one tree. ``anchor`` must be one of ``anchors``."""
+        """The candidates of one tree. ``anchor`` must be one of `anchors`."""
         return map(self.candidate, self.choices_at(anchor))
 
     def choices(self) -> Iterator[Choice]:
-        """All candidates, no two equal, by anchor."""
+        """All candidates as rows, each once, by anchor."""
         if self.single_provider:
-            for block in self._in_blocks():
+            for block in self._blocks():
                 roots = block.tolist()
                 yield from zip(roots, zip(roots, strict=True), strict=True)
             return
-        sharing = self._fleet.sharing()
-        may_repeat = len(self.anchors) > 1 and bool(len(sharing))
-        seen: set[tuple[int, ...]] = set()
-        for anchor, choices in self._walked(self.anchors):
-            if not may_repeat:
-                yield from zip(repeat(anchor), choices)
+        repeats = self._repeats()
+        for anchor, found in self._search(self.anchors):
+            if repeats is None:
+                yield from zip(repeat(anchor), found)
                 continue
-            for rows in choices:
-                # Made of sharing providers only, it is a candidate of every tree that they all serve.
-                if all(row in sharing for row in rows):
-                    if rows in seen:
-                        continue
-                    seen.add(rows)
-                yield anchor, rows
+            for rows in found:
+                if not repeats.has(rows):
+                    yield anchor, rows
+
+    def choices_breadth_first(self) -> Iterator[Choice]:
+        """All candidates as rows, each once: the first of each tree, then the second of each, and so on."""
+        trees: Iterable[Iterator[Choice]] = self.choices_by_tree(self.anchors)
+        repeats = self._repeats()
+        while trees:
+            unfinished = []
+            for tree in trees:
+                choice = next(tree, None)
+                if choice is None:
+                    continue
+                unfinished.append(tree)
+                if repeats is None or not repeats.has(choice[1]):
+                    yield choice
+            trees = unfinished
 
     def choices_at(self, anchor: int) -> Iterator[Choice]:
-        """The candidates of one tree. ``anchor`` must be one of ``anchors``."""
+        """The candidates of one tree as rows. ``anchor`` must be one of `anchors`."""
         return next(self.choices_by_tree(np.array((anchor,), dtype=np.intp)))
 
     def choices_by_tree(self, anchors: Rows) -> Iterator[Iterator[Choice]]:
-        """The candidates of each of some trees. ``anchors`` must be among `anchors`."""
+        """The candidates of each of some trees, as rows. ``anchors`` must be among `anchors`."""
         if self.single_provider:
             return (iter([(anchor, (anchor,))]) for anchor in anchors.tolist())
-        return (zip(repeat(anchor), choices) for anchor, choices in self._walked(anchors))
+        return (zip(repeat(anchor), found) for anchor, found in self._search(anchors))
 
     def have_candidates(self, anchors: Rows) -> Bools:
-        """For each of some trees whether it has a candidate: bool[len(anchors)]."""
+        """Whether each of some trees has a candidate: bool[len(anchors)]."""
         found = (next(choices, None) is not None for choices in self.choices_by_tree(anchors))
         return np.fromiter(found, dtype=np.bool_, count=len(anchors))
 
     def candidate(self, choice: Choice) -> Candidate:
-        """A choice with names for rows."""
+        """A candidate with uuids for rows."""
         fleet = self._fleet
         anchor, rows = choice
         allocations: Allocations = {}
@@ -146,81 +169,88 @@ class CandidateSearch:
                     held[name] = held.get(name, 0) + amount
         return Candidate(fleet.uuid(anchor), allocations, mappings)
 
-    def local_anchors(self) -> Rows:
-        """Those of ``anchors``, ascending, that do have a candidate with something of their own tree.
+    # Trees with local candidates
 
-        The other anchors have none after all, or only such as take everything from sharing providers.
-        Each tree must be walked, save those where counting tells: see `surely_local`.
+    def local_anchors(self) -> Rows:
+        """The roots, ascending, of the trees with a *local* candidate, which takes from the tree itself.
+
+        The other `anchors` have no candidate at all, or take everything from sharing providers of other
+        trees. Each tree has to be searched, except where counting decides it (`surely_local`).
         """
         if self.single_provider or not len(self.anchors):
             return self.anchors
-        found = self.surely_local()
-        unsure = np.flatnonzero(~found)
-        for place, (anchor, choices) in zip(unsure.tolist(), self._walked(self.anchors[unsure]), strict=True):
-            found[place] = any(
+        local = self.surely_local()
+        unsure = np.flatnonzero(~local)
+        for index, (anchor, found) in zip(unsure.tolist(), self._search(self.anchors[unsure]), strict=True):
+            local[index] = any(
                 self._fleet.root.item(row) == anchor and bool(term.resources)
-                for rows in choices
+                for rows in found
                 for term, row in zip(self._terms, rows, strict=True)
             )
-        return self.anchors[found]
+        return self.anchors[local]
 
     def surely_local(self) -> Bools:
-        """For each anchor whether a candidate with something of its own must be there: bool[len(anchors)].
+        """Whether counting proves that each anchor has a local candidate: bool[len(anchors)].
 
-        Terms that ask for a class together, or that must not share a provider, are rivals. Where each
-        rival has as many options as there are rivals, they can have a provider each; all other terms can
-        have any of theirs, so the first. It remains to see that these have the traits required together.
+        Terms that take from one class, or that must not share a provider, are rivals. If each rival has as
+        many options as there are rivals, each can have a provider of its own; every other term can have any
+        of its options, and so its first. Then only the required traits of these first options are open.
         """
         fleet, query, anchors = self._fleet, self._query, self.anchors
         if query.same_subtree:
             return np.zeros(len(anchors), dtype=np.bool_)
         granular = sum(term.group.granular for term in self._terms)
-        asked = Counter(name for term in self._terms for name in term.resources)
+        demanding = Counter(name for term in self._terms for name in term.resources)
         rivals = [
             (query.isolate and granular > 1 and term.group.granular)
-            or any(asked[name] > 1 for name in term.resources)
+            or any(demanding[name] > 1 for name in term.resources)
             for term in self._terms
         ]
         sure = np.ones(len(anchors), dtype=np.bool_)
-        home = np.zeros(len(anchors), dtype=np.bool_)
-        first: list[Rows] = []
+        local = np.zeros(len(anchors), dtype=np.bool_)
+        first_options: list[Rows] = []
         for term, rival in zip(self._terms, rivals, strict=True):
             at, rows = term.options
             options = np.bincount(at, minlength=fleet.n_rows)
             own = np.bincount(at[fleet.roots(rows) == at], minlength=fleet.n_rows)
-            home |= (own[anchors] == options[anchors]) & bool(term.resources)
+            local |= (own[anchors] == options[anchors]) & bool(term.resources)
             if rival:
                 sure &= options[anchors] >= sum(rivals)
             elif not term.group.granular:
-                first.append(rows[(np.cumsum(options) - options)[anchors]])
+                first_options.append(rows[(np.cumsum(options) - options)[anchors]])
         for group in query.groups:
             for any_of in () if group.granular else group.required:
                 sure &= np.logical_or.reduce(
-                    [in_any(fleet.with_trait, any_of, rows) for rows in first]
+                    [in_any(fleet.with_trait, any_of, rows) for rows in first_options]
                     or [np.zeros(len(anchors), dtype=np.bool_)]
                 )
-        return sure & home
+        return sure & local
 
-    def _in_blocks(self) -> Iterator[Rows]:
-        """The anchors where the root serves everything: first of few providers, then of ever more, so that
-        whoever wants ten does not wait until a million have been looked at."""
+    # Candidates of a single provider
+
+    def _blocks(self) -> Iterator[Rows]:
+        """The anchors where the root serves everything, in blocks of which the first are small.
+
+        A caller who wants ten candidates does not wait until a million providers are matched.
+        """
         if self._matched is not None or "anchors" in self.__dict__:
             yield self.anchors
             return
         rarest = min(
-            (self._fleet.inventory_columns(name) for name in self._query.resources), key=lambda stock: stock.n
+            (self._fleet.inventory_columns(name) for name in self._query.resources),
+            key=lambda columns: columns.n,
         )
         if not rarest.ascending:
             yield self.anchors
             return
-        start, size = 0, _FIRST_BLOCK
+        start, size = 0, self._limits.first_providers
         while start < rarest.n:
             block = rarest.row[start : min(rarest.n, start + size)]
-            yield self._alone(block.astype(np.intp))
+            yield self._roots_that_match(block.astype(np.intp))
             start, size = start + size, size * 2
 
-    def _alone(self, among: Rows | None) -> Rows:
-        """The roots that serve everything by themselves, of some rows or of all."""
+    def _roots_that_match(self, among: Rows | None) -> Rows:
+        """The roots that serve the whole query alone, of ``among`` or of all."""
         query, rows = self._query, among
         for group in query.groups:
             rows = match(self._fleet, group, rows)
@@ -236,62 +266,72 @@ class CandidateSearch:
         required = [frozenset((trait,)) for trait in sorted(self._query.root_required)]
         return match_traits(self._fleet, anchors, required, self._query.root_forbidden)
 
-    def _walked(self, anchors: Rows) -> Iterator[tuple[int, Iterator[tuple[int, ...]]]]:
-        """Trees, and for each the rows chosen for each term, in the order of the terms."""
-        start, size = 0, _FIRST_TREES
+    # Candidates of several providers
+
+    def _search(self, anchors: Rows) -> Iterator[tuple[int, Iterator[Assignment]]]:
+        """Trees, and for each the rows that serve the terms."""
+        start, size = 0, self._limits.first_trees
         while start < len(anchors):
-            for anchor, rows, key in self._surveyor.survey(anchors[start : start + size]):
-                yield anchor, self._ways_of(key).of(rows)
-            start, size = start + size, min(2 * size, _MOST_TREES)
+            for anchor, rows, key in self._layouts.trees(anchors[start : start + size]):
+                yield anchor, self._assignments_of(key).of_tree(rows)
+            start, size = start + size, min(2 * size, self._limits.max_trees)
 
     @cached_property
-    def _surveyor(self) -> Surveyor:
-        return Surveyor(self._fleet, self._query, self._terms)
+    def _layouts(self) -> TreeLayouts:
+        return TreeLayouts(self._fleet, self._query, self._terms)
 
-    def _ways_of(self, key: LayoutKey) -> Ways:
-        ways = self._ways.get(key)
-        if ways is None:
-            if len(self._ways) >= _MOST_LAYOUTS:
-                self._ways.clear()
-            ways = self._ways[key] = Ways(self._query, self._terms, self._surveyor.layout(key))
-        return ways
+    def _assignments_of(self, key: LayoutKey) -> Assignments:
+        found = self._assignments.get(key)
+        if found is None:
+            if len(self._assignments) >= self._limits.max_layouts:
+                self._assignments.clear()
+            layout = self._layouts.layout(key)
+            found = Assignments(self._query, self._terms, layout, self._limits.max_positions)
+            self._assignments[key] = found
+        return found
+
+    def _repeats(self) -> "_Repeats | None":
+        """A filter of repeated candidates, None if none can be repeated."""
+        sharing = self._fleet.sharing()
+        if self.single_provider or len(self.anchors) < 2 or not len(sharing):
+            return None
+        return _Repeats(sharing)
 
 
-def is_flat(fleet: Fleet, query: CandidateQuery) -> bool:
-    """Whether it is known at once that no candidate can take more than one provider."""
-    if fleet.has_trees or not query.groups or not all(group.resources for group in query.groups):
+class _Repeats:
+    """Finds candidates that another tree has given: those of sharing providers only.
+
+    Such a candidate belongs to every tree that all of its providers serve.
+    """
+
+    def __init__(self, sharing: RowSet) -> None:
+        self._sharing = sharing
+        self._seen: set[Assignment] = set()
+
+    def has(self, rows: Assignment) -> bool:
+        """Whether the candidate has been given already. It counts as given from now on."""
+        if not all(row in self._sharing for row in rows):
+            return False
+        if rows in self._seen:
+            return True
+        self._seen.add(rows)
         return False
-    sharing = fleet.sharing()
-    if not len(sharing):
-        return True
-    stocks = [fleet.inventory_columns(name) for name in query.resources]
-    return all(stock.slot(row) < 0 for row in sharing.rows().tolist() for stock in stocks)
-
-
-def _all_alone(fleet: Fleet, matched: list[Rows]) -> bool:
-    """Whether no candidate can take more than one provider: only roots match, and none of them shares."""
-    sharing = fleet.sharing()
-    return all(
-        (not fleet.has_trees or bool((fleet.parent[rows] < 0).all()))
-        and not (len(sharing) and bool(sharing.among(rows).any()))
-        for rows in matched
-    )
 
 
 def _distinct(ascending: Rows) -> Rows:
-    """Each row of an ascending column once; `np.unique` would hash what is sorted already."""
+    """Each row of an ascending column once. `np.unique` would hash what is sorted already."""
     first = np.ones(len(ascending), dtype=np.bool_)
     first[1:] = ascending[1:] != ascending[:-1]
     return ascending[first]
 
 
 def _common(sets: list[Rows]) -> Rows:
-    """The rows in all of the ascending sets."""
+    """The rows in all of the ascending sets, ascending."""
     if not sets:
         return np.zeros(0, dtype=np.intp)
     common = sets[0]
     for rows in sets[1:]:
-        # Equal sets are the usual case (every host has CPU, memory and disk) and need no merge.
+        # Equal sets are common (every host has CPU, memory and disk) and need no merge.
         if not np.array_equal(common, rows):
             common = np.intersect1d(common, rows, assume_unique=True)
     return common

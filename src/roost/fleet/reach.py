@@ -6,12 +6,14 @@ one of its aggregates.
 Source: upstream's ``anchors_for_sharing_providers`` in ``placement.objects.research_context``.
 """
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
 
 from roost.fleet.columns import Bools, Rows
 from roost.fleet.fleet import Fleet
+from roost.model.request import CandidateQuery
 
 
 class Reach(NamedTuple):
@@ -46,3 +48,27 @@ def trees_served(fleet: Fleet, row: int) -> Rows:
     roots: Rows = np.unique(fleet.roots(np.concatenate(members))).astype(np.intp)
     others: Rows = roots[roots != fleet.root.item(row)]
     return others
+
+
+def is_flat(fleet: Fleet, query: CandidateQuery) -> bool:
+    """Whether the fleet rules out, without a look at its rows, that candidates have several providers.
+
+    That is so if no provider has a parent and no sharing provider has a class that the query names.
+    """
+    if fleet.has_trees or not query.groups or not all(group.resources for group in query.groups):
+        return False
+    sharing = fleet.sharing()
+    if not len(sharing):
+        return True
+    inventories = [fleet.inventory_columns(name) for name in query.resources]
+    return all(columns.slot(row) < 0 for row in sharing.rows().tolist() for columns in inventories)
+
+
+def only_roots_match(fleet: Fleet, matched: Iterable[Rows]) -> bool:
+    """Whether all matching providers are roots that do not share: no candidate has several providers."""
+    sharing = fleet.sharing()
+    return all(
+        (not fleet.has_trees or bool((fleet.parent[rows] < 0).all()))
+        and not (len(sharing) and bool(sharing.among(rows).any()))
+        for rows in matched
+    )

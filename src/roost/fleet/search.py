@@ -1,310 +1,260 @@
-"""The walk over one tree's options: which provider serves which term of a query."""
+"""The depth-first search for the assignments of one tree: which provider serves which term of a query."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, islice
-from operator import itemgetter
 
 from roost.fleet.fits import has_room
 from roost.fleet.query_terms import Term
-from roost.fleet.tree_layout import Layout
+from roost.fleet.tree_layout import TreeLayout
 from roost.model.request import CandidateQuery
 
-_MOST_KEPT = 2**13
-"""Places in all choices that are kept for the next trees with the same layout."""
 
-Places = tuple[int, ...]
-"""A choice: for each term a place."""
+class TreeSearch:
+    """A depth-first search over the options of a layout.
 
+    The search assigns a position to one term after the other; the *depth* of a term is its number in this
+    order. It keeps what the assigned terms take, and backtracks.
 
-class Ways:
-    """All choices for the trees of one layout: found as far as somebody reads, kept for the next trees.
+    Why not recursive generators: a query may have more terms than Python has stack frames.
 
-    A layout may have billions: from some number on they are not kept, and each tree is walked by itself.
-    """
-
-    def __init__(self, query: CandidateQuery, terms: Sequence[Term], layout: Layout) -> None:
-        self._query = query
-        self._terms = terms
-        self._layout = layout
-        self._most = max(1, _MOST_KEPT // len(terms))
-        self._kept: list[Places] = []
-        self._walked: Iterator[Places] | None = self._walk()
-        self._ended = False
-
-    def of(self, rows: Sequence[int]) -> Iterator[tuple[int, ...]]:
-        """The rows chosen for each term, for a tree that has ``rows`` at the layout's places."""
-        if self._ended:
-            chosen = map(rows.__getitem__, chain.from_iterable(self._kept))
-            return zip(*[chosen] * len(self._terms), strict=True)
-        return self._as_found(rows)
-
-    def _as_found(self, rows: Sequence[int]) -> Iterator[tuple[int, ...]]:
-        kept, number, row_at = self._kept, 0, rows.__getitem__
-        # Several trees may be read in turn: each goes on from where it is, whoever found what is next.
-        while True:
-            for places in islice(kept, number, None):
-                number += 1
-                yield tuple(map(row_at, places))
-            if number >= self._most:
-                break
-            for places in self._walked or ():
-                kept.append(places)
-                number += 1
-                yield tuple(map(row_at, places))
-                if number < len(kept) or number >= self._most:
-                    break
-            else:
-                self._ended = True
-                return
-        # The first to come here goes on with the walk that is under way, all others begin their own.
-        own, self._walked = self._walked, None
-        for places in own or islice(self._walk(), number, None):
-            yield tuple(map(row_at, places))
-
-    def _walk(self) -> Iterator[Places]:
-        options = self._layout.options
-        if not all(options):
-            return iter(())
-        # Fewest options first: a branch that cannot end well is left early.
-        order = sorted(range(len(options)), key=lambda i: len(options[i]))
-        walk = Walk(self._query, [self._terms[i] for i in order], self._layout, [options[i] for i in order])
-        if order == sorted(order):
-            return map(tuple, walk.choices())
-        return map(itemgetter(*sorted(order, key=order.__getitem__)), walk.choices())
-
-
-class Walk:
-    """A depth-first walk over the options of a layout, with what is taken so far.
-
-    Why not recursive generators: a query may have more terms than Python has stack.
-
-    Why look ahead: a request for one device more than there is fails only at the last term, and a plain
-    walk would first try every way of choosing the others (33 groups on 32 devices: 32! ways). So the walk
-    checks `_promising` before it begins, sees after each isolated choice that the later groups can still
-    have a provider each, and does not explore the same dead end twice.
+    Why look ahead: a request for one device too many fails only at the last term, and a plain search would
+    first try every assignment of the others (33 groups on 32 devices: 32! assignments). So the search
+    checks `_promising` before it begins; it checks after each isolated choice that the remaining groups can
+    still have a provider each; and it does not explore a state twice that led to nothing.
     """
 
     def __init__(
-        self, query: CandidateQuery, terms: Sequence[Term], layout: Layout, options: Sequence[list[int]]
+        self,
+        query: CandidateQuery,
+        terms: Sequence[Term],
+        layout: TreeLayout,
+        options: Sequence[list[int]],
     ) -> None:
-        """``terms`` in the order to walk them, with the ``options`` of each."""
+        """``terms`` in the order of the search, each with its positions in ``options``."""
         self._terms = terms
         self._options = options
-        self._room = layout.room
-        self._meets = layout.meets
-        self._chosen: list[int] = []
-        # Only of classes that several terms can take from one place: of others, options have room.
+        self._available = layout.available
+        self._trait_bits = layout.trait_bits
+        self._assigned: list[int] = []
+        # By position and class: what the assigned terms take, of the classes that several terms can take from
+        # one position. Of other classes every option has room.
         self._taken: dict[tuple[int, str], int] = {}
         self._isolated = [query.isolate and term.group.granular for term in terms]
-        self._wants = [
-            tuple((name, amount) for name, amount in term.resources.items() if name in layout.room)
+        self._demands = [
+            tuple((name, amount) for name, amount in term.resources.items() if name in layout.available)
             for term in terms
         ]
-        self._subtrees = [_Subtree(terms, layout, options, suffixes) for suffixes in query.same_subtree]
+        self._subtrees = [_CommonSubtree(terms, layout, options, suffixes) for suffixes in query.same_subtree]
         self._spread = [depth for depth, term in enumerate(terms) if not term.group.granular]
         required = next((group.required for group in query.groups if not group.granular), ())
-        self._all_met = (1 << len(required)) - 1
-        self._held: set[int] = set()
-        # Options ascend in number, so with more of them than groups before it no group can be left without.
+        self._required_bits = (1 << len(required)) - 1
+        self._occupied: set[int] = set()
+        # Terms are sorted by number of options: one with more options than isolated terms before it always
+        # finds a free one.
         depths = [depth for depth, isolated in enumerate(self._isolated) if isolated]
         self._scarce = any(len(options[depth]) <= before for before, depth in enumerate(depths))
 
-    def choices(self) -> Iterator[list[int]]:
-        """Every allowed choice of one place for each term; yields the (reused) list of places chosen."""
+    def assignments(self) -> Iterator[list[int]]:
+        """Every allowed assignment, as the position of each term. The list yielded is reused for the next."""
         if not self._promising():
             return
         last = len(self._terms) - 1
         found = 0
-        dead: set[tuple[object, ...]] = set()
-        # Of each term under way: the options not yet tried, and how many choices had been found before it.
-        under_way = [(iter(self._options[0]), 0)]
-        while under_way:
-            untried, before = under_way[-1]
-            depth = len(under_way) - 1
+        dead_ends: set[tuple[object, ...]] = set()
+        # For each term on the path: the options not yet tried, and the assignments found before it.
+        path = [(iter(self._options[0]), 0)]
+        while path:
+            untried, before = path[-1]
+            depth = len(path) - 1
             if depth == last:
-                for place in untried:
-                    if self._completes(place):
+                for position in untried:
+                    if self._completes(position):
                         found += 1
-                        self._chosen.append(place)
-                        yield self._chosen
-                        self._chosen.pop()
-            elif self._chooses(depth, untried, dead):
-                under_way.append((iter(self._options[depth + 1]), found))
+                        self._assigned.append(position)
+                        yield self._assigned
+                        self._assigned.pop()
+            elif self._descend(depth, untried, dead_ends):
+                path.append((iter(self._options[depth + 1]), found))
                 continue
-            under_way.pop()
+            path.pop()
             if found == before:
-                dead.add(self._situation())
+                dead_ends.add(self._state())
             if depth:
                 self._take_back(depth - 1)
 
-    def _completes(self, place: int) -> bool:
-        """Whether ``place`` for the last term makes a choice of all. No term follows, so nothing is taken."""
+    def _completes(self, position: int) -> bool:
+        """Whether a position for the last term completes an assignment. Nothing is taken: no term follows."""
         depth = len(self._terms) - 1
-        if not self._is_open(depth, place):
+        if not self._can_serve(depth, position):
             return False
-        if not self._subtrees and not self._all_met:
+        if not self._subtrees and not self._required_bits:
             return True
-        self._chosen.append(place)
-        completes = self._in_subtrees(depth) and self._traits_met() == self._all_met
-        self._chosen.pop()
+        self._assigned.append(position)
+        completes = self._in_subtrees(depth) and self._found_bits() == self._required_bits
+        self._assigned.pop()
         return completes
 
-    def _chooses(self, depth: int, untried: Iterator[int], dead: set[tuple[object, ...]]) -> bool:
-        """Choose the next place that is allowed and does not lead where nothing was found before, if any."""
-        for place in untried:
-            if self._is_open(depth, place):
-                self._take(depth, place)
+    def _descend(self, depth: int, untried: Iterator[int], dead_ends: set[tuple[object, ...]]) -> bool:
+        """Assign the next untried position that is allowed and no known dead end. False if there is none."""
+        for position in untried:
+            if self._can_serve(depth, position):
+                self._take(depth, position)
                 if (
                     self._in_subtrees(depth)
                     and not (self._scarce and self._isolated[depth] and self._starved())
-                    and not (dead and self._situation() in dead)
+                    and not (dead_ends and self._state() in dead_ends)
                 ):
                     return True
                 self._take_back(depth)
         return False
 
-    def _is_open(self, depth: int, place: int) -> bool:
-        """Whether a place can serve the term at ``depth`` beside the terms that it serves already."""
-        if self._isolated[depth] and place in self._held:
+    def _can_serve(self, depth: int, position: int) -> bool:
+        """Whether a position can serve the term at ``depth`` beside the terms assigned to it."""
+        if self._isolated[depth] and position in self._occupied:
             return False
-        for name, amount in self._wants[depth]:
-            before = self._taken.get((place, name))
-            # What each term asks for fits by itself, so units and steps are right for the sum as well.
-            if before and not has_room(amount, self._room[name][place] - before):
+        for name, amount in self._demands[depth]:
+            before = self._taken.get((position, name))
+            # Each term fits alone, so the sum is at least min_unit and a multiple of step_size; what is
+            # available is limited by max_unit.
+            if before and not has_room(amount, self._available[name][position] - before):
                 return False
         return True
 
     def _in_subtrees(self, depth: int) -> bool:
-        """Whether what is chosen, last for ``depth``, can still be in each subtree."""
+        """Whether the positions assigned, the last one to ``depth``, can still be in a common subtree."""
         for subtree in self._subtrees:
-            if depth in subtree.depths and not subtree.possible(self._chosen):
+            if depth in subtree.depths and not subtree.possible(self._assigned):
                 return False
         return True
 
-    def _take(self, depth: int, place: int) -> None:
-        self._chosen.append(place)
-        for name, amount in self._wants[depth]:
-            self._taken[place, name] = self._taken.get((place, name), 0) + amount
+    def _take(self, depth: int, position: int) -> None:
+        self._assigned.append(position)
+        for name, amount in self._demands[depth]:
+            self._taken[position, name] = self._taken.get((position, name), 0) + amount
         if self._isolated[depth]:
-            self._held.add(place)
+            self._occupied.add(position)
 
     def _take_back(self, depth: int) -> None:
-        """Undo the last choice, which was of the term at ``depth``."""
-        place = self._chosen.pop()
-        for name, amount in self._wants[depth]:
-            self._taken[place, name] -= amount
+        """Undo the last assignment, which was of the term at ``depth``."""
+        position = self._assigned.pop()
+        for name, amount in self._demands[depth]:
+            self._taken[position, name] -= amount
         if self._isolated[depth]:
-            self._held.remove(place)
+            self._occupied.remove(position)
 
-    def _traits_met(self) -> int:
-        """The any-ofs of the unsuffixed group that the providers chosen for it so far meet, as bits."""
+    def _found_bits(self) -> int:
+        """The required traits of the unsuffixed group that the providers assigned to it have, as bits."""
         met = 0
-        if self._all_met:
+        if self._required_bits:
             for depth in self._spread:
-                if depth < len(self._chosen):
-                    met |= self._meets[self._chosen[depth]]
+                if depth < len(self._assigned):
+                    met |= self._trait_bits[self._assigned[depth]]
         return met
 
     def _promising(self) -> bool:
-        """Whether there is room for all terms, as far as counting tells.
+        """Whether counting allows an assignment. A necessary condition, not a sufficient one.
 
-        A provider with room for ``most`` units serves at most ``most // n`` of the terms that want ``n``
-        or more; all such terms must find a place somewhere among their options.
+        A position with ``k`` units available serves at most ``k // n`` of the terms that demand ``n`` units
+        or more. So these quotients, added up over all options of such terms, must reach their number.
         """
         if self._scarce and self._starved():
             return False
-        for name, room in self._room.items():
+        for name, available in self._available.items():
             for n in {term.resources[name] for term in self._terms if name in term.resources}:
                 asking = [i for i, term in enumerate(self._terms) if term.resources.get(name, 0) >= n]
-                places = {place for i in asking for place in self._options[i]}
-                if len(asking) > 1 and sum(room[place] // n for place in places) < len(asking):
+                positions = {position for i in asking for position in self._options[i]}
+                if len(asking) > 1 and sum(available[position] // n for position in positions) < len(asking):
                     return False
         return True
 
     def _starved(self) -> bool:
-        """Whether the isolated groups still to be served cannot have a provider each: a bipartite matching
-        of groups and places, grown by augmenting paths."""
-        promised: dict[int, int] = {}
-        for group in range(len(self._chosen), len(self._terms)):
+        """Whether the isolated groups not yet assigned cannot have a provider each.
+
+        A maximum bipartite matching of groups and positions, grown by augmenting paths, decides it.
+        """
+        matched: dict[int, int] = {}
+        for group in range(len(self._assigned), len(self._terms)):
             if not self._isolated[group]:
                 continue
-            # Breadth first from the group: over a promised place on to the group that holds the promise.
+            # Breadth first from the group: from a matched position on to the group that it is matched with.
             came_from: dict[int, int] = {}
             asking = [group]
             free = None
             for asker in asking:
-                for place in self._options[asker]:
-                    if place in self._held or place in came_from:
+                for position in self._options[asker]:
+                    if position in self._occupied or position in came_from:
                         continue
-                    came_from[place] = asker
-                    if place not in promised:
-                        free = place
+                    came_from[position] = asker
+                    if position not in matched:
+                        free = position
                         break
-                    asking.append(promised[place])
+                    asking.append(matched[position])
                 if free is not None:
                     break
             if free is None:
                 return True
-            holds = {asker: place for place, asker in promised.items()}
+            holds = {asker: position for position, asker in matched.items()}
             while free is not None:
                 asker = came_from[free]
-                promised[free] = asker
+                matched[free] = asker
                 free = holds.get(asker)
         return False
 
-    def _situation(self) -> tuple[object, ...]:
-        """All that decides how the walk can go on from here."""
+    def _state(self) -> tuple[object, ...]:
+        """Everything that decides which assignments the search can still reach."""
         return (
-            len(self._chosen),
+            len(self._assigned),
             frozenset(item for item in self._taken.items() if item[1]),
-            frozenset(self._held),
-            self._traits_met(),
-            tuple(frozenset(subtree.serving(self._chosen)) for subtree in self._subtrees),
+            frozenset(self._occupied),
+            self._found_bits(),
+            tuple(frozenset(subtree.serving(self._assigned)) for subtree in self._subtrees),
         )
 
 
-class _Subtree:
-    """A same_subtree: ``depths`` are the depths of its groups in the walk."""
+class _CommonSubtree:
+    """The condition of one ``same_subtree``: one of its providers is the ancestor of all its providers.
+
+    ``depths`` are the depths of its groups in the search.
+    """
 
     def __init__(
         self,
         terms: Sequence[Term],
-        layout: Layout,
+        layout: TreeLayout,
         options: Sequence[Iterable[int]],
         suffixes: frozenset[str],
     ) -> None:
         self.depths = [depth for depth, term in enumerate(terms) if term.group.suffix in suffixes]
-        self._above = layout.above
+        self._ancestor = layout.ancestor
         self._lineages: dict[int, frozenset[int]] = {}
-        self._known: dict[tuple[int, ...], bool] = {}
-        # By how many terms are chosen: the places that later groups of it could have.
+        self._cache: dict[tuple[int, ...], bool] = {}
+        # By number of assigned terms: the positions that its groups not yet assigned could have.
         self._later = [
-            frozenset(place for depth in self.depths if depth >= chosen for place in options[depth])
-            for chosen in range(len(terms) + 1)
+            frozenset(position for depth in self.depths if depth >= assigned for position in options[depth])
+            for assigned in range(len(terms) + 1)
         ]
 
-    def serving(self, chosen: Sequence[int]) -> list[int]:
-        """The places chosen so far for its groups."""
-        return [chosen[depth] for depth in self.depths if depth < len(chosen)]
+    def serving(self, assigned: Sequence[int]) -> list[int]:
+        """The positions assigned to its groups so far."""
+        return [assigned[depth] for depth in self.depths if depth < len(assigned)]
 
-    def possible(self, chosen: Sequence[int]) -> bool:
-        """Whether one of its places, chosen or to come, can still be at or above all that are chosen."""
-        served = self.serving(chosen)
-        key = (len(chosen), *served)
-        known = self._known.get(key)
-        if known is None:
+    def possible(self, assigned: Sequence[int]) -> bool:
+        """Whether a position, assigned or an option yet, is the same as or above all assigned ones."""
+        served = self.serving(assigned)
+        key = (len(assigned), *served)
+        possible = self._cache.get(key)
+        if possible is None:
             above = self._lineage(served[0])
-            for place in served[1:]:
-                above &= self._lineage(place)
-            known = not (above.isdisjoint(served) and above.isdisjoint(self._later[len(chosen)]))
-            self._known[key] = known
-        return known
+            for position in served[1:]:
+                above &= self._lineage(position)
+            possible = not (above.isdisjoint(served) and above.isdisjoint(self._later[len(assigned)]))
+            self._cache[key] = possible
+        return possible
 
-    def _lineage(self, place: int) -> frozenset[int]:
-        """A place and all places above it."""
-        if place not in self._lineages:
-            places = [place]
-            while (above := self._above[places[-1]]) >= 0:
-                places.append(above)
-            self._lineages[place] = frozenset(places)
-        return self._lineages[place]
+    def _lineage(self, position: int) -> frozenset[int]:
+        """A position and all positions above it."""
+        if position not in self._lineages:
+            positions = [position]
+            while (above := self._ancestor[positions[-1]]) >= 0:
+                positions.append(above)
+            self._lineages[position] = frozenset(positions)
+        return self._lineages[position]

@@ -1,7 +1,7 @@
 """``/allocation_candidates``: the ways in which a request can be satisfied."""
 
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
 
 import msgspec
@@ -80,7 +80,7 @@ def _find(
     fleet: Fleet, search: CandidateSearch, limit: int | None, version: int, options: PlacementOptions
 ) -> Iterable[Choice]:
     """The candidates to answer with. Only as many are generated as that takes."""
-    found = _in_turn(fleet, search) if options.breadth_first else search.choices()
+    found = search.choices_breadth_first() if options.breadth_first else search.choices()
     if options.max_allocation_candidates >= 0:
         found = islice(found, options.max_allocation_candidates)
     if version < Since.CANDIDATES_IN_TREES and fleet.has_trees:
@@ -90,27 +90,6 @@ def _find(
         everything = list(found)
         return random.sample(everything, len(everything) if limit is None else min(limit, len(everything)))
     return islice(found, limit)
-
-
-def _in_turn(fleet: Fleet, search: CandidateSearch) -> Iterator[Choice]:
-    """One candidate of each tree in turn."""
-    trees: Iterable[Iterator[Choice]] = search.choices_by_tree(search.anchors)
-    seen: set[tuple[int, ...]] = set()
-    while trees:
-        unfinished = []
-        for tree in trees:
-            choice = next(tree, None)
-            if choice is None:
-                continue
-            unfinished.append(tree)
-            # Trees that reach the same sharing providers can give the same candidate.
-            anchor, rows = choice
-            if all(fleet.root.item(row) != anchor for row in rows):
-                if rows in seen:
-                    continue
-                seen.add(rows)
-            yield choice
-        trees = unfinished
 
 
 def _one_of_each_tree(fleet: Fleet, rows: set[int]) -> bool:

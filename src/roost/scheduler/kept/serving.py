@@ -8,10 +8,11 @@ import msgspec
 import numpy as np
 
 from roost.fleet import Fleet
-from roost.fleet.candidates import CandidateSearch, is_flat
+from roost.fleet.candidates import CandidateSearch
 from roost.fleet.columns import Bools, Rows
 from roost.fleet.fits import fits, has_room
 from roost.fleet.match import in_any
+from roost.fleet.reach import is_flat
 from roost.model.allocation import Candidate
 from roost.model.request import CandidateQuery
 from roost.model.vocabulary import MAX_INT
