@@ -173,7 +173,7 @@ def test_finished_replay_is_replaced_and_an_unfinished_one_goes_on(tmp_path) -> 
 
 def test_directory_of_something_else_is_left_alone(tmp_path) -> None:
     (tmp_path / "api.db").write_text("precious")
-    with pytest.raises(ReplayError, match=r"holds api\.db of something that is not of a replay"):
+    with pytest.raises(ReplayError, match=r"contains api\.db, which is not of a replay"):
         open_state(tmp_path, PARAMETERS, fresh=True)
     save_state(tmp_path, ReplayState({"workload": "other", "seed": "1"}, next_bin=3))
     with pytest.raises(ReplayError, match="seed 1 and not None, workload other and not test"):
