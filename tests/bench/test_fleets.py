@@ -62,7 +62,7 @@ def test_upstreams_database_holds_the_same(store: Store, tmp_path: Path):
     plan = nested(10)
     with store.copy(plan, "upstream") as url:
         target = prepared(f"sqlite:///{tmp_path / 'back.db'}")
-        assert not imported(url, target).doubts
+        assert not imported(url, target).anomalies
     there, here = snapshot(fleet_in(target)), snapshot(build_fleet(plan))
     # An import numbers custom traits anew.
     assert there.pop("traits").keys() == here.pop("traits").keys()
