@@ -225,18 +225,25 @@ def test_memcached_is_shared_between_processes(keystone: Keystone, tmp_path: Pat
     assert any(b"rita" in value for value in held.values()) == (strategy == "None")
 
 
+PASSWORD = "auth_type = password\nauth_url = http://x\nusername = u\npassword = p"
+
+
 @pytest.mark.parametrize(
     ("lines", "told"),
     [
         ("", "has no auth_type"),
         ("auth_type = guess", "auth_type"),
         ("auth_type = password", "auth_url|auth-url"),
+        ("auth_type = password\nauth_url = http://x", "no username or user_id"),
+        ("auth_type = password\nauth_url = http://x\nusername = u", "no password"),
+        ("auth_type = v3password\nauth_url = http://x\nuser_id = u", "no password"),
+        ("auth_type = token\nauth_url = http://x", "no token"),
         (
-            "auth_type = password\nauth_url = http://x\nmemcache_security_strategy = MAC",
+            f"{PASSWORD}\nmemcache_security_strategy = MAC",
             "memcache_secret_key",
         ),
         (
-            "auth_type = password\nauth_url = http://x\nmemcached_servers = a:1\nmemcache_tls_enabled = true",
+            f"{PASSWORD}\nmemcached_servers = a:1\nmemcache_tls_enabled = true",
             "python-binary-memcached",
         ),
     ],

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from oslo_policy.policy import RuleDefault
+from structlog.testing import capture_logs
 
 from roost.auth import Identity, Source
 from roost.auth import rules as rules_module
@@ -23,6 +24,12 @@ def opened(folder: Path, rules: str | None = None, options: str = "") -> Rules:
     if rules is not None:
         (folder / "policy.yaml").write_text(rules)
     return Rules(DEFAULTS, Source((str(folder / "placement.conf"),)), True)
+
+
+def change(file: Path, text: str, seconds: int = 5) -> None:
+    """Write a file whose time is ``seconds`` from now: the clock of a file system may be coarse."""
+    file.write_text(text)
+    os.utime(file, (time.time() + seconds,) * 2)
 
 
 def test_without_files_the_defaults_hold() -> None:
@@ -49,12 +56,10 @@ def test_folders_add_to_the_file(tmp_path: Path) -> None:
 
 
 def test_a_changed_file_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rules_module, "_REMEMBERED_SECONDS", 0.0)
+    monkeypatch.setattr(rules_module, "REMEMBERED_SECONDS", 0.0)
     rules = opened(tmp_path, "see: '@'")
     assert rules.allows(CHIEF, "see", None)
-    file = tmp_path / "policy.yaml"
-    file.write_text("see: '!'")
-    os.utime(file, (time.time() + 5,) * 2)
+    change(tmp_path / "policy.yaml", "see: '!'")
     assert not rules.allows(CHIEF, "see", None)
 
 
@@ -66,7 +71,7 @@ def test_a_decision_is_remembered_for_who_asks_what_about_which_project() -> Non
 
 
 def test_what_is_remembered_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rules_module, "_REMEMBERED_DECISIONS", 10)
+    monkeypatch.setattr(rules_module, "REMEMBERED_DECISIONS", 10)
     rules = Rules(DEFAULTS, None, True)
     for number in range(100):
         assert rules.allows(READER, "own", f"p{number}") is False
@@ -88,15 +93,50 @@ def test_a_rule_that_asks_another_server_is_refused(
 ) -> None:
     with pytest.raises(OperatorError, match="see: a rule cannot ask another server"):
         opened(tmp_path, f"see: '{rule}'")
-    monkeypatch.setattr(rules_module, "_REMEMBERED_SECONDS", 0.0)
-    rules = opened(tmp_path, "see: '@'")
-    (tmp_path / "policy.yaml").write_text(f"see: '{rule}'")
-    os.utime(tmp_path / "policy.yaml", (time.time() + 5,) * 2)
-    assert not rules.allows(READER, "see", None)
-    assert rules.allows(READER, "own", "p")
+    monkeypatch.setattr(rules_module, "REMEMBERED_SECONDS", 0.0)
+    rules = opened(tmp_path, "see: role:reader")
+    change(tmp_path / "policy.yaml", f"see: '{rule}'")
+    assert rules.allows(READER, "see", None)
+    assert not rules.allows(CHIEF, "see", None)
 
 
-@pytest.mark.parametrize("rules", ["[", "- a\n- b", "see: [[["])
-def test_a_file_that_is_no_policy_is_refused(tmp_path: Path, rules: str) -> None:
-    with pytest.raises(OperatorError, match="policy"):
-        opened(tmp_path, rules)
+INVALID = ["[", "- a\n- b", "see: [[[", "see: role:a and (or", "see: 5", "\0"]
+
+
+@pytest.mark.parametrize("text", INVALID)
+def test_an_invalid_policy_file_is_refused_in_one_line(
+    tmp_path: Path, text: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with pytest.raises(OperatorError, match=r"^policy \(policy.yaml, policy.d\): .") as refused:
+        opened(tmp_path, text)
+    assert "\n" not in str(refused.value)
+    assert [record for record in caplog.records if record.exc_info] == []
+
+
+@pytest.mark.parametrize("text", INVALID)
+def test_the_last_valid_rules_stay_while_a_file_is_invalid(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    monkeypatch.setattr(rules_module, "REMEMBERED_SECONDS", 0.0)
+    rules = opened(tmp_path, "see: role:chief")
+    change(tmp_path / "policy.yaml", text)
+    with capture_logs() as lines:
+        for _ in range(3):
+            assert rules.allows(CHIEF, "see", None)
+            assert not rules.allows(READER, "see", None)
+            assert rules.allows(CHIEF, "own", "q")
+    assert [line["log_level"] for line in lines] == ["error"]
+    change(tmp_path / "policy.yaml", "see: role:reader", 10)
+    assert rules.allows(READER, "see", None)
+    assert not rules.allows(CHIEF, "see", None)
+
+
+def test_an_invalid_file_of_a_folder_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rules_module, "REMEMBERED_SECONDS", 0.0)
+    (tmp_path / "more").mkdir()
+    change(tmp_path / "more" / "a.yaml", "see: role:chief", 0)
+    rules = opened(tmp_path, "own: '!'", "policy_dirs = more")
+    change(tmp_path / "more" / "a.yaml", "see: 'role:a and (or'")
+    os.utime(tmp_path / "more", (time.time() + 5,) * 2)
+    assert rules.allows(CHIEF, "see", None)
+    assert not rules.allows(CHIEF, "own", "q")

@@ -1,14 +1,15 @@
-"""What an identity may do: rules by oslo.policy, from its files and the defaults of a service.
+"""Policy rules: decisions by oslo.policy, from the defaults of a service and the operator's policy files.
 
-oslo.policy takes tens of microseconds for a check, and looks at its files each time. Here a decision is
-remembered for a second, so a check costs about one microsecond, and a change of the files counts after a
-second at most.
+oslo.policy takes tens of microseconds for a check and looks at its files each time. `Rules` remembers a
+decision for a second, so that a check costs about one microsecond and a changed file counts within a second.
 """
 
+import logging
 import os
 import re
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 import structlog
 from oslo_policy import _checks, opts, policy
@@ -19,27 +20,39 @@ from roost.model.errors import OperatorError
 
 _log = structlog.get_logger()
 
+REMEMBERED_SECONDS = 1.0
+"""Seconds for which a decision is remembered, and after which the files are looked at again."""
+
+REMEMBERED_DECISIONS = 10_000
+"""Decisions remembered at most; with more, all are forgotten."""
+
 _REMOTE = re.compile(r"\bhttps?:")
-_REMEMBERED_SECONDS = 1.0
-_REMEMBERED_DECISIONS = 10_000
+_PARSER = logging.getLogger("oslo_policy._parser")
 
-
-# oslo.policy would look for kinds of checks in every package installed, and find only those that ask another
-# server, with an HTTP client to import.
+# oslo.policy would look for kinds of checks in all installed packages, and find only those that ask another
+# server, which import an HTTP client.
 _checks.extension_checks = {}
 
 
 class Rules:
-    """Says what is allowed.
+    """Decides whether an identity may act, by policy rules.
 
-    ``source``: where the options of the group ``oslo_policy`` come from, and beside whose files the policy
-    files are looked for; None: there are neither files nor options, only the defaults.
+    A policy file that becomes invalid while the process runs changes nothing: the last valid rules stay, and
+    each change of the files that leaves them invalid is logged in one line.
+
+    Args:
+        defaults: The rules of the service.
+        source: Where the options of the group ``oslo_policy`` come from. Policy files are looked for beside
+            its files. None: there are only the defaults.
+        enforce_new_defaults: Whether the deprecated rules of defaults do not count.
+
+    Raises:
+        OperatorError: A policy file is invalid.
     """
 
     def __init__(
         self, defaults: Iterable[policy.RuleDefault], source: Source | None, enforce_new_defaults: bool
     ) -> None:
-        """Read the files. Raises `OperatorError` if something is wrong with them."""
         conf = (source or Source()).open()
         for group, options in opts.list_opts():
             (source or Source()).register(conf, group, options)
@@ -52,25 +65,21 @@ class Rules:
         enforcer.suppress_default_change_warnings = True
         enforcer.register_defaults(list(defaults))
         self._enforcer = enforcer
+        self._files = ", ".join([conf.oslo_policy.policy_file, *conf.oslo_policy.policy_dirs])
+        self._valid: policy.Rules | None = None
+        self._last_error: str | None = None
         self._decisions: dict[tuple[Identity, str, str | None], bool] = {}
         self._forget_at = 0.0
-        self._checked_rules: policy.Rules | None = None
-        try:
-            remote = self._load()
-        except Exception as error:  # for a file of an unforeseen form oslo.policy has no error of its own
-            raise OperatorError(f"policy: {error}") from error
-        if remote:
-            raise OperatorError(
-                f"policy: {', '.join(remote)}: a rule cannot ask another server here (http:, https:); "
-                "write it with roles and projects"
-            )
+        if (error := self._load()) is not None:
+            raise OperatorError(error)
 
     def allows(self, identity: Identity, rule: str, project_id: str | None) -> bool:
         """Whether a registered rule lets the identity act on what belongs to a project."""
         now = time.monotonic()
-        if now >= self._forget_at or len(self._decisions) >= _REMEMBERED_DECISIONS:
+        if now >= self._forget_at or len(self._decisions) >= REMEMBERED_DECISIONS:
             self._decisions.clear()
-            self._forget_at = now + _REMEMBERED_SECONDS
+            self._forget_at = now + REMEMBERED_SECONDS
+            self._reload()
         key = (identity, rule, project_id)
         decision = self._decisions.get(key)
         if decision is None:
@@ -78,22 +87,55 @@ class Rules:
         return decision
 
     def _decide(self, identity: Identity, rule: str, project_id: str | None) -> bool:
-        self._load()
         target = {"project_id": project_id, "user_id": identity.user_id}
         return bool(self._enforcer.authorize(rule, target, identity.credentials()))
 
-    def _load(self) -> list[str]:
-        """Read the files again if they changed, and close the rules that ask another server; their names.
+    def _reload(self) -> None:
+        """Read files that have changed; keep the rules if one of them is invalid."""
+        error = self._load()
+        if error is not None and error != self._last_error:
+            _log.error("the policy files are invalid; the last valid rules stay", error=error)
+        self._last_error = error
 
-        Such a rule would wait for that server with every other request waiting behind it.
-        """
-        self._enforcer.load_rules()
-        rules = self._enforcer.rules
-        if rules is self._checked_rules:
-            return []
-        remote = sorted(name for name, check in rules.items() if _REMOTE.search(str(check)))
-        for name in remote:
-            _log.error("a policy rule asks another server: not supported, it allows nobody", rule=name)
-            rules[name] = policy.RuleDefault(name, "!").check
-        self._checked_rules = rules
-        return remote
+    def _load(self) -> str | None:
+        """Read the files if they have changed. Returns what is wrong with them; the valid rules stay then."""
+        enforcer = self._enforcer
+        enforcer.use_conf = True
+        with _parse_errors() as errors:
+            try:
+                enforcer.load_rules()
+            except AttributeError:
+                errors.append("a file is no mapping from names to rules")
+            except Exception as error:  # oslo.policy has no error of its own for a file of an unforeseen form
+                errors.append(" ".join(str(error).split()))
+        # A decision loads nothing: it must not meet rules that are not checked.
+        enforcer.use_conf = False
+        if not errors and enforcer.rules == self._valid:
+            return self._last_error
+        errors += [
+            f"{name}: a rule cannot ask another server here (http:, https:); write it with roles and projects"
+            for name, check in enforcer.rules.items()
+            if _REMOTE.search(str(check))
+        ]
+        if not errors:
+            self._valid = policy.Rules(enforcer.rules, enforcer.default_rule)
+            return None
+        if self._valid is not None:
+            enforcer.set_rules(self._valid)
+        return f"policy ({self._files}): {'; '.join(dict.fromkeys(errors))}"
+
+
+@contextmanager
+def _parse_errors() -> Iterator[list[str]]:
+    """Collect the errors of oslo.policy's parser: it only logs them, and lets nobody pass the rule."""
+    errors: list[str] = []
+
+    def collect(record: logging.LogRecord) -> bool:
+        errors.append(record.getMessage())
+        return False
+
+    _PARSER.addFilter(collect)
+    try:
+        yield errors
+    finally:
+        _PARSER.removeFilter(collect)

@@ -24,6 +24,13 @@ from roost.model.errors import OperatorError
 GROUP = "keystone_authtoken"
 TOKEN_HEADERS = ("x-auth-token", "x-storage-token", "x-service-token")
 
+_CREDENTIALS = (
+    ("password", ("username", "user_id")),
+    ("password", ("password",)),
+    ("token", ("token",)),
+)
+"""An option of a plugin, and the options of which one must be set if the plugin has it."""
+
 _ANSWER_SECONDS = 30
 """How long Keystone may take for an answer where http_connect_timeout does not say."""
 
@@ -69,6 +76,7 @@ class TokenCheck:
             self._middleware = auth_token.AuthProtocol(_accept, {"oslo_config_config": conf})
         except (exceptions.ClientException, auth_token.ConfigurationError, cfg.Error, ValueError) as error:
             raise OperatorError(f"[{GROUP}]: {error}") from error
+        _check_credentials(conf)
 
     @property
     def challenge(self) -> str:
@@ -113,6 +121,21 @@ def known_options(conf: cfg.ConfigOpts, source: Source) -> dict[str, list[cfg.Op
             raise OperatorError(f"[{section}] auth_type: {error}") from error
         found[section] = [*found.get(section, []), *of_kind]
     return found
+
+
+def _check_credentials(conf: cfg.ConfigOpts) -> None:
+    """Raise `OperatorError` if the plugin has options for credentials that are not set.
+
+    keystoneauth1 only asks for the URL: without credentials, no token could ever be validated.
+    """
+    section = conf[GROUP].auth_section or GROUP
+    kind = conf[section].auth_type
+    options = {
+        option.dest for option in loading.get_auth_plugin_conf_options(loading.get_plugin_loader(kind))
+    }
+    for marker, choices in _CREDENTIALS:
+        if marker in options and not any(conf[section][each] for each in choices if each in options):
+            raise OperatorError(f"[{section}] has auth_type = {kind}, but no {' or '.join(choices)}")
 
 
 def _check_cache(section: Any) -> None:
