@@ -170,7 +170,7 @@ def test_in_tree_of_a_sharing_provider_ties_only_the_unsuffixed_group_to_its_tre
     assert bool(found(world, query)) is combined
 
 
-# Requests that cannot be met, on which a walk without foresight would not end.
+# Requests that cannot be met, on which a search without foresight would not end.
 
 
 def host_with_devices(devices: int, units: int) -> World:

@@ -2,7 +2,7 @@
 
 from hypothesis import HealthCheck, given, settings
 
-from roost.fleet.explanation import constraints, explain
+from roost.fleet.explanation import cumulative_queries, explain
 from roost.model.inventory import Inventory
 from roost.model.request import CandidateQuery, RequestGroup, all_of
 from support import oracle
@@ -23,7 +23,7 @@ def test_steps_only_narrow_and_the_last_is_exact(world: World, query: CandidateQ
 @settings(max_examples=50, deadline=None)
 @given(queries())
 def test_the_last_constraint_leaves_nothing_of_the_query_out(query: CandidateQuery) -> None:
-    *_, (_, last) = constraints(query)
+    *_, (_, last) = cumulative_queries(query)
     assert last.groups == query.groups
     assert last.isolate == query.isolate
     assert (last.root_required, last.root_forbidden) == (query.root_required, query.root_forbidden)

@@ -83,5 +83,5 @@ def test_a_circle_of_parents_is_refused(length: int) -> None:
     rows = np.arange(length)
     names = [f"p{row}" for row in range(length)]
     circle = ProviderColumns(rows, names, names, np.roll(rows, 1).astype(np.int32), rows, rows.astype(float))
-    with pytest.raises(Inconsistent, match="below itself"):
+    with pytest.raises(Inconsistent, match="its own ancestor"):
         Fleet.load(circle, {}, (), (), {})

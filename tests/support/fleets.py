@@ -141,7 +141,7 @@ def resources(min_size: int, max_size: int = 2) -> st.SearchStrategy[dict[str, i
 
 @st.composite
 def groups(draw: st.DrawFn, suffix: str, min_resources: int = 1) -> RequestGroup:
-    """A request group with at most a few wishes."""
+    """A request group with at most a few constraints."""
     required = draw(st.lists(some(TRAITS, 1), max_size=2))
     return RequestGroup(
         resources=draw(resources(min_resources)),

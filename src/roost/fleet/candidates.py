@@ -231,7 +231,7 @@ class CandidateSearch:
     def _blocks(self) -> Iterator[Rows]:
         """The anchors where the root serves everything, in blocks of which the first are small.
 
-        A caller who wants ten candidates does not wait until a million providers are matched.
+        A caller that reads ten candidates does not wait until a million providers are matched.
         """
         if self._matched is not None or "anchors" in self.__dict__:
             yield self.anchors

@@ -1,7 +1,7 @@
-"""Numpy columns grown in place.
+"""Types of numpy columns, and columns that grow.
 
-A column is an array with room to spare: growing doubles the room, so that appending row after row costs
-constant time each. Holders index the column directly and must not keep the array over a growth.
+A growing column is an array longer than the rows in use. Growing at least doubles it, so that appending a row
+takes constant time on average. Growing makes a new array: callers must not keep the old one.
 """
 
 from typing import Any
@@ -12,8 +12,8 @@ import numpy.typing as npt
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.intp]
-"""Rows or slots on their way through a query. Columns that stay hold int32; a gather by anything but
-platform integers converts its indexes each time, which costs three times the gather."""
+"""Rows or slots during a query, as platform integers. Stored columns are int32, but numpy converts an index
+of any other type at each gather, which takes three times as long as the gather."""
 Float64 = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 

@@ -1,4 +1,4 @@
-"""The constraints of a query, one by one: named, added to a query, and left out of it."""
+"""The constraints of a query one by one: as text, added to a query, and left out of it."""
 
 from collections.abc import Iterator
 
@@ -18,14 +18,15 @@ ROOT_FORBIDDEN = "root_forbidden"
 SAME_SUBTREE = "same_subtree"
 ISOLATE = "isolate"
 TOGETHER = "together"
-"""Not a wish, but what comes of several: that one tree must meet all of them at the same time."""
+"""No constraint of the query itself: one tree must meet all of them at once."""
 
 
 class Constraint(msgspec.Struct, frozen=True):
-    """One wish of a query. ``group``: its suffix, None for a wish of the whole query.
+    """One constraint of a query.
 
-    ``names``: resource class, traits, aggregates (any of them), provider, or suffixes; ``amount`` of the
-    resource class.
+    ``group`` is the suffix of its group, None for a constraint on the whole query. ``names``: a resource
+    class, traits or aggregates (any of them), a provider, or suffixes, depending on ``kind``. ``amount`` is
+    in units of the resource class, 0 for other kinds.
     """
 
     group: str | None
@@ -34,11 +35,11 @@ class Constraint(msgspec.Struct, frozen=True):
     amount: int = 0
 
     def __str__(self) -> str:
-        words = _WORDS[self.kind].format(names=" or ".join(self.names), amount=self.amount)
+        words = _TEXTS[self.kind].format(names=" or ".join(self.names), amount=self.amount)
         return f"group {self.group}: {words}" if self.group else words
 
 
-_WORDS = {
+_TEXTS = {
     RESOURCES: "{amount} {names}",
     ANY_PROVIDER: "any provider",
     REQUIRED: "required {names}",
@@ -55,7 +56,7 @@ _WORDS = {
 
 
 def constraints_of(query: CandidateQuery) -> list[Constraint]:
-    """All constraints of a query, in the order in which an explanation asks them."""
+    """All constraints of a query, in the order in which an explanation applies them."""
     found = [constraint for group in query.groups for constraint in _of_group(group)]
     found += [Constraint(None, ROOT_REQUIRED, (trait,)) for trait in sorted(query.root_required)]
     found += [Constraint(None, ROOT_FORBIDDEN, (trait,)) for trait in sorted(query.root_forbidden)]
@@ -84,7 +85,7 @@ def _of_group(group: RequestGroup) -> Iterator[Constraint]:
 
 
 def narrowed(query: CandidateQuery, constraint: Constraint) -> CandidateQuery:
-    """A query with one more constraint."""
+    """The query with one more constraint."""
     names = frozenset(constraint.names)
     if constraint.group is not None:
         groups = {group.suffix: group for group in query.groups}
@@ -122,17 +123,17 @@ def _narrowed(group: RequestGroup, constraint: Constraint, names: frozenset[str]
 
 
 def without(query: CandidateQuery, left_out: Constraint) -> CandidateQuery:
-    """A query without one of its constraints, which is not one of resources."""
+    """The query without one of its constraints, whose kind is not `RESOURCES`."""
     return _replaced(query, left_out, None)
 
 
 def replaced(query: CandidateQuery, constraint: Constraint, resource_class: str) -> CandidateQuery:
-    """A query that asks for one unit of another class instead of what a constraint on resources asks for."""
+    """The query with one unit of another class instead of the amount that a constraint demands."""
     return _replaced(query, constraint, Constraint(constraint.group, RESOURCES, (resource_class,), 1))
 
 
 def _replaced(query: CandidateQuery, old: Constraint, new: Constraint | None) -> CandidateQuery:
-    """Only the part that the constraint is of is made anew: a query may have hundreds of groups."""
+    """Rebuild only the group of the constraint: a query may have hundreds of groups."""
     if old.group is None:
         part = msgspec.structs.replace(query, groups=())
         made = CandidateQuery(())

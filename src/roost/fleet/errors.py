@@ -1,13 +1,13 @@
-"""What can go wrong in the fleet.
+"""The errors of the fleet.
 
 FleetError
-├── UnknownProvider     a provider is named that the fleet does not hold
-└── Inconsistent        a change does not fit the state it is applied to
+├── UnknownProvider     no provider has the uuid
+└── Inconsistent        a change contradicts the fleet that it is applied to
 """
 
 
 class FleetError(Exception):
-    """Any refusal of the fleet."""
+    """The base class of the errors of the fleet."""
 
 
 class UnknownProvider(FleetError):
@@ -19,4 +19,4 @@ class UnknownProvider(FleetError):
 
 
 class Inconsistent(FleetError):
-    """A change contradicts the fleet: the ledger and this replica have parted. Never ignored."""
+    """A change contradicts the fleet: this replica differs from the ledger. It must not be ignored."""

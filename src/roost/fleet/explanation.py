@@ -1,8 +1,8 @@
-"""Why a query finds what it finds: the trees that each constraint leaves, in the order they are asked.
+"""Explanations: why a query has so few candidates.
 
-Why not count while searching: a search asks the rarest class first and each group by itself, so its
-counts would not add up to a story, and every decision would pay for what only a refusal needs. Here the
-query is built up again, one constraint at a time, and searched each time.
+Why not count during a search: a search matches the rarest class first and each group by itself, so its
+counts would not follow the order of the query, and every decision would pay for what only a refusal needs.
+An explanation builds the query up again, one constraint at a time, and searches each time.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from roost.model.request import CandidateQuery
 
 
 class Left(NamedTuple):
-    """A constraint, and the number of trees that could still serve the query with it."""
+    """A constraint, and the number of trees that may serve the query up to and including it."""
 
     constraint: str
     trees: int
@@ -28,8 +28,8 @@ def explain(fleet: Fleet, query: CandidateQuery) -> list[Left]:
     """The trees left after each constraint of ``query``. The last entry is exact: trees with a candidate."""
     found: list[Left] = []
     left = len(fleet)
-    for constraint, partial in constraints(query):
-        # What a search calls anchors may be too many, never too few: so the least so far is nearer.
+    for constraint, partial in cumulative_queries(query):
+        # The anchors are a superset of the trees with candidates, so the minimum so far is more exact.
         left = min(left, len(CandidateSearch(fleet, partial).anchors))
         found.append(Left(constraint, left))
     search = CandidateSearch(fleet, query)
@@ -39,10 +39,10 @@ def explain(fleet: Fleet, query: CandidateQuery) -> list[Left]:
     return found
 
 
-def constraints(query: CandidateQuery) -> Iterator[tuple[str, CandidateQuery]]:
-    """The name of each constraint, with the query up to and including it.
+def cumulative_queries(query: CandidateQuery) -> Iterator[tuple[str, CandidateQuery]]:
+    """Each constraint as text, with the query up to and including it.
 
-    Common subtrees are not among them: only whole combinations have or lack them.
+    ``same_subtree`` is left out: only whole candidates can be judged by it.
     """
     partial = CandidateQuery(())
     for constraint in constraints_of(query):
@@ -52,8 +52,11 @@ def constraints(query: CandidateQuery) -> Iterator[tuple[str, CandidateQuery]]:
 
 
 class Explanation(NamedTuple):
-    """Why a query has so few candidates. ``trees``: how many there are; ``served``: those with a candidate,
-    and ``unknown`` more that were too many to look at."""
+    """Why a query has so few candidates.
+
+    ``providers`` and ``trees`` count those of the fleet, ``served`` the trees with a candidate, ``unknown``
+    the trees that were not searched because there are too many.
+    """
 
     providers: int
     trees: int
@@ -63,16 +66,19 @@ class Explanation(NamedTuple):
     near_misses: list[NearMiss]
 
 
-def explain_fully(fleet: Fleet, query: CandidateQuery, most_misses: int) -> Explanation:
-    """What each constraint removes, and what would be nearest. Takes a few searches for each constraint."""
+def explain_fully(fleet: Fleet, query: CandidateQuery, max_misses: int) -> Explanation:
+    """What each constraint removes, and at most ``max_misses`` near misses.
+
+    It takes a few searches for each constraint.
+    """
     reach = reach_of(fleet)
-    steps, judged = removals(fleet, query, reach)
-    nearest = near_misses(fleet, query, reach, steps, judged, most_misses)
+    steps, served = removals(fleet, query, reach)
+    nearest = near_misses(fleet, query, reach, steps, served, max_misses)
     return Explanation(
         providers=len(fleet),
         trees=int((fleet.parent[fleet.rows()] < 0).sum()),
-        served=len(judged.served),
-        unknown=len(judged.unknown),
+        served=len(served.served),
+        unknown=len(served.unknown),
         steps=steps,
         near_misses=nearest,
     )

@@ -258,7 +258,7 @@ class Fleet(ProviderForest):
             for name, amount in resources.items():
                 used = self.inventory_columns(name).used_by(row)
                 if used < amount:
-                    raise Inconsistent(f"{uuid} has {used} {name} in use, of which {amount} shall be freed")
+                    raise Inconsistent(f"{uuid} has {used} {name} in use: {amount} cannot be freed")
                 difference[row, name] = -amount
         for uuid, resources in after.items():
             row = self.row(uuid)
@@ -279,7 +279,9 @@ class Fleet(ProviderForest):
         uuid, before, after = change.provider, change.before, change.after
         if before is None:
             if after is None:
-                raise Inconsistent(f"resource provider {uuid} neither comes nor goes")
+                raise Inconsistent(
+                    f"the change of resource provider {uuid} has neither a before nor an after"
+                )
             self._create(change.row, uuid, after)
             return
         row = self.row(uuid)

@@ -16,12 +16,13 @@ class InvalidationLog:
     are always kept, at most twice as many.
     """
 
-    __slots__ = ("_first", "_min_entries", "_rows")
+    __slots__ = ("_first", "_max_entries", "_min_entries", "_rows")
 
     def __init__(self, min_entries: int = MIN_ENTRIES) -> None:
         self._rows: list[int] = []
         self._first = 0
         self._min_entries = min_entries
+        self._max_entries = 2 * min_entries
 
     @property
     def end(self) -> int:
@@ -31,7 +32,7 @@ class InvalidationLog:
     def append(self, row: int) -> None:
         """Record that a row has changed."""
         self._rows.append(row)
-        if len(self._rows) > 2 * self._min_entries:
+        if len(self._rows) > self._max_entries:
             del self._rows[: self._min_entries]
             self._first += self._min_entries
 

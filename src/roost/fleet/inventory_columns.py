@@ -157,7 +157,7 @@ class InventoryColumns:
         before = self.used.item(slot) if slot >= 0 else 0
         after = before + amount
         if after < 0:
-            raise Inconsistent(f"row {row} has {before} in use, of which {-amount} shall be freed")
+            raise Inconsistent(f"row {row} has {before} in use: {-amount} cannot be freed")
         if slot < 0:
             slot = self._append(row)
         self.used[slot] = after

@@ -1,9 +1,9 @@
-"""Nearest misses: the trees that would serve a query if exactly one constraint were relaxed, and by how much.
+"""Near misses: the trees that would serve a query if one constraint were relaxed, and what they lack.
 
-For each constraint the query is asked without it; for an amount of a resource class, as if whoever has some
-of the class had plenty. Vector operations rank the trees that this lets in by
-how near they are; then, from the nearest on, one whole combination of each is looked at, which says which
-provider it is that misses the constraint. So only as many trees are walked as are shown, about.
+Each constraint is left out once, and the query is searched again. A constraint on an amount is relaxed as if
+every provider with the class had plenty of it. Vector operations rank the trees that this admits by
+distance. Then, from the nearest on, a candidate of each tree tells which provider violates the constraint.
+So hardly more trees are searched than are returned.
 """
 
 from bisect import insort
@@ -26,39 +26,40 @@ from roost.fleet.constraint import (
     without,
 )
 from roost.fleet.constraint_mask import constraint_mask
-from roost.fleet.fits import has_room, violated_unit
+from roost.fleet.fits import Unit, has_room, violated_unit
 from roost.fleet.fleet import Fleet
 from roost.fleet.inventory_columns import CAPACITY_LIMIT, InventoryColumns
 from roost.fleet.reach import Reach
-from roost.fleet.removals import Judged, Removal
+from roost.fleet.removals import Removal, ServedTrees
 from roost.model.allocation import Candidate
 from roost.model.request import CandidateQuery
 from roost.model.vocabulary import MAX_INT
 
-FARTHEST = 1.0
-HALFWAY = 0.5
-"""Distance of a miss that has no measure: a trait, an aggregate."""
+MAX_DISTANCE = 1.0
+"""Distance of a tree that has nothing of what is demanded, or is not the demanded tree."""
+UNMEASURED_DISTANCE = 0.5
+"""Distance of a tree that lacks something without a measure, such as a trait or an aggregate."""
 
 PLENTY = "plenty"
-"""Stands for the class of which there is plenty; no class of a client has small letters."""
+"""Name of the class with plenty of units. It collides with no real class: those have capital letters."""
 
-MOST_COMBINATIONS = 20
-"""Combinations of one tree that are looked at for the nearest."""
+MAX_CANDIDATES_PER_TREE = 20
+"""Candidates of one tree that are measured at most, to find its smallest distance."""
 
-MOST_SEARCHED = 500
-"""Groups searched at most, over all constraints that are relaxed: each is a search of its own."""
+MAX_GROUPS = 500
+"""Groups searched at most, summed over the searches. Further constraints are not relaxed."""
 
-SPARE_TRIES = 100
-"""Trees looked at in vain at most."""
+MAX_FAILED_TREES = 100
+"""Trees searched at most that turn out to be no near miss."""
 
 
 class NearMiss(msgspec.Struct, frozen=True):
-    """A tree (the uuid of its ``root``) that would do without ``constraint``, and the ``provider`` in it
-    that misses it; no provider if no single one does.
+    """A tree that would have a candidate without ``constraint``.
 
-    ``distance``: 0 is near, 1 is far: the part of the amount that is missing. ``free``: what one more
-    allocation could take beside the rest of the query. ``unit``: the limit of the inventory that forbids the
-    amount, if there would be room: ``min_unit``, ``max_unit`` or ``step_size``.
+    ``root`` is the uuid of the tree's root. ``provider`` is the uuid of the provider that violates the
+    constraint, None if no single one does. ``distance`` is from 0 (near) to 1 (far): for an amount, the
+    missing part of it. ``free``: the units that one more allocation could take beside the rest of the
+    query. ``unit``: the limit of the inventory that forbids the amount although there is room.
     """
 
     constraint: Constraint
@@ -66,63 +67,70 @@ class NearMiss(msgspec.Struct, frozen=True):
     provider: str | None
     distance: float
     free: int | None = None
-    unit: str | None = None
+    unit: Unit | None = None
 
 
 def near_misses(
-    fleet: Fleet, query: CandidateQuery, reach: Reach, steps: list[Removal], judged: Judged, most: int
+    fleet: Fleet, query: CandidateQuery, reach: Reach, steps: list[Removal], served: ServedTrees, limit: int
 ) -> list[NearMiss]:
-    """The nearest misses, at most ``most``, the nearest first. Sets ``trees_sole`` of the ``steps``: how many
-    trees are kept out by one constraint alone, as far as each part of the query tells."""
-    # A query may say the same twice.
+    """The nearest misses, at most ``limit``, nearest first.
+
+    Also sets ``trees_sole`` of the ``steps``. ``served``: the trees that do have a candidate.
+    """
+    # A query may have the same constraint twice.
     by_constraint = {step.constraint: step for step in steps}
     failing = np.zeros(fleet.n_rows, dtype=np.int32)
     for step in by_constraint.values():
         failing += step.failing
     relaxed: list[_Relaxed] = []
-    out = ~judged.possible(fleet.n_rows)
+    unserved = ~served.possible(fleet.n_rows)
     for step in by_constraint.values():
-        # Of no use where another constraint already fails by itself.
-        possible = (failing == step.failing) & out
+        # A tree that fails another constraint too is no near miss.
+        possible = (failing == step.failing) & unserved
         if step.constraint.kind in (ANY_PROVIDER, TOGETHER) or not possible[reach.anchors].any():
             continue
         relaxed.append(_Relaxed(fleet, query, step.constraint, reach, possible))
         step.trees_sole = len(relaxed[-1].anchors)
-        if len(relaxed) * len(query.groups) >= MOST_SEARCHED:
+        if len(relaxed) * len(query.groups) >= MAX_GROUPS:
             break
-    if not relaxed or not most:
+    if not relaxed or not limit:
         return []
     distances = np.concatenate([each.distances for each in relaxed])
     anchors = np.concatenate([each.anchors for each in relaxed])
     which = np.concatenate([np.full(len(each.anchors), n) for n, each in enumerate(relaxed)])
-    nearest = _smallest(distances, most + SPARE_TRIES)
+    nearest = _smallest(distances, limit + MAX_FAILED_TREES)
     order = nearest[np.lexsort((which[nearest], anchors[nearest], distances[nearest]))]
     found: list[NearMiss] = []
-    for place in order.tolist():
-        # A whole combination leaves no more room than the columns say, so none that follows is nearer.
-        if len(found) >= most and found[most - 1].distance <= distances[place]:
+    for index in order.tolist():
+        # Columns give a lower bound of the distance, so no tree after this one is nearer.
+        if len(found) >= limit and found[limit - 1].distance <= distances[index]:
             break
-        miss = relaxed[which.item(place)].miss_at(anchors.item(place))
-        if miss is not None and not _is_told(fleet, miss, found):
+        miss = relaxed[which.item(index)].miss_at(anchors.item(index))
+        if miss is not None and not _is_reported(fleet, miss, found):
             insort(found, miss, key=lambda each: each.distance)
-    return found[:most]
+    return found[:limit]
 
 
-def _is_told(fleet: Fleet, miss: NearMiss, found: list[NearMiss]) -> bool:
-    """Whether it is of a sharing provider that was told of another tree: all that share it miss the same."""
+def _is_reported(fleet: Fleet, miss: NearMiss, found: list[NearMiss]) -> bool:
+    """Whether the same sharing provider is already reported for another tree that it serves."""
     if miss.provider is None or fleet.uuid(fleet.root.item(fleet.row(miss.provider))) == miss.root:
         return False
     return any((each.constraint, each.provider) == (miss.constraint, miss.provider) for each in found)
 
 
 class _Measure(NamedTuple):
+    """What a provider lacks of an amount; the fields are those of `NearMiss`."""
+
     distance: float
     free: int
-    unit: str | None
+    unit: Unit | None
 
 
 class _Relaxed:
-    """A query without one constraint, and the trees that this lets in: ``anchors`` with ``distances``."""
+    """A query without one constraint.
+
+    ``anchors``: the roots of the trees that this admits; ``distances``: float64[len(anchors)], lower bounds.
+    """
 
     def __init__(
         self, fleet: Fleet, query: CandidateQuery, constraint: Constraint, reach: Reach, possible: Bools
@@ -131,34 +139,34 @@ class _Relaxed:
         self._fleet = fleet
         self._reach = reach
         if constraint.kind == RESOURCES:
-            stock = _plenty(fleet.inventory_columns(constraint.names[0]))
+            columns = _with_plenty(fleet.inventory_columns(constraint.names[0]))
             self._search = CandidateSearch(
-                fleet.with_inventory_columns(PLENTY, stock), replaced(query, constraint, PLENTY)
+                fleet.with_inventory_columns(PLENTY, columns), replaced(query, constraint, PLENTY)
             )
         else:
             self._search = CandidateSearch(fleet, without(query, constraint))
         anchors = self._search.anchors
         self.anchors: Rows = anchors[possible[anchors]]
         self.distances: Float64 = np.full(
-            len(self.anchors), FARTHEST if constraint.kind == IN_TREE else HALFWAY
+            len(self.anchors), MAX_DISTANCE if constraint.kind == IN_TREE else UNMEASURED_DISTANCE
         )
         if constraint.kind == RESOURCES:
-            self._measure()
+            self._set_distances()
 
     def miss_at(self, anchor: int) -> NearMiss | None:
-        """What is missing in one tree; None if, looked at whole, it is more than this constraint."""
-        candidates = islice(self._search.at(anchor), MOST_COMBINATIONS)
+        """The near miss of one tree; None if a whole candidate violates more than this constraint."""
+        candidates = islice(self._search.at(anchor), MAX_CANDIDATES_PER_TREE)
         if self.constraint.kind == RESOURCES:
             return self._resource_miss(anchor, candidates)
         candidate = next(candidates, None)
         if candidate is None:
             return None
-        distance = FARTHEST if self.constraint.kind == IN_TREE else HALFWAY
-        provider = self._blamed(anchor, candidate)
+        distance = MAX_DISTANCE if self.constraint.kind == IN_TREE else UNMEASURED_DISTANCE
+        provider = self._violator(anchor, candidate)
         return NearMiss(self.constraint, self._fleet.uuid(anchor), provider, distance)
 
-    def _blamed(self, anchor: int, candidate: Candidate) -> str | None:
-        """The first provider of a combination that does not meet the constraint."""
+    def _violator(self, anchor: int, candidate: Candidate) -> str | None:
+        """The first provider of a candidate that violates the constraint, None if no single one does."""
         if self.constraint.group is None:
             serving = [self._fleet.uuid(anchor)]
         else:
@@ -171,7 +179,7 @@ class _Relaxed:
         best: tuple[_Measure, str] | None = None
         for candidate in candidates:
             provider = next(each for each, held in candidate.allocations.items() if PLENTY in held)
-            measure = self._measured(provider, candidate)
+            measure = self._lack(provider, candidate)
             if measure is not None and (best is None or measure.distance < best[0].distance):
                 best = measure, provider
         if best is None:
@@ -180,18 +188,18 @@ class _Relaxed:
         root = self._fleet.uuid(anchor)
         return NearMiss(self.constraint, root, provider, measure.distance, measure.free, measure.unit)
 
-    def _measured(self, provider: str, candidate: Candidate) -> _Measure | None:
-        """How far a provider is from giving the amount beside what it gives already; None if it could."""
+    def _lack(self, provider: str, candidate: Candidate) -> _Measure | None:
+        """What a provider lacks to serve the amount beside the rest of the candidate; None if nothing."""
         name, wanted = self.constraint.names[0], self.constraint.amount
-        stock = self._fleet.inventory_columns(name)
-        slot = stock.slot(self._fleet.row(provider))
+        columns = self._fleet.inventory_columns(name)
+        slot = columns.slot(self._fleet.row(provider))
         taken = candidate.allocations.get(provider, {}).get(name, 0)
-        free = max(0, stock.capacity.item(slot) - stock.used.item(slot) - taken)
+        free = max(0, columns.capacity.item(slot) - columns.used.item(slot) - taken)
         if not has_room(wanted, free):
             return _Measure((wanted - free) / wanted, free, None)
         together = wanted + taken
         min_unit, max_unit, step_size = (
-            column.item(slot) for column in (stock.min_unit, stock.max_unit, stock.step_size)
+            column.item(slot) for column in (columns.min_unit, columns.max_unit, columns.step_size)
         )
         unit = violated_unit(together, min_unit, max_unit, step_size)
         if unit == "max_unit":
@@ -203,20 +211,22 @@ class _Relaxed:
             return _Measure(min(1.0, together % step_size / wanted), free, unit)
         return None
 
-    def _measure(self) -> None:
-        """Rank the trees by the least that a provider in their reach misses, whatever else it lacks."""
-        reach, stock = self._reach, self._fleet.inventory_columns(self.constraint.names[0])
-        slots = stock.slots(reach.rows)
-        there = (slots >= 0) & (stock.total[slots] > 0) if stock.n else np.zeros(len(slots), dtype=np.bool_)
-        nearest = np.full(self._fleet.n_rows, FARTHEST)
-        missing = _missing(stock, slots[there], self.constraint.amount)
+    def _set_distances(self) -> None:
+        """Set each tree's distance to the smallest one of the providers that may serve it."""
+        reach, columns = self._reach, self._fleet.inventory_columns(self.constraint.names[0])
+        slots = columns.slots(reach.rows)
+        there = (
+            (slots >= 0) & (columns.total[slots] > 0) if columns.n else np.zeros(len(slots), dtype=np.bool_)
+        )
+        nearest = np.full(self._fleet.n_rows, MAX_DISTANCE)
+        missing = _missing(columns, slots[there], self.constraint.amount)
         np.minimum.at(nearest, reach.anchors[there], missing)
         self.distances = nearest[self.anchors]
 
 
-def _plenty(stock: InventoryColumns) -> InventoryColumns:
-    """A stock of which whoever has some has as much as anybody wants."""
-    plenty = stock.copy()
+def _with_plenty(columns: InventoryColumns) -> InventoryColumns:
+    """Inventory columns in which every provider with some of the class has plenty of it."""
+    plenty = columns.copy()
     has_some = plenty.total > 0
     plenty.capacity[has_some], plenty.capacity[~has_some] = CAPACITY_LIMIT, 0
     plenty.used[:] = 0
@@ -226,14 +236,14 @@ def _plenty(stock: InventoryColumns) -> InventoryColumns:
     return plenty
 
 
-def _missing(stock: InventoryColumns, slots: Rows, wanted: int) -> Float64:
-    """What part of an amount is missing at each slot, as far as room and max_unit tell: float64[n]."""
-    missing: Float64 = np.clip(1.0 - stock.largest_in(slots) / float(wanted), 0.0, FARTHEST)
+def _missing(columns: InventoryColumns, slots: Rows, wanted: int) -> Float64:
+    """The part of an amount that room and ``max_unit`` leave missing at each slot: float64[len(slots)]."""
+    missing: Float64 = np.clip(1.0 - columns.largest_in(slots) / float(wanted), 0.0, MAX_DISTANCE)
     return missing
 
 
 def _smallest(values: Float64, most: int) -> Int64:
-    """The places of the smallest values, in no order."""
+    """The indexes of the ``most`` smallest values, in no order: int64[n]."""
     if len(values) <= most:
         return np.arange(len(values))
     return np.argpartition(values, most)[:most]

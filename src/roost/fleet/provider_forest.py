@@ -168,12 +168,14 @@ class ProviderForest:
         roots = above[rows]
         in_circles = rows[self.parent[roots] >= 0]
         if len(in_circles):
-            raise Inconsistent(f"resource provider {self._uuid[in_circles.item(0)]} would be below itself")
+            raise Inconsistent(
+                f"resource provider {self._uuid[in_circles.item(0)]} would be its own ancestor"
+            )
         return roots
 
     def _create(self, row: int, uuid: str, facts: ProviderFacts) -> None:
         if uuid in self._row_of or facts.name in self._row_named:
-            raise Inconsistent(f"resource provider {uuid} ({facts.name}) is there already")
+            raise Inconsistent(f"resource provider {uuid} ({facts.name}) exists already")
         if row < self.n_rows and row not in self._free_rows:
             raise Inconsistent(f"row {row} of the new resource provider {uuid} is not free")
         parent = self._parent_row(facts)
@@ -201,7 +203,7 @@ class ProviderForest:
         parent = ancestor = self._parent_row(facts)
         while ancestor >= 0:
             if ancestor == row:
-                raise Inconsistent(f"resource provider {self._uuid[row]} would be below itself")
+                raise Inconsistent(f"resource provider {self._uuid[row]} would be its own ancestor")
             ancestor = self.parent.item(ancestor)
         self.invalidations.append(row)
         if renamed:

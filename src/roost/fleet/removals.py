@@ -1,4 +1,4 @@
-"""How many providers and trees each constraint of a query removes, alone and in order."""
+"""How many providers and trees each constraint of a query removes, alone and in the order of the query."""
 
 import numpy as np
 
@@ -18,18 +18,20 @@ from roost.fleet.fleet import Fleet
 from roost.fleet.reach import Reach
 from roost.model.request import CandidateQuery
 
-MOST_STEPS = 1000
-"""Parts of a query, over all trees, that are walked at most to see whether a whole combination is there."""
+MAX_SEARCHED_TERMS = 1000
+"""Terms of a query, summed over the trees searched for a whole candidate. Further trees remain unknown."""
 
 
 class Removal:
-    """What one constraint removes. All numbers are of the whole fleet.
+    """The numbers of providers and trees that one constraint removes, of the whole fleet.
 
-    ``providers_alone``, ``trees_alone``: with it as the only wish. ``providers``, ``trees``: of those that
-    all constraints before it have left. A provider is judged as one that serves the group by itself; a tree
-    is left while each part of the query has a provider in its reach, until `TOGETHER` and those after it
-    look at whole combinations. ``trees_sole``: trees that would do if only this were not asked.
-    ``failing``: by row, whether ``trees_alone`` counts the tree with this root.
+    ``providers_alone``, ``trees_alone``: removed by it as the only constraint. ``providers``, ``trees``:
+    removed by it from those that all constraints before it have left. ``trees_sole``: trees that only this
+    constraint removes, as far as each term of the query tells.
+
+    A provider is judged as if it served its group alone. A tree is left while each term has a provider that
+    may serve it; `TOGETHER` and the constraints after it judge whole candidates. ``failing``: bool[n_rows],
+    whether ``trees_alone`` counts the tree with the root at each row.
     """
 
     __slots__ = (
@@ -49,8 +51,12 @@ class Removal:
         self.trees_alone = self.trees = self.trees_sole = 0
 
 
-class Judged:
-    """The trees that can serve a query: ``served`` can, ``unknown`` were too many to see; both ascending."""
+class ServedTrees:
+    """The trees with a candidate of a query.
+
+    ``served``: roots of trees with one. ``unknown``: roots of trees beyond those searched. Both ascend.
+    ``among``: bool[n_rows], the only trees to search; None for all.
+    """
 
     def __init__(self, fleet: Fleet, query: CandidateQuery, among: Bools | None = None) -> None:
         search = CandidateSearch(fleet, query)
@@ -60,26 +66,29 @@ class Judged:
         )
         if not search.single_provider:
             sure = search.surely_local()
-        open_places = np.flatnonzero(~sure)
+        unsure = np.flatnonzero(~sure)
         if among is not None:
-            # Trees that cannot, as a wider query told, need not be walked again.
-            open_places = open_places[among[anchors[open_places]]]
-        most = max(1, MOST_STEPS // sum(max(1, len(group.resources)) for group in query.groups))
-        sure[open_places[:most]] = search.have_candidates(anchors[open_places[:most]])
+            # A wider query has no candidate in the others.
+            unsure = unsure[among[anchors[unsure]]]
+        most = max(1, MAX_SEARCHED_TERMS // sum(max(1, len(group.resources)) for group in query.groups))
+        sure[unsure[:most]] = search.have_candidates(anchors[unsure[:most]])
         self.served: Rows = anchors[sure]
-        self.unknown: Rows = anchors[open_places[most:]]
+        self.unknown: Rows = anchors[unsure[most:]]
 
     def possible(self, n_rows: int) -> Bools:
-        """By row, whether the tree with this root can or may: bool[n_rows]."""
+        """Whether the tree with the root at each row has a candidate or is unknown: bool[n_rows]."""
         return _marked(n_rows, self.served) | _marked(n_rows, self.unknown)
 
 
-def removals(fleet: Fleet, query: CandidateQuery, reach: Reach) -> tuple[list[Removal], Judged]:
-    """What each constraint removes, in the order of `constraints_of` but for those of whole combinations,
-    which come last, after `TOGETHER`; and the trees that can serve the query."""
+def removals(fleet: Fleet, query: CandidateQuery, reach: Reach) -> tuple[list[Removal], ServedTrees]:
+    """What each constraint removes, and the trees with a candidate of the query.
+
+    The order is that of `constraints_of`, except that constraints on whole candidates come last, after
+    `TOGETHER`.
+    """
     rows = fleet.rows()
     roots = _marked(fleet.n_rows, rows[fleet.parent[rows] < 0])
-    parts = _Parts(fleet, reach)
+    terms = _TermCoverage(fleet, reach)
     found: list[Removal] = []
     trees = roots
     providers = np.ones(0, dtype=np.bool_)
@@ -88,43 +97,42 @@ def removals(fleet: Fleet, query: CandidateQuery, reach: Reach) -> tuple[list[Re
     for constraint in constraints_of(query):
         if constraint in whole:
             continue
-        meets = constraint_mask(fleet, rows, constraint)
-        by_row = _marked(fleet.n_rows, rows[meets])
-        removed = Removal(constraint, roots & ~parts.reaching(by_row))
+        mask = constraint_mask(fleet, rows, constraint)
+        by_row = _marked(fleet.n_rows, rows[mask])
+        removed = Removal(constraint, roots & ~terms.reaching(by_row))
         if constraint.group != group or not found:
             group, providers = constraint.group, np.ones(len(rows), dtype=np.bool_)
-        removed.providers_alone = int((~meets).sum())
-        removed.providers = int((providers & ~meets).sum())
-        providers &= meets
+        removed.providers_alone = int((~mask).sum())
+        removed.providers = int((providers & ~mask).sum())
+        providers &= mask
         removed.trees_alone = int(removed.failing.sum())
-        left = trees & parts.left_by(constraint, by_row)
+        left = trees & terms.left_by(constraint, by_row)
         removed.trees = int(trees.sum() - left.sum())
         trees = left
         found.append(removed)
-    bare = CandidateQuery(query.groups, False, (), query.root_required, query.root_forbidden)
-    judged = Judged(fleet, bare, trees)
+    query_so_far = CandidateQuery(query.groups, False, (), query.root_required, query.root_forbidden)
+    served = ServedTrees(fleet, query_so_far, trees)
     for number, constraint in enumerate((Constraint(None, TOGETHER), *whole)):
         if number:
-            wishes = whole[:number]
-            bare = CandidateQuery(
+            applied = whole[:number]
+            query_so_far = CandidateQuery(
                 query.groups,
-                any(each.kind == ISOLATE for each in wishes),
-                tuple(frozenset(each.names) for each in wishes if each.kind == SAME_SUBTREE),
+                any(each.kind == ISOLATE for each in applied),
+                tuple(frozenset(each.names) for each in applied if each.kind == SAME_SUBTREE),
                 query.root_required,
                 query.root_forbidden,
             )
-            judged = Judged(fleet, bare, trees)
+            served = ServedTrees(fleet, query_so_far, trees)
         removed = Removal(constraint, np.zeros(fleet.n_rows, dtype=np.bool_))
-        left = trees & judged.possible(fleet.n_rows)
+        left = trees & served.possible(fleet.n_rows)
         removed.trees = int(trees.sum() - left.sum())
         trees = left
         found.append(removed)
-    return found, judged
+    return found, served
 
 
-class _Parts:
-    """The trees in which each part of the query so far has a provider: a granular group, or a class of the
-    unsuffixed one."""
+class _TermCoverage:
+    """The trees in which every term so far, of the group at hand, has a provider that may serve it."""
 
     def __init__(self, fleet: Fleet, reach: Reach) -> None:
         self._n_rows = fleet.n_rows
@@ -135,11 +143,17 @@ class _Parts:
         self._traits: list[Bools] = []
 
     def reaching(self, by_row: Bools) -> Bools:
-        """By row, whether the tree with this root reaches one of these providers."""
+        """Whether one of these providers may serve the tree with the root at each row: bool[n_rows].
+
+        ``by_row``: bool[n_rows], the providers.
+        """
         return _marked(self._n_rows, self._reach.anchors[by_row[self._reach.rows]])
 
     def left_by(self, constraint: Constraint, by_row: Bools) -> Bools:
-        """By row, whether the tree has all parts of this constraint's group so far; ``by_row`` meet it."""
+        """Whether each tree has providers for all terms of the constraint's group so far: bool[n_rows].
+
+        ``by_row``: bool[n_rows], the providers that meet the constraint.
+        """
         if constraint.group is None:
             return by_row
         if constraint.group != self._group:
@@ -157,7 +171,7 @@ class _Parts:
         left = np.ones(self._n_rows, dtype=np.bool_)
         for serving in self._serving:
             left &= self.reaching(self._providers & serving)
-        # Traits are met by the providers together: some one that serves a class has each.
+        # The providers of the unsuffixed group have its traits together: for each trait, one of them has it.
         serving = self._providers & np.logical_or.reduce(self._serving)
         for having in self._traits:
             left &= self.reaching(serving & having)

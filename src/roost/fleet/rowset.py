@@ -1,25 +1,25 @@
-"""A set of rows: which providers have a trait, or are in an aggregate.
+"""A set of rows, such as the providers that have a trait or are in an aggregate.
 
 Why not one boolean column for each: a region has tens of thousands of aggregates (racks) with forty hosts
-each, and a few dozen traits that nearly every host has. So a small set is a Python set, and becomes a
-boolean column once it holds enough rows for the column to be the smaller of the two.
+each, and a few dozen traits that nearly every host has. So a small set is *sparse*, a Python set, and becomes
+*dense*, a boolean column, once the column is the smaller of the two.
 """
 
 import numpy as np
 
 from roost.fleet.columns import Bools, Rows, grown
 
-_DENSE_FROM = 64
-"""Below this many rows a set is never a column."""
+_MAX_ALWAYS_SPARSE = 64
+"""Rows of the largest set that is sparse in a fleet of any size."""
 
 _BYTES_PER_MEMBER = 64
-"""What a row costs in a Python set, about; in a column it costs one byte for each row of the fleet."""
+"""Approximate bytes of one member of a sparse set. A dense set has one byte for each row of the fleet."""
 
 
 class RowSet:
-    """Rows of the fleet, growable, with vectorised membership.
+    """Rows of the fleet, with vectorised membership.
 
-    Holds either ``_rows`` (sparse) or ``_column`` (dense, indexed by row).
+    Sparse: ``_rows``. Dense: ``_column``, bool by row, and ``_count`` members.
     """
 
     __slots__ = ("_column", "_count", "_rows")
@@ -31,10 +31,10 @@ class RowSet:
 
     @classmethod
     def of(cls, rows: Rows, rows_in_fleet: int) -> "RowSet":
-        """The set of these rows, each there once."""
+        """The set of these distinct rows."""
         made = cls()
-        if _is_many(len(rows), rows_in_fleet):
-            made._densify(rows, rows_in_fleet)
+        if _is_dense(len(rows), rows_in_fleet):
+            made._make_dense(rows, rows_in_fleet)
         else:
             made._rows = set(rows.tolist())
         return made
@@ -48,18 +48,18 @@ class RowSet:
         return row in self._rows
 
     def add(self, row: int, rows_in_fleet: int) -> None:
-        """Add ``row``; ``rows_in_fleet`` decides whether the set is better kept as a column."""
+        """Add ``row``. ``rows_in_fleet`` decides whether the set becomes dense."""
         if self._column is None:
             self._rows.add(row)
-            if _is_many(len(self._rows), rows_in_fleet):
-                self._densify(np.fromiter(self._rows, dtype=np.intp, count=len(self._rows)), rows_in_fleet)
+            if _is_dense(len(self._rows), rows_in_fleet):
+                self._make_dense(np.fromiter(self._rows, dtype=np.intp, count=len(self._rows)), rows_in_fleet)
         elif row not in self:
             self._column = grown(self._column, row + 1, False)
             self._column[row] = True
             self._count += 1
 
     def discard(self, row: int) -> None:
-        """Remove ``row`` if it is there."""
+        """Remove ``row`` if it is a member."""
         if self._column is None:
             self._rows.discard(row)
         elif row in self:
@@ -73,7 +73,7 @@ class RowSet:
         return np.fromiter(sorted(self._rows), dtype=np.intp, count=len(self._rows))
 
     def among(self, rows: Rows) -> Bools:
-        """For each of ``rows`` whether it is in the set: bool[len(rows)]."""
+        """Whether each of ``rows`` is a member: bool[len(rows)]."""
         if self._column is not None:
             if len(rows) == 0 or int(rows.max()) < len(self._column):
                 return self._column[rows]
@@ -93,7 +93,7 @@ class RowSet:
         other._count = self._count
         return other
 
-    def _densify(self, rows: Rows, rows_in_fleet: int) -> None:
+    def _make_dense(self, rows: Rows, rows_in_fleet: int) -> None:
         column = np.zeros(max(rows_in_fleet, int(rows.max()) + 1), dtype=np.bool_)
         column[rows] = True
         self._column = column
@@ -101,6 +101,6 @@ class RowSet:
         self._rows = set()
 
 
-def _is_many(rows: int, rows_in_fleet: int) -> bool:
-    """Whether a set of so many rows is better kept as a column."""
-    return rows > max(_DENSE_FROM, rows_in_fleet // _BYTES_PER_MEMBER)
+def _is_dense(rows: int, rows_in_fleet: int) -> bool:
+    """Whether a set of so many rows is smaller as a column."""
+    return rows > max(_MAX_ALWAYS_SPARSE, rows_in_fleet // _BYTES_PER_MEMBER)
