@@ -1,4 +1,4 @@
-"""Whether two answers say the same: status, headers that clients use, and the body up to its order."""
+"""Compares two answers: their status, the headers that clients use, and their bodies in any order."""
 
 import json
 from typing import Any
@@ -12,11 +12,11 @@ _WITHOUT_VARY = (403, 404)
 
 
 def difference(upstream: Answer, roost: Answer) -> str | None:
-    """What is different in the two answers to one request, None if nothing is."""
+    """Return the differences of the answers to one request, or None if there are none."""
     one, other = _comparable(upstream), _comparable(roost)
     if upstream.status in _WITHOUT_VARY:
         one.setdefault("vary", other.get("vary"))
-    # Upstream leaves it out where there is nothing that it could be the time of.
+    # Upstream omits the header if the answer has nothing that was ever modified.
     one["last-modified"] |= other["last-modified"]
     faults = [
         f"{name}: {_shown(one.get(name))}, but Roost {_shown(other.get(name))}"
@@ -27,7 +27,7 @@ def difference(upstream: Answer, roost: Answer) -> str | None:
 
 
 def limited(upstream: Answer, roost: Answer, limit: int) -> str | None:
-    """The same where Roost was given a limit and upstream none: any of the candidates will do."""
+    """Return the differences if only Roost was given a limit: its candidates may be any of upstream's."""
     if upstream.status != 200 or roost.status != 200:
         return difference(upstream, roost)
     everything, some = upstream.json, roost.json
@@ -52,12 +52,12 @@ def _comparable(answer: Answer) -> dict[str, Any]:
         "last-modified": "last-modified" in answer.headers,
         "content type": content_type,
         **{name: _listed(answer.headers[name]) for name in _SAME if name in answer.headers},
-        "body": _meaning(_without_words(answer)) if content_type == "application/json" else bool(answer.body),
+        "body": _sorted(_without_texts(answer)) if content_type == "application/json" else bool(answer.body),
     }
 
 
-def _without_words(answer: Answer) -> Any:
-    """The body; of an error without its text, which is each service's own."""
+def _without_texts(answer: Answer) -> Any:
+    """Return the body. The texts of errors differ and are replaced by whether they are there."""
     body = answer.json
     if answer.status < 400:
         return body
@@ -71,17 +71,17 @@ def _listed(header: str) -> list[str]:
     return sorted(part.strip().lower() for part in header.split(","))
 
 
-def _meaning(value: Any) -> Any:
-    """A value with all lists in one order: no list of this API has an order that means something."""
+def _sorted(value: Any) -> Any:
+    """Return a value with sorted lists: no list of this API has a meaningful order."""
     if isinstance(value, dict):
-        return {name: _meaning(each) for name, each in value.items()}
+        return {name: _sorted(each) for name, each in value.items()}
     if isinstance(value, list):
-        return sorted((_meaning(each) for each in value), key=_text)
+        return sorted((_sorted(each) for each in value), key=_text)
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _text(value: Any) -> str:
-    return json.dumps(_meaning(value) if isinstance(value, dict | list) else value, sort_keys=True)
+    return json.dumps(_sorted(value) if isinstance(value, dict | list) else value, sort_keys=True)
 
 
 def _shown(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""Both services, started once: upstream's takes a second and has one database for all of a process."""
+"""Both services, started once: upstream's takes a second and has one database for a whole process."""
 
 import asyncio
 from collections.abc import Iterator

@@ -1,6 +1,6 @@
-"""Where Roost answers otherwise than upstream on purpose, by the words of docs/differences.md.
+"""The intended differences of Roost from upstream, by the words of docs/differences.md.
 
-Each looks at one operation and both answers and says whether this is its case and nothing more.
+Each function returns whether the difference of two answers to an operation is one of a kind.
 """
 
 from collections import defaultdict
@@ -23,7 +23,7 @@ def _unknown_name(operation: Operation, upstream: Answer, roost: Answer) -> bool
 
 
 def _bare_group(operation: Operation, upstream: Answer, roost: Answer) -> bool:
-    """Of a group without resources upstream finds nothing if it only forbids, and overlooks ``in_tree``."""
+    """Upstream finds nothing for a group without resources that only forbids, and ignores its ``in_tree``."""
     asked = operation.url.startswith("/allocation_candidates") and operation.method == "GET"
     if not asked or upstream.status != 200 or roost.status != 200:
         return False
@@ -71,9 +71,9 @@ KNOWN: dict[str, Case] = {
     "PUT of aggregates at 1.0, which has none, is a 415": _media_type_of_nothing,
     "A group without resources that only forbids a trait, or only has `in_tree`, finds nothing": _bare_group,
 }
-"""Words in docs/differences.md -> whether a difference is that one."""
+"""The words in docs/differences.md, and the function that recognises the difference."""
 
 
 def known(operation: Operation, upstream: Answer, roost: Answer) -> bool:
-    """Whether a difference is one of those."""
+    """Return whether a difference is an intended one."""
     return any(case(operation, upstream, roost) for case in KNOWN.values())

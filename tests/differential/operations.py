@@ -1,7 +1,7 @@
-"""Operations: requests in which generations are still to be filled in, so that they can be replayed.
+"""Operations: requests with placeholders for generations, so that they can be repeated in another state.
 
-In a body ``"@generation UUID +1"`` stands for a provider's generation at that time and one more,
-``"@consumer UUID +0"`` for a consumer's, which is null if it holds nothing.
+In a body, ``"@generation UUID +1"`` stands for the current generation of a provider plus one, and
+``"@consumer UUID +0"`` for that of a consumer, which is null for one without allocations.
 """
 
 import json
@@ -20,14 +20,14 @@ LATEST = 39
 
 @dataclass(frozen=True)
 class Operation:
-    """One request. ``body`` is JSON, bytes as they are, or UNSET for none."""
+    """A request. ``body`` is JSON data, or the bytes to send, or None for no body."""
 
     method: str
     url: str
     version: int
     body: Any = None
     more: tuple[tuple[str, str], ...] = ()
-    """Headers beside the usual ones, or in their place."""
+    """Headers that are added to the usual ones or replace them."""
 
     def __str__(self) -> str:
         body = "" if self.body is None else f" {self.body!r}"
@@ -43,19 +43,19 @@ class Operation:
         }
 
     def fill_in(self, ask: Ask) -> bytes:
-        """The body with the generations that ``ask`` gives."""
+        """Return the body with the current generations, for which it queries the service."""
         if self.body is None or isinstance(self.body, bytes):
             return self.body or b""
         return json.dumps(_filled_in(self.body, ask)).encode()
 
 
 def generation(provider: str, off: int = 0) -> str:
-    """A provider's generation, or one that is off by so many."""
+    """Return the placeholder of a provider's generation plus ``off``."""
     return f"@generation {provider} {off:+d}"
 
 
 def consumer_generation(consumer: str, off: int = 0) -> str:
-    """A consumer's generation, or one that is off by so many."""
+    """Return the placeholder of a consumer's generation plus ``off``."""
     return f"@consumer {consumer} {off:+d}"
 
 

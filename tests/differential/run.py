@@ -1,4 +1,4 @@
-"""Running operations on both services side by side, and making a difference small."""
+"""Runs operations on both services, and shrinks the operations that lead to a difference."""
 
 import re
 from collections.abc import Sequence
@@ -11,13 +11,13 @@ from differential.services import Roost, Upstream
 from support.wsgi import Answer
 
 _LIMIT = re.compile(r"[?&]limit=(\d+)")
-REPLAYS = 150
-"""At most so often operations are run again to find out which of them matter."""
+MAX_RUNS = 150
+"""Runs of shortened operations. After them, shrinking ends."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """What was found: the operation, what was different, and both answers."""
+    """A difference: the operation, a description, and both answers."""
 
     operation: Operation
     what: str
@@ -26,7 +26,7 @@ class Difference:
 
     @property
     def kind(self) -> tuple[object, ...]:
-        """What small and large examples of one difference have in common."""
+        """What a difference shares with its shrunk form: method, depth of the path, and both statuses."""
         path = self.operation.url.partition("?")[0].count("/")
         return self.operation.method, path, self.upstream.status, self.roost.status
 
@@ -50,7 +50,7 @@ class Both:
         self.roost.reset()
 
     def run(self, operation: Operation) -> Difference | None:
-        """Ask both; what they differ in, if it is not known."""
+        """Run an operation on both; return the difference unless it is an intended one."""
         body = operation.fill_in(self.upstream.ask)
         limit = _LIMIT.search(operation.url)
         ours = self.roost.ask(operation.method, operation.url, body, operation.headers)
@@ -65,7 +65,7 @@ class Both:
         return Difference(operation, what, theirs, ours)
 
     def first_difference(self, operations: Sequence[Operation]) -> tuple[int, Difference] | None:
-        """The place of the first operation, run after another from nothing, that is answered differently."""
+        """Run operations on empty services; return the index and the difference of the first that differs."""
         self.reset()
         for place, operation in enumerate(operations):
             found = self.run(operation)
@@ -75,14 +75,14 @@ class Both:
 
 
 def shrink(both: Both, operations: list[Operation], wanted: Difference) -> list[Operation]:
-    """Few of the operations that still end in such a difference, by leaving out ever smaller parts."""
-    replays = 0
+    """Return a short series of operations with such a difference, found by leaving out ever smaller parts."""
+    runs = 0
     size = len(operations) // 2
     while size:
         start = 0
-        while start < len(operations) - 1 and replays < REPLAYS:
+        while start < len(operations) - 1 and runs < MAX_RUNS:
             fewer = operations[:start] + operations[start + size :]
-            replays += 1
+            runs += 1
             found = both.first_difference(fewer) if fewer else None
             if found is not None and found[1].kind == wanted.kind:
                 operations = fewer[: found[0] + 1]

@@ -1,6 +1,6 @@
-"""The two services that are asked the same: upstream's Placement and Roost, both in this process.
+"""The two services under comparison, OpenStack's Placement and Roost, both in this process.
 
-Both are WSGI applications on a SQLite database of their own that can be emptied.
+Each is a WSGI application with a SQLite database of its own.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from roost.storage import Database
 from support.wsgi import Answer, AsWsgi, call
 
 with warnings.catch_warnings():
-    # Its libraries use what Python deprecates.
+    # Its libraries use deprecated parts of Python.
     warnings.simplefilter("ignore")
     from oslo_config import cfg
     from oslo_policy import opts as policy_opts
@@ -45,7 +45,7 @@ _CUSTOM_NAMES = ("resource_classes", "traits")
 
 @cache
 def _start_upstream() -> WSGIApplication:
-    """Upstream's application; it has one database for all of the process."""
+    """Start upstream's application, which has one database for the whole process."""
     for name in ("placement", "oslo_policy", "oslo_db", "alembic"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     options = cfg.ConfigOpts()
@@ -62,7 +62,7 @@ def _start_upstream() -> WSGIApplication:
 
 
 class Upstream:
-    """openstack-placement, as it is installed."""
+    """The installed openstack-placement."""
 
     def __init__(self) -> None:
         with warnings.catch_warnings():
@@ -76,7 +76,7 @@ class Upstream:
             return call(self._app, method, url, body, headers)
 
     def reset(self) -> None:
-        """Empty it."""
+        """Delete all data."""
         with db_api.get_placement_engine().begin() as connection:
             for table in _TABLES:
                 connection.execute(sa.text(f"DELETE FROM {table}"))
@@ -88,7 +88,7 @@ class Upstream:
                 connection.execute(sa.text(f"DELETE FROM {table} WHERE name LIKE 'CUSTOM\\_%' ESCAPE '\\'"))
 
     def forget_empty_consumers(self) -> int:
-        """Put right its defect that refused writes leave consumers behind; how many they were."""
+        """Delete the consumers that refused writes leave behind, a defect of upstream; return how many."""
         with db_api.get_placement_engine().begin() as connection:
             empty = "DELETE FROM consumers WHERE uuid NOT IN (SELECT consumer_id FROM allocations)"
             return connection.execute(sa.text(empty)).rowcount
@@ -98,7 +98,7 @@ class Upstream:
 
 
 class Roost:
-    """Roost on a SQLite file in ``folder``; ``empty`` is one to start from."""
+    """Roost on a SQLite file in ``folder``. ``empty`` is the file of an empty service."""
 
     def __init__(self, folder: Path, empty: Path) -> None:
         self._runner = asyncio.Runner()
@@ -110,7 +110,7 @@ class Roost:
         return call(self._app, method, url, body, headers)
 
     def reset(self) -> None:
-        """Empty it."""
+        """Delete all data."""
         self._shut()
         self._open()
 

@@ -1,4 +1,4 @@
-"""No secret gets into a record; everything else does, and comes back."""
+"""Records contain no secrets, and everything else of a request spec."""
 
 import time
 
@@ -199,5 +199,5 @@ def test_a_run_gives_back_its_spec(make):
 
 def test_a_run_that_holds_no_spec_is_named(make):
     run = msgspec.structs.replace(make(1).run, spec={"project_id": 7})
-    with pytest.raises(DamagedRecords, match="run run-1 holds no request spec"):
+    with pytest.raises(DamagedRecords, match="run run-1 does not contain a request spec"):
         spec_of(run)

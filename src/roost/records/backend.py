@@ -1,4 +1,4 @@
-"""Opens the records that the configuration names."""
+"""Opens the backend that the options name."""
 
 from pathlib import Path
 
@@ -37,7 +37,11 @@ async def open_records(conf: cfg.ConfigOpts) -> RecordQueue:
 
 
 async def open_sql_records(url: str, retention: Retention) -> SqlRecords:
-    """Open records in the database at this SQLAlchemy URL. Raises `RecordsUnavailable`."""
+    """Open records in the database at a SQLAlchemy URL.
+
+    Raises:
+        RecordsUnavailable: the database cannot be opened, or its tables are missing or of another version.
+    """
     try:
         database = Database(url)
     except (StorageError, SQLAlchemyError, ImportError) as error:

@@ -14,28 +14,28 @@ OPTIONS = [
             ("sql", "a SQL database, with an index for each search"),
             ("jsonl", "a file of JSON lines, which needs nothing but a disk"),
         ],
-        help="Where scheduling records are kept.",
+        help="Backend that stores the records of the scheduler and the conductors.",
     ),
     cfg.StrOpt(
         "connection",
         default="sqlite:///roost-records.sqlite",
         secret=True,
-        help="SQLAlchemy URL of the database of backend sql. A missing SQLite file is made.",
+        help="SQLAlchemy URL of the database of backend sql. A missing SQLite file is created.",
     ),
     cfg.StrOpt(
         "path",
         default="roost-records.jsonl",
-        help="File of backend jsonl. It is made if it is missing; its folder is not.",
+        help="File of backend jsonl. A missing file is created, a missing folder is not.",
     ),
     cfg.FloatOpt(
         "retention_days",
         default=30.0,
-        help="Runs of the scheduler older than this many days are removed. 0 keeps any age.",
+        help="Days for which runs of the scheduler are kept. 0 sets no limit.",
     ),
     cfg.IntOpt(
         "retention_runs",
         default=1_000_000,
-        help="Of the runs of the scheduler, this many of the newest are kept. 0 keeps any number.",
+        help="Number of runs of the scheduler that are kept, the last ones. 0 sets no limit.",
     ),
     cfg.IntOpt(
         "queue_limit",

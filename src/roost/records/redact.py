@@ -1,9 +1,10 @@
-"""A request spec as plain data without its secrets, and back.
+"""Turns a request spec into plain data without secrets, and back.
 
-What users write freely is searched: image properties, scheduler hints and extra specs. A value is hidden
-whole if its key looks like a secret's. In any other value are hidden the user part of URLs, all that
-follows ``password=`` and the like, and what such keys hold if the value is JSON itself. In doubt a value
-is hidden: a record that lost a word is a nuisance, one that kept a password is a leak.
+Users choose the keys and values of image properties, scheduler hints and extra specs. A value is hidden if
+its key looks like the name of a secret. In other values, three parts are hidden: the user part of a URL,
+everything after an assignment such as ``password=``, and, if the value is JSON, the values of keys that
+look like names of secrets. A text that may be a secret is hidden, because a missing word in a record is a
+smaller harm than a leaked password.
 """
 
 import re
@@ -19,11 +20,11 @@ from roost.records.errors import DamagedRecords
 HIDDEN = "***"
 
 NAME_WORDS = 3
-"""Words before an assignment in a text that may name what is assigned: ``my api key = …``."""
+"""Words before an assignment that are taken as its name, as in ``my api key = …``."""
 
 _WORD = re.compile(r"[^\W_]+")
 _CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
-# The end of a word decides, so that `authtoken` and `oauth` are secret, `author` and `tokenizer` are not.
+# The end of a word decides: `authtoken` and `oauth` are secret, `author` and `tokenizer` are not.
 _SECRET_WORD = re.compile(
     r"pass|jwt|bearer|creds?|\w*(?:password|passwd|passphrase|credential)\w*"
     r"|\w*(?:pwd|secret|token|auth|authentication|authorization|userdata"
@@ -31,7 +32,7 @@ _SECRET_WORD = re.compile(
 )
 _ASSIGNS = re.compile(r"=|:\s")
 _SPACE = re.compile(r"(\s+)")
-# What placement reads, however a custom class or trait is named: an amount, or a trait's word.
+# Amounts and traits for placement are never secret, whatever the name of the class or trait.
 _PLACEMENT_KEY = re.compile(r"(?:resources|trait)[\w-]*:\w+")
 _PLACEMENT_VALUE = re.compile(r"\d{1,10}|required|forbidden")
 
@@ -40,7 +41,7 @@ _decode = msgspec.json.Decoder(dict[str, object]).decode
 
 
 def redacted(spec: RequestSpec) -> dict[str, object]:
-    """The spec as plain data, as JSON would give it back, equal for equal specs, its secrets hidden."""
+    """Return a spec as plain data without secrets: what JSON decodes to, and equal for equal specs."""
     flavor = msgspec.structs.replace(spec.flavor, extra_specs=_searched(spec.flavor.extra_specs))
     safe = msgspec.structs.replace(
         spec,
@@ -52,15 +53,19 @@ def redacted(spec: RequestSpec) -> dict[str, object]:
 
 
 def spec_of(run: Run) -> RequestSpec:
-    """The request spec that a run was for, as far as it is not hidden. Raises `DamagedRecords`."""
+    """Return the request spec of a run, in which secrets are replaced by `HIDDEN`.
+
+    Raises:
+        DamagedRecords: the run does not contain a request spec.
+    """
     try:
         return msgspec.convert(run.spec, RequestSpec)
     except msgspec.ValidationError as error:
-        raise DamagedRecords(f"run {run.id} holds no request spec: {error}") from error
+        raise DamagedRecords(f"run {run.id} does not contain a request spec: {error}") from error
 
 
 def is_secret(key: str) -> bool:
-    """Whether what goes by this name looks like a secret: ``adminPass``, ``x-api-key``, ``user_data``."""
+    """Return whether this looks like the name of a secret: ``adminPass``, ``x-api-key``, ``user_data``."""
     spelt = _WORD.findall(key)
     words = [word.lower().strip("0123456789") for word in spelt]
     parts = [part.lower() for word in spelt for part in _CAMEL.findall(word)]
@@ -92,7 +97,7 @@ def _safe_text(text: str) -> str:
         except RecursionError:
             return HIDDEN
         else:
-            # A key given twice is lost in decoding, so that only the same text is known to be safe.
+            # Decoding drops repeated keys, so that the text is safe only if it is the same again.
             return text if _SPACE.sub("", text) == _SPACE.sub("", safe) else safe
     if "://" in text:
         text = "".join(map(_safe_url, _SPACE.split(text)))
@@ -110,13 +115,16 @@ def _safe_json(value: object) -> object:
 
 
 def _safe_url(word: str) -> str:
-    """Without what is between ``://`` and the last ``@``: a password may hold any character but space."""
+    """Hide the text between ``://`` and the last ``@``: a password may contain any character but a space."""
     scheme, separator, rest = word.partition("://")
     return f"{scheme}://{HIDDEN}@{rest.rpartition('@')[2]}" if separator and "@" in rest else word
 
 
 def _safe_assignments(text: str) -> str:
-    """Up to the first secret that is assigned: where a value ends depends on what will read it."""
+    """Hide everything after the first assignment to the name of a secret.
+
+    Where the assigned value ends depends on the program that reads it.
+    """
     start = 0
     for assigns in _ASSIGNS.finditer(text):
         if is_secret(" ".join(text[start : assigns.start()].split()[-NAME_WORDS:])):

@@ -1,4 +1,4 @@
-"""The tables of the records: runs, the instances they were for, and the attempts made."""
+"""The tables of the records: runs, the instances of runs, and attempts."""
 
 from pathlib import Path
 
@@ -12,7 +12,8 @@ metadata = sa.MetaData()
 
 NAME = sa.String(255)
 BIG_TEXT = sa.Text().with_variant(LONGTEXT(), "mysql", "mariadb")
-NUMBER = sa.BigInteger().with_variant(sa.Integer(), "sqlite")  # SQLite numbers only INTEGER keys itself
+NUMBER = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+"""A key that the database generates, in the order of recording. SQLite generates only INTEGER keys."""
 
 runs = sa.Table(
     "runs",
@@ -44,8 +45,8 @@ run_instances = sa.Table(
     **EXACT,
 )
 
-# No foreign key to the run: a build may fail after its run was trimmed, and the record of that must not
-# be refused together with all that is written beside it. Trimming removes such attempts by their time.
+# There is no foreign key to the run. A build may fail after its run was trimmed; a refusal of its attempt would
+# refuse the whole batch. Trimming removes such attempts by their time.
 attempts = sa.Table(
     "attempts",
     metadata,
