@@ -45,8 +45,8 @@ run_instances = sa.Table(
     **EXACT,
 )
 
-# There is no foreign key to the run. A build may fail after its run was trimmed; a refusal of its attempt would
-# refuse the whole batch. Trimming removes such attempts by their time.
+# There is no foreign key to the run. A build may fail after its run was trimmed, and a refusal of its attempt
+# would refuse the whole batch. Trimming removes such attempts by their time.
 attempts = sa.Table(
     "attempts",
     metadata,
