@@ -209,9 +209,7 @@ def test_outage_is_survived(tmp_path) -> None:
                 await reassign(*arguments)
 
             now.cells["cell1"].reassign = perhaps  # type: ignore[method-assign]
-            conductor = now.of_cell["cell1"]
-            conductor._poll_seconds = 0.01
-            task = asyncio.create_task(conductor.run())
+            task = asyncio.create_task(now.of_cell["cell1"].run())
             async with asyncio.timeout(5):
                 while (await one(now)).attempt == 1:
                     await asyncio.sleep(0.01)

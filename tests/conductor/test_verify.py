@@ -97,7 +97,9 @@ def test_the_claim_of_an_instance_on_its_way_may_be_anywhere(state, claim):
 def test_an_instance_in_error_holds_nothing(host, waiting):
     dead: dict[str, Any] = {"host": host, "node": host and "node-1"}
     assert found(instance(ERROR, **dead), waiting=waiting) == []
-    assert found(instance(ERROR, **dead), claim=held("node-1"), waiting=waiting) == ["leaked-claim"]
+    # A request that is given up puts its instances in error first, and frees their claims before it ends.
+    kinds = [] if host is None and waiting else ["leaked-claim"]
+    assert found(instance(ERROR, **dead), claim=held("node-1"), waiting=waiting) == kinds
 
 
 @pytest.mark.parametrize("mapped", [None, "cell1", "cell0"])

@@ -15,6 +15,7 @@ import pytest
 from roost.cells import SCHEMA as CELL
 from roost.cells import Cell
 from roost.cli.db import verify_database
+from roost.conductor.backoff import Backoff
 from roost.conductor.cell_conductor import CellConductor
 from roost.conductor.host_feed import HostFeed
 from roost.conductor.requests import Requests
@@ -40,6 +41,7 @@ NOW = 1000.0
 CELLS = (CELL0, "cell1", "cell2")
 HOSTS = {"a": "cell1", "b": "cell1", "c": "cell1", "d": "cell2", "e": "cell2"}
 VCPUS = 4
+BACKOFF = Backoff(first_seconds=0.01, longest_seconds=0.02)
 
 
 class Memory:
@@ -59,23 +61,38 @@ class Conductors:
         self.ledger = ledger
         self.cells = cells
         self.placement = PlacementService(ledger)
+        self.passed = 0.0
         self.requests = Requests(ledger.database, lambda: NOW)
         self.records = Memory()
         sink = self.records if queue is None else queue
         table = HostTable()
         self.feed = HostFeed(cells.values(), table)
         gateway = LocalGateway(ledger, lambda n: 0)
+        self.scheduler = Scheduler(gateway, table, sink, clock=lambda: NOW)
         self.super = SuperConductor(
             self.requests,
-            Scheduler(gateway, table, sink, clock=lambda: NOW),
+            self.scheduler,
             self.placement,
             cells,
-            retry_seconds=0.01,
+            backoff=BACKOFF,
             clock=lambda: NOW,
         )
         self.of_cell = {
-            name: CellConductor(cell, self.placement, sink, clock=lambda: NOW) for name, cell in cells.items()
+            name: CellConductor(
+                cell,
+                self.placement,
+                sink,
+                poll_seconds=0.01,
+                backoff=BACKOFF,
+                clock=lambda: NOW,
+                monotonic=self.monotonic,
+            )
+            for name, cell in cells.items()
         }
+
+    def monotonic(self) -> float:
+        """The clock of the cell conductors' pauses: it stands until a test moves ``passed``."""
+        return self.passed
 
     async def set_up(self) -> None:
         await self.requests.map_cells({name: str(cell.database.url) for name, cell in self.cells.items()})

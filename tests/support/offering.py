@@ -9,6 +9,7 @@ from roost.fleet.columns import Bools, Float64, Int64
 from roost.model.allocation import Candidate
 from roost.model.request import CandidateQuery, RequestGroup
 from roost.model.spec import RequestSpec
+from roost.scheduler.claim_result import CLAIMED, ClaimResult, Verdict
 from roost.scheduler.hosts import HostTable
 from roost.scheduler.offers import HostView, Offers
 from roost.scheduler.options import SchedulerOptions
@@ -112,7 +113,8 @@ def driven(
         claim = next(selecting)
         while True:
             claims.append(claim)
-            claim = selecting.send(refuse(claim))
+            refusal = refuse(claim)
+            claim = selecting.send(CLAIMED if refusal is None else ClaimResult(Verdict.REFUSED, refusal))
     except StopIteration as end:
         return end.value, claims
 

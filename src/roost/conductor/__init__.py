@@ -2,6 +2,7 @@
 
     super_conductor   accepts requests durably, asks the scheduler, hands instances to cells
     cell_conductor    one for each cell: on failure swaps the claim to the next alternate; frees claims
+    backoff           how often work that failed is tried again, and after which pauses
     requests          build requests and cell mappings, in the API database
     http              instances over HTTP
     together          several things at the same time, all of them to their end

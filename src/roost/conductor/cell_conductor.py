@@ -5,12 +5,13 @@ It needs its cell, placement and the records, and nothing else: no scheduler, no
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import structlog
 
 from roost.cells import Cell
 from roost.cells.cell import changed
+from roost.conductor.backoff import Backoff
 from roost.conductor.together import together
 from roost.ledger import LedgerError
 from roost.model.instance import DESTROYED, FAILED, Fault, Instance
@@ -20,11 +21,9 @@ from roost.model.spec import Selection
 from roost.placement.commands.allocations import ConsumerWrite
 from roost.placement.errors import PlacementError
 from roost.placement.interface import Placement
+from roost.scheduler.claim_result import ClaimResult, Verdict, one_line, result_of
 from roost.scheduler.gateways.claiming import INSTANCE
 from roost.storage import StorageError
-
-OUTAGES = (StorageError, LedgerError, PlacementError)
-"""What a conductor outlives: it tries again later."""
 
 _log = structlog.get_logger()
 
@@ -36,10 +35,19 @@ class AttemptSink(Protocol):
         """Take records that are to be written. Never raises and never waits."""
 
 
+class _Postponed(NamedTuple):
+    """A move that failed: how often so far, when it is due again (monotonic seconds), and why it failed."""
+
+    failures: int
+    due: float
+    reason: str
+
+
 class CellConductor:
     """Works through what the cell's database says is to be done. Start one for each cell.
 
-    ``poll_seconds``: how often the cell is looked at though nothing was heard.
+    ``poll_seconds``: how often the cell is looked at though no listener was called. ``backoff``: how often
+    the move of an instance is tried, and after which pauses. ``monotonic``: the clock of these pauses.
     """
 
     def __init__(
@@ -49,81 +57,153 @@ class CellConductor:
         records: AttemptSink,
         *,
         poll_seconds: float = 1.0,
+        backoff: Backoff = Backoff(),  # noqa: B008 - it is frozen
         clock: Callable[[], float] = time.time,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._cell = cell
         self._placement = placement
         self._records = records
         self._poll_seconds = poll_seconds
+        self._backoff = backoff
         self._clock = clock
+        self._monotonic = monotonic
+        self._postponed: dict[str, _Postponed] = {}
         self._wake = cell.listen(FAILED, DESTROYED)
 
     async def run(self) -> None:
         """Work until cancelled."""
+        failures = 0
         while True:
+            pause = self._poll_seconds
             try:
                 await self.step()
-            except OUTAGES as error:
-                _log.warning("will try again", cell=self._cell.name, error=str(error))
-            await changed(self._wake, self._poll_seconds)
+                failures = 0
+            except Exception as error:
+                failures += 1
+                pause = max(pause, self._backoff.pause(failures))
+                self._warn("a step of the cell conductor failed", error, failures)
+            await changed(self._wake, pause)
 
     async def step(self) -> None:
-        """Do everything that is to be done now."""
+        """Do everything that is to be done now. Raises `StorageError` and what placement raises."""
         waiting = await self._cell.in_state(FAILED, DESTROYED)
         failed = [instance for instance in waiting if instance.state == FAILED]
         destroyed = [instance.uuid for instance in waiting if instance.state == DESTROYED]
-        if failed:
-            await together(self._retry(instance) for instance in failed)
+        postponed = {each.uuid: self._postponed[each.uuid] for each in failed if each.uuid in self._postponed}
+        self._postponed = postponed
+        now = self._monotonic()
+        due = [each for each in failed if each.uuid not in postponed or postponed[each.uuid].due <= now]
+        if due:
+            await together(self._move(instance) for instance in due)
         if destroyed:
             await self._placement.delete_allocations(destroyed)
             await self._cell.forget(destroyed)
 
-    async def _retry(self, instance: Instance) -> None:
-        """Swap the claim to the next alternate that can be had and assign the instance there."""
-        reason = instance.reason or ""
-        attempts = [self._attempt(instance, instance.host or "", 0.0, BUILD_FAILED, reason)]
+    async def _move(self, instance: Instance) -> None:
+        """Move a failed instance to an alternate, give it up, or postpone the decision.
+
+        An error concerns this instance alone, unless a database fails. Raises `StorageError`, `LedgerError`.
+        """
+        try:
+            await self._move_now(instance)
+        except (StorageError, LedgerError):
+            raise
+        except Exception as error:
+            failures = self._postpone(instance, result_of(error).reason or "")
+            self._warn("an instance could not be moved", error, failures, instance=instance.uuid)
+
+    async def _move_now(self, instance: Instance) -> None:
+        attempts = [self._attempt(instance, instance.host or "", 0.0, BUILD_FAILED, instance.reason or "")]
+        postponed = self._postponed.get(instance.uuid)
+        if postponed is not None and self._backoff.exhausted(postponed.failures):
+            return await self._give_up(instance, attempts, [postponed.reason])
         refusals: list[str] = []
         for number, alternate in enumerate(instance.alternates, 1):
-            refusal = await self._swap(instance, alternate)
+            result = await self._swap(instance, alternate)
+            reason = f"alternate {alternate.host}: {result.reason}"
+            if result.verdict is Verdict.RETRY:
+                failures = self._postpone(instance, reason)
+                _log.warning(
+                    "an alternate could not be claimed",
+                    cell=self._cell.name,
+                    instance=instance.uuid,
+                    failures=failures,
+                    error=reason,
+                )
+                return None
+            claimed = result.verdict is Verdict.CLAIMED
             attempts.append(
                 self._attempt(
                     instance,
                     alternate.host,
                     alternate.weight,
-                    CLAIMED if refusal is None else REFUSED,
-                    refusal,
+                    CLAIMED if claimed else REFUSED,
+                    result.reason,
                 )
             )
-            if refusal is None:
+            if claimed:
                 self._records.put([], attempts)
                 await self._cell.reassign(instance.uuid, alternate, instance.alternates[number:])
-                return
-            refusals.append(f"{alternate.host}: {refusal}")
-        self._records.put([], attempts)
+                self._postponed.pop(instance.uuid, None)
+                return None
+            refusals.append(reason)
+            if result.verdict is Verdict.FATAL:
+                break
+        return await self._give_up(instance, attempts, refusals)
+
+    async def _give_up(
+        self, instance: Instance, attempts: Sequence[Attempt], refusals: Sequence[str]
+    ) -> None:
+        """Free the instance's claim and put it in error, with all reasons."""
         await self._placement.delete_allocations([instance.uuid])
         faults = await self._cell.faults_of(instance.uuid)
         await self._cell.give_up(instance.uuid, _all_reasons(faults, refusals))
+        self._records.put([], attempts)
 
-    async def _swap(self, instance: Instance, alternate: Selection) -> str | None:
-        """Replace the instance's claim by one on the alternate, in one atomic write; returns a refusal.
+    def _postpone(self, instance: Instance, reason: str) -> int:
+        """Leave an instance as it is, with its alternates, until its next attempt is due.
 
-        Repeating it changes nothing: a crash between the claim and the assignment is harmless.
+        Returns how often it has failed in a row.
         """
+        before = self._postponed.get(instance.uuid)
+        failures = 1 if before is None else before.failures + 1
+        due = self._monotonic() + self._backoff.pause(failures)
+        self._postponed[instance.uuid] = _Postponed(failures, due, reason)
+        return failures
+
+    def _warn(self, event: str, error: Exception, failures: int, **values: str) -> None:
+        """Log an error, an unexpected one with its traceback when it comes for the first time."""
+        known = isinstance(error, StorageError | LedgerError | PlacementError)
+        _log.warning(
+            event,
+            cell=self._cell.name,
+            error=one_line(error),
+            failures=failures,
+            exc_info=failures == 1 and not known,
+            **values,
+        )
+
+    async def _swap(self, instance: Instance, alternate: Selection) -> ClaimResult:
+        """Replace the instance's claim by one on the alternate, in one atomic write.
+
+        Repeating it changes nothing: a crash between the claim and the assignment is harmless. Raises
+        `StorageError` and `LedgerError` of a ledger in this process.
+        """
+        write = ConsumerWrite(
+            consumer=instance.uuid,
+            allocations=alternate.allocations,
+            project_id=instance.project_id,
+            user_id=instance.user_id,
+            consumer_type=INSTANCE,
+        )
         try:
-            await self._placement.write_allocations(
-                [
-                    ConsumerWrite(
-                        consumer=instance.uuid,
-                        allocations=alternate.allocations,
-                        project_id=instance.project_id,
-                        user_id=instance.user_id,
-                        consumer_type=INSTANCE,
-                    )
-                ]
-            )
-        except PlacementError as error:
-            return str(error)
-        return None
+            await self._placement.write_allocations([write])
+        except (StorageError, LedgerError):
+            raise
+        except Exception as error:
+            return result_of(error)
+        return ClaimResult(Verdict.CLAIMED)
 
     def _attempt(
         self, instance: Instance, host: str, weight: float, result: str, reason: str | None
@@ -143,5 +223,5 @@ class CellConductor:
 
 def _all_reasons(faults: Sequence[Fault], refusals: Sequence[str]) -> str:
     reasons = [f"attempt {fault.attempt} on {fault.host}: {fault.reason}" for fault in faults]
-    reasons += [f"alternate {refusal}" for refusal in refusals]
+    reasons += refusals
     return f"Exceeded maximum number of retries after {len(faults)} attempts: " + "; ".join(reasons)

@@ -3,21 +3,23 @@
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import msgspec
 import structlog
 
 from roost.cells import Cell
+from roost.conductor.backoff import Backoff
 from roost.conductor.requests import Requests
 from roost.conductor.together import together
 from roost.ledger import LedgerError
 from roost.model.instance import ASSIGNED, DELETING, DESTROYED, ERROR, BuildRequest, Fault, Instance
 from roost.model.spec import Destination
-from roost.placement.errors import ConcurrentUpdate
+from roost.placement.errors import PlacementError
 from roost.placement.interface import Placement
 from roost.scheduler import NoValidHost, Scheduler
-from roost.scheduler.errors import BadRequestSpec
+from roost.scheduler.claim_result import Verdict, result_of
+from roost.scheduler.errors import SchedulerError
 from roost.storage import StorageError
 
 CELL0 = "cell0"
@@ -30,7 +32,11 @@ class SuperConductor:
     """Carries build requests to cells.
 
     ``cells`` by name, cell0 among them. ``max_attempts``: hosts tried for an instance, the first included.
-    ``retry_seconds``: pause after an outage of a database. ``failure`` is set if a request met a defect.
+    ``backoff``: how often a request that fails is tried, and after which pauses; an outage of a database of
+    the conductor's own is waited out. ``sleep`` waits for some seconds.
+
+    A request that is given up ends in cell0, in error, with the reason. ``failure`` is set to the error of a
+    request for which even that failed: it is taken up again at the next start.
     """
 
     def __init__(
@@ -41,7 +47,8 @@ class SuperConductor:
         cells: Mapping[str, Cell],
         *,
         max_attempts: int = 3,
-        retry_seconds: float = 1.0,
+        backoff: Backoff = Backoff(),  # noqa: B008 - it is frozen
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._requests = requests
@@ -49,7 +56,8 @@ class SuperConductor:
         self._placement = placement
         self.cells = cells
         self._max_attempts = max_attempts
-        self._retry_seconds = retry_seconds
+        self._backoff = backoff
+        self._sleep = sleep
         self._clock = clock
         self._carrying: set[asyncio.Task[None]] = set()
         self.failure: BaseException | None = None
@@ -101,24 +109,43 @@ class SuperConductor:
     def _ended(self, task: "asyncio.Task[None]") -> None:
         self._carrying.discard(task)
         if not task.cancelled() and task.exception() is not None:
-            # A defect: the request stays in the database and is resumed at the next start.
             self.failure = task.exception()
             _log.error("a request could not be carried out", exc_info=self.failure)
 
     async def _carry_through(self, request: BuildRequest, resumed: bool) -> None:
-        """Carry a request to its cells, again after every outage of a database.
+        """Carry a request to its cells, again after every failure that may pass, until it is given up.
 
-        Also again if an instance holds a claim already: one of a run that was cut off is freed first.
+        Raises what still fails when the request has been given up and waiting cannot help.
         """
+        failures = faults = 0
+        given_up: str | None = None
         while True:
             try:
-                return await self._carry(request, resumed)
-            except (StorageError, LedgerError, ConcurrentUpdate) as error:
-                _log.warning("will try again", request_id=request.request_id, error=str(error))
-            await asyncio.sleep(self._retry_seconds)
-            resumed = True
+                return await self._carry(request, resumed, given_up)
+            except Exception as error:
+                failures += 1
+                resumed = True
+                outage = isinstance(error, StorageError | LedgerError)
+                result = result_of(error)
+                known = outage or isinstance(error, PlacementError | SchedulerError)
+                _log.warning(
+                    "a request failed",
+                    request_id=request.request_id,
+                    failures=failures,
+                    error=result.reason,
+                    exc_info=not known and failures == 1,
+                )
+                if not outage:
+                    faults += 1
+                    if given_up is not None:
+                        if result.verdict is not Verdict.RETRY or not known:
+                            raise
+                    elif result.verdict is Verdict.FATAL or self._backoff.exhausted(faults):
+                        given_up = f"Given up after {faults} failures: {result.reason}"
+                        continue
+            await self._sleep(self._backoff.pause(failures))
 
-    async def _carry(self, request: BuildRequest, resumed: bool) -> None:
+    async def _carry(self, request: BuildRequest, resumed: bool, given_up: str | None) -> None:
         cells: dict[str, str] = {}
         missing = list(request.instances)
         if resumed:
@@ -126,9 +153,13 @@ class SuperConductor:
             cells = {uuid: cell for uuid, (cell, _) in found.items()}
             missing = [uuid for uuid in missing if uuid not in cells]
             request = _with_members(request, [instance.host for _, instance in found.values()])
-            # A claim whose instance reached no cell is from a run that a crash cut off: the scheduler
-            # decides anew.
-            await self._placement.delete_allocations(missing)
+            if given_up is not None and missing:
+                cells.update(await self._bury(request, missing, "", given_up))
+                missing = []
+            # A claim of an instance that reached no cell with hosts is from a run that was cut off.
+            unplaced = [uuid for uuid in request.instances if cells.get(uuid, CELL0) == CELL0]
+            if unplaced:
+                await self._placement.delete_allocations(unplaced)
         if missing:
             cells.update(await self._place(request, missing, already=len(cells)))
         await self._requests.finish(request, cells)
@@ -146,8 +177,11 @@ class SuperConductor:
             )
         except NoValidHost as error:
             return await self._bury(request, missing, error.run, f"No valid host was found: {error.reason}")
-        except BadRequestSpec as error:
-            return await self._bury(request, missing, "", str(error))
+        except SchedulerError as error:
+            result = result_of(error)
+            if result.verdict is not Verdict.FATAL:
+                raise
+            return await self._bury(request, missing, "", result.reason or "")
         placed = {destination.instance for destination in destinations}
         by_cell: defaultdict[str, list[Instance]] = defaultdict(list)
         for destination in destinations:

@@ -6,13 +6,14 @@ process may be killed between any two:
     request accepted -> claimed -> instance assigned in its cell -> mapped, request finished
     build failed -> claim moved to an alternate -> assigned there
     build failed -> claim freed -> instance in error
+    request given up -> instance in error in cell0 -> claim freed -> mapped, request finished
     deletion marked -> unmapped; destroyed on the host -> claim freed -> instance forgotten
 
 So an instance that is assigned or active has its claim, on the tree of the node that it is assigned to,
-at every moment; one in error has none; a claim without an instance belongs to a request that is still
-waiting, or it has leaked. While an instance is failed, deleting or destroyed its claim may be anywhere or
-gone. An instance without a mapping is on its way in (its request waits) or out. A mapping without an
-instance is forgotten at the next start.
+at every moment; one in error has none once its request is finished; a claim without an instance belongs to
+a request that is still waiting, or it has leaked. While an instance is failed, deleting or destroyed its
+claim may be anywhere or gone. An instance without a mapping is on its way in (its request waits) or out. A
+mapping without an instance is forgotten at the next start.
 """
 
 import asyncio
@@ -139,7 +140,8 @@ def judge(api: ApiState, cells: Mapping[str, CellState]) -> Iterator[Finding]:
 def _judge_claim(api: ApiState, cell: CellState, instance: Instance) -> Iterator[Finding]:
     held = api.claims.get(instance.uuid)
     subject = f"instance {instance.uuid}"
-    if instance.state == ERROR and held is not None:
+    given_up = instance.host is None and instance.uuid in api.waiting
+    if instance.state == ERROR and held is not None and not given_up:
         yield Finding(LEAKED_CLAIM, subject, f"is in error, but holds {held.allocations}")
     if instance.state not in (ASSIGNED, ACTIVE):
         return

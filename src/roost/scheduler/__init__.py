@@ -13,6 +13,7 @@
     offers           the hosts that placement offers, and what a claim takes from them: fleet_offers
                      straight from the fleet, answered_offers from GET /allocation_candidates
     question         what one run decides upon; outcome: what comes of it
+    claim_result     the result of a claim: claimed, refused, retry, fatal; every error is mapped to one there
     selection        the one algorithm: pick, claim, next on refusal; it does no I/O
     field            the hosts in play for one run and what they weigh: offered_field filters and weighs all
                      that are offered, kept/ goes on from what is known of requests of that shape

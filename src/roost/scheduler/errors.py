@@ -5,6 +5,7 @@ SchedulerError
 ├── BadOptions             an option has a value that it cannot have
 ├── UnknownPlugin          a filter or weigher that is configured does not exist or is none
 ├── CannotWeigh            a host that the request may use has no weight, and the options forbid that
+├── SchedulerFault         a filter, a weigher or the scheduler itself raised an unexpected error
 ├── PlacementUnavailable   placement cannot be reached, or failed; trying again may help
 ├── PlacementRefused       placement refuses what the scheduler asks; trying again will not help
 └── NoValidHost            no host, or not enough of them, can take the request
@@ -38,6 +39,10 @@ class CannotWeigh(SchedulerError):
 
 class UnknownPlugin(SchedulerError, OperatorError):
     """A filter or weigher that is configured does not exist, cannot be loaded, or is none."""
+
+
+class SchedulerFault(SchedulerError):
+    """A filter, a weigher or the scheduler itself raised an unexpected error; the text names its type."""
 
 
 class PlacementUnavailable(SchedulerError):

@@ -9,7 +9,7 @@ from roost.scheduler.hosts import HostTable
 
 
 class Claim(msgspec.Struct, frozen=True):
-    """Make this claim: answer with None if it was made, else with the reason why it was refused."""
+    """A claim that the selection wants made. The answer is a `roost.scheduler.claim_result.ClaimResult`."""
 
     instance: str
     candidate: Candidate

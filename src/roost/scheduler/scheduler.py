@@ -7,13 +7,15 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import msgspec
+import structlog
 
+from roost.ledger import LedgerError
 from roost.model.record import CLAIMED, REFUSED, Attempt, Run, Step
 from roost.model.spec import Destination, RequestSpec
 from roost.placement.errors import PlacementError
 from roost.records.redact import redacted
 from roost.scheduler import plugins as found
-from roost.scheduler.errors import NoValidHost, SchedulerError
+from roost.scheduler.errors import NoValidHost, SchedulerError, SchedulerFault
 from roost.scheduler.gateways import Gateway
 from roost.scheduler.hosts import HostTable
 from roost.scheduler.options import SchedulerOptions
@@ -21,6 +23,9 @@ from roost.scheduler.outcome import Try
 from roost.scheduler.query import candidate_query
 from roost.scheduler.question import Question
 from roost.scheduler.selection import Plugins
+from roost.storage import StorageError
+
+_log = structlog.get_logger()
 
 
 class RunSink(Protocol):
@@ -136,9 +141,17 @@ class Scheduler:
         its alternates (in the same cell) are not. Where ``min_count`` is met but ``count`` is not, the last
         instances have none; the record says why.
 
-        Raises `NoValidHost` if too few can be placed, `BadRequestSpec`, `ConcurrentUpdate` if an instance
-        holds something already, and what the gateway raises; nothing is claimed then. Whatever comes of
-        it is put into the records.
+        Nothing is claimed if it raises. Every run is put into the records, unless a database of this process
+        fails: no decision was made then.
+
+        Raises:
+            NoValidHost: fewer than ``min_count`` instances can be placed.
+            BadRequestSpec: the request spec cannot be turned into a query.
+            CannotWeigh: a host that must have a weight has none.
+            ConcurrentUpdate: an instance holds something already.
+            SchedulerFault: a filter, a weigher or the scheduler raised an unexpected error.
+            PlacementUnavailable, PlacementRefused: from a gateway over HTTP.
+            StorageError, LedgerError: a database of this process fails.
         """
         names = tuple(instances) if instances is not None else tuple(str(uuid.uuid4()) for _ in range(count))
         least = count if min_count is None else min_count
@@ -170,9 +183,16 @@ class Scheduler:
                 options=self._options,
             )
             decided = await self._gateway.decide(question, self.table, self._plugins)
+        except (StorageError, LedgerError):
+            raise
         except (SchedulerError, PlacementError) as error:
             self._record(run, version=None, steps=(), refusal=str(error), tries=())
             raise
+        except Exception as error:
+            fault = SchedulerFault(f"the scheduler or a plugin failed: {type(error).__name__}: {error}")
+            _log.exception("a run of the scheduler failed", run=run.id, request_id=run.request_id)
+            self._record(run, version=None, steps=(), refusal=str(fault), tries=())
+            raise fault from error
         outcome = decided.outcome
         self._record(run, decided.version, outcome.steps, outcome.refusal, outcome.tries)
         if not outcome.destinations:

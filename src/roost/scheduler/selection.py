@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from roost.model.record import Step
 from roost.model.spec import Destination, Selection
 from roost.scheduler.alternates import Alternates
+from roost.scheduler.claim_result import ClaimResult, Verdict
 from roost.scheduler.field import KNOWN as KNOWN
 from roost.scheduler.field import OFFERED as OFFERED
 from roost.scheduler.field import Field
@@ -43,7 +44,7 @@ class Plugins:
         self.keeper = Keeper(self.filters, self.weighers)
 
 
-Selecting = Generator[Claim, str | None, Outcome]
+Selecting = Generator[Claim, ClaimResult, Outcome]
 
 
 def select(
@@ -98,15 +99,15 @@ class _Run:
         )
         return Outcome(destinations, tuple(self._tries), tuple(first), refusal)
 
-    def _place(self, instance: str) -> Generator[Claim, str | None, Placed | None]:
+    def _place(self, instance: str) -> Generator[Claim, ClaimResult, Placed | None]:
         """Claim a host for one instance."""
         field = self._field
         while (host := self._pick()) is not None:
             weight = field.weight(host)
             for candidate in field.candidates(host):
-                refusal = yield Claim(instance, candidate)
-                self._note(instance, host, weight, refusal)
-                if refusal is None:
+                result = yield Claim(instance, candidate)
+                self._note(instance, host, weight, result.reason)
+                if result.verdict is Verdict.CLAIMED:
                     return Placed(instance, host, candidate, weight)
             field.drop(host)
         return None

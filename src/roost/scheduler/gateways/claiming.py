@@ -1,16 +1,13 @@
-"""What the gateways have in common: how a claim is written, and what a refusal of it means."""
+"""What the gateways have in common: how a claim is written, and a selection under way."""
 
 from roost.placement.commands.allocations import ConsumerWrite
-from roost.placement.errors import ConcurrentUpdate, Conflict, PlacementError
+from roost.scheduler.claim_result import ClaimResult
 from roost.scheduler.outcome import Claim, Outcome
 from roost.scheduler.question import Question
 from roost.scheduler.selection import Selecting
 
 INSTANCE = "INSTANCE"
 """Consumer type of what the scheduler claims."""
-
-_CONSUMER_CONFLICT = "consumer generation conflict"
-"""Part of the text, here and upstream: code and status are those of a provider's generation as well."""
 
 
 def claim_write(question: Question, claim: Claim) -> ConsumerWrite:
@@ -25,19 +22,6 @@ def claim_write(question: Question, claim: Claim) -> ConsumerWrite:
     )
 
 
-def refusal(error: PlacementError) -> str | None:
-    """Why a claim was refused, in one line; None if this is no refusal of this host alone.
-
-    A conflict is: no capacity, or another was faster on a provider. But where the consumer holds
-    something already, no other host would change that.
-    """
-    if not isinstance(error, Conflict):
-        return None
-    if isinstance(error, ConcurrentUpdate) and _CONSUMER_CONFLICT in str(error):
-        return None
-    return " ".join(str(error).split())
-
-
 class Driven:
     """A selection under way: the claim that it wants made, None once ``outcome`` is there."""
 
@@ -46,11 +30,15 @@ class Driven:
 
     def __init__(self, selecting: Selecting) -> None:
         self._selecting = selecting
-        self.answer(None)
+        self._resume(None)
 
-    def answer(self, refusal: str | None) -> None:
-        """Say what became of the claim: None if it was made."""
+    def answer(self, result: ClaimResult) -> None:
+        """Tell the selection the result of the claim."""
+        self._resume(result)
+
+    def _resume(self, result: ClaimResult | None) -> None:
         try:
-            self.claim = self._selecting.send(refusal)
+            # A generator that has not begun takes nothing but None.
+            self.claim = self._selecting.send(result)  # type: ignore[arg-type]
         except StopIteration as end:
             self.claim, self.outcome = None, end.value

@@ -14,16 +14,23 @@ import httpx
 import msgspec
 
 from roost.placement.client import HttpPlacement
-from roost.placement.errors import BadRequest, ConcurrentUpdate, PlacementError
+from roost.placement.errors import BadRequest, Conflict, PlacementError
 from roost.scheduler.answered_offers import AnsweredOffers
+from roost.scheduler.claim_result import (
+    CLAIMED,
+    ClaimResult,
+    Verdict,
+    is_consumer_conflict,
+    one_line,
+    result_of,
+)
 from roost.scheduler.errors import BadRequestSpec, PlacementRefused, PlacementUnavailable, SchedulerError
 from roost.scheduler.gateways import Decided
-from roost.scheduler.gateways.claiming import Driven, claim_write, refusal
+from roost.scheduler.gateways.claiming import Driven, claim_write
 from roost.scheduler.hosts import HostTable
 from roost.scheduler.outcome import Claim, Outcome
 from roost.scheduler.question import Question
 from roost.scheduler.selection import Plugins, Random, select
-from roost.web.errors import TooMany
 
 T = TypeVar("T")
 
@@ -45,7 +52,7 @@ class HttpGateway:
         try:
             requests, summaries = await _asked(self._placement.candidates(question.query, self._limit))
         except BadRequest as error:
-            raise BadRequestSpec(f"placement cannot serve the request: {_line(error)}") from error
+            raise BadRequestSpec(f"placement cannot serve the request: {_named(error)}") from error
         started = time.perf_counter()
         offers = AnsweredOffers(requests, summaries, table)
         driven = Driven(select(question, table, offers, plugins, self._random))
@@ -77,26 +84,27 @@ class _Claiming:
             raise
         return driven.outcome
 
-    async def _claim(self, claim: Claim) -> str | None:
+    async def _claim(self, claim: Claim) -> ClaimResult:
         started = time.perf_counter()
         self._in_doubt = claim
         try:
             await _asked(self._placement.write_allocations([claim_write(self._question, claim)]))
         except PlacementError as error:
             self._in_doubt = None
-            refused = refusal(error)
-            if refused is not None:
-                return refused
-            if isinstance(error, ConcurrentUpdate):
+            result = result_of(error)
+            if is_consumer_conflict(error):
                 raise
-            raise PlacementRefused(
-                f"placement refused a claim of {claim.instance}: {_line(error)}"
-            ) from error
+            if result.verdict is Verdict.FATAL:
+                raise PlacementRefused(
+                    f"placement refused a claim of {claim.instance}: {_named(error)}"
+                ) from error
+            # Others are faster on one of the host's providers. This run has other hosts: it need not wait.
+            return ClaimResult(Verdict.REFUSED, result.reason)
         finally:
             self.waited += time.perf_counter() - started
         self._in_doubt = None
         self._made.append(claim.instance)
-        return None
+        return CLAIMED
 
     async def _give_up(self, cause: BaseException) -> None:
         try:
@@ -122,22 +130,24 @@ class _Claiming:
 
 
 async def _asked(answer: Awaitable[T]) -> T:
-    """What placement answers. Raises its refusals as they are, for a state or a request that it names;
-    anything else in the scheduler's own errors."""
+    """What placement answers.
+
+    Raises:
+        BadRequest, Conflict: as placement gives them.
+        PlacementUnavailable: for any other error after which trying again may help.
+        PlacementRefused: for any other error.
+    """
     try:
         return await answer
-    except httpx.HTTPError as error:
-        raise PlacementUnavailable(f"placement cannot be reached: {_line(error)}") from error
-    except PlacementError as error:
-        if error.status >= 500 or error.status == TooMany.status:
-            raise PlacementUnavailable(f"placement failed: {_line(error)}") from error
-        if isinstance(error, BadRequest) or error.status == 409:
-            raise
-        raise PlacementRefused(f"placement refuses to answer: {_line(error)}") from error
-    except (msgspec.MsgspecError, KeyError, TypeError, AttributeError, httpx.InvalidURL) as error:
-        raise PlacementRefused(f"this is no Placement API: {_line(error)}") from error
+    except (BadRequest, Conflict):
+        raise
+    except (KeyError, TypeError, AttributeError) as error:
+        raise PlacementRefused(f"this is no Placement API: {_named(error)}") from error
+    except (httpx.HTTPError, httpx.InvalidURL, msgspec.MsgspecError, PlacementError, OSError) as error:
+        result = result_of(error)
+        kind = PlacementUnavailable if result.verdict is Verdict.RETRY else PlacementRefused
+        raise kind(result.reason) from error
 
 
-def _line(error: Exception) -> str:
-    text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+def _named(error: Exception) -> str:
+    return f"{type(error).__name__}: {one_line(error)}"

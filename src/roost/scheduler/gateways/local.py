@@ -16,12 +16,13 @@ from roost.model.record import Step
 from roost.model.request import CandidateQuery
 from roost.placement.commands.allocations import write_allocations
 from roost.placement.errors import PlacementError
+from roost.scheduler.claim_result import CLAIMED, ClaimResult, Verdict, result_of
 from roost.scheduler.errors import BadRequestSpec
 from roost.scheduler.field import Field
 from roost.scheduler.fleet_offers import FleetOffers
 from roost.scheduler.gateways import Decided
 from roost.scheduler.gateways.claiming import INSTANCE as INSTANCE
-from roost.scheduler.gateways.claiming import Driven, claim_write, refusal
+from roost.scheduler.gateways.claiming import Driven, claim_write
 from roost.scheduler.hosts import HostTable
 from roost.scheduler.offered_field import OfferedField
 from roost.scheduler.outcome import Claim, Outcome
@@ -76,15 +77,15 @@ class Decide(Command[Decided], frozen=True):
         offers = FleetOffers(fleet, self.question.query, self.table)
         return OfferedField(self.question, self.table, offers, self.plugins.filters, self.plugins.weighers)
 
-    def _claim(self, state: State, claim: Claim) -> str | None:
+    def _claim(self, state: State, claim: Claim) -> ClaimResult:
         try:
             write_allocations(state, [claim_write(self.question, claim)])
         except PlacementError as error:
-            refused = refusal(error)
-            if refused is None:
+            result = result_of(error)
+            if result.verdict is not Verdict.REFUSED:
                 raise
-            return refused
-        return None
+            return result
+        return CLAIMED
 
 
 def _explained(outcome: Outcome, fleet: Fleet, query: CandidateQuery) -> Outcome:

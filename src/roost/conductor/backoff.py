@@ -1,0 +1,24 @@
+"""How often work that failed is tried again, and after which pauses."""
+
+import msgspec
+
+
+class Backoff(msgspec.Struct, frozen=True, kw_only=True):
+    """``attempts``: how often work is tried in all, where it is not to be tried for ever.
+
+    The pause after the first failure has ``first_seconds``; each is twice as long as the one before, and
+    ``longest_seconds`` at most. The default gives up after about two minutes.
+    """
+
+    attempts: int = 8
+    first_seconds: float = 1.0
+    longest_seconds: float = 60.0
+
+    def pause(self, failures: int) -> float:
+        """Seconds to wait after so many failures in a row."""
+        # Beyond 2**32 the power is of no interest, and costs.
+        return min(self.first_seconds * 2.0 ** min(failures - 1, 32), self.longest_seconds)
+
+    def exhausted(self, failures: int) -> bool:
+        """Whether work that failed so often is to be given up."""
+        return failures >= self.attempts

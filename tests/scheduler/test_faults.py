@@ -1,0 +1,98 @@
+"""A plugin that raises fails one run with a typed error and a record, and spoils nothing for the next run."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from roost.fleet.columns import Bools, Float64
+from roost.ledger import LedgerBusy
+from roost.ledger.holdings import held_by_all
+from roost.scheduler import Scheduler, SchedulerOptions, plugins
+from roost.scheduler.errors import CannotWeigh, SchedulerFault
+from roost.scheduler.gateways.local import LocalGateway
+from roost.scheduler.offers import HostView
+from roost.scheduler.plugins import Scope
+from roost.scheduler.question import Progress, Question
+from support.clouds import NOW, Kept, filled, flat, report, spec, uuid_of
+
+
+class Plugin:
+    """A filter and a weigher that raises while it is told to."""
+
+    name = "odd"
+    multiplier_key = "odd_weight_multiplier"
+    default_multiplier = 1.0
+    depends_on_claims = False
+
+    def __init__(self, scope: Scope | None) -> None:
+        self.raises = True
+        self.scope = scope
+
+    def mask(self, hosts: HostView, question: Question, progress: Progress) -> Bools | None:
+        if self.raises:
+            raise ZeroDivisionError("division by zero")
+        return None
+
+    def raw(self, hosts: HostView, question: Question) -> Float64 | None:
+        if self.raises:
+            raise ZeroDivisionError("division by zero")
+        return None
+
+
+@pytest.mark.parametrize("kind", ["filters", "weighers"])
+@pytest.mark.parametrize("scope", [None, Scope.REPORT])
+def test_plugin_that_raises(
+    tmp_path: Path, empty_database: Path, monkeypatch: pytest.MonkeyPatch, kind: str, scope: Scope | None
+) -> None:
+    plugin = Plugin(scope)
+    monkeypatch.setattr(plugins, kind, lambda names: [plugin])
+
+    async def run() -> None:
+        cloud = flat(3)
+        async with filled(tmp_path / "roost.db", cloud, empty_database) as ledger:
+            kept = Kept()
+            scheduler = Scheduler(LocalGateway(ledger, lambda n: 0), cloud.table(), kept, clock=lambda: NOW)
+            text = "the scheduler or a plugin failed: ZeroDivisionError: division by zero"
+            for runs in (1, 2):
+                with pytest.raises(SchedulerFault, match=text):
+                    await scheduler.select_destinations(spec(), 1, instances=[uuid_of(0xA0)])
+                assert [each.refusal for each in kept.runs] == [text] * runs
+            assert ledger.database.read_now(held_by_all) == {}
+            plugin.raises = False
+            [placed] = await scheduler.select_destinations(spec(), 1, instances=[uuid_of(0xA0)])
+            assert placed.selected.host == "host0"
+
+    asyncio.run(run())
+
+
+def test_error_of_the_database_is_no_fault_of_the_scheduler() -> None:
+    class Busy:
+        async def decide(self, *_: object) -> None:
+            raise LedgerBusy("others were first")
+
+    kept = Kept()
+    scheduler = Scheduler(Busy(), flat(1).table(), kept, clock=lambda: NOW)  # type: ignore[arg-type]
+    with pytest.raises(LedgerBusy):
+        asyncio.run(scheduler.select_destinations(spec(), 1))
+    assert kept.runs == []
+
+
+def test_required_metric_fails_only_requests_that_may_use_the_host(
+    tmp_path: Path, empty_database: Path
+) -> None:
+    async def run() -> None:
+        cloud = flat(3)
+        async with filled(tmp_path / "roost.db", cloud, empty_database) as ledger:
+            table, kept = cloud.table(), Kept()
+            for number in (0, 1):
+                table.update([report(f"host{number}", uuid_of(number), metrics={"heat": 20.0 - number})])
+            options = SchedulerOptions(metrics_weights={"heat": -1.0})
+            scheduler = Scheduler(LocalGateway(ledger, lambda n: 0), table, kept, options, lambda: NOW)
+            with pytest.raises(CannotWeigh, match="host host2 does not report metric 'heat'"):
+                await scheduler.select_destinations(spec(), 1)
+            assert kept.runs[-1].refusal is not None
+            [placed] = await scheduler.select_destinations(spec(ignore_hosts=frozenset({"host2"})), 1)
+            assert placed.selected.host == "host1"
+
+    asyncio.run(run())
