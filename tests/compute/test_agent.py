@@ -5,9 +5,11 @@ import asyncio
 import pytest
 
 from roost.compute.agent import Agent
+from roost.compute.drivers.simulated import Script, SimulatedDriver, SimulatedHost
 from roost.compute.errors import BuildFailed
 from roost.compute.provider_tree import provider_uuid
 from roost.model.host import HostAggregate, HostReport
+from roost.model.instance import Instance
 from roost.model.inventory import Inventory
 from roost.model.vocabulary import DISABLED_TRAIT
 from roost.placement.service import PlacementService
@@ -85,3 +87,20 @@ def test_health_counts_failed_builds_since_the_last_good_one() -> None:
         assert agent.health(6.0).failed_builds == 0
 
     asyncio.run(run())
+
+
+class OddDriver(SimulatedDriver):
+    """A driver whose sensors and lists fail, and whose errors have texts that cannot be encoded."""
+
+    def metrics(self) -> dict[str, float]:
+        raise OSError("\udc80")
+
+    async def build(self, instance: Instance) -> None:
+        raise BuildFailed("no \udc80 IP\0")
+
+
+def test_driver_that_is_odd_costs_no_more_than_what_it_should_tell() -> None:
+    agent = Agent("host-1", "cell1", OddDriver(SimulatedHost(name="host-1", inventory={}), Script()))
+    assert agent.health(1.0).metrics == {}
+    result = asyncio.run(agent.build(instance()))
+    assert result.failure == "no \ufffd IP\ufffd"

@@ -256,9 +256,12 @@ def test_outage_of_the_cell_is_survived_and_nothing_is_built_again(tmp_path, mon
 
 
 def test_service_whose_heartbeats_have_died_ends_with_the_error(tmp_path, monkeypatch) -> None:
+    async def die() -> None:
+        raise ZeroDivisionError("a defect")
+
     async def run() -> None:
         async with hosts(tmp_path, heartbeat_seconds=0.01) as host:
-            monkeypatch.setattr(host.a, "metrics", lambda: 1 / 0)
+            monkeypatch.setattr(host.service, "beat", die)
             with pytest.raises(ExceptionGroup) as raised:
                 await asyncio.wait_for(host.service.run(), 5)
             assert raised.group_contains(ZeroDivisionError)

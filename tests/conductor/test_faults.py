@@ -154,7 +154,8 @@ async def fail_first(now: Conductors) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "error", [BUSY, error_for(429, None, "slow down"), ConnectionRefusedError("refused"), RuntimeError("a defect")]
+    "error",
+    [BUSY, error_for(429, None, "slow down"), ConnectionRefusedError("refused"), RuntimeError("a defect")],
 )
 def test_alternates_are_kept_while_placement_does_not_answer(tmp_path, monkeypatch, error) -> None:
     async def run() -> None:

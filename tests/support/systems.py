@@ -19,11 +19,15 @@ SMALL = uniform_layout(6, 2, {"VCPU": Inventory(4)})
 
 @asynccontextmanager
 async def opened_system(
-    directory: Path, layout: Layout = SMALL, failure_rate: float = 0.0, **options: float
+    directory: Path,
+    layout: Layout = SMALL,
+    failure_rate: float = 0.0,
+    reason: str = "no IP",
+    **options: float,
 ) -> AsyncIterator[System]:
     """The system in a directory, set up if it is new, and closed in the end."""
     backend = await open_sql_records(f"sqlite:///{directory / 'records.db'}", Retention())
-    script = Script(failures=(FailureRule(failure_rate),) if failure_rate else ())
+    script = Script(failures=(FailureRule(failure_rate, reason),) if failure_rate else ())
     choices = SystemOptions(script=script, **options)  # type: ignore[arg-type]
     system = await System.open(directory, layout, RecordQueue(backend), choices)
     try:

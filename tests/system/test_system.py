@@ -64,6 +64,47 @@ def test_builds_that_fail_are_tried_on_alternates(tmp_path) -> None:
     asyncio.run(run())
 
 
+def test_reason_that_cannot_be_encoded_stops_neither_the_system_nor_its_next_start(tmp_path) -> None:
+    async def run() -> None:
+        for life in ("first", "second"):
+            async with opened_system(tmp_path, failure_rate=1.0, reason="no \udc80 IP\0") as system:
+                await system.super_conductor.accept(wanted(life, 2))
+                await system.settle()
+                every = [each for cell in system.cells.values() for each in await cell.every()]
+                assert {each.state for each in every} == {ERROR}
+                assert all("no \ufffd IP\ufffd" in (each.reason or "") for each in every)
+        assert await differences(tmp_path) == []
+
+    asyncio.run(run())
+
+
+def test_request_with_text_that_cannot_be_encoded_is_carried_out(tmp_path) -> None:
+    async def run() -> None:
+        asked = wanted("first")
+        spec = msgspec.structs.replace(asked.spec, scheduler_hints={"query\0": "\udc80"})
+        async with opened_system(tmp_path) as system:
+            await system.super_conductor.accept(msgspec.structs.replace(asked, spec=spec))
+            await system.settle()
+            assert set((await states(system)).values()) == {ACTIVE}
+
+    asyncio.run(run())
+
+
+def test_request_that_cannot_be_read_does_not_keep_the_others_from_being_resumed(tmp_path) -> None:
+    async def run() -> None:
+        async with opened_system(tmp_path) as system:
+            await system.super_conductor.accept(wanted("first"))
+            await system.settle()
+        with closing(sqlite3.connect(tmp_path / "api.db")) as database, database:
+            database.execute("INSERT INTO build_requests VALUES ('bad', '{\"request_id\": 5}', 1.0)")
+        async with opened_system(tmp_path) as system:
+            await system.super_conductor.accept(wanted("second"))
+            await system.settle()
+            assert set((await states(system)).values()) == {ACTIVE}
+
+    asyncio.run(run())
+
+
 def test_part_that_dies_is_noticed(tmp_path, monkeypatch) -> None:
     async def fail(cell: Cell, reports) -> None:
         raise ZeroDivisionError("a defect")

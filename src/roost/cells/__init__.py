@@ -2,6 +2,7 @@
 
     tables   instances, their faults, and hosts as their agents report them
     rows     between the rows of these tables and values
+    reported what agents report, cleaned before it is stored
     cell     everything that is asked of a cell's database; tells its listeners that something changed
 
 Level-triggered: the database says what is to be done (a state other than active or error), and whoever

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from roost.cells.reported import clean_reports, clean_results
 from roost.cells.rows import (
     alternates_text,
     fault_row,
@@ -32,6 +33,7 @@ from roost.model.instance import (
     Instance,
 )
 from roost.model.spec import Selection
+from roost.model.text import clean_text
 from roost.storage import Database, in_batches
 
 GONE = "gone"
@@ -184,7 +186,8 @@ class Cell:
         return await self.database.read(lambda connection: [Fault(*row) for row in connection.execute(query)])
 
     async def report(self, results: Sequence[BuildResult]) -> None:
-        """What agents say came of their builds. A report on an attempt that is over counts nothing."""
+        """Take in the results of builds. A result of an attempt that is over counts nothing."""
+        results = clean_results(results)
 
         def write(connection: Connection) -> None:
             current = _current(connection, results)
@@ -237,7 +240,7 @@ class Cell:
         ended = (
             sa.update(instances)
             .where(instances.c.uuid == uuid, instances.c.state == FAILED)
-            .values(state=ERROR, alternates="[]", reason=reason, changed_at=self._clock())
+            .values(state=ERROR, alternates="[]", reason=clean_text(reason), changed_at=self._clock())
         )
         await self._write(lambda connection: connection.execute(ended), ERROR)
 
@@ -289,6 +292,7 @@ class Cell:
 
     async def heartbeat(self, reports: Sequence[HostReport]) -> None:
         """Keep what agents report of their hosts."""
+        reports = clean_reports(reports)
 
         def write(connection: Connection) -> None:
             names = [report.host for report in reports]

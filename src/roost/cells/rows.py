@@ -1,19 +1,26 @@
 """Between the rows of a cell's tables and the values that they stand for."""
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 import msgspec
 import sqlalchemy as sa
+import structlog
 
+from roost.cells.reported import MAX_HOST, clean_metrics
 from roost.model.host import HostAggregate, HostReport
 from roost.model.instance import Fault, Instance
 from roost.model.spec import Selection
+from roost.model.text import clean_text
 
 Row = sa.Row[tuple[object, ...]]
 
+T = TypeVar("T")
+
+_log = structlog.get_logger()
 _JSON = msgspec.json.Encoder()
 _ALTERNATES = msgspec.json.Decoder(tuple[Selection, ...])
-_METRICS = msgspec.json.Decoder(dict[str, float])
+_METRICS = msgspec.json.Decoder(dict[str, object])
 _AGGREGATES = msgspec.json.Decoder(tuple[HostAggregate, ...])
 
 
@@ -30,13 +37,13 @@ def instance_row(instance: Instance, at: float) -> dict[str, object]:
         "run": instance.run,
         "project_id": instance.project_id,
         "user_id": instance.user_id,
-        "flavor": instance.flavor,
+        "flavor": clean_text(instance.flavor, MAX_HOST),
         "state": instance.state,
         "host": instance.host,
         "node": instance.node,
         "attempt": instance.attempt,
         "alternates": alternates_text(instance.alternates),
-        "reason": instance.reason,
+        "reason": None if instance.reason is None else clean_text(instance.reason),
         "changed_at": at,
     }
 
@@ -54,7 +61,7 @@ def instance_of(row: Row) -> Instance:
         host=row.host,
         node=row.node,
         attempt=row.attempt,
-        alternates=_ALTERNATES.decode(row.alternates),
+        alternates=_decoded(_ALTERNATES, row.alternates, (), f"alternates of instance {row.uuid}"),
         reason=row.reason,
     )
 
@@ -65,7 +72,7 @@ def fault_row(fault: Fault) -> dict[str, object]:
         "instance_uuid": fault.instance,
         "attempt": fault.attempt,
         "host": fault.host,
-        "reason": fault.reason,
+        "reason": clean_text(fault.reason),
         "at": fault.at,
     }
 
@@ -92,6 +99,18 @@ def report_of(row: Row, cell: str) -> HostReport:
         last_seen=row.last_seen,
         enabled=row.enabled,
         failed_builds=row.failed_builds,
-        metrics=_METRICS.decode(row.metrics),
-        aggregates=_AGGREGATES.decode(row.aggregates),
+        metrics=clean_metrics(_decoded(_METRICS, row.metrics, {}, f"metrics of host {row.host}")),
+        aggregates=_decoded(_AGGREGATES, row.aggregates, (), f"aggregates of host {row.host}"),
     )
+
+
+def _decoded(decoder: msgspec.json.Decoder[T], text: str, otherwise: T, what: str) -> T:
+    """The value of a column; ``otherwise``, with a log line, if it cannot be read.
+
+    One row that cannot be read must not keep all hosts and instances from being read.
+    """
+    try:
+        return decoder.decode(text)
+    except (msgspec.MsgspecError, UnicodeEncodeError) as error:
+        _log.error("a row cannot be read", what=what, error=str(error))
+        return otherwise

@@ -11,6 +11,7 @@ from roost.compute.provider_tree import ProviderTree
 from roost.compute.reporting import report
 from roost.model.host import HostAggregate, HostReport
 from roost.model.instance import BuildResult, Instance
+from roost.model.text import error_text
 from roost.model.vocabulary import DISABLED_TRAIT
 
 _log = structlog.get_logger()
@@ -56,9 +57,17 @@ class Agent:
             last_seen=now,
             enabled=self.enabled,
             failed_builds=self._failed_builds,
-            metrics=self._driver.metrics(),
+            metrics=self._metrics(),
             aggregates=self._aggregates,
         )
+
+    def _metrics(self) -> dict[str, float]:
+        """What the driver measures; nothing if it fails: a sensor must not take the host out of service."""
+        try:
+            return dict(self._driver.metrics())
+        except Exception as error:
+            _log.error("the driver has no metrics", host=self.host, error=error_text(error))
+            return {}
 
     async def recover(self, running: Collection[str]) -> None:
         """After a start: ``running`` are the instances that the cell says run here."""
@@ -73,11 +82,11 @@ class Agent:
         try:
             await self._driver.build(instance)
         except BuildFailed as error:
-            failure = str(error)
+            failure = error_text(error)
         except Exception as error:
             # A driver's own bug must not cost the instance its alternates.
             _log.exception("the driver failed", host=self.host, instance=instance.uuid)
-            failure = f"{type(error).__name__}: {error}"
+            failure = f"{type(error).__name__}: {error_text(error)}"
         else:
             self._failed_builds = 0
             return BuildResult(instance.uuid, self.host, instance.attempt)

@@ -2,6 +2,7 @@
 
 ComputeError
 ├── BuildFailed         the driver could not build an instance; the text is the reason
+├── BadProviderName     a provider has a name or aggregate that cannot be stored
 └── NoSuchProvider      a provider tree is asked for a provider that it does not have
 """
 
@@ -12,6 +13,10 @@ class ComputeError(Exception):
 
 class BuildFailed(ComputeError):
     """The driver could not build an instance; the text is the reason, as the user will read it."""
+
+
+class BadProviderName(ComputeError):
+    """A provider has a name or an aggregate that cannot be stored; the text shows it."""
 
 
 class NoSuchProvider(ComputeError, KeyError):

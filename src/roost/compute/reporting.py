@@ -1,15 +1,21 @@
 """Brings placement in line with a provider tree: only what differs is written."""
 
+from roost.compute.errors import BadProviderName
 from roost.compute.placement import ReportPlacement
 from roost.compute.provider_tree import ProviderData, ProviderTree
+from roost.model.text import is_storable
+from roost.model.vocabulary import MAX_NAME
 
 
 async def report(tree: ProviderTree, placement: ReportPlacement) -> None:
     """Create, change and delete providers until placement has the tree as it is here.
 
     Parents first; what placement has beyond the tree goes last, children first. Not atomic: a report that
-    was cut short is completed by the next one. Raises placement's refusals.
+    was cut short is completed by the next one. Raises placement's refusals, and `BadProviderName` before
+    anything is sent.
     """
+    for provider in tree:
+        _check(provider)
     for provider in tree:
         await placement.ensure_provider(provider.uuid, provider.name, provider.parent)
         await _report_provider(provider, placement)
@@ -24,6 +30,12 @@ async def report(tree: ProviderTree, placement: ReportPlacement) -> None:
         for uuid in leaves:
             await placement.delete_provider(uuid)
             del surplus[uuid]
+
+
+def _check(provider: ProviderData) -> None:
+    for text in (provider.name, *provider.aggregates):
+        if not is_storable(text, MAX_NAME):
+            raise BadProviderName(f"a provider cannot be named or be in the aggregate {text!r}")
 
 
 async def _report_provider(provider: ProviderData, placement: ReportPlacement) -> None:

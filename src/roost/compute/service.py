@@ -6,7 +6,7 @@ One process may be one host or, simulated, a thousand; either way the cell is as
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import structlog
 
@@ -15,6 +15,7 @@ from roost.cells.cell import changed
 from roost.compute.agent import Agent
 from roost.compute.placement import ReportPlacement
 from roost.model.instance import ACTIVE, ASSIGNED, DELETING, BuildResult, Instance
+from roost.model.text import error_text
 from roost.storage import StorageError
 
 _log = structlog.get_logger()
@@ -87,7 +88,7 @@ class ComputeService:
                 except StorageError:
                     raise
                 except Exception as error:
-                    _log.error("a host cannot report to placement", host=host, error=str(error))
+                    _log.error("a host cannot report to placement", host=host, error=error_text(error))
                 else:
                     self._unregistered.remove(host)
 
@@ -119,12 +120,20 @@ class ComputeService:
     async def reconcile(self) -> None:
         """Destroy every guest that the cell does not say belongs where it is."""
         # The guests first: one that comes after the cell was read would look like a stray.
-        guests = {host: agent.guests() for host, agent in self._agents.items()}
+        guests = {host: self._guests(agent) for host, agent in self._agents.items()}
         belong = await self._cell.guests()
         for host, agent in self._agents.items():
             for stray in set(guests[host]) - belong.get(host, set()):
                 _log.info("destroying a guest that is not assigned here", host=host, instance=stray)
                 await self._destroy(agent, stray)
+
+    def _guests(self, agent: Agent) -> Collection[str]:
+        """The guests of a host; none if its driver cannot tell: then nothing there is destroyed."""
+        try:
+            return agent.guests()
+        except Exception as error:
+            _log.error("the driver cannot list its guests", host=agent.host, error=error_text(error))
+            return ()
 
     async def _carry_out(self, agent: Agent, instance: Instance) -> None:
         if instance.state == ASSIGNED:

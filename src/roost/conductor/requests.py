@@ -5,12 +5,15 @@ from collections.abc import Callable, Collection, Mapping
 
 import msgspec
 import sqlalchemy as sa
+import structlog
 from sqlalchemy.engine import Connection
 
 from roost.conductor.tables import SCHEMA, build_requests, cell_mappings, instance_mappings
 from roost.model.instance import BuildRequest
+from roost.model.text import clean_values
 from roost.storage import Database, in_batches
 
+_log = structlog.get_logger()
 _ENCODER = msgspec.json.Encoder()
 _DECODER = msgspec.json.Decoder(BuildRequest)
 
@@ -26,7 +29,8 @@ class Requests:
     async def accept(self, request: BuildRequest) -> None:
         """Keep a request; when this returns it will be carried out, whatever happens.
 
-        One with the same id that is there already is left as it is.
+        One with the same id that is there already is left as it is. Raises UnicodeEncodeError for text that
+        cannot be stored: see `clean_request`.
         """
         row = {
             "request_id": request.request_id,
@@ -43,12 +47,7 @@ class Requests:
 
     async def waiting(self) -> list[BuildRequest]:
         """The requests that are not finished, in order of acceptance."""
-        query = sa.select(build_requests.c.request).order_by(
-            build_requests.c.accepted_at, build_requests.c.request_id
-        )
-        return await self._database.read(
-            lambda connection: [_DECODER.decode(text) for text in connection.execute(query).scalars()]
-        )
+        return await self._database.read(waiting_requests)
 
     async def finish(self, request: BuildRequest, cells: Mapping[str, str]) -> None:
         """All instances of a request are in cells: ``cells`` maps instance uuid to cell name."""
@@ -117,6 +116,33 @@ class Requests:
                     connection.execute(sa.insert(cell_mappings), row)
 
         await self._database.write(write)
+
+
+def clean_request(request: BuildRequest) -> BuildRequest:
+    """The request with all texts of its spec cleaned; the same one if they are clean, as mostly."""
+    try:
+        if b"\\u0000" not in _ENCODER.encode(request):
+            return request
+    except UnicodeEncodeError:
+        pass
+    return msgspec.convert(clean_values(msgspec.to_builtins(request)), BuildRequest)
+
+
+def waiting_requests(connection: Connection) -> list[BuildRequest]:
+    """The requests that are not finished, in order of acceptance.
+
+    One that cannot be read is left out, with a log line: it must not keep the others from being carried out.
+    """
+    query = sa.select(build_requests.c.request_id, build_requests.c.request).order_by(
+        build_requests.c.accepted_at, build_requests.c.request_id
+    )
+    found = []
+    for request_id, text in connection.execute(query):
+        try:
+            found.append(_DECODER.decode(text))
+        except (msgspec.MsgspecError, UnicodeEncodeError) as error:
+            _log.error("a build request cannot be read", request_id=request_id, error=str(error))
+    return found
 
 
 def mapped_cells(connection: Connection) -> dict[str, str]:

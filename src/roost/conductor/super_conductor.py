@@ -10,7 +10,7 @@ import structlog
 
 from roost.cells import Cell
 from roost.conductor.backoff import Backoff
-from roost.conductor.requests import Requests
+from roost.conductor.requests import Requests, clean_request
 from roost.conductor.together import together
 from roost.ledger import LedgerError
 from roost.model.instance import ASSIGNED, DELETING, DESTROYED, ERROR, BuildRequest, Fault, Instance
@@ -64,6 +64,7 @@ class SuperConductor:
 
     async def accept(self, request: BuildRequest) -> "asyncio.Task[None]":
         """Take a request: durable when this returns. The task ends when its instances are in cells."""
+        request = clean_request(request)
         await self._requests.accept(request)
         return self._start(request)
 

@@ -26,13 +26,13 @@ from sqlalchemy.engine import Connection
 
 from roost.cells import Cell
 from roost.cells.tables import SCHEMA as CELL_SCHEMA
-from roost.conductor.requests import mapped_cells
-from roost.conductor.tables import SCHEMA, build_requests, instance_mappings
+from roost.conductor.requests import mapped_cells, waiting_requests
+from roost.conductor.tables import SCHEMA, instance_mappings
 from roost.ledger import Held
 from roost.ledger.findings import Finding
 from roost.ledger.holdings import held_by_all
 from roost.ledger.tables import provider_traits, resource_providers, traits
-from roost.model.instance import ACTIVE, ASSIGNED, ERROR, FAILED, BuildRequest, Instance
+from roost.model.instance import ACTIVE, ASSIGNED, ERROR, FAILED, Instance
 from roost.model.vocabulary import SHARING_TRAIT
 from roost.scheduler.gateways.local import INSTANCE
 from roost.storage import PATIENT_SECONDS, Database, StorageError
@@ -173,8 +173,7 @@ def _judge_mapping(api: ApiState, cell: str, instance: Instance) -> Iterator[Fin
 
 
 def _read_api(connection: Connection) -> ApiState:
-    requests = connection.execute(sa.select(build_requests.c.request)).scalars()
-    waiting = [msgspec.json.decode(text, type=BuildRequest).instances for text in requests]
+    waiting = [request.instances for request in waiting_requests(connection)]
     providers = connection.execute(
         sa.select(resource_providers.c.id, resource_providers.c.uuid, resource_providers.c.parent_id)
     ).all()

@@ -1,0 +1,47 @@
+"""Text from outside, made such that UTF-8, JSON and every database take it.
+
+PostgreSQL refuses a NUL character; UTF-8, and so JSON and every driver, refuse half of a surrogate pair,
+which is how Python reads a byte that is no UTF-8 (in a file name, in the output of a command).
+"""
+
+import re
+
+MAX_TEXT = 8192
+"""Characters of a free text, such as the reason of a failure; the rest of a longer one is cut off."""
+
+REPLACEMENT = "\ufffd"
+"""Stands in the place of each character that cannot be stored."""
+
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+
+
+def clean_text(text: str, limit: int = MAX_TEXT) -> str:
+    """The text without what cannot be stored, ``limit`` characters at most; a text that was cut ends in …."""
+    if len(text) > limit:
+        text = f"{text[: limit - 1]}…"
+    return _UNSTORABLE.sub(REPLACEMENT, text)
+
+
+def is_storable(name: str, limit: int) -> bool:
+    """Whether a name can be stored as it is. A name is not to be cleaned: it says which thing is meant."""
+    return 0 < len(name) <= limit and _UNSTORABLE.search(name) is None
+
+
+def clean_values(value: object) -> object:
+    """A copy of plain data (as `msgspec.to_builtins` makes it) with every text in it cleaned."""
+    if isinstance(value, str):
+        return clean_text(value)
+    if isinstance(value, dict):
+        return {clean_values(key): clean_values(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [clean_values(each) for each in value]
+    return value
+
+
+def error_text(error: BaseException) -> str:
+    """The text of an error, cleaned; the name of its type if it has no text or its text cannot be had."""
+    try:
+        text = str(error)
+    except Exception:
+        text = ""
+    return clean_text(text) or type(error).__name__
