@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from roost.cells import Cell
+from roost.ledger.retention import Retention
 from roost.model.errors import OperatorError
 from roost.model.instance import ACTIVE, ERROR
 from roost.model.inventory import Inventory
@@ -122,10 +123,10 @@ def test_part_that_dies_is_noticed(tmp_path, monkeypatch) -> None:
 
 def test_trimming_outlives_an_outage(tmp_path, monkeypatch) -> None:
     async def run() -> None:
-        async with opened_system(tmp_path, trim_seconds=0.01) as system:
+        async with opened_system(tmp_path, retention=Retention(interval=0.01)) as system:
             calls = []
 
-            async def fail(keep: int, older_than: float) -> int:
+            async def fail(keep: int, older_than: float, pause: float) -> int:
                 calls.append(keep)
                 raise DatabaseUnavailable("gone")
 

@@ -7,8 +7,9 @@ import click
 
 from roost.auth import Source
 from roost.auth.source import Setting
+from roost.cli.options import no_authentication
 from roost.model.errors import OperatorError
-from roost.placement.http.server import check_address, check_options, prepare_database
+from roost.placement.http.server import check_address, check_exposure, check_options, prepare_database
 from roost.placement.http.server import serve as serve_placement
 from roost.placement.options import ignored_options, read_options
 
@@ -31,6 +32,7 @@ from roost.placement.options import ignored_options, read_options
 @click.option(
     "--set", "settings", metavar="GROUP.OPTION=VALUE", multiple=True, help="An option by upstream's name."
 )
+@no_authentication
 def serve(
     port: int,
     host: str,
@@ -38,6 +40,7 @@ def serve(
     workers: int,
     config_files: tuple[str, ...],
     settings: tuple[str, ...],
+    insecure: bool,
 ) -> None:
     """Serve the Placement API, microversions 1.0 to 1.39.
 
@@ -53,12 +56,14 @@ def serve(
         raise OperatorError(
             "no database: give --database, or set connection in [placement_database] of a configuration file"
         )
+    if options.auth_strategy == "noauth2":
+        check_exposure(host, allowed=insecure)
     check_address(host, port)
     prepare_database(url, options.upgrade_database)
     for line in ignored:
         click.echo(f"roost: {line}", err=True)
-    click.echo(f"roost: Placement API on http://{host}:{port} with {workers} worker(s)", err=True)
-    serve_placement(host, port, workers, url, options)
+    announcement = f"roost: Placement API on http://{host}:{port} with {workers} worker(s)"
+    serve_placement(host, port, workers, url, options, lambda: click.echo(announcement, err=True))
 
 
 def default_files() -> tuple[str, ...]:

@@ -5,11 +5,12 @@ from pathlib import Path
 
 import click
 
+from roost.cli.options import no_authentication
 from roost.compute.drivers.simulated import FailureRule, Script
 from roost.ledger import keep_what_is_loaded
 from roost.model.errors import OperatorError
 from roost.model.inventory import Inventory
-from roost.placement.http.server import check_address
+from roost.placement.http.server import check_address, check_exposure
 from roost.system import Layout, System, kept_layout, uniform_layout
 from roost.system.config import open_system_records, read_config, system_options
 from roost.system.lock import locked
@@ -40,6 +41,7 @@ DEFAULT_CELLS = 3
     "--config-file", type=click.Path(path_type=Path), help="Options of scheduler, records, conductor."
 )
 @click.option("--seed", type=int, default=42, show_default=True, help="Of everything that is drawn.")
+@no_authentication
 def up(
     port: int,
     host: str,
@@ -53,6 +55,7 @@ def up(
     build_seconds: float,
     config_file: Path | None,
     seed: int,
+    insecure: bool,
 ) -> None:
     """Run placement, scheduler, conductors and cells of simulated hosts in one process.
 
@@ -65,6 +68,7 @@ def up(
         "MEMORY_MB": Inventory(host_memory_gib * 1024),
         "DISK_GB": Inventory(host_disk_gib),
     }
+    check_exposure(host, allowed=insecure)
     check_address(host, port)
     conf = read_config(config_file, data_dir)
     options = system_options(

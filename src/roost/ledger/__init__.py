@@ -24,6 +24,7 @@ Replicas:
     collector        keeps the garbage collector from what is loaded
     feed             the change feed: commits in their order, read forwards and backwards
     trim             removes old commits
+    retention        how long commits are kept, and the task that removes older ones
 
 Tables:
     tables           the commits, and the relational state that they add up to

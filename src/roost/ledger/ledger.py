@@ -1,5 +1,6 @@
 """The ledger: commands are committed in one order, and a fleet is kept at the head."""
 
+import asyncio
 import time
 from collections.abc import Callable
 from typing import TypeVar
@@ -80,10 +81,12 @@ class Ledger:
         """
         return await self._follower.current()
 
-    async def trim(self, keep: int, older_than: float) -> int:
+    async def trim(self, keep: int, older_than: float, pause: float = 0.0) -> int:
         """Remove commits that are older than ``older_than`` (seconds since the epoch) or not among the newest
-        ``keep``; the newest always stays. Returns how many were removed."""
+        ``keep``; the newest always stays. Returns how many were removed. ``pause``: seconds between two
+        batches, each of which is a transaction."""
         total = 0
         while removed := await self.database.write(lambda connection: trim(connection, keep, older_than)):
             total += removed
+            await asyncio.sleep(pause)
         return total

@@ -6,6 +6,9 @@ import msgspec
 from oslo_config import cfg
 
 from roost.auth import Source
+from roost.ledger.retention import GROUP as LEDGER
+from roost.ledger.retention import OPTIONS as LEDGER_OPTIONS
+from roost.ledger.retention import Retention, retention_from
 from roost.model.errors import OperatorError
 from roost.placement.ignored import describe_ignored
 from roost.storage import ANSWER_SECONDS
@@ -121,6 +124,7 @@ _GROUPS: dict[str, Sequence[cfg.Opt]] = {
     "oslo_policy": _POLICY,
     "oslo_middleware": _MIDDLEWARE,
     "cors": _CORS,
+    LEDGER: LEDGER_OPTIONS,
 }
 
 
@@ -149,6 +153,7 @@ class PlacementOptions(msgspec.Struct, frozen=True):
     database: str | None = None
     upgrade_database: bool = False
     answer_seconds: float = ANSWER_SECONDS
+    retention: Retention = Retention()
     debug: bool = False
     cors: CorsOptions = CorsOptions()
     source: Source | None = None
@@ -178,6 +183,7 @@ def read_options(source: Source | str | None = None) -> PlacementOptions:
             database=_database(conf.placement_database),
             upgrade_database=conf.placement_database.sync_on_startup,
             answer_seconds=conf.placement_database.answer_timeout,
+            retention=retention_from(conf),
             debug=conf.debug,
             cors=_cors(conf.cors),
             source=source,

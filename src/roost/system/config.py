@@ -1,12 +1,15 @@
 """The configuration of a whole system: a file, and over it the environment as ``OS_<GROUP>__<OPTION>``.
 
-Groups: ``conductor`` (here), ``filter_scheduler`` and ``records`` (in their rooms).
+Groups: ``conductor`` (here), ``filter_scheduler``, ``ledger`` and ``records`` (in their rooms).
 """
 
 from pathlib import Path
 
 from oslo_config import cfg
 
+from roost.ledger.retention import GROUP as LEDGER
+from roost.ledger.retention import OPTIONS as LEDGER_OPTIONS
+from roost.ledger.retention import retention_from
 from roost.model.errors import OperatorError
 from roost.records import RecordQueue, open_records, register_options
 from roost.scheduler.options import options_from
@@ -25,6 +28,7 @@ def read_config(config_file: Path | None, data_dir: Path) -> cfg.ConfigOpts:
     """
     conf = cfg.ConfigOpts()
     conf.register_opts(OPTIONS, group=CONDUCTOR)
+    conf.register_opts(LEDGER_OPTIONS, group=LEDGER)
     register_options(conf)
     conf.set_default("connection", f"sqlite:///{data_dir.resolve() / 'records.db'}", group="records")
     conf.set_default("path", str(data_dir.resolve() / "records.jsonl"), group="records")
@@ -41,6 +45,7 @@ def system_options(conf: cfg.ConfigOpts, **others: object) -> SystemOptions:
         return SystemOptions(
             scheduler=options_from(conf),
             max_attempts=conf[CONDUCTOR].max_attempts,
+            retention=retention_from(conf),
             **others,  # type: ignore[arg-type]
         )
     except (cfg.Error, ValueError) as error:

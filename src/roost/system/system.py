@@ -20,6 +20,7 @@ from roost.conductor.host_feed import HostFeed
 from roost.conductor.requests import Requests
 from roost.conductor.super_conductor import CELL0, SuperConductor
 from roost.ledger import Ledger
+from roost.ledger.retention import Retention, keep_trimming
 from roost.model.instance import ACTIVE, ERROR
 from roost.placement.service import PlacementService
 from roost.records import RecordQueue
@@ -27,7 +28,7 @@ from roost.records.errors import RecordsUnavailable
 from roost.scheduler import Scheduler, SchedulerOptions
 from roost.scheduler.gateways.local import LocalGateway
 from roost.scheduler.hosts import HostTable
-from roost.storage import Database, StorageError
+from roost.storage import Database
 from roost.system.layout import Layout, keep_layout
 from roost.system.timings import TimedGateway
 
@@ -39,8 +40,8 @@ _log = structlog.get_logger()
 class SystemOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How a system behaves.
 
-    ``max_attempts``: hosts tried for an instance. ``keep_commits`` and ``keep_days``: what the ledger does
-    not forget; ``trim_seconds``: how often it, and the records, forget the rest.
+    ``max_attempts``: hosts tried for an instance. ``retention``: which commits the ledger keeps; old records
+    are removed as often as old commits.
     """
 
     script: Script = Script()
@@ -48,9 +49,7 @@ class SystemOptions(msgspec.Struct, frozen=True, kw_only=True):
     max_attempts: int = 3
     seed: int = 0
     heartbeat_seconds: float = 10.0
-    keep_commits: int = 100_000
-    keep_days: float = 30.0
-    trim_seconds: float = 60.0
+    retention: Retention = Retention()
 
 
 class System:
@@ -168,7 +167,9 @@ class System:
             self._start(CellConductor(cell, self.placement, self.records, clock=self._clock).run())
         for service in services:
             self._start(service.run())
-        self._start(self._trim())
+        if self.options.retention.interval:
+            self._start(keep_trimming(self.ledger, self.options.retention, self._clock))
+            self._start(self._trim_records())
         await self.super_conductor.resume()
 
     def _database(self, name: str) -> Database:
@@ -189,15 +190,13 @@ class System:
             clock=self._clock,
         )
 
-    async def _trim(self) -> None:
+    async def _trim_records(self) -> None:
         while True:
-            await asyncio.sleep(self.options.trim_seconds)
-            now = self._clock()
+            await asyncio.sleep(self.options.retention.interval)
             try:
-                await self.ledger.trim(self.options.keep_commits, now - self.options.keep_days * 86400)
-                await self.records.backend.trim(now)
-            except (StorageError, RecordsUnavailable) as error:
-                _log.warning("will trim later", error=str(error))
+                await self.records.backend.trim(self._clock())
+            except RecordsUnavailable as error:
+                _log.warning("old records are removed later", error=str(error))
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)

@@ -1,10 +1,16 @@
 """Serving the API with Granian: the checks before any process starts, and the processes."""
 
 import asyncio
+import ipaddress
+import logging
+import multiprocessing
 import os
 import socket
+import threading
+from collections.abc import Callable
 from contextlib import closing
 from functools import partial
+from multiprocessing.connection import Connection
 
 from granian import Granian
 from granian.constants import Interfaces
@@ -18,6 +24,8 @@ from roost.placement.http.policy import Policy
 from roost.placement.http.worker import Worker
 from roost.placement.options import PlacementOptions
 from roost.storage import ANSWER_SECONDS, PATIENT_SECONDS, Database
+
+_SERVER_LOGGER = "_granian"
 
 
 def check_options(options: PlacementOptions) -> None:
@@ -52,8 +60,40 @@ def prepare_database(url: str, upgrade: bool = False) -> None:
         asyncio.run(database.close())
 
 
-def serve(host: str, port: int, workers: int, database: str, options: PlacementOptions) -> None:
-    """Serve until SIGTERM or SIGINT, one process for each worker."""
+def check_exposure(host: str, allowed: bool) -> None:
+    """Raise `OperatorError` if a service that believes every token could be reached from another machine.
+
+    ``allowed``: the operator has said that it may be.
+    """
+    if not allowed and not _is_loopback(host):
+        raise OperatorError(
+            f"refusing to serve without authentication on {host}, which is not a loopback address: "
+            "check tokens with auth_strategy = keystone, or allow it with --insecure-no-authentication"
+        )
+
+
+def _is_loopback(host: str) -> bool:
+    """Whether all addresses of a host are of this machine only. 0.0.0.0 and :: are not."""
+    try:
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except OSError as error:
+        raise OperatorError(f"cannot listen on {host}: {error.strerror}") from error
+    return all(ipaddress.ip_address(str(address[0]).partition("%")[0]).is_loopback for *_, address in found)
+
+
+def serve(
+    host: str,
+    port: int,
+    workers: int,
+    database: str,
+    options: PlacementOptions,
+    on_ready: Callable[[], None],
+) -> None:
+    """Serve until SIGTERM or SIGINT, one process for each worker.
+
+    ``on_ready`` is called, in another thread, once all workers can serve. Raises `OperatorError` if one
+    cannot.
+    """
     level = "DEBUG" if options.debug else "WARNING"
     server = Granian(
         "placement",
@@ -66,11 +106,39 @@ def serve(host: str, port: int, workers: int, database: str, options: PlacementO
         log_level=LogLevels.warning,
         log_dictconfig=logging_config(level),
     )
-    load = partial(_load_worker, level, database, options, os.getpid())
-    server.serve(target_loader=load, wrap_loader=False)
+    reports, reporting = multiprocessing.Pipe(duplex=False)
+    failures: list[str] = []
+
+    def follow_start() -> None:
+        for _ in range(workers):
+            failure = reports.recv()
+            if failure is not None:
+                failures.append(failure)
+                # The server would say in further lines that a worker has ended.
+                logging.getLogger(_SERVER_LOGGER).disabled = True
+                return
+        on_ready()
+
+    threading.Thread(target=follow_start, daemon=True).start()
+    load = partial(_load_worker, level, database, options, os.getpid(), reporting)
+    try:
+        server.serve(target_loader=load, wrap_loader=False)
+    except SystemExit:
+        if not failures:
+            raise
+    if failures:
+        raise OperatorError(failures[0])
 
 
-def _load_worker(level: str, database: str, options: PlacementOptions, parent: int) -> Worker:
+def _load_worker(
+    level: str, database: str, options: PlacementOptions, parent: int, reporting: Connection
+) -> Worker:
     """Make the application of a worker. The server calls this in the worker's process."""
     configure_logs(level)
-    return Worker(database, options, parent)
+
+    def report(failure: str | None) -> None:
+        reporting.send(failure)
+        if failure is not None:
+            logging.getLogger(_SERVER_LOGGER).disabled = True
+
+    return Worker(database, options, parent, report)

@@ -3,11 +3,14 @@
 import asyncio
 import os
 import signal
+import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from functools import partial
 
 from roost.ledger import Ledger, keep_what_is_loaded
+from roost.ledger.retention import keep_trimming
+from roost.model.errors import OperatorError
 from roost.placement.http.app import create_app
 from roost.placement.options import PlacementOptions
 from roost.placement.v1.app import V1
@@ -25,13 +28,20 @@ class Worker:
     """An ASGI application that opens its replica at lifespan startup and closes it at shutdown.
 
     ``parent`` is the process that supervises it: without it (kill -9) the worker stops, or else it would
-    keep the port.
+    keep the port. ``report`` is told None once the worker can serve, or why it cannot, and then it ends.
     """
 
-    def __init__(self, database: str, options: PlacementOptions, parent: int | None = None) -> None:
+    def __init__(
+        self,
+        database: str,
+        options: PlacementOptions,
+        parent: int | None = None,
+        report: Callable[[str | None], None] = lambda _: None,
+    ) -> None:
         self._url = database
         self._options = options
         self._parent = parent
+        self._report = report
         self._app: Application | None = None
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
@@ -49,7 +59,8 @@ class Worker:
                 ledger = await Ledger.open(database)
                 stack.push_async_callback(ledger.close)
             except Exception as error:
-                await send({"type": "lifespan.startup.failed", "message": f"cannot start: {error}"})
+                self._report(str(error) if isinstance(error, OperatorError) else f"cannot start: {error!r}")
+                await send({"type": "lifespan.startup.failed", "message": ""})
                 return
             v1 = V1(ledger, self._options)
             stack.callback(v1.close)
@@ -57,7 +68,10 @@ class Worker:
             self._app = dispatch({"/v1": v1}, create_app(ledger, self._options))
             self._watch_parent()
             keep_what_is_loaded()
+            trimming = asyncio.create_task(keep_trimming(ledger, self._options.retention, time.time))
+            stack.callback(trimming.cancel)
             await send({"type": "lifespan.startup.complete"})
+            self._report(None)
             await receive()
         await send({"type": "lifespan.shutdown.complete"})
 

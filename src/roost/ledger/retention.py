@@ -1,0 +1,84 @@
+"""How long commits are kept, and the task by which every process that appends removes older ones."""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+
+import msgspec
+import structlog
+from oslo_config import cfg
+
+from roost.ledger.ledger import Ledger
+from roost.storage import StorageError
+
+GROUP = "ledger"
+
+DAY = 86_400.0
+PAUSE = 0.05
+"""Seconds between two batches of removed commits, in which other writes go on."""
+
+OPTIONS = [
+    cfg.IntOpt(
+        "keep_commits",
+        default=1_000_000,
+        min=1,
+        help="Of the commits, this many of the newest are kept. Followers of the change feed that are "
+        "further behind, and replays of older decisions, find theirs removed.",
+    ),
+    cfg.FloatOpt(
+        "keep_days",
+        default=7.0,
+        min=0.0,
+        help="Commits older than this many days are removed, but for the newest commit.",
+    ),
+    cfg.FloatOpt(
+        "trim_interval",
+        default=60.0,
+        min=0.0,
+        help="Seconds between two removals of old commits. 0 removes none: 'roost db trim' does it then.",
+    ),
+]
+
+_LOG = structlog.get_logger()
+
+
+class Retention(msgspec.Struct, frozen=True):
+    """The commits that are kept: the newest ``commits`` of those that are at most ``days`` old.
+
+    ``interval``: seconds between two removals of the others; 0: they are not removed.
+    """
+
+    commits: int = 1_000_000
+    days: float = 7.0
+    interval: float = 60.0
+
+
+def retention_from(conf: cfg.ConfigOpts) -> Retention:
+    """The retention that a configuration, in which `OPTIONS` are registered, asks for."""
+    group = conf[GROUP]
+    return Retention(group.keep_commits, group.keep_days, group.trim_interval)
+
+
+async def keep_trimming(
+    ledger: Ledger,
+    retention: Retention,
+    clock: Callable[[], float],
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+) -> None:
+    """Remove old commits from time to time, until cancelled.
+
+    Several processes on one database may do this: a commit that another one has removed is passed over. They
+    wait for different times, so that mostly one of them finds something to remove. ``clock``: seconds since
+    the epoch.
+    """
+    if not retention.interval:
+        return
+    while True:
+        await sleep(retention.interval * random.uniform(0.5, 1.5))
+        try:
+            removed = await ledger.trim(retention.commits, clock() - retention.days * DAY, PAUSE)
+        except StorageError as error:
+            _LOG.warning("old commits are removed later", error=str(error))
+            continue
+        if removed:
+            _LOG.info("old commits are removed", commits=removed)
