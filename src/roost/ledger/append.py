@@ -17,6 +17,13 @@ from roost.storage import gives_a_row, pipelined, table_refusing
 _PREDECESSOR = sa.select(commits.c.seq).where(
     commits.c.seq == sa.bindparam("seq", type_=sa.BigInteger), commits.c.writer == sa.bindparam("token")
 )
+_SUCCESSOR = (
+    sa.select(commits.c.seq)
+    .where(commits.c.seq > sa.bindparam("after_seq", type_=sa.BigInteger))
+    .order_by(commits.c.seq)
+    .limit(sa.literal_column("1"))
+)
+"""Asked in place of the predecessor for the first commit, which has none."""
 
 
 class NewCommit(NamedTuple):
@@ -48,11 +55,14 @@ def append(
                 raise SequenceTaken from error
             # A free number is not enough: other writers may have used it and trimmed it since, or a standby
             # with another history has taken over.
-            follows = gives_a_row(connection, _PREDECESSOR, after._asdict())
+            if after.seq:
+                found = gives_a_row(connection, _PREDECESSOR, after._asdict())
+            else:
+                found = gives_a_row(connection, _SUCCESSOR, {"after_seq": commit.seq})
             for statement, rows in statements:
                 statement.run(connection, rows)
             withdraw(connection, withdrawn)
-        if after.seq and not follows():
+        if found() != (after.seq > 0):
             raise SequenceTaken
     except IntegrityError as error:
         # Where statements do not wait for answers, it comes at the end of all.

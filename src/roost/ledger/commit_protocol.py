@@ -33,8 +33,9 @@ writers, networks and failures. `roost.ledger.batches` performs the effects on a
 An append whose outcome is unknown (the connection was lost during COMMIT) is neither repeated blindly nor
 given up: either would be wrong half of the time. The batch goes back to `Checking`. If the append is in the
 history by then, its token tells, and the commands get the answers of that draft. If not, the batch is drafted
-and appended again under the same sequence number, of which the database accepts one. Should the server commit
-the first append later, the second one conflicts with it, and the token tells.
+and appended again under the same sequence number, even if it has no changes now: the database accepts one
+append of a number. Should the server commit the first one later, the second conflicts with it, and the token
+tells. After the second one the first can never be committed.
 """
 
 from collections.abc import Sequence
@@ -198,7 +199,7 @@ def _draft(batch: Batch, unchecked: bool = False) -> Step:
 
 
 def _append(batch: Batch, drafted: Drafted, unchecked: bool, now: float) -> Step:
-    if not drafted.changes:
+    if not drafted.changes and not batch.unknown:
         # Answered from the head, even if there is nothing to append: a refusal is an answer too, and must not
         # come from a state before what the client knows to be done.
         return _answer(batch, drafted.token)
@@ -213,6 +214,9 @@ def _followed(batch: Batch, delta: DeltaRead, now: float) -> Step:
             return _answer(batch, token)
     if batch.unknown and delta.reloaded:
         return _fail(batch, OutcomeUnknown("the commits that would tell what became of this one are gone"))
+    if delta.tokens:
+        # The number of the appends with an unknown outcome is taken by another one.
+        batch = _with(batch, unknown=())
     if not delta.complete:
         return Following(batch), ReadDelta(batch.single)
     known = batch.memory.requests_seen

@@ -6,7 +6,7 @@ is so far behind that loading takes less time than following is loaded anew.
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple, Protocol
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -20,16 +20,23 @@ from roost.ledger.tables import commits, consumers
 from roost.ledger.turn_requests import REQUEST_COUNT, turn_requests
 from roost.model.change import Change
 
-PAGE_COMMITS = 256
-"""Commits in one page of a delta. The next ones wait for the next page."""
-
-PAGE_BYTES = 256 * 1024
-"""Characters of changes after which a page of a delta ends. The event loop needs about 10 ms for as many.
-A single commit may have more."""
-
 SMALL_COMMIT = 512
-"""Characters that a commit costs at least to be followed, in time. So many commits behind the head are not
-even begun to be followed that would cost more than loading."""
+"""Characters that following a commit costs at least, in time. If following all commits up to the head would
+pass the limit by this measure alone, the replica is loaded anew at once."""
+
+_FETCHED = 32
+"""Commits fetched together. A page passes its limit of characters by these at most before it is cut."""
+
+
+class PageLimits(NamedTuple):
+    """When a page of a delta ends; the next commits wait for the next page."""
+
+    commits: int = 256
+    characters: int = 256 * 1024
+    """Of changes. The event loop needs about 10 ms to apply as many. A single commit may have more."""
+
+
+DEFAULT_LIMITS = PageLimits()
 
 
 class Head(NamedTuple):
@@ -68,7 +75,37 @@ class Delta(NamedTuple):
     turn_requests: Sequence[str]
 
 
-_NOTHING = Position(0, None)
+class CommitRow(NamedTuple):
+    """A row of `roost.ledger.tables.commits`. ``committed_at``: seconds since the epoch."""
+
+    seq: int
+    writer: str
+    committed_at: float
+    changes: str
+
+
+class Snapshot(Protocol):
+    """One snapshot of the ledger's tables."""
+
+    def head(self) -> tuple[Position, bool]:
+        """The head, and whether any turn is requested."""
+
+    def commits_from(self, seq: int, count: int) -> Sequence[CommitRow]:
+        """The first ``count`` commits from ``seq`` on, in their order."""
+
+    def turn_requests(self) -> Sequence[str]:
+        """The turn requests, the oldest first."""
+
+    def holdings(self, uuids: Sequence[str]) -> Holdings:
+        """Those of the named consumers that exist."""
+
+    def load(self) -> Fleet:
+        """The fleet at the head. Raises: `roost.ledger.errors.Damaged`."""
+
+
+NOWHERE = Position(0, None)
+"""Before the first commit."""
+
 _NEWEST = sa.select(commits.c.seq, commits.c.writer).order_by(commits.c.seq.desc()).limit(1)
 _HEAD = _NEWEST.add_columns(REQUEST_COUNT.label("requests"))
 _AT_HEAD = _HEAD.subquery("head")
@@ -83,21 +120,42 @@ _FROM = (
     .order_by(commits.c.seq)
     .limit(sa.bindparam("count", type_=sa.Integer))
 )
-_FETCHED = 32
-"""Commits fetched together, so that a page passes `PAGE_BYTES` by these at most before it is cut."""
+
+
+class DatabaseSnapshot:
+    """The snapshot of a connection's transaction, which must see one."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def head(self) -> tuple[Position, bool]:
+        row = self._connection.execute(_HEAD).one_or_none()
+        return (NOWHERE, False) if row is None else (Position(row.seq, row.writer), row.requests > 0)
+
+    def commits_from(self, seq: int, count: int) -> Sequence[CommitRow]:
+        return [CommitRow(*row) for row in self._connection.execute(_FROM, {"seq": seq, "count": count})]
+
+    def turn_requests(self) -> Sequence[str]:
+        return turn_requests(self._connection)
+
+    def holdings(self, uuids: Sequence[str]) -> Holdings:
+        return holdings_of(self._connection, uuids)
+
+    def load(self) -> Fleet:
+        return load(self._connection)
 
 
 def newest(connection: Connection) -> Position:
     """The position of the head."""
     row = connection.execute(_NEWEST).one_or_none()
-    return _NOTHING if row is None else Position(row.seq, row.writer)
+    return NOWHERE if row is None else Position(row.seq, row.writer)
 
 
 def check_head(connection: Connection, uuids: Sequence[str]) -> Head:
     """The head and consumers, at most `roost.storage.AT_ONCE`; in one statement, which sees one snapshot."""
     rows = _head_and_named(connection, uuids)
     if not rows:
-        return Head(_NOTHING, False, Holdings({}, {}))
+        return Head(NOWHERE, False, Holdings({}, {}))
     seq, token, requests = rows[0][:3]
     holdings = together(row[3:] for row in rows if row[3] is not None)
     return Head(Position(seq, token), requests > 0, holdings)
@@ -105,60 +163,58 @@ def check_head(connection: Connection, uuids: Sequence[str]) -> Head:
 
 def check_head_of_many(connection: Connection, uuids: Sequence[str]) -> Head:
     """The same for any number of consumers. The connection's transaction must see one snapshot."""
-    row = connection.execute(_HEAD).one_or_none()
-    if row is None:
-        return Head(_NOTHING, False, Holdings({}, {}))
-    return Head(Position(row.seq, row.writer), row.requests > 0, holdings_of(connection, uuids))
+    snapshot = DatabaseSnapshot(connection)
+    return Head(*snapshot.head(), snapshot.holdings(uuids))
 
 
-def read_delta(connection: Connection, since: Position, uuids: Sequence[str], follow_bytes: int) -> Delta:
+def read_delta(
+    snapshot: Snapshot,
+    since: Position,
+    uuids: Sequence[str],
+    follow: int,
+    limits: PageLimits = DEFAULT_LIMITS,
+) -> Delta:
     """What a replica at ``since`` lacks: the next commits, or a fleet loaded anew.
 
-    Loaded anew if following does not lead to the head (commits were trimmed, or the replica has commits that
-    the database has not), or would pass ``follow_bytes`` characters of changes. The connection's transaction
-    must see one snapshot.
+    The fleet is loaded anew if following does not lead to the head (commits were trimmed, or the replica has
+    commits that the database has not), or would pass ``follow`` characters of changes.
     """
-    row = connection.execute(_HEAD).one_or_none()
-    head = _NOTHING if row is None else Position(row.seq, row.writer)
-    requests = turn_requests(connection) if row is not None and row.requests else ()
+    head, requested = snapshot.head()
+    requests = snapshot.turn_requests() if requested else ()
     if head == since:
-        return Delta(head, (), (), None, True, holdings_of(connection, uuids), requests)
+        return Delta(head, (), (), None, True, snapshot.holdings(uuids), requests)
     page: list[Followed] = []
-    if 0 < head.seq - since.seq <= follow_bytes // SMALL_COMMIT:
-        page = _page(connection, since)
+    if 0 < head.seq - since.seq <= follow // SMALL_COMMIT:
+        page = _page(snapshot, since, limits)
     if not page:
-        tokens = [row.writer for row in _rows(connection, since.seq + 1, PAGE_COMMITS)]
-        return Delta(head, (), tokens, load(connection), True, holdings_of(connection, uuids), requests)
+        tokens = [row.writer for row in snapshot.commits_from(since.seq + 1, limits.commits)]
+        return Delta(head, (), tokens, snapshot.load(), True, snapshot.holdings(uuids), requests)
     at = Position(page[-1].seq, page[-1].token)
     tokens = [each.token for each in page]
     if at != head:
         return Delta(at, page, tokens, None, False, Holdings({}, {}), ())
-    return Delta(at, page, tokens, None, True, holdings_of(connection, uuids), requests)
+    return Delta(at, page, tokens, None, True, snapshot.holdings(uuids), requests)
 
 
-def _page(connection: Connection, since: Position) -> list[Followed]:
-    """The commits that follow ``since``, up to a page's limits; none if they do not follow from it."""
+def _page(snapshot: Snapshot, since: Position, limits: PageLimits) -> list[Followed]:
+    """The commits that follow ``since``, up to the limits; none if they do not follow from it."""
     at, size = since, 0
     page: list[Followed] = []
     # The commit that the replica is at comes along, to see that it is the same one.
-    rows = _rows(connection, max(since.seq, 1), _FETCHED)
-    if since.seq and (not rows or Position(rows[0].seq, rows[0].writer) != since):
-        return []
-    rows = rows[1:] if since.seq else rows
+    rows = snapshot.commits_from(max(since.seq, 1), _FETCHED)
+    if since.seq:
+        if not rows or Position(rows[0].seq, rows[0].writer) != since:
+            return []
+        rows = rows[1:]
     while rows:
         for row in rows:
             if row.seq != at.seq + 1:
                 return []
             at = Position(row.seq, row.writer)
             size += len(row.changes)
-            page.append(
-                Followed(row.seq, row.writer, row.committed_at, len(row.changes), decode_changes(row.changes))
-            )
-            if size >= PAGE_BYTES or len(page) == PAGE_COMMITS:
+            changes = decode_changes(row.changes)
+            page.append(Followed(row.seq, row.writer, row.committed_at, len(row.changes), changes))
+            if size >= limits.characters or len(page) >= limits.commits:
                 return page
-        rows = _rows(connection, at.seq + 1, _FETCHED)
+        rows = snapshot.commits_from(at.seq + 1, _FETCHED)
     return page
-
-
-def _rows(connection: Connection, seq: int, count: int) -> Sequence[sa.Row[*tuple[Any, ...]]]:
-    return connection.execute(_FROM, {"seq": seq, "count": count}).all()

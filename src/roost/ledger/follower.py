@@ -7,7 +7,15 @@ from collections.abc import Sequence
 from roost.fleet import Fleet
 from roost.ledger.commit_protocol import head_checked
 from roost.ledger.commit_states import Limits, Memory
-from roost.ledger.delta import Delta, Head, check_head, check_head_of_many, newest, read_delta
+from roost.ledger.delta import (
+    DatabaseSnapshot,
+    Delta,
+    Head,
+    check_head,
+    check_head_of_many,
+    newest,
+    read_delta,
+)
 from roost.ledger.replica import Replica
 from roost.storage import AT_ONCE, Database, DatabaseUnavailable, Deadlines
 
@@ -62,8 +70,10 @@ class Follower:
 
     async def follow(self, uuids: Sequence[str]) -> Delta:
         """Read the next page of the delta and move the replica to its end. The turn must be held."""
-        since, most = self.replica.position, self.replica.follow_bytes
-        delta = await self.database.load(lambda connection: read_delta(connection, since, uuids, most))
+        since, follow = self.replica.position, self.replica.follow_limit
+        delta = await self.database.load(
+            lambda connection: read_delta(DatabaseSnapshot(connection), since, uuids, follow)
+        )
         self.replica.follow(delta)
         return delta
 

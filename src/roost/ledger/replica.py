@@ -7,11 +7,11 @@ from roost.ledger.commit_steps import Position
 from roost.ledger.delta import Delta
 from roost.model.change import Change
 
-FOLLOW_BYTES = 4 * 1024 * 1024
+FOLLOW_CHARACTERS = 4 * 1024 * 1024
 """Characters of changes that a replica follows at most before it is loaded anew. Applying as many takes
 about as long as loading a small fleet."""
 
-FOLLOW_BYTES_PER_PROVIDER = 1024
+FOLLOW_CHARACTERS_PER_PROVIDER = 1024
 """More of them for each provider of the fleet, because a larger fleet takes longer to load."""
 
 
@@ -23,16 +23,21 @@ class Replica:
     comes to nothing, or if somebody reads before they are durable.
     """
 
-    def __init__(self, fleet: Fleet, position: Position) -> None:
+    def __init__(self, fleet: Fleet, position: Position, follow_characters: int = FOLLOW_CHARACTERS) -> None:
         self.fleet = fleet
         self.position = position
+        self._follow_characters = follow_characters
         self._tentative: Sequence[Change] = ()
         self._followed = 0
 
     @property
-    def follow_bytes(self) -> int:
-        """Characters of changes that may still be followed before loading is the shorter way."""
-        return FOLLOW_BYTES + FOLLOW_BYTES_PER_PROVIDER * len(self.fleet) - self._followed
+    def follow_limit(self) -> int:
+        """Characters of changes that may still be followed before loading is the shorter way.
+
+        Those that were followed since the replica was at the head count. So a replica that follows more
+        slowly than others write is loaded anew in the end.
+        """
+        return self._follow_characters + FOLLOW_CHARACTERS_PER_PROVIDER * len(self.fleet) - self._followed
 
     def show(self, changes: Sequence[Change]) -> None:
         """Take note that the fleet shows these changes, which are not durable."""

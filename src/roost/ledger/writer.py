@@ -227,13 +227,11 @@ class _Batch:
             await self._database.write(
                 lambda connection: append(connection, after, commit, drawn.statements, withdrawn)
             )
-        except SequenceTaken:
-            return AppendConflicted()
-        except OutcomeUnknown as error:
+        except (SequenceTaken, OutcomeUnknown, IntegrityError) as error:
             self._replica.discard()
-            return AppendUnknown(error)
-        except IntegrityError as error:
-            return AppendRefused(error)
+            if isinstance(error, SequenceTaken):
+                return AppendConflicted()
+            return AppendUnknown(error) if isinstance(error, OutcomeUnknown) else AppendRefused(error)
         self._replica.settle(Position(drawn.seq, token), drawn.changes, drawn.at)
         return Appended()
 

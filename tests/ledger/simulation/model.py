@@ -1,0 +1,122 @@
+"""What the simulated commands change: consumers with one allocation each, on a few providers."""
+
+from typing import Any
+
+import msgspec
+
+from roost.ledger import Command, State
+from roost.model.allocation import Consumer
+from roost.model.change import AllocationsChanged, inverse
+
+CAPACITY = 6
+"""Of each provider."""
+
+PROVIDERS = ("p0", "p1", "p2")
+ROOMY = "roomy"
+"""Has room for everything."""
+TOUCHY = "touchy"
+"""Two changes of it in one commit break a rule of the tables, as names that are swapped in a circle do."""
+POISON = "poison"
+"""A change of it breaks a rule of the tables at once."""
+
+
+class Refusal(Exception):
+    """A command's own refusal. ``version``: of the fleet that it was judged on."""
+
+    def __init__(self, version: int, reason: str) -> None:
+        super().__init__(reason)
+        self.version = version
+
+
+class ModelFleet:
+    """What is in use of each provider, at a version; the part of `roost.fleet.Fleet` that a replica needs."""
+
+    def __init__(self) -> None:
+        self.version = 0
+        self.used: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        return len(PROVIDERS)
+
+    def apply(self, change: AllocationsChanged) -> None:
+        for sign, allocations in ((-1, change.held), (1, change.holds)):
+            for provider, resources in allocations.items():
+                used = self.used.get(provider, 0) + sign * resources["VCPU"]
+                assert used >= 0, "more was freed than was in use"
+                self.used[provider] = used
+
+    def undo(self, changes: Any) -> None:
+        for change in reversed(changes):
+            self.apply(inverse(change))
+
+    def settle(self, version: int, changes: Any, at: float) -> None:
+        assert version == self.version + 1, "a commit does not follow the fleet"
+        self.version = version
+
+    def advance(self, version: int, changes: Any, at: float) -> None:
+        for change in changes:
+            self.apply(change)
+        self.settle(version, changes, at)
+
+    def facts(self) -> dict[str, int]:
+        """What is in use, without zeros."""
+        return {provider: used for provider, used in self.used.items() if used}
+
+
+class Done(msgspec.Struct, frozen=True):
+    """A command's result. ``marker``: of what it changed. ``version``: of the fleet that it was judged on."""
+
+    marker: str
+    version: int
+
+
+class Claim(Command[Done], frozen=True):
+    """A new consumer's claim. ``marker`` is in its change, and in no other command's."""
+
+    marker: str
+    consumer: str
+    provider: str
+    amount: int
+
+    def consumers(self) -> tuple[str, ...]:
+        return (self.consumer,)
+
+    @property
+    def requires_new_consumers(self) -> bool:
+        return True
+
+    def run(self, state: State) -> Done:
+        fleet: Any = state.fleet
+        if state.held(self.consumer) is not None:
+            raise Refusal(fleet.version, "the consumer exists")
+        if self.provider != ROOMY and fleet.used.get(self.provider, 0) + self.amount > CAPACITY:
+            raise Refusal(fleet.version, "no room")
+        owner = Consumer(self.consumer, self.marker, "user", 1, "INSTANCE")
+        holds = {self.provider: {"VCPU": self.amount}}
+        state.apply(AllocationsChanged(self.consumer, None, owner, {}, holds))
+        return Done(self.marker, fleet.version)
+
+
+class Free(Command[Done], frozen=True):
+    """Frees what a consumer holds."""
+
+    consumer: str
+
+    def consumers(self) -> tuple[str, ...]:
+        return (self.consumer,)
+
+    def run(self, state: State) -> Done:
+        fleet: Any = state.fleet
+        held = state.held(self.consumer)
+        if held is None:
+            raise Refusal(fleet.version, "there is no such consumer")
+        state.apply(AllocationsChanged(self.consumer, held.consumer, None, held.allocations, {}))
+        return Done(f"free {held.consumer.project_id}", fleet.version)
+
+
+def marker_of(change: AllocationsChanged) -> str:
+    """What tells a change from all others."""
+    if change.after is not None:
+        return change.after.project_id
+    assert change.before is not None
+    return f"free {change.before.project_id}"
