@@ -172,7 +172,10 @@ class Node:
             raise OutcomeUnknown("cut off after the server had committed it")
 
     def _append_late(self, draft: Draft) -> Process:
+        incarnation = self.server.incarnation
         yield self.random.choice((0.0, 0.01, 0.1))
+        if incarnation != self.server.incarnation:
+            return  # the connection ended with the server
         try:
             yield from self.server.append(draft, self.random.uniform(0.0, 0.1))
         except (Conflict, BrokenRule, ConnectionLost):
