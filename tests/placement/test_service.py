@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
+from roost.auth.credentials import FixedCredentials
 from roost.model.inventory import Inventory
 from roost.model.request import CandidateQuery, RequestGroup, all_of
 from roost.placement.client import HttpPlacement
@@ -33,7 +34,9 @@ C, D = uuid_of("c"), uuid_of("d")
 @pytest.fixture
 def client(api: Api) -> Iterator[HttpPlacement]:
     transport = httpx.ASGITransport(app=api.app)
-    client = HttpPlacement("http://placement", "admin", client=httpx.AsyncClient(transport=transport))
+    client = HttpPlacement(
+        FixedCredentials("http://placement", "admin"), client=httpx.AsyncClient(transport=transport)
+    )
     yield client
     api.run(client.close())
 
@@ -203,7 +206,9 @@ def test_the_client_asks_for_candidates(api: Api, client: HttpPlacement, host: s
 
 def test_the_client_says_what_the_service_refused_with(api: Api) -> None:
     transport = httpx.ASGITransport(app=api.app)
-    client = HttpPlacement("http://placement/", "user", client=httpx.AsyncClient(transport=transport))
+    client = HttpPlacement(
+        FixedCredentials("http://placement/", "user"), client=httpx.AsyncClient(transport=transport)
+    )
 
     async def ask() -> None:
         async with client:

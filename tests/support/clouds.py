@@ -13,6 +13,7 @@ from pathlib import Path
 import httpx
 from hypothesis import strategies as st
 
+from roost.auth.credentials import FixedCredentials
 from roost.ledger import Command, Ledger
 from roost.model.allocation import Allocations
 from roost.model.host import HostAggregate, HostReport
@@ -137,7 +138,7 @@ async def over_http(ledger: Ledger) -> AsyncIterator[HttpPlacement]:
     """A client of the Placement API on a ledger, without a socket."""
     app = create_app(ledger, PlacementOptions(auth_strategy="noauth2"))
     client = httpx.AsyncClient(transport=httpx.ASGITransport(app=app))
-    async with HttpPlacement("http://placement", "admin", client=client) as placement:
+    async with HttpPlacement(FixedCredentials("http://placement", "admin"), client=client) as placement:
         yield placement
 
 

@@ -1,13 +1,15 @@
-"""Who asks, and what they may do.
+"""Authentication and authorisation: the identity behind a request, what it may do, and our own tokens.
 
-    source         where options come from: files, the environment, the command line
-    identity       who a request is from
-    authenticator  from a request's headers to an identity: the interface
-    noauth         every token is believed
-    keystone       tokens of Keystone; token_check is the part that blocks, by keystonemiddleware
-    rules          what an identity may do, by oslo.policy
+    source                where options come from: files, the environment, the command line
+    identity              the identity behind a request
+    authenticator         the interface of finding it by a request's headers
+    noauth                an authenticator that believes every token, for development
+    keystone, token_check an authenticator by Keystone; token_check is the part that blocks
+    rules                 what an identity may do, by oslo.policy
+    credentials           tokens of this process for its requests to other services: the interface
+    keystone_credentials  such tokens by keystoneauth1
 
-An authenticator finds out who asks, once for each request; `Rules` say yes or no, the only place that does.
+An authenticator finds the identity, once for each request; `Rules` decide what it may do.
 """
 
 from roost.auth.authenticator import Authenticator

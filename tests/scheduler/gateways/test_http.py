@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
+from roost.auth.credentials import FixedCredentials
 from roost.ledger import Ledger
 from roost.ledger.holdings import held_by_all
 from roost.model.inventory import Inventory
@@ -61,7 +62,7 @@ class Room:
         self.ledger = ledger
         self.wire = Wire(ledger, meddling)
         self.placement = HttpPlacement(
-            "http://placement", "admin", client=httpx.AsyncClient(transport=self.wire)
+            FixedCredentials("http://placement", "admin"), client=httpx.AsyncClient(transport=self.wire)
         )
         self.kept = Kept()
         gateway = HttpGateway(self.placement, lambda n: 0, limit)

@@ -4,6 +4,7 @@ import asyncio
 import random
 from pathlib import Path
 
+from roost.auth.credentials import FixedCredentials
 from roost.placement.client import HttpPlacement
 from roost.scheduler import NoValidHost, Scheduler
 from roost.scheduler.errors import PlacementUnavailable
@@ -13,7 +14,7 @@ from support.serving import Serving
 
 
 async def place(url: str, cloud: Cloud) -> None:
-    async with HttpPlacement(url, "admin") as placement:
+    async with HttpPlacement(FixedCredentials(url, "admin")) as placement:
         gateway = HttpGateway(placement, random.Random(1).randrange)
         scheduler = Scheduler(gateway, cloud.table(), Kept(), clock=lambda: NOW)
         instances = [uuid_of(0xA0), uuid_of(0xA1)]
@@ -39,7 +40,7 @@ async def place(url: str, cloud: Cloud) -> None:
 
 
 async def ask_nobody(url: str, cloud: Cloud) -> None:
-    async with HttpPlacement(url, "admin") as placement:
+    async with HttpPlacement(FixedCredentials(url, "admin")) as placement:
         scheduler = Scheduler(HttpGateway(placement, lambda n: 0), cloud.table(), Kept(), clock=lambda: NOW)
         try:
             await scheduler.select_destinations(spec(extra_specs={f"resources:{GPU}": "1"}), 1)

@@ -1,8 +1,8 @@
-"""A placement service over HTTP, as conductors, agents and the scheduler see it.
+"""A client of a placement service over HTTP, for conductors, agents and the scheduler.
 
-http        `HttpPlacement`: every operation of the interface, and candidates
+http        `HttpPlacement`: the operations of the interface, and allocation candidates
 query       from a `CandidateQuery` to a query string
-transport   asking, and what the answers mean
+transport   requests, renewal of tokens, and the errors that answers mean
 """
 
 from roost.placement.client.http import HttpPlacement

@@ -12,6 +12,8 @@ import httpx
 import msgspec
 from msgspec import UNSET
 
+from roost.auth import Source
+from roost.auth.credentials import Credentials
 from roost.ledger import Held
 from roost.model.allocation import Consumer
 from roost.model.inventory import Inventory
@@ -32,6 +34,9 @@ from roost.placement.interface import AllocationRequest, Provider, ProviderSumma
 
 T = TypeVar("T")
 
+ANSWER_SECONDS = 60
+"""Seconds that the service may take to connect, and between two parts of its answer."""
+
 TRIES = 10
 """How often a write "whatever the generation is now" is tried when others are faster."""
 
@@ -40,13 +45,22 @@ class HttpPlacement:
     """`roost.placement.interface.Placement` over HTTP. Close it, or use it as an async context manager.
 
     Args:
-        url: where the API's root is, such as ``http://127.0.0.1:8778``.
-        token: sent as X-Auth-Token with every request.
-        client: an httpx client to use instead of one of its own.
+        credentials: Where the API's root is, and tokens for it.
+        client: An httpx client to use instead of one of its own.
     """
 
-    def __init__(self, url: str, token: str, *, client: httpx.AsyncClient | None = None) -> None:
-        self._transport = Transport(url, token, client or httpx.AsyncClient(timeout=60))
+    def __init__(self, credentials: Credentials, *, client: httpx.AsyncClient | None = None) -> None:
+        self._transport = Transport(credentials, client or httpx.AsyncClient(timeout=ANSWER_SECONDS))
+
+    @classmethod
+    def configured(cls, source: Source) -> "HttpPlacement":
+        """A client by the options of keystoneauth1 in the group ``placement``. Raises `OperatorError`."""
+        # Imported only here: it takes as long as all the rest.
+        from roost.auth.keystone_credentials import read_client_options
+
+        options = read_client_options(source, "placement", "placement")
+        client = httpx.AsyncClient(timeout=ANSWER_SECONDS, verify=options.verify)
+        return cls(options.credentials, client=client)
 
     async def __aenter__(self) -> "HttpPlacement":
         return self

@@ -1,4 +1,4 @@
-"""Asking a placement service over HTTP, and what its answers mean."""
+"""Requests to a placement service over HTTP, and the errors that its answers mean."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,6 +7,8 @@ from urllib.parse import quote, urlencode
 import httpx
 import msgspec
 
+from roost.auth import IdentityUnavailable
+from roost.auth.credentials import Access, Credentials
 from roost.placement.errors import PlacementError, error_for
 
 LATEST = "1.39"
@@ -15,11 +17,10 @@ UNTYPED = "1.37"
 
 
 class Transport:
-    """Requests to the API whose root is ``url``, with a token."""
+    """Sends requests to the API that the credentials give access to."""
 
-    def __init__(self, url: str, token: str, client: httpx.AsyncClient) -> None:
-        self._url = url.rstrip("/")
-        self._headers = {"accept": "application/json", "x-auth-token": token}
+    def __init__(self, credentials: Credentials, client: httpx.AsyncClient) -> None:
+        self._credentials = credentials
         self._client = client
 
     async def close(self) -> None:
@@ -35,14 +36,35 @@ class Transport:
         params: Sequence[tuple[str, str]] = (),
         version: str = LATEST,
     ) -> Any:
-        """Ask, and return the answer's JSON, None if it has none. Raises what the service refused with."""
-        headers = {**self._headers, "openstack-api-version": f"placement {version}"}
+        """Send a request and return the JSON of the answer, None if it has none.
+
+        A token that the service refuses is renewed, and the request sent again, once.
+
+        Raises:
+            PlacementError: The service refused the request, or (status 503) no token could be got for it.
+            httpx.HTTPError: The service did not answer.
+        """
+        headers = {"accept": "application/json", "openstack-api-version": f"placement {version}"}
         content = None
         if body is not None:
             headers["content-type"] = "application/json"
             content = msgspec.json.encode(body)
-        url = f"{self._url}{path}?{urlencode(params)}" if params else f"{self._url}{path}"
-        answer = await self._client.request(method, url, content=content, headers=headers)
+        target = f"{path}?{urlencode(params)}" if params else path
+
+        async def send(access: Access) -> httpx.Response:
+            token = {} if access.token is None else {"x-auth-token": access.token}
+            url = f"{access.url.rstrip('/')}{target}"
+            return await self._client.request(method, url, content=content, headers={**headers, **token})
+
+        try:
+            access = await self._credentials.access()
+            answer = await send(access)
+            if answer.status_code == httpx.codes.UNAUTHORIZED:
+                renewed = await self._credentials.renew(access)
+                if renewed != access:
+                    answer = await send(renewed)
+        except IdentityUnavailable as error:
+            raise error_for(httpx.codes.SERVICE_UNAVAILABLE, None, str(error)) from error
         if answer.is_error:
             raise _refusal(answer)
         return msgspec.json.decode(answer.content) if answer.content else None

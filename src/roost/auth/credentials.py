@@ -1,0 +1,36 @@
+"""Credentials of this process for its requests to another service: a token, and where the service is."""
+
+from typing import NamedTuple, Protocol
+
+
+class Access(NamedTuple):
+    """Where a service is, and a token for it; None where the service wants none."""
+
+    url: str
+    token: str | None
+
+
+class Credentials(Protocol):
+    """Gives access to one service."""
+
+    async def access(self) -> Access:
+        """Access with a token that is valid now. Raises `IdentityUnavailable`."""
+
+    async def renew(self, refused: Access) -> Access:
+        """Access with another token than the one that the service refused; the same if there is no other.
+
+        Raises `IdentityUnavailable`.
+        """
+
+
+class FixedCredentials:
+    """A URL and a token that never change."""
+
+    def __init__(self, url: str, token: str | None) -> None:
+        self._access = Access(url, token)
+
+    async def access(self) -> Access:
+        return self._access
+
+    async def renew(self, refused: Access) -> Access:
+        return self._access
