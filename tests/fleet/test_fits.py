@@ -4,7 +4,7 @@ import ast
 from pathlib import Path
 
 import numpy as np
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import roost
@@ -18,6 +18,7 @@ limits = st.tuples(st.integers(1, 4), st.integers(1, 12), st.integers(1, 4))
 LIMITS = {"capacity", "min_unit", "max_unit", "step_size"}
 
 
+@settings(deadline=None)
 @given(amounts, st.integers(0, 12), st.integers(1, 12), st.integers(0, 12), limits)
 def test_it_is_the_rule_of_placement(
     amount: int, used: int, total: int, reserved: int, units: tuple[int, int, int]
@@ -27,6 +28,7 @@ def test_it_is_the_rule_of_placement(
     assert fits(amount, used, inventory.capacity, *units) is expected
 
 
+@settings(deadline=None)
 @given(amounts, st.integers(0, 12), st.integers(-3, 12), limits)
 def test_it_is_room_and_units(amount: int, used: int, capacity: int, units: tuple[int, int, int]) -> None:
     room, allowed = has_room(amount, capacity - used), meets_units(amount, *units)
@@ -34,6 +36,7 @@ def test_it_is_room_and_units(amount: int, used: int, capacity: int, units: tupl
     assert allowed is (violated_unit(amount, *units) is None)
 
 
+@settings(deadline=None)
 @given(amounts, st.lists(st.tuples(st.integers(0, 12), st.integers(-3, 12), limits)))
 def test_columns_are_judged_as_single_numbers_are(
     amount: int, rows: list[tuple[int, int, tuple[int, int, int]]]
@@ -43,6 +46,7 @@ def test_columns_are_judged_as_single_numbers_are(
     assert fits(amount, *table.T).tolist() == expected
 
 
+@settings(deadline=None)
 @given(amounts, st.integers(-3, 12), st.integers(1, 12))
 @example(1, -1, 5)
 def test_the_largest_amount_is_the_last_that_room_and_max_unit_allow(

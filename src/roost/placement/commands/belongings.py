@@ -2,7 +2,8 @@
 
 from roost.ledger import Command, State
 from roost.model.change import AggregatesChanged, TraitsChanged
-from roost.placement.commands.generations import check_generation, provider_row, raise_generation
+from roost.placement.addressing import provider_row
+from roost.placement.commands.generations import check_generation, raise_generation
 from roost.placement.commands.names import AddTrait
 from roost.placement.errors import BadRequest
 
@@ -21,7 +22,7 @@ class SetTraits(Command[int], frozen=True):
     def run(self, state: State) -> int:
         """Returns the provider's generation."""
         fleet = state.fleet
-        row = provider_row(state, self.provider)
+        row = provider_row(state.fleet, self.provider)
         check_generation(state, row, self.generation)
         unknown = sorted(self.traits.difference(fleet.traits))
         if self.add_custom:
@@ -48,7 +49,7 @@ class SetAggregates(Command[int], frozen=True):
     def run(self, state: State) -> int:
         """Returns the provider's generation."""
         fleet = state.fleet
-        row = provider_row(state, self.provider)
+        row = provider_row(state.fleet, self.provider)
         check_generation(state, row, self.generation)
         before = fleet.aggregates_of(row)
         after = tuple(sorted(self.aggregates))

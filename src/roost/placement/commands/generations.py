@@ -1,17 +1,8 @@
 """Provider generations: checked before a write, raised by it."""
 
-from roost.fleet import UnknownProvider
 from roost.ledger import State
 from roost.model.change import GenerationChanged
-from roost.placement.errors import ConcurrentUpdate, NotFound
-
-
-def provider_row(state: State, uuid: str) -> int:
-    """The row of the provider addressed. Raises `NotFound`."""
-    try:
-        return state.fleet.row(uuid)
-    except UnknownProvider:
-        raise NotFound(f"No resource provider with uuid {uuid} found") from None
+from roost.placement.errors import ConcurrentUpdate
 
 
 def check_generation(state: State, row: int, expected: int | None) -> None:

@@ -5,7 +5,8 @@ from collections.abc import Iterable
 from roost.ledger import Command, State
 from roost.model.change import InventoryChanged
 from roost.model.inventory import Inventory
-from roost.placement.commands.generations import check_generation, provider_row, raise_generation
+from roost.placement.addressing import provider_row
+from roost.placement.commands.generations import check_generation, raise_generation
 from roost.placement.errors import BadRequest, ConcurrentUpdate, InventoryInUse, NotFound
 
 
@@ -19,7 +20,7 @@ class SetInventories(Command[int], frozen=True):
 
     def run(self, state: State) -> int:
         """Returns the provider's new generation."""
-        row = provider_row(state, self.provider)
+        row = provider_row(state.fleet, self.provider)
         check_generation(state, row, self.generation)
         check_classes(state, self.inventories)
         for name, inventory in self.inventories.items():
@@ -38,7 +39,7 @@ class AddInventory(Command[int], frozen=True):
 
     def run(self, state: State) -> int:
         """Returns the provider's new generation."""
-        row = provider_row(state, self.provider)
+        row = provider_row(state.fleet, self.provider)
         check_generation(state, row, self.generation)
         check_classes(state, (self.resource_class,))
         _check_capacity(
@@ -64,7 +65,7 @@ class SetInventory(Command[int], frozen=True):
 
     def run(self, state: State) -> int:
         """Returns the provider's new generation."""
-        row = provider_row(state, self.provider)
+        row = provider_row(state.fleet, self.provider)
         check_generation(state, row, self.generation)
         _check_capacity(self.provider, self.resource_class, self.inventory, self.may_reserve_all)
         if self.resource_class not in state.fleet.resource_classes:
@@ -86,7 +87,7 @@ class DeleteInventory(Command[int], frozen=True):
 
     def run(self, state: State) -> int:
         """Returns the provider's new generation."""
-        row = provider_row(state, self.provider)
+        row = provider_row(state.fleet, self.provider)
         after = state.fleet.inventories(row)
         if after.pop(self.resource_class, None) is None:
             raise NotFound(

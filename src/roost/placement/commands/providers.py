@@ -10,7 +10,7 @@ from roost.model.change import (
     ProviderFacts,
     TraitsChanged,
 )
-from roost.placement.commands.generations import provider_row
+from roost.placement.addressing import provider_row
 from roost.placement.errors import BadRequest, DuplicateName, HasChildren, NotFound, ProviderInUse
 
 
@@ -49,7 +49,7 @@ class UpdateProvider(Command[None], frozen=True):
 
     def run(self, state: State) -> None:
         fleet = state.fleet
-        row = provider_row(state, self.uuid)
+        row = provider_row(state.fleet, self.uuid)
         before = fleet.facts(row)
         parent = before.parent if self.parent is msgspec.UNSET else self.parent
         if parent != before.parent:
