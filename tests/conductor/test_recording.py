@@ -9,9 +9,7 @@ import pytest
 from roost.model.instance import ACTIVE, ASSIGNED
 from roost.records import RecordQueue
 from support.conducting import Conductors, conducting, request
-from support.recording import failing_backend
-
-FAULTS = ["raises", "hangs", "refuses", "disk full"]
+from support.recording import FAULTS, failing_backend
 
 
 def count_frees(now: Conductors, monkeypatch: pytest.MonkeyPatch) -> list[Sequence[str]]:
@@ -32,7 +30,7 @@ def test_a_decision_is_made_once_though_its_record_cannot_be_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
     async def run() -> None:
-        queue = RecordQueue(failing_backend(how), retry_seconds=0.01)
+        queue = RecordQueue(failing_backend(how), retry_seconds=0.01, close_seconds=0.1)
         async with conducting(tmp_path, queue) as now:
             freed = count_frees(now, monkeypatch)
             await now.run(request(10))
@@ -40,7 +38,7 @@ def test_a_decision_is_made_once_though_its_record_cannot_be_written(
             assert await now.used() == 10
             assert freed == []
             await now.check()
-        await queue.close(seconds=0.1)
+        await queue.close()
         assert (queue.dropped, queue.failed) == ((0, 11) if how == "refuses" else (11, 0))
 
     asyncio.run(run())
@@ -51,7 +49,7 @@ def test_a_failed_build_is_retried_once_though_its_record_cannot_be_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
     async def run() -> None:
-        queue = RecordQueue(failing_backend(how), retry_seconds=0.01)
+        queue = RecordQueue(failing_backend(how), retry_seconds=0.01, close_seconds=0.1)
         async with conducting(tmp_path, queue) as now:
             freed = count_frees(now, monkeypatch)
             await now.run(request(1, ignore_hosts=frozenset("de")))
@@ -65,6 +63,6 @@ def test_a_failed_build_is_retried_once_though_its_record_cannot_be_written(
             assert (built.state, built.attempt, built.host) == (ACTIVE, 2, second.host)
             assert freed == []
             await now.check()
-        await queue.close(seconds=0.1)
+        await queue.close()
 
     asyncio.run(run())

@@ -133,10 +133,10 @@ def test_refused_records_are_counted_and_their_neighbours_are_written(make, logs
 @pytest.mark.parametrize("how", ["raises", "hangs"])
 def test_close_ends_in_time_and_counts_what_it_dropped(make, logs, how):
     async def run():
-        queue = RecordQueue(Backend(how, works=False), retry_seconds=0.001)
+        queue = RecordQueue(Backend(how, works=False), retry_seconds=0.001, close_seconds=0.05)
         put(queue, make(1), make(2))
         async with asyncio.timeout(30):
-            await queue.close(seconds=0.05)
+            await queue.close()
         assert (queue.dropped, queue.waiting) == (6, 0)
         put(queue, make(3))
         assert (queue.dropped, queue.waiting) == (9, 0)

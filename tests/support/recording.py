@@ -9,6 +9,9 @@ from roost.records import RecordRefused, RecordsUnavailable, Retention, RunWithA
 from roost.records.jsonl import JsonLinesRecords
 from roost.records.records import Records
 
+FAULTS = ["raises", "hangs", "refuses", "disk full"]
+"""The ways in which `failing_backend` fails."""
+
 
 class Backend:
     """Keeps records in lists while ``works`` is set, which a test may set and clear.
@@ -56,7 +59,7 @@ class Backend:
 
 
 def failing_backend(how: str) -> Records:
-    """A backend that never writes: ``raises``, ``hangs``, ``refuses``, or ``disk full``."""
+    """Return a backend that never writes; ``how`` is one of `FAULTS`."""
     if how == "disk full":
         return JsonLinesRecords(Path("/dev/full"), Retention())
     return Backend(how, works=False)

@@ -54,6 +54,7 @@ class RecordQueue:
         limit: records that may wait; see `QUEUE_LIMIT`.
         retry_seconds: see `RETRY_SECONDS`.
         slow_seconds: see `SLOW_SECONDS`.
+        close_seconds: see `CLOSE_SECONDS`.
 
     ``dropped`` counts records that were lost because the queue was full or was closed before they were
     written. ``failed`` counts records that the backend refused. Both only grow.
@@ -69,6 +70,7 @@ class RecordQueue:
         *,
         retry_seconds: float = RETRY_SECONDS,
         slow_seconds: float = SLOW_SECONDS,
+        close_seconds: float = CLOSE_SECONDS,
     ) -> None:
         self.backend = backend
         self.dropped = 0
@@ -76,6 +78,7 @@ class RecordQueue:
         self._limit = limit
         self._retry_seconds = retry_seconds
         self._slow_seconds = slow_seconds
+        self._close_seconds = close_seconds
         self._entries: deque[_Entry] = deque()
         self._waiting = 0
         self._writing: asyncio.Task[None] | None = None
@@ -113,9 +116,9 @@ class RecordQueue:
                     await asyncio.wait({self._writing})
         return self._writing is None
 
-    async def close(self, seconds: float = CLOSE_SECONDS) -> None:
-        """Write what waits, for at most ``seconds``, drop the rest, and close the backend."""
-        await self.flush(seconds)
+    async def close(self) -> None:
+        """Write what waits, for at most ``close_seconds``, drop the rest, and close the backend."""
+        await self.flush(self._close_seconds)
         self._closed = True
         if self._writing is not None:
             self._writing.cancel()
@@ -124,10 +127,10 @@ class RecordQueue:
             _log.warning("scheduling records were dropped at the end", records=self._waiting)
             self._waiting = 0
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(self._close_seconds):
                 await self.backend.close()
         except TimeoutError:
-            _log.warning("the backend of scheduling records did not close", seconds=seconds)
+            _log.warning("the backend of scheduling records did not close", seconds=self._close_seconds)
 
     async def _write_all(self) -> None:
         """Write until nothing waits."""

@@ -24,7 +24,7 @@ from roost.ledger.retention import Retention, keep_trimming
 from roost.model.instance import ACTIVE, ERROR
 from roost.placement.service import PlacementService
 from roost.records import RecordQueue
-from roost.records.errors import RecordsUnavailable
+from roost.records.errors import RecordsError
 from roost.scheduler import Scheduler, SchedulerOptions
 from roost.scheduler.gateways.local import LocalGateway
 from roost.scheduler.hosts import HostTable
@@ -195,7 +195,7 @@ class System:
             await asyncio.sleep(self.options.retention.interval)
             try:
                 await self.records.backend.trim(self._clock())
-            except RecordsUnavailable as error:
+            except RecordsError as error:
                 _log.warning("old records are removed later", error=str(error))
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
