@@ -29,13 +29,13 @@ async def api(directory):
 
 def hold(now: Conductors, monkeypatch) -> asyncio.Event:
     """Keep requests on their way to their cells until the event is set."""
-    go, place = asyncio.Event(), now.super._place
+    go, place = asyncio.Event(), now.scheduler.select_destinations
 
     async def later(*arguments, **named):
         await go.wait()
         return await place(*arguments, **named)
 
-    monkeypatch.setattr(now.super, "_place", later)
+    monkeypatch.setattr(now.scheduler, "select_destinations", later)
     return go
 
 

@@ -43,9 +43,9 @@ def packages(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         ]
     )
     monkeypatch.setattr(plugins, "entry_points", registered.select)
-    plugins._plugin.cache_clear()
+    plugins.plugin.cache_clear()
     yield
-    plugins._plugin.cache_clear()
+    plugins.plugin.cache_clear()
 
 
 def test_built_ins_are_found() -> None:

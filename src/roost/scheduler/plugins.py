@@ -117,25 +117,26 @@ _MEMBERS = {
 
 def filters(names: Sequence[str]) -> list[Filter]:
     """The filters of these names. Raises `UnknownPlugin`."""
-    return [cast(Filter, _plugin("filter", name)) for name in names]
+    return [cast(Filter, plugin("filter", name)) for name in names]
 
 
 def weighers(names: Sequence[str]) -> list[Weigher]:
     """The weighers of these names. Raises `UnknownPlugin`."""
-    return [cast(Weigher, _plugin("weigher", name)) for name in names]
+    return [cast(Weigher, plugin("weigher", name)) for name in names]
 
 
 @cache
-def _plugin(kind: str, name: str) -> Any:
-    plugin = _of_a_package(kind, name) or _built_in(kind, name)
-    if plugin is None:
+def plugin(kind: str, name: str) -> Any:
+    """The filter or weigher (``kind``) of a name, made once in a process. Raises `UnknownPlugin`."""
+    found = _of_a_package(kind, name) or _built_in(kind, name)
+    if found is None:
         raise UnknownPlugin(
             f"there is no {kind} named {name!r}: option enabled_{kind}s may name {', '.join(_known(kind))}"
         )
-    lacking = [member for member in _MEMBERS[kind] if not hasattr(plugin, member)]
+    lacking = [member for member in _MEMBERS[kind] if not hasattr(found, member)]
     if lacking:
         raise UnknownPlugin(f"{name!r} is no {kind}: it lacks {', '.join(lacking)}")
-    return plugin
+    return found
 
 
 def _of_a_package(kind: str, name: str) -> Any:

@@ -138,7 +138,7 @@ def test_another_fleet_or_table_begins_anew(place: Place) -> None:
 
 def test_the_shape_not_used_for_longest_is_dropped(place: Place) -> None:
     kept = built_in()
-    with patch.object(keeper, "_MOST_SHAPES", 2), patch.object(keeper, "Shape", wraps=Shape) as made:
+    with patch.object(keeper, "MOST_SHAPES", 2), patch.object(keeper, "Shape", wraps=Shape) as made:
         for vcpus in (1, 2, 1, 3, 1, 2):
             kept.field(place.fleet, place.question(spec(vcpus)), place.table)
     # The third one drove out the second, which had not been used since the first was.

@@ -4,328 +4,23 @@ A world of hosts goes through whatever may happen to it. Each decision is made t
 without anything kept, which is then taken back, and once by a scheduler that has been there all the time.
 """
 
-import random
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 from unittest.mock import patch
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from roost.fleet import Fleet
-from roost.fleet.columns import Float64
-from roost.ledger import State
-from roost.ledger.vocabulary import RegisterStandardNames
 from roost.model.host import HostAggregate
 from roost.model.inventory import Inventory
-from roost.model.request import RequestGroup
-from roost.model.spec import Flavor, RequestSpec, ServerGroup
-from roost.model.vocabulary import DISABLED_TRAIT, SHARING_TRAIT
-from roost.placement.commands.allocations import FreeConsumers, WriteAllocations
-from roost.placement.commands.belongings import SetAggregates, SetTraits
-from roost.placement.commands.inventories import SetInventories
-from roost.placement.commands.names import AddTrait
-from roost.placement.commands.providers import CreateProvider, DeleteProvider
-from roost.placement.errors import PlacementError
+from roost.model.spec import Flavor, RequestSpec
 from roost.scheduler import SchedulerOptions
-from roost.scheduler.errors import BadRequestSpec, SchedulerError
-from roost.scheduler.gateways.local import Decide
-from roost.scheduler.hosts import HostTable
 from roost.scheduler.kept import board, extremes, layout, ranks, shape
 from roost.scheduler.kept.field import KeptField
-from roost.scheduler.kept.keeper import Keeper
-from roost.scheduler.offers import HostView
-from roost.scheduler.plugins import Scope, filters, weighers
-from roost.scheduler.query import candidate_query
-from roost.scheduler.question import Question
-from roost.scheduler.selection import Plugins
-from support.clouds import AGGREGATES, NOW, TRAITS, holding, replace_report, report, uuid_of
+from support.clouds import AGGREGATES, report, uuid_of
+from support.decisions import FLAVORS, OPTIONS, Step, World, decisions, happenings, made, make, reports
 
-HOSTS = 14
 SETTINGS = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
-
-OPTIONS = [
-    SchedulerOptions(),
-    SchedulerOptions(multipliers={"ram": -1.0, "cpu": -2.5, "disk": 0.0}),
-    SchedulerOptions(host_subset_size=3, metrics_weights={"heat": -1.0}, metrics_required=False),
-    SchedulerOptions(metrics_weights={"heat": -1.0}, multipliers={"build_failure": -2.0}),
-    SchedulerOptions(multipliers={"roominess": 3.0}),
-]
-FLAVORS = [
-    Flavor("small", 1, 512, 5),
-    Flavor("large", 3, 2048, 20),
-    Flavor("diskless", 2, 512, 0),
-    Flavor("ssd", 1, 1024, 5, {"ssd": "yes"}),
-    Flavor("fast", 1, 512, 5, {"trait:CUSTOM_FAST": "required"}),
-    Flavor("not red", 1, 512, 5, {"trait:CUSTOM_RED": "forbidden"}),
-]
-METADATA = [
-    {"availability_zone": "az0"},
-    {"availability_zone": "az1", "ram_weight_multiplier": "-1"},
-    {"ssd": "no, yes"},
-    {"cpu_weight_multiplier": "2.5"},
-    {"build_failure_weight_multiplier": "3", "ram_weight_multiplier": "much"},
-]
-
-
-class Roominess:
-    """A weigher of another package, which looks at what hosts have; for those that have nothing no number."""
-
-    name = "roominess"
-    multiplier_key = "roominess_weight_multiplier"
-    default_multiplier = 1.0
-    scope = Scope.HOST
-
-    def raw(self, hosts: HostView, question: Question) -> Float64:
-        with np.errstate(all="ignore"):
-            return hosts.free("VCPU") / hosts.capacity("VCPU")
-
-
-class World:
-    """A fleet and a host table, changed by the ledger's own commands."""
-
-    def __init__(self, options: SchedulerOptions) -> None:
-        self.fleet = Fleet()
-        self.state = State(self.fleet, {}, 0.0)
-        self.table = HostTable()
-        self.now = NOW
-        self.options = options
-        self.keeping = self._plugins()
-        self.consumers = 0
-        self.held: list[str] = []
-        self.batch = 0
-        self.run(RegisterStandardNames())
-        for trait in TRAITS:
-            self.run(AddTrait(trait))
-
-    def run(self, command: Any) -> bool:
-        mark = len(self.state.changes)
-        self.state.name(command.consumers())
-        try:
-            command.run(self.state)
-        except PlacementError:
-            self.state.take_back(mark)
-            return False
-        return True
-
-    def decide(self, spec: RequestSpec, count: int, alternates: int, min_count: int, keep: bool) -> None:
-        names = []
-        for _ in range(count):
-            self.consumers += 1
-            names.append(uuid_of(0xA00000 + self.consumers))
-        try:
-            query = candidate_query(spec, self.table, self.options)
-        except BadRequestSpec:
-            return
-        asked = Question("run", spec, query, tuple(names), alternates, min_count, self.now, self.options)
-        afresh = self._plugins()
-        with patch.object(Keeper, "field", return_value=None):
-            expected = self._decided(asked, afresh, keep=False)
-        assert self._decided(asked, self.keeping, keep) == expected
-        if keep:
-            self.held += names
-
-    def _decided(self, asked: Question, plugins: Plugins, keep: bool) -> Any:
-        chance = random.Random(5).randrange
-        command = Decide(asked, self.table, plugins, chance)
-        mark = len(self.state.changes)
-        self.state.name(command.consumers())
-        try:
-            outcome = command.run(self.state).outcome
-        except SchedulerError as error:
-            self.state.take_back(mark)
-            return str(error)
-        if not keep:
-            self.state.take_back(mark)
-        return outcome
-
-    def _plugins(self) -> Plugins:
-        others = [Roominess()] if Roominess.name in self.options.multipliers else []
-        return Plugins(filters(self.options.filters), [*weighers(self.options.weighers), *others])
-
-
-Step = Callable[[World], object]
-
-
-def _host(draw: st.DrawFn) -> int:
-    return draw(st.integers(0, HOSTS - 1))
-
-
-@st.composite
-def decisions(draw: st.DrawFn) -> Step:
-    wishes: dict[str, Any] = {}
-    for wish in draw(
-        st.lists(st.sampled_from(["zone", "traits", "host", "ignore", "group", "port"]), max_size=1)
-    ):
-        if wish == "zone":
-            wishes["availability_zone"] = draw(st.sampled_from(["az0", "az1", "nova"]))
-        elif wish == "traits":
-            wishes["required_traits"] = frozenset({draw(st.sampled_from(TRAITS))})
-        elif wish == "host":
-            wishes["requested_host"] = f"host{_host(draw)}"
-        elif wish == "ignore":
-            wishes["ignore_hosts"] = frozenset({f"host{_host(draw)}"})
-        elif wish == "group":
-            wishes["group"] = ServerGroup(
-                "g", draw(st.sampled_from(["affinity", "anti-affinity"])), ("host1",)
-            )
-        else:
-            wishes["requested_resources"] = (RequestGroup({"VCPU": draw(st.integers(1, 2))}, "_port"),)
-    flavor = draw(st.sampled_from(FLAVORS))
-    count = draw(st.sampled_from([1, 1, 1, 2, 4]))
-    alternates = draw(st.integers(0, 3))
-    least = draw(st.sampled_from([1, count]))
-    keep = draw(st.sampled_from([True, True, False]))
-
-    def step(world: World) -> None:
-        spec = RequestSpec(project_id="p", user_id="u", flavor=flavor, **wishes)
-        if spec.requested_host is None or world.table.index(spec.requested_host) is not None:
-            world.decide(spec, count, alternates, least, keep)
-
-    return step
-
-
-@st.composite
-def happenings(draw: st.DrawFn) -> Step:
-    """Something happens to one provider."""
-    host = _host(draw)
-    uuid = uuid_of(host)
-    kind = draw(st.sampled_from(_KINDS))
-    number = draw(st.integers(0, 3))
-    if kind == "inventory":
-        inventories = draw(_inventories())
-        return lambda world: world.run(SetInventories(uuid, inventories, None))
-    if kind == "traits":
-        traits = draw(st.sets(st.sampled_from([*TRAITS, DISABLED_TRAIT, SHARING_TRAIT]), max_size=1))
-        return lambda world: world.run(SetTraits(uuid, frozenset(traits), None, add_custom=True))
-    if kind == "aggregates":
-        aggregates = draw(st.sets(st.sampled_from(AGGREGATES), max_size=2))
-        return lambda world: world.run(SetAggregates(uuid, frozenset(aggregates), None))
-    if kind == "use":
-        write = holding(uuid_of(0xC00000 + draw(st.integers(0, 9_999))), {uuid: {"VCPU": number + 1}})
-        return lambda world: world.run(WriteAllocations((write,)))
-    if kind == "free":
-        return lambda world: world.run(FreeConsumers(tuple(world.held[-1 - number : len(world.held)])))
-    if kind == "batch":
-        # A batch ends: all is taken back, and comes again as a commit.
-        def again(world: World) -> None:
-            changes = world.state.changes.copy()
-            world.state.take_back(world.batch)
-            for change in changes[world.batch :]:
-                world.state.apply(change)
-            world.batch = len(world.state.changes)
-
-        return again
-    if kind == "child":
-        return lambda world: world.run(CreateProvider(uuid_of(0xD0000 + host), f"child{host}", uuid))
-    if kind == "childless":
-        return lambda world: world.run(DeleteProvider(uuid_of(0xD0000 + host)))
-    if kind == "gone":
-        return lambda world: world.run(DeleteProvider(uuid))
-    return lambda world: _make(world, host)
-
-
-_KINDS = [
-    "inventory",
-    "traits",
-    "aggregates",
-    "use",
-    "use",
-    "free",
-    "batch",
-    "child",
-    "childless",
-    "gone",
-    "come",
-]
-
-
-@st.composite
-def reports(draw: st.DrawFn) -> Step:
-    host = _host(draw)
-    kind = draw(
-        st.sampled_from(
-            [
-                "seen",
-                "enabled",
-                "failed",
-                "metrics",
-                "aggregates",
-                "troubled",
-                "alone",
-                "cell",
-                "node",
-                "clock",
-            ]
-        )
-    )
-    number = draw(st.integers(0, 3))
-
-    def step(world: World) -> None:
-        if kind == "clock":
-            world.now += (1.0, 40.0, 70.0, -30.0)[number]
-            return
-        index = world.table.index(f"host{host}")
-        old = report(f"host{host}", uuid_of(host)) if index is None else world.table.report(index)
-        new: dict[str, object] = {
-            "seen": {"last_seen": world.now - 20.0 * number},
-            "enabled": {"enabled": number > 1},
-            "failed": {"failed_builds": number % 2},
-            "metrics": {"metrics": {"heat": 10.0 * number} if number else {}},
-            "aggregates": {
-                "aggregates": (HostAggregate(AGGREGATES[number], AGGREGATES[number], METADATA[number]),)
-            },
-            "troubled": {"aggregates": (HostAggregate(AGGREGATES[0], AGGREGATES[0], METADATA[4]),)},
-            "alone": {"aggregates": ()},
-            "cell": {"cell": f"cell{number % 2}"},
-            "node": {"node": uuid_of((host + number % 2) % HOSTS)},
-        }[kind]
-        world.table.update([replace_report(old, **new)])
-
-    return step
-
-
-@st.composite
-def _inventories(draw: st.DrawFn) -> dict[str, Inventory]:
-    found = {
-        "VCPU": Inventory(draw(st.sampled_from([4, 8])), allocation_ratio=draw(st.sampled_from([1.0, 1.5]))),
-        "MEMORY_MB": Inventory(draw(st.sampled_from([2048, 4096]))),
-        "DISK_GB": Inventory(
-            draw(st.sampled_from([40, 40, 10])), step_size=draw(st.sampled_from([1, 1, 1, 5]))
-        ),
-    }
-    if not draw(st.integers(0, 5)):
-        del found["DISK_GB"]
-    if not draw(st.integers(0, 5)):
-        found["VCPU"] = Inventory(8, min_unit=2)
-    return found
-
-
-def _make(world: World, host: int, inventories: dict[str, Inventory] | None = None) -> None:
-    uuid = uuid_of(host)
-    if world.run(CreateProvider(uuid, f"name{host}", None)):
-        stock = {"VCPU": Inventory(8), "MEMORY_MB": Inventory(4096), "DISK_GB": Inventory(40)}
-        world.run(SetInventories(uuid, inventories or stock, None))
-
-
-@st.composite
-def made(draw: st.DrawFn) -> Step:
-    """Hosts to begin with, some of them in use."""
-    present = draw(st.lists(st.integers(0, HOSTS - 1), min_size=3, unique=True))
-    inventories = {host: draw(st.none() | _inventories()) for host in present}
-    cells = [draw(st.sampled_from(["cell0", "cell0", "cell1"])) for _ in present]
-
-    def step(world: World) -> None:
-        for host, stock in inventories.items():
-            _make(world, host, stock)
-        world.table.update(
-            report(f"host{host}", uuid_of(host), cell=cell, metrics={"heat": float(host)})
-            for host, cell in zip(present, cells, strict=True)
-        )
-
-    return step
 
 
 @pytest.fixture(params=["one by one", "many at once"])
@@ -333,12 +28,12 @@ def tiny(request: pytest.FixtureRequest) -> Iterator[None]:
     """Blocks of two hosts, so that there are several; and what is for many is done for few."""
     one_by_one = 48 if request.param == "one by one" else 0
     with (
-        patch.object(layout, "_SMALLEST_BLOCK", 2),
-        patch.object(shape, "_ONE_BY_ONE", one_by_one),
-        patch.object(board, "_ONE_BY_ONE", one_by_one),
-        patch.object(ranks, "_AT_ONCE", 4),
-        patch.object(ranks, "_MORE", 1),
-        patch.object(extremes, "_ONE_BY_ONE", one_by_one // 24),
+        patch.object(layout, "SMALLEST_BLOCK", 2),
+        patch.object(shape, "ONE_BY_ONE", one_by_one),
+        patch.object(board, "ONE_BY_ONE", one_by_one),
+        patch.object(ranks, "AT_ONCE", 4),
+        patch.object(ranks, "MORE", 1),
+        patch.object(extremes, "ONE_BY_ONE", one_by_one // 24),
     ):
         yield
 
@@ -373,7 +68,7 @@ def test_the_same_for_longer(begin: Step, steps: list[Step], options: SchedulerO
 def test_the_hosts_of_these_worlds_are_kept() -> None:
     world = World(OPTIONS[0])
     for host in range(3):
-        _make(world, host)
+        make(world, host)
         world.table.update([report(f"host{host}", uuid_of(host))])
     with patch.object(KeptField, "ready", side_effect=AssertionError), pytest.raises(AssertionError):
         world.decide(RequestSpec(project_id="p", user_id="u", flavor=FLAVORS[0]), 1, 0, 1, keep=True)
@@ -390,7 +85,7 @@ def test_another_multiplier_of_a_known_key_counts_at_once(key: str) -> None:
         world.table.update([report(f"host{host}", uuid_of(host), **more)])
 
     for host in range(6):
-        _make(world, host, {"VCPU": Inventory(8), "MEMORY_MB": Inventory(4096 * (host + 1))})
+        make(world, host, {"VCPU": Inventory(8), "MEMORY_MB": Inventory(4096 * (host + 1))})
         say(host, "1")
     asked = RequestSpec(project_id="p", user_id="u", flavor=Flavor("diskless", 1, 512, 0))
     for multiplier in ("1", "-3", "2", "0"):

@@ -17,7 +17,7 @@ from roost.scheduler.plugins import OF_A_HOST, Filter, Scope, Weigher, free_of_c
 from roost.scheduler.question import Progress, Question
 from roost.scheduler.weighing import clean_numbers, multiplier_of
 
-_ONE_BY_ONE = 16
+ONE_BY_ONE = 16
 """Up to so many hosts are looked at again one by one; more by vector operations, which cost more to begin
 with."""
 _MOST_KNOWN = 1_000
@@ -180,7 +180,7 @@ class Board:
         """Sum up again at places that were touched, ask about those that were reported on, and weigh both
         again; False if one of the weighers has numbers now and had none, or the other way round."""
         places = touched | reported if reported else touched
-        if len(places) > _ONE_BY_ONE:
+        if len(places) > ONE_BY_ONE:
             self.totals.refresh([*touched])
             for place in places:
                 self._known.pop(place, None)

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from roost.fleet.columns import Bools, Float64, Int64
 from roost.scheduler.kept.board import Board
 
-_ONE_BY_ONE = 6
+ONE_BY_ONE = 6
 """So many blocks are looked into before all bounds are tightened: mostly the first or second has it."""
 _IN_CACHE = 32_768
 """Numbers worked on at once: two such columns stay in the processor's cache (512 KiB), and there are few
@@ -108,7 +108,7 @@ class Extremes:
         """Of some weighers the greatest numbers (or the least, with a sign of -1) and who has them."""
         tight = False
         for number in lost:
-            one = self._find(number, bounds[number], sign, math.inf if tight else _ONE_BY_ONE)
+            one = self._find(number, bounds[number], sign, math.inf if tight else ONE_BY_ONE)
             if one is None:
                 self._tighten([*lost], bounds, sign)
                 tight = True

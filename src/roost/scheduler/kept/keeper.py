@@ -15,7 +15,7 @@ from roost.scheduler.kept.shape import Shape
 from roost.scheduler.plugins import OF_A_HOST, Filter, Scope, Weigher, scope_of
 from roost.scheduler.question import Question
 
-_MOST_SHAPES = 256
+MOST_SHAPES = 256
 _MOST_PLACES = 32_000_000
 """Of all shapes together; each place of a shape takes up to 9 bytes, and mostly little more than one."""
 
@@ -49,7 +49,7 @@ class Keeper:
         if shape is None or not shape.catch_up(question):
             shape = Shape(board, question, self._filters)
         self._shapes[key] = shape
-        if len(self._shapes) > min(_MOST_SHAPES, 1 + _MOST_PLACES // len(board.layout)):
+        if len(self._shapes) > min(MOST_SHAPES, 1 + _MOST_PLACES // len(board.layout)):
             del self._shapes[next(iter(self._shapes))]
         return KeptField(board, shape, question)
 

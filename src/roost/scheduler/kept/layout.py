@@ -5,7 +5,7 @@ import numpy as np
 from roost.fleet.columns import Bools, Int32, Rows
 
 _LARGEST_BLOCK = 512
-_SMALLEST_BLOCK = 16
+SMALLEST_BLOCK = 16
 
 
 class Layout:
@@ -45,7 +45,7 @@ class Layout:
 
 def _size(hosts: int, cells: int) -> int:
     """About as many places in a block as there are blocks; but not so many that cells are mostly spare."""
-    size = _SMALLEST_BLOCK
+    size = SMALLEST_BLOCK
     while size < _LARGEST_BLOCK and size * size < hosts and 2 * size * cells <= hosts:
         size *= 2
     return size

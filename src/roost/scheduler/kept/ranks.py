@@ -23,10 +23,10 @@ Stages = npt.NDArray[np.uint8]
 Touched = tuple[int, list[float] | None]
 """A host that was allowed or is: its place, and its numbers, one for each weigher; None if it is not now."""
 
-_AT_ONCE = 8_192
-"""Hosts weighed at once when the first block that was opened does not have the best; then `_MORE` times as
+AT_ONCE = 8_192
+"""Hosts weighed at once when the first block that was opened does not have the best; then `MORE` times as
 many. Mostly the best is in the first, or weights are new and it may be in any."""
-_MORE = 4
+MORE = 4
 
 
 class Ranks:
@@ -44,7 +44,7 @@ class Ranks:
         self._raws = [raw.reshape(-1, board.layout.size) for raw in board.raws]
         self._extremes = Extremes(board, self._stage, full)
         self._shift, self._within = board.layout.shift, board.layout.size - 1
-        self._at_once = max(1, _AT_ONCE // board.layout.size)
+        self._at_once = max(1, AT_ONCE // board.layout.size)
         self._many_cells = len(board.layout.of_cell) > 1
         self._index_at = board.layout.index_at.reshape(-1, board.layout.size)
         self._first: Int64 = self._index_at[:, 0]
@@ -212,7 +212,7 @@ class Ranks:
             if not tried:
                 self._open_one(block)
             else:
-                self._open_many(first, end, self._at_once * _MORE ** (tried - 1))
+                self._open_many(first, end, self._at_once * MORE ** (tried - 1))
         raise AssertionError("all blocks are open, and yet none is the best")
 
     def _open_one(self, block: int) -> Float64:

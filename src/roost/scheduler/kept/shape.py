@@ -14,7 +14,7 @@ from roost.scheduler.offers import HostView
 from roost.scheduler.plugins import Filter, Scope, scope_of
 from roost.scheduler.question import Progress, Question
 
-_ONE_BY_ONE = 48
+ONE_BY_ONE = 48
 """Up to so many hosts are looked at again one by one, 4 µs each; more by vector operations, which cost 100 µs
 to begin with, and after which whole blocks are weighed again."""
 
@@ -74,7 +74,7 @@ class Shape:
             if self._own_masks:
                 self._ask_filters([*reported])
             self._take_masks()
-        if len(changed) <= _ONE_BY_ONE:
+        if len(changed) <= ONE_BY_ONE:
             seen = [touched for place in changed if (touched := self._look_at(place))]
             self.ranks.settle(seen, self._left[-1])
         else:

@@ -1,0 +1,172 @@
+"""The record of a run: what was claimed, or how many hosts each step left and why it was refused."""
+
+import pytest
+
+from roost.model.inventory import Inventory
+from roost.model.request import RequestGroup
+from roost.model.vocabulary import DISABLED_TRAIT
+from roost.scheduler.errors import BadRequestSpec
+from support.clouds import (
+    GPU,
+    NOW,
+    Provider,
+    flat,
+    replace_report,
+    report,
+    uuid_of,
+)
+from support.scheduling import INSTANCES, Room, Within
+
+
+def test_run_and_attempts_are_recorded(within: Within) -> None:
+    async def work(room: Room) -> None:
+        await room.place(2, 1)
+        [run] = room.kept.runs
+        assert (run.request_id, run.project_id, run.user_id) == ("req-1", "project", "user")
+        assert run.instances == tuple(INSTANCES[:2])
+        assert (run.started_at, run.finished_at, run.refusal) == (NOW, NOW, None)
+        assert run.version == (await room.ledger.current()).version - 1
+        steps = [(step.name, step.left) for step in run.steps]
+        assert steps[0] == ("hosts known", 2)
+        assert steps[-6:] == [
+            ("hosts with candidates", 2),
+            ("compute_up", 2),
+            ("availability_zone", 2),
+            ("aggregate_extra_specs", 2),
+            ("server_group_anti_affinity", 2),
+            ("server_group_affinity", 2),
+        ]
+        assert [(each.instance, each.host, each.result, each.run) for each in room.kept.attempts] == [
+            (INSTANCES[0], "host0", "claimed", run.id),
+            (INSTANCES[1], "host1", "claimed", run.id),
+        ]
+
+    within(flat(2), work)
+
+
+def test_refused_run_says_how_many_hosts_each_step_left(within: Within) -> None:
+    cloud = flat(4)
+    cloud.reports[3] = replace_report(cloud.reports[3], enabled=False)
+    cloud.providers[0].inventories["DISK_GB"] = Inventory(5)
+    cloud.providers[1].traits = frozenset({DISABLED_TRAIT})
+
+    async def work(room: Room) -> None:
+        assert await room.refusal(ignore_hosts=frozenset({"host2"})) == "no host left after compute_up"
+        [run] = room.kept.runs
+        assert [(step.name, step.left) for step in run.steps] == [
+            ("hosts known", 4),
+            ("1 VCPU", 4),
+            ("1024 MEMORY_MB", 4),
+            ("10 DISK_GB", 3),
+            (f"root forbids {DISABLED_TRAIT}", 2),
+            ("hosts with candidates", 2),
+            ("ignore_hosts", 1),
+            ("compute_up", 0),
+        ]
+        assert run.refusal == "no host left after compute_up"
+
+    within(cloud, work)
+
+
+def test_refusal_by_placement_names_the_class(within: Within) -> None:
+    async def work(room: Room) -> None:
+        assert await room.refusal(1, 0, 99) == "no host left after 99 VCPU"
+
+    within(flat(2), work)
+
+
+def test_refusal_by_placement_names_the_group(within: Within) -> None:
+    cloud = flat(2)
+    cloud.providers[0].inventories.pop("DISK_GB")
+    cloud.providers.append(Provider(uuid_of(7), {GPU: Inventory(1)}, uuid_of(0)))
+    group = RequestGroup({GPU: 1}, "_port")
+
+    async def work(room: Room) -> None:
+        assert (
+            await room.refusal(requested_resources=(group,)) == "no host left after group _port: 1 CUSTOM_GPU"
+        )
+
+    within(cloud, work)
+
+
+def test_groups_of_one_tree_that_do_not_go_together_are_said_so(within: Within) -> None:
+    cloud = flat(1)
+    cloud.providers.append(Provider(uuid_of(7), {GPU: Inventory(1)}, uuid_of(0)))
+    groups = (RequestGroup({GPU: 1}, "_port1"), RequestGroup({GPU: 1}, "_port2"))
+
+    async def work(room: Room) -> None:
+        reason = await room.refusal(requested_resources=groups)
+        assert reason == "no host left after everything from one tree at once"
+
+    within(cloud, work)
+
+
+def test_host_that_placement_knows_and_no_agent_reports(within: Within) -> None:
+    cloud = flat(2)
+    del cloud.reports[1]
+
+    async def work(room: Room) -> None:
+        assert await room.place(1, 2) == ["host0"]
+        reason = await room.refusal(1, 0, ignore_hosts=frozenset({"host0"}))
+        assert reason == "no host left after ignore_hosts"
+
+    within(cloud, work)
+    cloud.reports.clear()
+
+    async def nobody(room: Room) -> None:
+        assert await room.refusal() == "no host is known"
+
+    within(cloud, nobody)
+
+
+def test_host_that_reports_and_placement_does_not_know(within: Within) -> None:
+    cloud = flat(1)
+    cloud.reports.insert(0, report("ghost", uuid_of(99)))
+
+    async def work(room: Room) -> None:
+        assert await room.place() == ["host0"]
+
+    within(cloud, work)
+    cloud.providers.append(Provider(uuid_of(50), cloud.providers.pop().inventories))
+
+    async def only_others(room: Room) -> None:
+        assert await room.refusal() == "placement has no candidates on the hosts that are known"
+
+    within(cloud, only_others)
+
+
+@pytest.mark.parametrize(
+    "extra_specs", [{"resources:CUSTOM_NOTHING": "1"}, {"trait:CUSTOM_NOTHING": "required"}]
+)
+def test_name_that_placement_does_not_know(within: Within, extra_specs: dict[str, str]) -> None:
+    async def work(room: Room) -> None:
+        with pytest.raises(BadRequestSpec, match="CUSTOM_NOTHING"):
+            await room.place(extra_specs=extra_specs)
+        [run] = room.kept.runs
+        assert run.refusal == "placement knows no resource class or trait CUSTOM_NOTHING"
+
+    within(flat(1), work)
+
+
+def test_bad_request_spec_is_recorded(within: Within) -> None:
+    async def work(room: Room) -> None:
+        with pytest.raises(BadRequestSpec):
+            await room.place(requested_host="host9")
+        [run] = room.kept.runs
+        assert (run.refusal, run.steps) == ("requested host 'host9' is unknown", ())
+
+    within(flat(1), work)
+
+
+def test_secrets_are_not_recorded(within: Within) -> None:
+    async def work(room: Room) -> None:
+        await room.place(
+            scheduler_hints={"admin_password": "hunter2"},
+            image_properties={"source": "https://user:hunter2@images/one"},
+            extra_specs={"note": "token=hunter2"},
+        )
+        await room.refusal(1, 0, 99, scheduler_hints={"api_key": "hunter2"})
+        assert "hunter2" not in str(room.kept.runs)
+        assert room.kept.runs[0].spec["project_id"] == "project"
+
+    within(flat(1), work)

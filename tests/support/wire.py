@@ -1,0 +1,91 @@
+"""A scheduler that reaches placement over HTTP, with somebody between them who meddles."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import httpx
+
+from roost.auth.credentials import FixedCredentials
+from roost.ledger import Ledger
+from roost.ledger.holdings import held_by_all
+from roost.model.spec import Destination
+from roost.placement.client import HttpPlacement
+from roost.placement.http.app import create_app
+from roost.placement.options import PlacementOptions
+from roost.scheduler import Scheduler
+from roost.scheduler.gateways.http import HttpGateway
+from support.clouds import NOW, Cloud, Kept, spec, uuid_of
+
+INSTANCES = [uuid_of(0xA0 + number) for number in range(4)]
+
+Answer = httpx.Response | None
+
+Meddling = Callable[[httpx.Request], Awaitable[Answer]]
+"""Sees each request before the service does; may answer in its place."""
+
+
+def refused(status: int, code: str, detail: str) -> httpx.Response:
+    error = {"status": status, "code": code, "detail": f"There was a conflict.\n\n {detail}  "}
+    return httpx.Response(status, json={"errors": [error]})
+
+
+class Wire(httpx.AsyncBaseTransport):
+    """The service on a ledger, with somebody meddling in between. ``asked``: method and path of each."""
+
+    def __init__(self, ledger: Ledger, meddling: Meddling) -> None:
+        app = create_app(ledger, PlacementOptions(auth_strategy="noauth2"))
+        self.service = httpx.ASGITransport(app=app)
+        self._meddling = meddling
+        self.asked: list[str] = []
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        self.asked.append(f"{request.method} {request.url.path.rstrip('0123456789abcdef-').rstrip('/')}")
+        answer = await self._meddling(request)
+        return answer if answer is not None else await self.service.handle_async_request(request)
+
+
+async def nothing(_: httpx.Request) -> Answer:
+    return None
+
+
+class Room:
+    """A scheduler over HTTP, what it asked, and what is held in the end."""
+
+    def __init__(self, ledger: Ledger, cloud: Cloud, meddling: Meddling, limit: int | None) -> None:
+        self.ledger = ledger
+        self.wire = Wire(ledger, meddling)
+        self.placement = HttpPlacement(
+            FixedCredentials("http://placement", "admin"), client=httpx.AsyncClient(transport=self.wire)
+        )
+        self.kept = Kept()
+        gateway = HttpGateway(self.placement, lambda n: 0, limit)
+        self.scheduler = Scheduler(gateway, cloud.table(), self.kept, clock=lambda: NOW)
+
+    async def place(self, count: int = 1, alternates: int = 0, **more: Any) -> tuple[Destination, ...]:
+        names = INSTANCES[:count]
+        min_count = more.pop("min_count", None)
+        return await self.scheduler.select_destinations(
+            spec(**more), count, alternates, instances=names, min_count=min_count
+        )
+
+    def held(self) -> dict[str, dict[str, dict[str, int]]]:
+        held = self.ledger.database.read_now(held_by_all)
+        return {consumer: one.allocations for consumer, one in held.items() if consumer in INSTANCES}
+
+    def tries(self) -> list[tuple[str, str, str | None]]:
+        return [(each.host, each.result, each.reason) for each in self.kept.attempts]
+
+
+Within = Callable[..., None]
+
+
+def at_claims(answer: Callable[[int], Answer]) -> Meddling:
+    """Answers claims by their number, from 0."""
+    claims = iter(range(1000))
+
+    async def meddle(request: httpx.Request) -> Answer:
+        if request.method == "POST" and request.url.path == "/allocations":
+            return answer(next(claims))
+        return None
+
+    return meddle
