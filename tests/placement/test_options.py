@@ -6,8 +6,9 @@ import pytest
 
 from roost.auth import Source
 from roost.auth.source import Setting
+from roost.cli.configuration import options_without_effect
 from roost.model.errors import OperatorError
-from roost.placement.options import ignored_options, read_options
+from roost.placement.options import PlacementOptions, read_options
 
 FILE = """
 [DEFAULT]
@@ -38,6 +39,10 @@ at = all
 """
 
 
+def without_effect(options: PlacementOptions) -> list[str]:
+    return options_without_effect(options.source or Source(), options.auth_strategy)
+
+
 @pytest.fixture
 def file(tmp_path: Path) -> str:
     path = tmp_path / "placement.conf"
@@ -55,7 +60,7 @@ def test_a_file_of_upstream_is_understood(file: str) -> None:
 
 def test_what_does_nothing_is_told_in_a_line_each_without_values(file: str) -> None:
     options = read_options(Source((file,), (Setting("api", "auth_strategy", "noauth2"),)))
-    lines = ignored_options(options)
+    lines = without_effect(options)
     assert [line.removeprefix(f"{file}: ").partition(" is ignored: ")[0] for line in lines] == [
         "[DEFAULT] log_file",
         "[placement_database] max_pool_size",
@@ -77,8 +82,10 @@ def test_with_keystone_its_options_are_known_and_a_mistake_is_told(tmp_path: Pat
         "[keystone_authtoken]\nauth_type = password\nauth-url = http://x\nuser_domain_name = D\n"
         "memcache_servers = a:1\npasword = SECRET\n"
     )
-    told = ignored_options(read_options(str(file)))
-    assert told == [f"{file}: [keystone_authtoken] pasword is ignored: no such option"]
+    told = without_effect(read_options(str(file)))
+    assert told == [
+        f"{file}: [keystone_authtoken] pasword is ignored: no such option; did you mean password?"
+    ]
 
 
 def test_the_environment_is_over_the_file_and_the_command_line_over_both(
@@ -94,7 +101,7 @@ def test_the_environment_is_over_the_file_and_the_command_line_over_both(
     )
     options = read_options(Source((file,), settings))
     assert (options.max_allocation_candidates, options.randomize_allocation_candidates) == (9, False)
-    told = [line for line in ignored_options(options) if line.startswith("environment")]
+    told = [line for line in without_effect(options) if line.startswith("environment")]
     assert [line.partition(" is ")[0] for line in told] == ["environment: [placement_database] max_overflow"]
 
 
@@ -129,4 +136,4 @@ def test_the_older_place_of_auth_strategy_counts(tmp_path: Path) -> None:
     file.write_text("[DEFAULT]\nauth_strategy = noauth2\n")
     options = read_options(str(file))
     assert options.auth_strategy == "noauth2"
-    assert ignored_options(options) == []
+    assert without_effect(options) == []

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from roost.cli.configuration import warn_of_options
 from roost.cli.main import FOUND_WRONG
 from roost.cli.options import as_json
 from roost.exchange import Report, export_placement, import_placement
@@ -46,6 +47,7 @@ def import_command(source: str, database: str, config_file: str | None, as_json:
     Exit status: 0 copied, 1 copied with anomalies, 2 failed.
     """
     incomplete = read_options(config_file)
+    warn_of_options(config_file)
     opened = Database(source, read_only=True, answer_seconds=PATIENT_SECONDS)
     try:
         with _progress("import") as show:

@@ -16,6 +16,7 @@ COULD_NOT_RUN = 2
 
 COMMANDS = {
     "bench": "roost.cli.bench:bench",
+    "config": "roost.cli.configuration:config",
     "db": "roost.cli.db:db",
     "records": "roost.cli.records:records",
     "replay": "roost.cli.replay:replay",

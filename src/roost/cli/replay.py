@@ -11,6 +11,7 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from roost.cli.configuration import warn_of_options
 from roost.cli.db import verify_database
 from roost.cli.main import FOUND_WRONG
 from roost.cli.options import as_json
@@ -95,6 +96,7 @@ def replay(
     rate = failure_rate if failure_rate is not None else DEMO_FAILURE_RATE if kind == "demo" else 0.0
     into = data_dir or Path("roost-data") / kind
     conf = read_config(config_file, into)
+    warn_of_options(config_file)
     options = system_options(
         conf, script=Script(failures=(FailureRule(rate),) if rate else (), seed=seed), seed=seed
     )

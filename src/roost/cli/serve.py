@@ -7,11 +7,12 @@ import click
 
 from roost.auth import Source
 from roost.auth.source import Setting
+from roost.cli.configuration import options_without_effect, print_warnings
 from roost.cli.options import no_authentication
 from roost.model.errors import OperatorError
 from roost.placement.http.server import check_address, check_exposure, check_options, prepare_database
 from roost.placement.http.server import serve as serve_placement
-from roost.placement.options import ignored_options, read_options
+from roost.placement.options import read_options
 
 
 @click.command(
@@ -49,7 +50,7 @@ def serve(
     """
     source = Source(config_files or default_files(), tuple(Setting.parse(each) for each in settings))
     options = read_options(source)
-    ignored = ignored_options(options)
+    warnings = options_without_effect(source, options.auth_strategy)
     check_options(options)
     url = database or options.database
     if url is None:
@@ -60,8 +61,7 @@ def serve(
         check_exposure(host, allowed=insecure)
     check_address(host, port)
     prepare_database(url, options.upgrade_database)
-    for line in ignored:
-        click.echo(f"roost: {line}", err=True)
+    print_warnings(warnings)
     announcement = f"roost: Placement API on http://{host}:{port} with {workers} worker(s)"
     serve_placement(host, port, workers, url, options, lambda: click.echo(announcement, err=True))
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from roost.cli.configuration import warn_of_options
 from roost.cli.options import no_authentication
 from roost.compute.drivers.simulated import FailureRule, Script
 from roost.ledger import keep_what_is_loaded
@@ -71,6 +72,7 @@ def up(
     check_exposure(host, allowed=insecure)
     check_address(host, port)
     conf = read_config(config_file, data_dir)
+    warn_of_options(config_file)
     options = system_options(
         conf,
         script=Script(build_seconds, (FailureRule(failure_rate),) if failure_rate else (), seed),

@@ -1,6 +1,6 @@
 """Configuration, by upstream's names. The options of Keystone's tokens are read in the room ``auth``."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 from oslo_config import cfg
@@ -10,13 +10,13 @@ from roost.ledger.retention import GROUP as LEDGER
 from roost.ledger.retention import OPTIONS as LEDGER_OPTIONS
 from roost.ledger.retention import Retention, retention_from
 from roost.model.errors import OperatorError
-from roost.placement.ignored import describe_ignored
+from roost.placement.unsupported import describe_unsupported
 from roost.storage import ANSWER_SECONDS
 
 _NOBODY = "00000000-0000-0000-0000-000000000000"
 
 _DEFAULT = [
-    cfg.BoolOpt("debug", default=False, help="Log everything, not only warnings and errors."),
+    cfg.BoolOpt("debug", default=False, help="All messages are logged, not only warnings and errors."),
 ]
 _API = [
     cfg.StrOpt(
@@ -24,68 +24,81 @@ _API = [
         default="keystone",
         choices=("keystone", "noauth2"),
         deprecated_group="DEFAULT",
-        help="How tokens are checked: by Keystone, or believed (for development).",
+        help="Keystone checks the tokens of requests, or (noauth2, for development) every token is believed.",
     )
 ]
 _PLACEMENT = [
     cfg.BoolOpt(
         "randomize_allocation_candidates",
         default=False,
-        help="Shuffle allocation candidates; under a limit, sample them.",
+        help="Allocation candidates are shuffled, and sampled where the request has a limit.",
     ),
     cfg.IntOpt(
         "max_allocation_candidates",
         default=-1,
-        help="At most this many candidates are generated for one request; -1: no maximum.",
+        help="At most this many candidates are generated for one request. -1 sets no maximum.",
     ),
     cfg.StrOpt(
         "allocation_candidates_generation_strategy",
         default="depth-first",
         choices=("depth-first", "breadth-first"),
-        help="All candidates of a tree before the next tree's, or one of each tree in turn.",
+        help="Candidates come tree after tree (depth-first), or one from each tree in turn (breadth-first).",
     ),
     cfg.StrOpt(
         "incomplete_consumer_project_id",
         default=_NOBODY,
-        help="The project of consumers that are written before microversion 1.8, which names none.",
+        help="This project owns the consumers that are written before microversion 1.8, which names none.",
     ),
     cfg.StrOpt(
         "incomplete_consumer_user_id",
         default=_NOBODY,
-        help="The user of consumers that are written before microversion 1.8, which names none.",
+        help="This user owns the consumers that are written before microversion 1.8, which names none.",
     ),
 ]
 _DATABASE = [
-    cfg.StrOpt("connection", secret=True, help="SQLAlchemy URL of the database."),
-    cfg.StrOpt("connection_parameters", default="", help="Parameters to append to it: a=1&b=2."),
-    cfg.BoolOpt("sync_on_startup", default=False, help="Upgrade the tables at start-up."),
+    cfg.StrOpt(
+        "connection",
+        secret=True,
+        help="This is the SQLAlchemy URL of the database. --database has precedence.",
+    ),
+    cfg.StrOpt("connection_parameters", default="", help="These are appended to the URL, as in a=1&b=2."),
+    cfg.BoolOpt(
+        "sync_on_startup",
+        default=False,
+        help="The tables are upgraded at the start.",
+    ),
     cfg.FloatOpt(
         "answer_timeout",
         default=ANSWER_SECONDS,
         min=0.1,
-        help="Seconds that a request waits for a database server that does not answer, until status 503.",
+        help="A request that a database server does not answer for this many seconds gets status 503.",
     ),
 ]
 _POLICY = [
     cfg.BoolOpt(
         "enforce_new_defaults",
         default=True,
-        help="Whether the role admin needs what the rules say; else it may do everything.",
+        help="The role admin needs what the rules say. If false, it may do everything.",
     ),
-    cfg.StrOpt("policy_file", default="policy.yaml", help="Rules that replace the defaults."),
-    cfg.MultiStrOpt("policy_dirs", default=["policy.d"], help="Folders with more of them."),
-    cfg.StrOpt("policy_default_rule", default="default", help="What holds for a rule that is nowhere."),
+    cfg.StrOpt("policy_file", default="policy.yaml", help="The rules in this file replace the defaults."),
+    cfg.MultiStrOpt("policy_dirs", default=["policy.d"], help="These folders hold further files of rules."),
+    cfg.StrOpt("policy_default_rule", default="default", help="This rule applies to what has no rule."),
 ]
 _MIDDLEWARE = [
     cfg.BoolOpt(
         "enable_proxy_headers_parsing",
         default=False,
-        help="Whether a proxy is before the service, whose Forwarded or X-Forwarded-... is to be believed.",
+        help="Forwarded and X-Forwarded-Proto, -Host, -For and -Prefix are believed, as from a proxy.",
     )
 ]
 _CORS = [
-    cfg.ListOpt("allowed_origin", default=[], help="Origins whose pages may call the API; none: no CORS."),
-    cfg.BoolOpt("allow_credentials", default=True, help="Whether they may send credentials."),
+    cfg.ListOpt(
+        "allowed_origin",
+        default=[],
+        help="Pages of these origins may call the API. Without one there is no CORS. With * browsers "
+        "may not send credentials.",
+    ),
+    cfg.BoolOpt("allow_credentials", default=True, help="These pages may send credentials."),
     cfg.ListOpt(
         "expose_headers",
         default=[
@@ -95,10 +108,12 @@ _CORS = [
             "X-Service-Token",
             "OpenStack-API-Version",
         ],
-        help="Headers of answers that they may read.",
+        help="These pages may read these headers of responses.",
     ),
     cfg.ListOpt(
-        "allow_methods", default=["GET", "PUT", "POST", "DELETE", "PATCH"], help="Methods that they may use."
+        "allow_methods",
+        default=["GET", "PUT", "POST", "DELETE", "PATCH"],
+        help="They may use these methods.",
     ),
     cfg.ListOpt(
         "allow_headers",
@@ -112,11 +127,11 @@ _CORS = [
             "X-Tenant-Id",
             "OpenStack-API-Version",
         ],
-        help="Headers that they may send.",
+        help="These pages may send these headers.",
     ),
-    cfg.IntOpt("max_age", default=3600, help="Seconds that a browser may remember what is allowed."),
+    cfg.IntOpt("max_age", default=3600, help="A browser may remember for this many seconds what is allowed."),
 ]
-_GROUPS: dict[str, Sequence[cfg.Opt]] = {
+GROUPS: dict[str, Sequence[cfg.Opt]] = {
     "DEFAULT": _DEFAULT,
     "api": _API,
     "placement": _PLACEMENT,
@@ -167,7 +182,7 @@ def read_options(source: Source | str | None = None) -> PlacementOptions:
     if not isinstance(source, Source):
         source = Source((source,) if source else ())
     conf = source.open()
-    for group, options in _GROUPS.items():
+    for group, options in GROUPS.items():
         source.register(conf, group, options)
     try:
         placement = conf.placement
@@ -192,19 +207,29 @@ def read_options(source: Source | str | None = None) -> PlacementOptions:
         raise OperatorError(f"configuration: {error}") from error
 
 
-def ignored_options(options: PlacementOptions) -> list[str]:
-    """A line for each option of the source that does nothing. Raises `OperatorError`."""
-    source = options.source or Source()
-    honoured = {group: set(_names(each)) for group, each in _GROUPS.items()}
-    honoured["DEFAULT"].add("auth_strategy")
-    if options.auth_strategy != "keystone":
-        return describe_ignored(source, honoured, {"keystone_authtoken": "auth_strategy is not keystone"})
-    # Imported only here: it takes as long as all the rest.
-    from roost.auth.token_check import known_options
+def unsupported_options(
+    source: Source, auth_strategy: str | None, others: Mapping[str, Iterable[cfg.Opt]]
+) -> list[str]:
+    """Return a line for each option of a source that has no effect.
 
-    for group, of_keystone in known_options(source.open(), source).items():
-        honoured.setdefault(group, set()).update(_names(of_keystone))
-    return describe_ignored(source, honoured, {})
+    Args:
+        auth_strategy: how tokens are checked; None: the command checks none.
+        others: the options of groups that only other services use.
+
+    Raises:
+        OperatorError: an option of the command line has no effect, or a file cannot be read.
+    """
+    supported = {group: set(_names(each)) for group, each in (*others.items(), *GROUPS.items())}
+    supported["DEFAULT"].add("auth_strategy")
+    if auth_strategy == "keystone":
+        # Imported only here: it takes as long as all the rest.
+        from roost.auth.token_check import known_options
+
+        for group, of_keystone in known_options(source.open(), source).items():
+            supported.setdefault(group, set()).update(_names(of_keystone))
+        return describe_unsupported(source, supported, {})
+    reason = None if auth_strategy is None else "auth_strategy is not keystone"
+    return describe_unsupported(source, supported, {"keystone_authtoken": reason})
 
 
 def _names(options: Iterable[cfg.Opt]) -> Iterable[str]:

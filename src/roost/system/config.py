@@ -1,12 +1,14 @@
 """The configuration of a whole system: a file, and over it the environment as ``OS_<GROUP>__<OPTION>``.
 
-Groups: ``conductor`` (here), ``filter_scheduler``, ``ledger`` and ``records`` (in their rooms).
+Each room defines the options of its group: ``conductor``, ``filter_scheduler``, ``ledger`` and ``records``.
 """
 
 from pathlib import Path
 
 from oslo_config import cfg
 
+from roost.conductor.options import GROUP as CONDUCTOR
+from roost.conductor.options import OPTIONS as CONDUCTOR_OPTIONS
 from roost.ledger.retention import GROUP as LEDGER
 from roost.ledger.retention import OPTIONS as LEDGER_OPTIONS
 from roost.ledger.retention import retention_from
@@ -15,11 +17,6 @@ from roost.records import RecordQueue, open_records, register_options
 from roost.scheduler.options import options_from
 from roost.system.system import SystemOptions
 
-CONDUCTOR = "conductor"
-OPTIONS = [
-    cfg.IntOpt("max_attempts", default=3, min=1, help="Hosts tried for an instance, the first included."),
-]
-
 
 def read_config(config_file: Path | None, data_dir: Path) -> cfg.ConfigOpts:
     """The configuration, with what it does not say about files put into ``data_dir``.
@@ -27,7 +24,7 @@ def read_config(config_file: Path | None, data_dir: Path) -> cfg.ConfigOpts:
     Raises `OperatorError` for a file or value that cannot be used.
     """
     conf = cfg.ConfigOpts()
-    conf.register_opts(OPTIONS, group=CONDUCTOR)
+    conf.register_opts(CONDUCTOR_OPTIONS, group=CONDUCTOR)
     conf.register_opts(LEDGER_OPTIONS, group=LEDGER)
     register_options(conf)
     conf.set_default("connection", f"sqlite:///{data_dir.resolve() / 'records.db'}", group="records")

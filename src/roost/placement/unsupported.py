@@ -1,8 +1,9 @@
-"""Which of the options that an operator has set do nothing here, and why. Values are never told."""
+"""Options that are set and have no effect: those of upstream that Roost lacks, and unknown names."""
 
 import os
 import re
 from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
 
 from oslo_config import cfg
 
@@ -94,33 +95,48 @@ NO_EFFECT: Mapping[str, Mapping[str, str]] = {
         "filter_error_trace": _PROFILER,
     },
 }
-"""Options of upstream that are accepted and do nothing: by group, with the reason."""
+"""Options of upstream that are accepted and have no effect: by group, with the reason."""
 
 _VARIABLE = re.compile(r"OS_([A-Z0-9_]+?)__([A-Z0-9_]+)")
 
 
-def describe_ignored(source: Source, honoured: Mapping[str, set[str]], idle: Mapping[str, str]) -> list[str]:
-    """A line for each option of the files and the environment that does nothing.
+def describe_unsupported(
+    source: Source, supported: Mapping[str, set[str]], unused: Mapping[str, str | None]
+) -> list[str]:
+    """Return a line for each option of the files and the environment that has no effect, without its value.
 
-    ``honoured``: the options that do something, by group. ``idle``: groups that are not looked at now, and
-    why. Raises `OperatorError` for an unknown option of the command line.
+    Args:
+        supported: the names of the options that have an effect, by group.
+        unused: groups that this command does not use, with the reason to give; None: nothing is said.
+
+    Raises:
+        OperatorError: an option of the command line has no effect.
     """
     for setting in source.settings:
-        if setting.option not in honoured.get(setting.group, ()):
+        if setting.option not in supported.get(setting.group, ()):
             raise OperatorError(
-                f"--set {setting.group}.{setting.option}: {_why(setting.group, setting.option)}"
+                f"--set {setting.group}.{setting.option}: {_why(setting.group, setting.option, supported)}"
             )
     lines: dict[str, None] = {}
-    for place, group, option in (*_in_files(source), *_in_environment(honoured)):
-        if group in idle:
-            lines[f"{place}: [{group}] is ignored: {idle[group]}"] = None
-        elif option not in honoured.get(group, ()):
-            lines[f"{place}: [{group}] {option} is ignored: {_why(group, option)}"] = None
+    for place, group, option in (*_in_files(source), *_in_environment(supported)):
+        if group in unused:
+            if reason := unused[group]:
+                lines[f"{place}: [{group}] is ignored: {reason}"] = None
+        elif option not in supported.get(group, ()):
+            lines[f"{place}: [{group}] {option} is ignored: {_why(group, option, supported)}"] = None
     return list(lines)
 
 
-def _why(group: str, option: str) -> str:
-    return NO_EFFECT.get(group, {}).get(option, "no such option")
+def _why(group: str, option: str, supported: Mapping[str, set[str]]) -> str:
+    if reason := NO_EFFECT.get(group, {}).get(option):
+        return reason
+    if near := get_close_matches(option, sorted(supported.get(group, ())), 1):
+        return f"no such option; did you mean {near[0]}?"
+    if option_groups := sorted(each for each, names in supported.items() if option in names):
+        return f"no such option; there is one in [{option_groups[0]}]"
+    if group not in supported and (near := get_close_matches(group, sorted(supported), 1)):
+        return f"no such group; did you mean [{near[0]}]?"
+    return "no such option"
 
 
 def _in_files(source: Source) -> Iterator[tuple[str, str, str]]:
@@ -133,9 +149,9 @@ def _in_files(source: Source) -> Iterator[tuple[str, str, str]]:
                 yield file, known, option.replace("-", "_")
 
 
-def _in_environment(honoured: Mapping[str, set[str]]) -> Iterator[tuple[str, str, str]]:
-    """Variables that name an option of a group that there is; others are none of ours."""
-    groups = {group.upper(): group for group in (*honoured, *NO_EFFECT)}
+def _in_environment(supported: Mapping[str, set[str]]) -> Iterator[tuple[str, str, str]]:
+    """Variables that name an option of a known group. Others belong to other programs."""
+    groups = {group.upper(): group for group in (*supported, *NO_EFFECT)}
     for name in sorted(os.environ):
         found = _VARIABLE.fullmatch(name)
         if found and found[1] in groups:

@@ -1,0 +1,121 @@
+"""Options of configuration files: what all commands say of options without effect, and ``roost config``."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+import msgspec
+from oslo_config import cfg
+
+from roost.auth import Source
+from roost.cli.options import as_json
+from roost.conductor.options import GROUP as CONDUCTOR
+from roost.conductor.options import OPTIONS as CONDUCTOR_OPTIONS
+from roost.placement.options import GROUPS, unsupported_options
+from roost.records.options import GROUP as RECORDS
+from roost.records.options import OPTIONS as RECORDS_OPTIONS
+from roost.scheduler.options import GROUP as SCHEDULER
+from roost.scheduler.options import OPTIONS as SCHEDULER_OPTIONS
+
+SYSTEM_GROUPS: Mapping[str, Sequence[cfg.Opt]] = {
+    SCHEDULER: SCHEDULER_OPTIONS,
+    CONDUCTOR: CONDUCTOR_OPTIONS,
+    RECORDS: RECORDS_OPTIONS,
+}
+"""The groups of options that the Placement API alone does not use."""
+
+
+def options_without_effect(source: Source, auth_strategy: str | None = None) -> list[str]:
+    """Return a line for each option that has no effect: it is unknown, or Roost does not support it.
+
+    All commands may read the same files, so an option that only another command uses is none of them.
+
+    Args:
+        auth_strategy: how the command checks tokens; None: it checks none.
+
+    Raises:
+        OperatorError: such an option is on the command line, or a file cannot be read.
+    """
+    return unsupported_options(source, auth_strategy, SYSTEM_GROUPS)
+
+
+def print_warnings(lines: Sequence[str]) -> None:
+    """Print lines to standard error."""
+    for line in lines:
+        click.echo(f"roost: {line}", err=True)
+
+
+def warn_of_options(config_file: Path | str | None) -> None:
+    """Print a line for each option of a file and the environment that has no effect."""
+    print_warnings(options_without_effect(Source(() if config_file is None else (str(config_file),))))
+
+
+_TYPES = {"floating point value": "number", "multi valued": "list", "dict value": "pairs"}
+"""Names for oslo.config's types that have clearer ones."""
+
+
+class Described(NamedTuple):
+    """An option as operators see it. ``default`` is empty if there is none."""
+
+    group: str
+    option: str
+    type: str
+    default: str
+    help: str
+
+
+@click.command(epilog="Example: roost config --json")
+@as_json
+def config(as_json: bool) -> None:
+    """List all options of configuration files, as a table in Markdown.
+
+    Those of [keystone_authtoken] are keystonemiddleware's and are not in the list.
+    """
+    described = list(describe_options())
+    if as_json:
+        click.echo(msgspec.json.format(msgspec.json.encode([each._asdict() for each in described])))
+    else:
+        click.echo(markdown(described), nl=False)
+
+
+def describe_options() -> Iterator[Described]:
+    """Describe the options of all groups."""
+    for group, options in {**GROUPS, **SYSTEM_GROUPS}.items():
+        for option in options:
+            yield Described(group, option.dest, _type(option), _default(option), option.help or "")
+
+
+def markdown(described: Sequence[Described]) -> str:
+    """Return a table of options. A group is named in its first row."""
+    lines = ["| group | option | type | default | |", "|---|---|---|---|---|"]
+    shown = ""
+    for each in described:
+        group = "" if each.group == shown else f"`{each.group}`"
+        default = f"`{each.default}`" if each.default else ""
+        text = each.help.replace("|", "\\|")
+        lines.append(f"| {group} | `{each.option}` | {each.type} | {default} | {text} |")
+        shown = each.group
+    return "\n".join(lines) + "\n"
+
+
+def _type(option: cfg.Opt) -> str:
+    choices = getattr(option.type, "choices", None)
+    if choices:
+        return " or ".join(f"`{choice}`" for choice in choices)
+    kind = _TYPES.get(option.type.type_name, option.type.type_name.removesuffix(" value"))
+    low, high = getattr(option.type, "min", None), getattr(option.type, "max", None)
+    bounds = [f"from {low:g}"] if low is not None else []
+    bounds += [f"to {high:g}"] if high is not None else []
+    return " ".join([kind, *bounds])
+
+
+def _default(option: cfg.Opt) -> str:
+    value = option.default
+    if value is None or value in ([], {}, ""):
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        return f"{value:g}"
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -1,0 +1,104 @@
+"""Options of configuration files: every command warns of unknown ones, and the documentation has all."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from roost.auth import Source
+from roost.cli.configuration import describe_options, markdown, options_without_effect
+from support.processes import free_port, run_roost
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "configuration.md"
+BEGIN = "<!-- options: made by `roost config` -->\n"
+END = "<!-- end of options -->\n"
+
+MISSPELT = """
+[conductor]
+max_atempts = 4
+[filter_scheduler]
+enabled_filters = compute_up
+host_subsetsize = 3
+[ledger]
+keep_dais = 3
+[placement_databse]
+connection = sqlite:///x
+"""
+NAMES = ("max_atempts", "host_subsetsize", "keep_dais", "connection")
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "roost.conf"
+    path.write_text(MISSPELT)
+    return path
+
+
+def commands(tmp_path: Path) -> dict[str, tuple[str, ...]]:
+    """Each command that reads a configuration, with arguments with which it fails right after."""
+    (tmp_path / "data").write_text("no folder")
+    port = ("--port", str(free_port()))
+    nothing = f"sqlite:///{tmp_path}/none/x.db"
+    return {
+        "serve": ("serve", *port, "--database", f"sqlite:///{tmp_path}/x.db", "--set", "no.thing=1"),
+        "up": ("up", *port, "--data-dir", f"{tmp_path}/data"),
+        "replay": ("replay", "demo", "--no-plot", "--data-dir", f"{tmp_path}/data"),
+        "import": ("db", "import-placement", "--from", nothing, "--database", nothing),
+    }
+
+
+@pytest.mark.parametrize("command", ["up", "replay", "import"])
+def test_every_command_warns_of_options_that_there_are_not(tmp_path: Path, file: Path, command: str) -> None:
+    done = run_roost(*commands(tmp_path)[command], "--config-file", file)
+    assert done.returncode == 2
+    lines = done.stderr.splitlines()
+    assert [line for line in lines if "is ignored" in line] == [
+        f"roost: {line}" for line in options_without_effect(Source((str(file),)))
+    ]
+    assert all(any(name in line for line in lines) for name in NAMES)
+
+
+def test_near_names_are_suggested(file: Path) -> None:
+    assert options_without_effect(Source((str(file),))) == [
+        f"{file}: [conductor] max_atempts is ignored: no such option; did you mean max_attempts?",
+        f"{file}: [filter_scheduler] host_subsetsize is ignored: no such option; "
+        "did you mean host_subset_size?",
+        f"{file}: [ledger] keep_dais is ignored: no such option; did you mean keep_days?",
+        f"{file}: [placement_databse] connection is ignored: no such option; there is one in "
+        "[placement_database]",
+    ]
+
+
+def test_the_environment_is_looked_at_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OS_CONDUCTOR__MAX_ATEMPTS", "4")
+    monkeypatch.setenv("OS_CONDUCTOR__MAX_ATTEMPTS", "4")
+    assert options_without_effect(Source()) == [
+        "environment: [conductor] max_atempts is ignored: no such option; did you mean max_attempts?"
+    ]
+
+
+def test_on_the_command_line_an_unknown_option_stops(tmp_path: Path, file: Path) -> None:
+    done = run_roost(*commands(tmp_path)["serve"], "--config-file", file)
+    assert (done.returncode, done.stderr) == (2, "roost: --set no.thing: no such option\n")
+
+
+def test_the_documentation_has_the_options_as_they_are() -> None:
+    text = DOCUMENT.read_text()
+    written = text.partition(BEGIN)[2].partition(END)[0]
+    assert written == markdown(list(describe_options())), "write the output of `roost config` there"
+
+
+def test_each_option_is_explained_in_sentences() -> None:
+    for each in describe_options():
+        assert each.help and each.help.endswith("."), each
+
+
+def test_the_list_is_printed_as_a_table_or_as_json() -> None:
+    assert run_roost("config").stdout == markdown(list(describe_options()))
+    listed = json.loads(run_roost("config", "--json").stdout)
+    assert {
+        "group": "conductor",
+        "option": "max_attempts",
+        "type": "integer from 1",
+        "default": "3",
+    }.items() <= (next(each for each in listed if each["option"] == "max_attempts").items())
