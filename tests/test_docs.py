@@ -75,10 +75,15 @@ def test_files_exist(page: Path) -> None:
 
 
 @cache
+def texts() -> tuple[str, ...]:
+    """All modules of the package and of the tests."""
+    return tuple(file.read_text() for folder in (SOURCE, ROOT / "tests") for file in folder.rglob("*.py"))
+
+
+@cache
 def words() -> frozenset[str]:
     """All names in the code."""
-    files = (*SOURCE.rglob("*.py"), *(ROOT / "tests").rglob("*.py"))
-    return frozenset(word for file in files for word in re.findall(r"\w+", file.read_text()))
+    return frozenset(word for text in texts() for word in re.findall(r"\w+", text))
 
 
 @by_page
@@ -91,6 +96,10 @@ def test_types_and_functions_exist(page: Path) -> None:
             continue
         missing = [part for part in name.split(".") if part not in words()]
         assert not missing, f"{page.name}: {code}"
+        owner, _, member = name.partition(".")
+        homes = [text for text in texts() if re.search(rf"^class {owner}\b", text, re.MULTILINE)]
+        if member and homes:
+            assert any(re.search(rf"\b{member}\b", text) for text in homes), f"{page.name}: {code}"
 
 
 def entries() -> list[re.Match[str]]:
