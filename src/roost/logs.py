@@ -11,6 +11,8 @@ A traceback follows its line. It shows no values of local variables, because req
 
 import logging
 import logging.config
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
@@ -60,6 +62,28 @@ def make_formatter() -> logging.Formatter:
             _render_line,
         ]
     )
+
+
+def silence(logger: str) -> None:
+    """Drop all further records of a library's logger in this process."""
+    logging.getLogger(logger).disabled = True
+
+
+@contextmanager
+def collected_messages(logger: str) -> Iterator[list[str]]:
+    """Collect the messages of a library's logger in a list instead of writing them, during the context."""
+    messages: list[str] = []
+
+    def collect(record: logging.LogRecord) -> bool:
+        messages.append(record.getMessage())
+        return False
+
+    source = logging.getLogger(logger)
+    source.addFilter(collect)
+    try:
+        yield messages
+    finally:
+        source.removeFilter(collect)
 
 
 def _add_columns(_logger: object, _method: str, event: EventDict) -> EventDict:

@@ -4,18 +4,17 @@ oslo.policy takes tens of microseconds for a check and looks at its files each t
 decision for a second, so that a check costs about one microsecond and a changed file counts within a second.
 """
 
-import logging
 import os
 import re
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 
 import structlog
 from oslo_policy import _checks, opts, policy
 
 from roost.auth.identity import Identity
 from roost.auth.source import Source
+from roost.logs import collected_messages
 from roost.model.errors import OperatorError
 
 _log = structlog.get_logger()
@@ -27,7 +26,8 @@ REMEMBERED_DECISIONS = 10_000
 """Decisions remembered at most; with more, all are forgotten."""
 
 _REMOTE = re.compile(r"\bhttps?:")
-_PARSER = logging.getLogger("oslo_policy._parser")
+_PARSER = "oslo_policy._parser"
+"""The logger of errors in policy files. oslo.policy only logs them, and its rule then allows nobody."""
 
 # oslo.policy would look for kinds of checks in all installed packages, and find only those that ask another
 # server, which import an HTTP client.
@@ -101,7 +101,7 @@ class Rules:
         """Read the files if they have changed. Returns what is wrong with them; the valid rules stay then."""
         enforcer = self._enforcer
         enforcer.use_conf = True
-        with _parse_errors() as errors:
+        with collected_messages(_PARSER) as errors:
             try:
                 enforcer.load_rules()
             except AttributeError:
@@ -123,19 +123,3 @@ class Rules:
         if self._valid is not None:
             enforcer.set_rules(self._valid)
         return f"policy ({self._files}): {'; '.join(dict.fromkeys(errors))}"
-
-
-@contextmanager
-def _parse_errors() -> Iterator[list[str]]:
-    """Collect the errors of oslo.policy's parser: it only logs them, and lets nobody pass the rule."""
-    errors: list[str] = []
-
-    def collect(record: logging.LogRecord) -> bool:
-        errors.append(record.getMessage())
-        return False
-
-    _PARSER.addFilter(collect)
-    try:
-        yield errors
-    finally:
-        _PARSER.removeFilter(collect)

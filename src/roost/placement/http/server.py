@@ -2,7 +2,6 @@
 
 import asyncio
 import ipaddress
-import logging
 import multiprocessing
 import os
 import socket
@@ -17,7 +16,7 @@ from granian.constants import Interfaces
 from granian.log import LogLevels
 
 from roost.ledger import SCHEMA
-from roost.logs import configure_logs, logging_config
+from roost.logs import configure_logs, logging_config, silence
 from roost.model.errors import OperatorError
 from roost.placement.http.auth import open_authenticator
 from roost.placement.http.policy import Policy
@@ -115,7 +114,7 @@ def serve(
             if failure is not None:
                 failures.append(failure)
                 # The server would say in further lines that a worker has ended.
-                logging.getLogger(_SERVER_LOGGER).disabled = True
+                silence(_SERVER_LOGGER)
                 return
         on_ready()
 
@@ -139,6 +138,6 @@ def _load_worker(
     def report(failure: str | None) -> None:
         reporting.send(failure)
         if failure is not None:
-            logging.getLogger(_SERVER_LOGGER).disabled = True
+            silence(_SERVER_LOGGER)
 
     return Worker(database, options, parent, report)
