@@ -8,7 +8,7 @@ from roost.ledger import writer as module
 from roost.ledger.commit_states import Limits
 from roost.ledger.tables import waiting_writers
 from roost.placement.commands.allocations import DeleteAllocations, FreeConsumers
-from roost.placement.commands.belongings import SetTraits
+from roost.placement.commands.traits_and_aggregates import SetTraits
 from roost.placement.errors import CannotAllocate, ConcurrentUpdate
 from support.ledgers import claim, counted_looks, findings_in, holdings_of, host, opened, run
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from roost.ledger import Command
 from roost.placement.commands.allocations import ConsumerWrite, DeleteAllocations, WriteAllocations
-from roost.placement.commands.belongings import SetAggregates, SetTraits
+from roost.placement.commands.traits_and_aggregates import SetAggregates, SetTraits
 from roost.placement.commands.inventories import DeleteInventory, SetInventories
 from roost.placement.commands.names import (
     AddResourceClass,

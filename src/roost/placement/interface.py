@@ -1,7 +1,7 @@
-"""What a placement service does for conductors, agents and the scheduler, wherever it runs.
+"""The interface of a placement service for conductors, agents and the scheduler.
 
-`PlacementService` does it in this process on a ledger, `HttpPlacement` over the wire on any service that
-speaks the Placement API. Both raise the same `PlacementError` types.
+`PlacementService` implements it in this process, on a ledger; `HttpPlacement` over HTTP, on any service with
+the Placement API. Both raise the same `PlacementError` types.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,7 +17,7 @@ from roost.placement.commands.reshape import NewInventories
 
 
 class Provider(msgspec.Struct, frozen=True):
-    """A resource provider as its readers see it. ``root`` is the uuid of the top of its tree."""
+    """A resource provider. ``root`` is the uuid of the root of its tree."""
 
     uuid: str
     name: str
@@ -27,21 +27,21 @@ class Provider(msgspec.Struct, frozen=True):
 
 
 class AllocationRequest(msgspec.Struct, frozen=True):
-    """One way to satisfy a query: what to allocate, and which providers serve which group."""
+    """An allocation candidate: its allocations, and the providers of each request group by suffix."""
 
     allocations: Allocations
     mappings: dict[str, list[str]]
 
 
 class Level(msgspec.Struct, frozen=True):
-    """How much of a class a provider can give in all, and how much of that is in use."""
+    """The capacity of an inventory, and how much of it is in use."""
 
     capacity: int
     used: int
 
 
 class ProviderSummary(msgspec.Struct, frozen=True):
-    """A provider of a tree that candidates are in."""
+    """A provider of a tree that an allocation candidate is in."""
 
     resources: dict[str, Level]
     traits: frozenset[str]
@@ -50,10 +50,10 @@ class ProviderSummary(msgspec.Struct, frozen=True):
 
 
 class Placement(Protocol):
-    """The operations, each atomic. ``generation`` None means "whatever it is now"."""
+    """The operations, each atomic. A ``generation`` of None is not checked."""
 
     async def ensure_provider(self, uuid: str, name: str, parent: str | None = None) -> Provider:
-        """The provider ``uuid``, created if need be; a present one is left as it is.
+        """Return the provider ``uuid``; create it if it does not exist.
 
         Raises `DuplicateName` if another provider has the name, `BadRequest` for an unknown parent.
         """
@@ -62,30 +62,30 @@ class Placement(Protocol):
         """Delete a provider. Raises `NotFound`, `HasChildren`, `ProviderInUse`."""
 
     async def provider(self, uuid: str) -> Provider | None:
-        """A provider, None if there is none with this uuid."""
+        """Return a provider, None if it does not exist."""
 
     async def tree(self, uuid: str) -> list[Provider]:
-        """All providers of the tree that ``uuid`` is in, in no order; empty if it is unknown."""
+        """Return all providers of the tree with ``uuid``, in no order; none if ``uuid`` is unknown."""
 
     async def inventories(self, provider: str) -> dict[str, Inventory]:
-        """A provider's inventories by class. Raises `NotFound`."""
+        """Return a provider's inventories by class. Raises `NotFound`."""
 
     async def traits(self, provider: str) -> frozenset[str]:
-        """A provider's traits. Raises `NotFound`."""
+        """Return a provider's traits. Raises `NotFound`."""
 
     async def aggregates(self, provider: str) -> frozenset[str]:
-        """A provider's aggregates. Raises `NotFound`."""
+        """Return a provider's aggregates. Raises `NotFound`."""
 
     async def set_inventories(
         self, provider: str, inventories: Mapping[str, Inventory], generation: int | None = None
     ) -> int:
-        """Replace all inventories of a provider; returns its new generation.
+        """Replace all inventories of a provider. Returns its new generation.
 
         Raises `NotFound`, `ConcurrentUpdate`, `InventoryInUse`, `BadRequest` for an unknown class.
         """
 
     async def set_traits(self, provider: str, traits: Iterable[str], generation: int | None = None) -> int:
-        """Replace all traits of a provider, making custom ones that are new; returns its generation.
+        """Replace all traits of a provider, and create unknown custom ones. Returns its generation.
 
         Raises `NotFound`, `ConcurrentUpdate`, `BadRequest` for a name that is neither standard nor custom.
         """
@@ -93,28 +93,28 @@ class Placement(Protocol):
     async def set_aggregates(
         self, provider: str, aggregates: Iterable[str], generation: int | None = None
     ) -> int:
-        """Replace all aggregates of a provider; returns its generation.
+        """Replace all aggregates of a provider. Returns its generation.
 
         Raises `NotFound`, `ConcurrentUpdate`.
         """
 
     async def ensure_resource_class(self, name: str) -> None:
-        """Make a custom resource class unless it is there. Raises `BadRequest` for any other name."""
+        """Create a custom resource class if it does not exist. Raises `BadRequest` for any other name."""
 
     async def write_allocations(self, writes: Sequence[ConsumerWrite]) -> None:
-        """Write what consumers hold, all of them or none.
+        """Write the allocations of consumers, all or nothing.
 
         Raises `CannotAllocate`, `ConcurrentUpdate`, `BadRequest` for an unknown provider or class.
         """
 
     async def reshape(self, inventories: Sequence[NewInventories], writes: Sequence[ConsumerWrite]) -> None:
-        """Give providers new inventories and move the allocations with them, all or nothing.
+        """Replace inventories of providers and write allocations of consumers, all or nothing.
 
         Raises `UnknownProvider`, `ConcurrentUpdate`, `InventoryInUse`, `CannotAllocate`, `BadRequest`.
         """
 
     async def delete_allocations(self, consumers: Sequence[str]) -> None:
-        """Free everything that these consumers hold; those that hold nothing are passed over."""
+        """Delete all allocations of these consumers. Consumers without any are skipped."""
 
     async def allocations_of(self, consumer: str) -> Held | None:
-        """A consumer and what it holds, None if it holds nothing."""
+        """Return a consumer and its allocations, None if it has none."""

@@ -1,4 +1,4 @@
-"""The Placement service in this process: commands and queries on a ledger, without a wire."""
+"""The Placement service in this process: commands and queries on a ledger, without HTTP."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -6,12 +6,13 @@ from roost.fleet import Fleet
 from roost.ledger import Held, Ledger
 from roost.ledger.holdings import held_by
 from roost.model.inventory import Inventory
+from roost.placement.addressing import provider_row
 from roost.placement.commands.allocations import ConsumerWrite, FreeConsumers, WriteAllocations
-from roost.placement.commands.belongings import SetAggregates, SetTraits
 from roost.placement.commands.inventories import SetInventories
 from roost.placement.commands.names import AddResourceClass
 from roost.placement.commands.providers import CreateProvider, DeleteProvider
 from roost.placement.commands.reshape import NewInventories, Reshape
+from roost.placement.commands.traits_and_aggregates import SetAggregates, SetTraits
 from roost.placement.errors import DuplicateName, NotFound
 from roost.placement.interface import Provider
 
@@ -28,7 +29,7 @@ class PlacementService:
             try:
                 await self.ledger.execute(CreateProvider(uuid, name, parent))
             except DuplicateName:
-                # Another may have created it since; if not, the name is somebody else's.
+                # Another writer may have created it since; if not, another provider has the name.
                 if await self.provider(uuid) is None:
                     raise
             found = await self.provider(uuid)
@@ -51,15 +52,15 @@ class PlacementService:
 
     async def inventories(self, provider: str) -> dict[str, Inventory]:
         fleet = await self.ledger.current()
-        return fleet.inventories(_row(fleet, provider))
+        return fleet.inventories(provider_row(fleet, provider))
 
     async def traits(self, provider: str) -> frozenset[str]:
         fleet = await self.ledger.current()
-        return frozenset(fleet.traits_of(_row(fleet, provider)))
+        return frozenset(fleet.traits_of(provider_row(fleet, provider)))
 
     async def aggregates(self, provider: str) -> frozenset[str]:
         fleet = await self.ledger.current()
-        return frozenset(fleet.aggregates_of(_row(fleet, provider)))
+        return frozenset(fleet.aggregates_of(provider_row(fleet, provider)))
 
     async def set_inventories(
         self, provider: str, inventories: Mapping[str, Inventory], generation: int | None = None
@@ -89,12 +90,6 @@ class PlacementService:
     async def allocations_of(self, consumer: str) -> Held | None:
         held = await self.ledger.database.read(lambda connection: held_by(connection, (consumer,)))
         return held.get(consumer)
-
-
-def _row(fleet: Fleet, uuid: str) -> int:
-    if uuid not in fleet:
-        raise NotFound(f"No resource provider with uuid {uuid} found")
-    return fleet.row(uuid)
 
 
 def _provider(fleet: Fleet, row: int) -> Provider:

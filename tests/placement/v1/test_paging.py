@@ -16,10 +16,10 @@ from roost.ledger import Command, Ledger
 from roost.model.allocation import Candidate
 from roost.model.request import CandidateQuery
 from roost.placement.commands.allocations import DeleteAllocations
-from roost.placement.commands.belongings import SetAggregates, SetTraits
 from roost.placement.commands.inventories import SetInventories
 from roost.placement.commands.names import AddResourceClass, AddTrait
 from roost.placement.commands.providers import CreateProvider, DeleteProvider, UpdateProvider
+from roost.placement.commands.traits_and_aggregates import SetAggregates, SetTraits
 from roost.placement.errors import PlacementError
 from roost.placement.v1.candidates import first_page, page_at
 from roost.placement.v1.follower import Follower

@@ -1,7 +1,7 @@
 """A placement service over HTTP: Roost's own or OpenStack's, at microversion 1.39.
 
-What `Placement` writes "whatever the generation is now" takes two requests here, to read it and to write
-at it, and again if another was faster in between.
+A write that checks no generation takes two requests here, one that reads the generation and one that writes
+at it, and two more after each conflict with another writer.
 """
 
 import asyncio
@@ -37,8 +37,8 @@ T = TypeVar("T")
 ANSWER_SECONDS = 60
 """Seconds that the service may take to connect, and between two parts of its answer."""
 
-TRIES = 10
-"""How often a write "whatever the generation is now" is tried when others are faster."""
+ATTEMPTS = 10
+"""Attempts of a write that checks no generation, while other writers are faster."""
 
 
 class HttpPlacement:
@@ -75,7 +75,7 @@ class HttpPlacement:
     async def candidates(
         self, query: CandidateQuery, limit: int | None = None
     ) -> tuple[list[AllocationRequest], dict[str, ProviderSummary]]:
-        """The ways in which a query can be satisfied, ``limit`` at most, and their trees by provider.
+        """Allocation candidates of a query, ``limit`` at most, and the providers of their trees by uuid.
 
         Raises `BadRequest` for an unknown class or trait.
         """
@@ -100,7 +100,7 @@ class HttpPlacement:
         try:
             return _provider(await self._transport.call("POST", "/resource_providers", body))
         except PlacementError:
-            # Another may have created it since; if not, the refusal stands.
+            # Another writer may have created it since; if not, the refusal stands.
             found = await self.provider(uuid)
             if found is None:
                 raise
@@ -150,7 +150,7 @@ class HttpPlacement:
         await self._transport.call("PUT", path_to("resource_classes", name))
 
     async def write_allocations(self, writes: Sequence[ConsumerWrite]) -> None:
-        """Consumer types are written if every write names one; else consumers keep the type they have."""
+        """Write all or nothing. Consumer types are written if every write names one, else none is."""
 
         async def write_all() -> None:
             await self._post_writes("/allocations", await self._allocation_bodies(writes), writes)
@@ -158,12 +158,12 @@ class HttpPlacement:
         if not writes:
             return
         if any(each.generation is UNSET for each in writes):
-            await _until_nobody_was_faster(write_all)
+            await _retry_conflicts(write_all)
         else:
             await write_all()
 
     async def reshape(self, inventories: Sequence[NewInventories], writes: Sequence[ConsumerWrite]) -> None:
-        """Consumer types: see `write_allocations`."""
+        """Reshape all or nothing. For consumer types see `write_allocations`."""
 
         async def reshape_all() -> None:
             body = {
@@ -172,16 +172,16 @@ class HttpPlacement:
             }
             await self._post_writes("/reshaper", body, writes)
 
-        whatever_it_is_now = any(new.generation is None for new in inventories) or any(
+        unchecked = any(new.generation is None for new in inventories) or any(
             write.generation is UNSET for write in writes
         )
-        if whatever_it_is_now:
-            await _until_nobody_was_faster(reshape_all)
+        if unchecked:
+            await _retry_conflicts(reshape_all)
         else:
             await reshape_all()
 
     async def delete_allocations(self, consumers: Sequence[str]) -> None:
-        """One request for each consumer: the API has none for many whatever their generations are."""
+        """Send one request for each consumer: one for several would have to name their generations."""
         await asyncio.gather(*map(self._free, consumers))
 
     async def allocations_of(self, consumer: str) -> Held | None:
@@ -209,7 +209,7 @@ class HttpPlacement:
         except Conflict as error:
             if type(error) is not Conflict:
                 raise
-            # The one conflict of these operations that has no code of its own.
+            # A conflict without a code of its own means that the allocations do not fit.
             raise CannotAllocate(str(error)) from error
 
     async def _allocation_bodies(self, writes: Sequence[ConsumerWrite]) -> dict[str, Any]:
@@ -245,7 +245,7 @@ class HttpPlacement:
         return found
 
     async def _set(self, provider: str, what: str, body: dict[str, Any], generation: int | None) -> int:
-        """Set something of a provider at a generation, or at the present one; returns the new one."""
+        """Set inventories, traits or aggregates at a generation or at the present one; returns the new one."""
 
         async def put(at: int) -> int:
             path = path_to("resource_providers", provider, what)
@@ -256,11 +256,11 @@ class HttpPlacement:
         async def put_at_present() -> int:
             return await put(await self._generation(provider))
 
-        return await _until_nobody_was_faster(put_at_present) if generation is None else await put(generation)
+        return await _retry_conflicts(put_at_present) if generation is None else await put(generation)
 
 
-async def _until_nobody_was_faster(write: Callable[[], Awaitable[T]]) -> T:
-    for _ in range(TRIES - 1):
+async def _retry_conflicts(write: Callable[[], Awaitable[T]]) -> T:
+    for _ in range(ATTEMPTS - 1):
         try:
             return await write()
         except ConcurrentUpdate:

@@ -39,6 +39,6 @@ def _group(group: RequestGroup) -> Iterator[Parameter]:
 
 
 def _split(terms: Iterable[frozenset[str]]) -> tuple[list[str], list[str]]:
-    """The terms with one name, and the others as comma lists."""
+    """Split terms into those with one name, and the others as comma-separated lists."""
     single = [name for any_of in terms if len(any_of) == 1 for name in any_of]
     return sorted(single), [",".join(sorted(any_of)) for any_of in terms if len(any_of) > 1]

@@ -1,5 +1,13 @@
-"""The commands of the Placement service: one file for each thing that they change.
+"""The commands of the Placement service.
 
-A command is a frozen value with everything the client asked for. Its `run` validates against the state,
-applies changes, and raises a `PlacementError` to refuse.
+    providers              create, rename, move and delete resource providers
+    inventories            set, add and delete inventories
+    traits_and_aggregates  set the traits and the aggregates of a provider
+    names                  add, rename and delete custom resource classes and traits
+    allocations            write and delete the allocations of consumers
+    reshape                change inventories and allocations of several providers in one commit
+    generations            check and raise the generation of a provider
+
+A command is a frozen value that holds everything the client asked for. `run` validates it against the state
+and applies changes, or raises a `PlacementError`; then nothing is changed.
 """

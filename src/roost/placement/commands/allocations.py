@@ -1,4 +1,4 @@
-"""Claiming and freeing: the writes of allocations."""
+"""Commands that write and delete the allocations of consumers."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -14,14 +14,14 @@ from roost.placement.commands.generations import raise_generation
 from roost.placement.errors import BadRequest, CannotAllocate, ConcurrentUpdate, NotFound
 
 Use = dict[tuple[str, str], int]
-"""Amount for each provider uuid and resource class."""
+"""The amount for each provider uuid and resource class."""
 
 
 class ConsumerWrite(msgspec.Struct, frozen=True, kw_only=True):
-    """What one consumer shall hold: everything, replacing what it held; nothing deletes it.
+    """All allocations of one consumer after the write; without any the consumer is deleted.
 
-    ``generation``: None for a consumer that must not exist yet, a number that must be the current one,
-    UNSET to write whatever it is. ``consumer_type`` None keeps the present one.
+    ``generation`` is the consumer's present one, None for a consumer that must not exist yet, or UNSET, which
+    is not checked. ``consumer_type`` None keeps the present type.
     """
 
     consumer: str
@@ -33,7 +33,7 @@ class ConsumerWrite(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WriteAllocations(Command[None], frozen=True):
-    """The allocations of one or many consumers, all of them or none."""
+    """Write the allocations of one or several consumers, all or nothing."""
 
     writes: tuple[ConsumerWrite, ...]
 
@@ -49,7 +49,10 @@ class WriteAllocations(Command[None], frozen=True):
 
 
 class DeleteAllocations(Command[None], frozen=True):
-    """Everything that one consumer holds is freed. No provider's generation rises (as upstream)."""
+    """Delete all allocations of a consumer. `run` raises `NotFound`.
+
+    No provider's generation is raised. Source: ``DELETE /allocations/{consumer}`` of upstream.
+    """
 
     consumer: str
 
@@ -64,7 +67,7 @@ class DeleteAllocations(Command[None], frozen=True):
 
 
 class FreeConsumers(Command[None], frozen=True):
-    """Everything that these consumers hold is freed; those that hold nothing are passed over."""
+    """Delete all allocations of several consumers. Consumers without any are skipped."""
 
     names: tuple[str, ...]
 
@@ -79,11 +82,16 @@ class FreeConsumers(Command[None], frozen=True):
 
 
 def write_allocations(state: State, writes: Sequence[ConsumerWrite]) -> None:
-    """Judge and apply writes of several consumers as one.
+    """Check and apply the writes of several consumers as one.
 
-    Everything the consumers held is free for the new allocations, so that what moves from one consumer
-    to another is not counted twice. An allocation that does not fit is let pass if the provider ends up
-    with no more in use than before: overuse may always be lowered.
+    All present allocations of the consumers count as free, so that an allocation that moves from one of them
+    to another is not counted twice. An allocation that does not fit passes if no more of the inventory is in use
+    after the write than before: overuse may always be lowered.
+
+    Raises:
+        ConcurrentUpdate: A generation is not the present one.
+        BadRequest: A provider or class is unknown, or an amount is below 1.
+        CannotAllocate: An allocation does not fit.
     """
     held = check_writes(state, writes)
     freed: Use = defaultdict(int)
@@ -95,7 +103,7 @@ def write_allocations(state: State, writes: Sequence[ConsumerWrite]) -> None:
         _judge(state, write, freed, wanted)
     for write, before in zip(writes, held, strict=True):
         _apply(state, write, before)
-    # Upstream's rule: the providers named, and for a consumer that is emptied those it was on.
+    # Upstream's rule: the providers of the new allocations; for a deleted consumer those of the old ones.
     touched: dict[str, None] = {}
     for write, before in zip(writes, held, strict=True):
         touched.update(dict.fromkeys(write.allocations or (before.allocations if before else {})))
@@ -104,8 +112,11 @@ def write_allocations(state: State, writes: Sequence[ConsumerWrite]) -> None:
 
 
 def check_writes(state: State, writes: Sequence[ConsumerWrite]) -> list[Held | None]:
-    """What each consumer holds now. Raises, in upstream's order, for a generation, then for a provider or
-    class that is not there."""
+    """What each consumer holds now.
+
+    Raises, in upstream's order, `ConcurrentUpdate` for a generation, then `BadRequest` for an unknown
+    provider, then for an unknown class.
+    """
     held = [_check_consumer(state, write) for write in writes]
     for write in writes:
         for provider in write.allocations:
@@ -134,7 +145,10 @@ def _check_consumer(state: State, write: ConsumerWrite) -> Held | None:
 
 
 def _judge(state: State, write: ConsumerWrite, freed: Use, wanted: Use) -> None:
-    """Raise unless everything that the write asks for fits, and add it to ``wanted``."""
+    """Check that all allocations of a write fit, and add them to ``wanted``.
+
+    Raises `BadRequest`, `CannotAllocate`.
+    """
     for provider, resources in write.allocations.items():
         row = state.fleet.row(provider)
         for name, amount in resources.items():

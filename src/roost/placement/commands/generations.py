@@ -1,4 +1,4 @@
-"""Provider generations: checked before a write, raised by it."""
+"""Provider generations: a write checks and raises them."""
 
 from roost.ledger import State
 from roost.model.change import GenerationChanged
@@ -6,7 +6,7 @@ from roost.placement.errors import ConcurrentUpdate
 
 
 def check_generation(state: State, row: int, expected: int | None) -> None:
-    """Raise `ConcurrentUpdate` unless ``expected`` is the provider's generation; None is not checked."""
+    """Check that ``expected``, unless None, is the provider's generation. Raises `ConcurrentUpdate`."""
     current = state.fleet.generation.item(row)
     if expected is not None and expected != current:
         raise ConcurrentUpdate(

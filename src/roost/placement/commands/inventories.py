@@ -1,4 +1,4 @@
-"""Setting what a provider has."""
+"""Commands that set the inventories of a provider."""
 
 from collections.abc import Iterable
 
@@ -11,7 +11,10 @@ from roost.placement.errors import BadRequest, ConcurrentUpdate, InventoryInUse,
 
 
 class SetInventories(Command[int], frozen=True):
-    """All inventories of a provider, replacing what it had. ``generation`` None is not checked."""
+    """Replace all inventories of a provider. ``generation`` None is not checked.
+
+    ``may_reserve_all`` says whether as much may be reserved as there is in total. Source: microversion 1.26.
+    """
 
     provider: str
     inventories: dict[str, Inventory]
@@ -19,7 +22,10 @@ class SetInventories(Command[int], frozen=True):
     may_reserve_all: bool = True
 
     def run(self, state: State) -> int:
-        """Returns the provider's new generation."""
+        """Return the provider's new generation.
+
+        Raises `NotFound`, `ConcurrentUpdate`, `InventoryInUse`, `BadRequest` for an unknown class.
+        """
         row = provider_row(state.fleet, self.provider)
         check_generation(state, row, self.generation)
         check_classes(state, self.inventories)
@@ -29,7 +35,7 @@ class SetInventories(Command[int], frozen=True):
 
 
 class AddInventory(Command[int], frozen=True):
-    """One inventory that the provider does not have yet."""
+    """Add an inventory that the provider does not have yet."""
 
     provider: str
     resource_class: str
@@ -38,7 +44,7 @@ class AddInventory(Command[int], frozen=True):
     may_reserve_all: bool = True
 
     def run(self, state: State) -> int:
-        """Returns the provider's new generation."""
+        """Return the provider's new generation. Raises `NotFound`, `ConcurrentUpdate`, `BadRequest`."""
         row = provider_row(state.fleet, self.provider)
         check_generation(state, row, self.generation)
         check_classes(state, (self.resource_class,))
@@ -55,7 +61,7 @@ class AddInventory(Command[int], frozen=True):
 
 
 class SetInventory(Command[int], frozen=True):
-    """One inventory that the provider has already."""
+    """Replace an inventory that the provider has already."""
 
     provider: str
     resource_class: str
@@ -64,7 +70,7 @@ class SetInventory(Command[int], frozen=True):
     may_reserve_all: bool = True
 
     def run(self, state: State) -> int:
-        """Returns the provider's new generation."""
+        """Return the provider's new generation. Raises `NotFound`, `ConcurrentUpdate`, `BadRequest`."""
         row = provider_row(state.fleet, self.provider)
         check_generation(state, row, self.generation)
         _check_capacity(self.provider, self.resource_class, self.inventory, self.may_reserve_all)
@@ -80,13 +86,16 @@ class SetInventory(Command[int], frozen=True):
 
 
 class DeleteInventory(Command[int], frozen=True):
-    """One inventory goes."""
+    """Delete an inventory."""
 
     provider: str
     resource_class: str
 
     def run(self, state: State) -> int:
-        """Returns the provider's new generation."""
+        """Return the provider's new generation.
+
+        Raises `NotFound`, and `ConcurrentUpdate` if something is allocated from the inventory.
+        """
         row = provider_row(state.fleet, self.provider)
         after = state.fleet.inventories(row)
         if after.pop(self.resource_class, None) is None:
@@ -104,7 +113,7 @@ class DeleteInventory(Command[int], frozen=True):
 
 
 def check_classes(state: State, names: Iterable[str]) -> None:
-    """Raise `BadRequest` unless every resource class is known."""
+    """Check that all these resource classes exist. Raises `BadRequest`."""
     unknown = sorted(name for name in names if name not in state.fleet.resource_classes)
     if unknown:
         raise BadRequest(f"Unknown resource class in inventory: No such resource class {', '.join(unknown)}.")
@@ -113,7 +122,7 @@ def check_classes(state: State, names: Iterable[str]) -> None:
 def _check_capacity(
     provider: str, name: str, inventory: Inventory, may_reserve_all: bool, verb: str = "Unable to update"
 ) -> None:
-    """Raise `BadRequest` if more is reserved than there is; before 1.26, if as much is."""
+    """Check that not more is reserved than there is; before 1.26, not as much. Raises `BadRequest`."""
     if inventory.capacity < 0 or (inventory.capacity == 0 and not may_reserve_all):
         raise BadRequest(
             f"{verb} inventory for resource provider {provider}: Invalid inventory for '{name}' on "
@@ -123,9 +132,10 @@ def _check_capacity(
 
 
 def replace_inventories(state: State, row: int, after: dict[str, Inventory]) -> int:
-    """Replace a provider's inventories and raise its generation, which is returned.
+    """Replace a provider's inventories and raise its generation. Returns the new generation.
 
-    Raises `InventoryInUse` if a class goes that something is allocated from.
+    Raises:
+        InventoryInUse: Something is allocated from an inventory that ``after`` lacks.
     """
     fleet = state.fleet
     uuid = fleet.uuid(row)

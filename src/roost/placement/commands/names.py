@@ -1,4 +1,4 @@
-"""Custom resource classes and traits coming and going."""
+"""Commands that add, rename and delete custom resource classes and traits."""
 
 from collections.abc import Iterable
 
@@ -10,13 +10,13 @@ from roost.placement.errors import BadRequest, ConcurrentUpdate, Conflict, NameI
 
 
 class AddResourceClass(Command[bool], frozen=True):
-    """A custom resource class. If it is there already: a conflict if ``must_be_new``, else nothing."""
+    """Add a custom resource class. One that exists is left alone, or refused if it ``must_be_new``."""
 
     name: str
     must_be_new: bool = False
 
     def run(self, state: State) -> bool:
-        """Returns whether it is new."""
+        """Return whether the class is new. Raises `Conflict`, `BadRequest`."""
         if self.name in state.fleet.resource_classes:
             if self.must_be_new:
                 raise Conflict(f"Conflicting resource class already exists: {self.name}")
@@ -28,22 +28,26 @@ class AddResourceClass(Command[bool], frozen=True):
 
 
 class RenameResourceClass(Command[None], frozen=True):
-    """A custom resource class gets another name, up to microversion 1.6, in use or not.
+    """Rename a custom resource class, in use or not.
 
-    Why not one change "renamed": a class is named in the inventories and allocations of every other change,
-    and this operation is too rare to teach that to all who read commits. So what there is of the class
-    moves to one of the new name. ``holders`` are the consumers that hold some of it.
+    ``with_allocations`` are the consumers with an allocation of it. Source: PUT /resource_classes/{name} up
+    to microversion 1.6.
+
+    Why there is no change "renamed": all other changes name classes in their inventories and allocations, so
+    that every reader of commits would have to follow the new name. Instead, a new class is added, all
+    inventories and allocations move to it, and the old class is deleted.
     """
 
     name: str
     new_name: str
-    holders: tuple[str, ...] = ()
+    with_allocations: tuple[str, ...] = ()
 
     def consumers(self) -> Iterable[str]:
-        return self.holders
+        return self.with_allocations
 
     def run(self, state: State) -> None:
-        """Raises `ConcurrentUpdate` if others than ``holders`` hold some of the class."""
+        """Raises `NotFound`, `BadRequest`, `Conflict`, and `ConcurrentUpdate` if other consumers have
+        allocations of the class as well."""
         fleet = state.fleet
         number = custom_class(state, self.name, "update")
         if self.new_name == self.name:
@@ -59,7 +63,7 @@ class RenameResourceClass(Command[None], frozen=True):
             state.apply(
                 InventoryChanged(fleet.uuid(row), before, {**before, self.new_name: before[self.name]})
             )
-        for consumer in self.holders:
+        for consumer in self.with_allocations:
             self._move(state, consumer)
         if any(old.used_by(row) for row in rows):
             raise ConcurrentUpdate(f"Resource class {self.name} was allocated meanwhile; try again.")
@@ -80,7 +84,7 @@ class RenameResourceClass(Command[None], frozen=True):
 
 
 class DeleteResourceClass(Command[None], frozen=True):
-    """A custom resource class goes."""
+    """Delete a custom resource class. `run` raises `NotFound`, `BadRequest`, `NameInUse`."""
 
     name: str
 
@@ -95,7 +99,7 @@ class DeleteResourceClass(Command[None], frozen=True):
 
 
 def custom_class(state: State, name: str, verb: str) -> int:
-    """The id of the custom resource class addressed. Raises `NotFound`, `BadRequest` for a standard one."""
+    """The id of a custom resource class. Raises `NotFound`, and `BadRequest` for a standard one."""
     number = state.fleet.resource_classes.get(name)
     if number is None:
         raise NotFound(f"No such resource class {name}.")
@@ -105,12 +109,12 @@ def custom_class(state: State, name: str, verb: str) -> int:
 
 
 class AddTrait(Command[bool], frozen=True):
-    """A custom trait; nothing happens if it is there already."""
+    """Add a custom trait. One that exists is left alone."""
 
     name: str
 
     def run(self, state: State) -> bool:
-        """Returns whether it is new."""
+        """Return whether the trait is new. Raises `BadRequest`."""
         if self.name in state.fleet.traits:
             return False
         if not is_custom(self.name):
@@ -120,7 +124,7 @@ class AddTrait(Command[bool], frozen=True):
 
 
 class DeleteTrait(Command[None], frozen=True):
-    """A custom trait goes."""
+    """Delete a custom trait. `run` raises `NotFound`, `BadRequest`, `NameInUse`."""
 
     name: str
 

@@ -1,4 +1,4 @@
-"""Creating, renaming, moving and deleting resource providers."""
+"""Commands that create, rename, move and delete resource providers."""
 
 import msgspec
 
@@ -15,7 +15,10 @@ from roost.placement.errors import BadRequest, DuplicateName, HasChildren, NotFo
 
 
 class CreateProvider(Command[None], frozen=True):
-    """A new provider, under ``parent`` (a uuid) if one is named."""
+    """Create a provider, below the one with the uuid ``parent`` if there is one.
+
+    `run` raises `BadRequest`, `DuplicateName`.
+    """
 
     uuid: str
     name: str
@@ -37,9 +40,10 @@ class CreateProvider(Command[None], frozen=True):
 
 
 class UpdateProvider(Command[None], frozen=True):
-    """A new name, and a parent. ``parent`` UNSET keeps the present one.
+    """Rename a provider, and set its parent; ``parent`` UNSET keeps the present one.
 
-    Moving a provider that has a parent (or taking it off) needs ``may_move`` (microversion 1.37).
+    ``may_move`` says whether a provider that has a parent may get another one, or none. Source: microversion
+    1.37. `run` raises `NotFound`, `BadRequest`, `DuplicateName`.
     """
 
     uuid: str
@@ -74,7 +78,10 @@ class UpdateProvider(Command[None], frozen=True):
 
 
 class DeleteProvider(Command[None], frozen=True):
-    """A provider goes, with its inventory, traits and aggregates."""
+    """Delete a provider with its inventories, traits and aggregates.
+
+    `run` raises `NotFound`, `HasChildren`, `ProviderInUse`.
+    """
 
     uuid: str
 

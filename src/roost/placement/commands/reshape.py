@@ -1,4 +1,4 @@
-"""Reshaping: inventories and allocations of several providers moved as one."""
+"""The command that changes inventories and allocations of several providers in one commit."""
 
 from collections.abc import Iterable
 
@@ -13,7 +13,7 @@ from roost.placement.errors import UnknownProvider
 
 
 class NewInventories(msgspec.Struct, frozen=True):
-    """All inventories that a provider shall have. ``generation`` None is not checked."""
+    """All inventories of a provider after a reshape. ``generation`` None is not checked."""
 
     provider: str
     inventories: dict[str, Inventory]
@@ -21,10 +21,10 @@ class NewInventories(msgspec.Struct, frozen=True):
 
 
 class Reshape(Command[None], frozen=True):
-    """New inventories and the allocations that move with them, all or nothing.
+    """Replace the inventories of providers and write the allocations of consumers, all or nothing.
 
-    The allocations are judged while every provider has its old inventories and its new ones: what a class
-    leaves and what it comes to are both there until the allocations have moved.
+    The allocations are checked while every provider has its old and its new inventories. So an allocation can
+    move from an inventory that is deleted to one that is added.
     """
 
     inventories: tuple[NewInventories, ...]
@@ -34,6 +34,7 @@ class Reshape(Command[None], frozen=True):
         return [write.consumer for write in self.writes]
 
     def run(self, state: State) -> None:
+        """Raises `UnknownProvider`, `ConcurrentUpdate`, `InventoryInUse`, `CannotAllocate`, `BadRequest`."""
         fleet = state.fleet
         for new in self.inventories:
             if new.provider not in fleet:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from roost.placement.commands.belongings import SetAggregates
+from roost.placement.commands.traits_and_aggregates import SetAggregates
 from roost.placement.http.answers import answer
 from roost.placement.http.microversions import Since
 from roost.placement.http.request import Request, Response

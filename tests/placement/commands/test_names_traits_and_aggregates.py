@@ -3,9 +3,9 @@
 import pytest
 
 from roost.ledger import Ledger
-from roost.placement.commands.belongings import SetTraits
 from roost.placement.commands.names import AddResourceClass, DeleteTrait, RenameResourceClass
 from roost.placement.commands.providers import CreateProvider
+from roost.placement.commands.traits_and_aggregates import SetTraits
 from roost.placement.errors import BadRequest, ConcurrentUpdate, Conflict
 from roost.storage import Database
 from support.placement_api import Api, uuid_of

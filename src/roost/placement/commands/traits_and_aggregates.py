@@ -1,4 +1,4 @@
-"""Setting a provider's traits and aggregates."""
+"""Commands that set the traits and the aggregates of a provider."""
 
 from roost.ledger import Command, State
 from roost.model.change import AggregatesChanged, TraitsChanged
@@ -9,9 +9,9 @@ from roost.placement.errors import BadRequest
 
 
 class SetTraits(Command[int], frozen=True):
-    """All traits of a provider, replacing what it had. Setting what is there already changes nothing.
+    """Replace all traits of a provider. Setting the present traits changes nothing.
 
-    ``add_custom``: custom traits that nobody has defined yet are defined, not refused.
+    With ``add_custom`` unknown custom traits are created; else they are refused.
     """
 
     provider: str
@@ -20,9 +20,9 @@ class SetTraits(Command[int], frozen=True):
     add_custom: bool = False
 
     def run(self, state: State) -> int:
-        """Returns the provider's generation."""
+        """Return the provider's generation. Raises `NotFound`, `ConcurrentUpdate`, `BadRequest`."""
         fleet = state.fleet
-        row = provider_row(state.fleet, self.provider)
+        row = provider_row(fleet, self.provider)
         check_generation(state, row, self.generation)
         unknown = sorted(self.traits.difference(fleet.traits))
         if self.add_custom:
@@ -39,7 +39,10 @@ class SetTraits(Command[int], frozen=True):
 
 
 class SetAggregates(Command[int], frozen=True):
-    """All aggregates of a provider. ``raises`` is false before microversion 1.19: no generation then."""
+    """Replace all aggregates of a provider.
+
+    ``raises`` says whether this raises the provider's generation. Source: it does since microversion 1.19.
+    """
 
     provider: str
     aggregates: frozenset[str]
@@ -47,9 +50,9 @@ class SetAggregates(Command[int], frozen=True):
     raises: bool = True
 
     def run(self, state: State) -> int:
-        """Returns the provider's generation."""
+        """Return the provider's generation. Raises `NotFound`, `ConcurrentUpdate`."""
         fleet = state.fleet
-        row = provider_row(state.fleet, self.provider)
+        row = provider_row(fleet, self.provider)
         check_generation(state, row, self.generation)
         before = fleet.aggregates_of(row)
         after = tuple(sorted(self.aggregates))
