@@ -10,10 +10,10 @@ import pytest
 from roost.ledger import Ledger, LedgerBusy
 from roost.ledger.commit_states import Limits
 from roost.placement.commands.allocations import WriteAllocations
-from roost.placement.commands.traits_and_aggregates import SetAggregates, SetTraits
 from roost.placement.commands.inventories import SetInventories
 from roost.placement.commands.names import AddResourceClass
 from roost.placement.commands.providers import CreateProvider, DeleteProvider, UpdateProvider
+from roost.placement.commands.traits_and_aggregates import SetAggregates, SetTraits
 from roost.placement.errors import CannotAllocate, DuplicateName, NotFound
 from roost.storage import DatabaseUnavailable
 from support.ledgers import (

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from roost.ledger import Command
 from roost.placement.commands.allocations import ConsumerWrite, DeleteAllocations, WriteAllocations
-from roost.placement.commands.traits_and_aggregates import SetAggregates, SetTraits
 from roost.placement.commands.inventories import DeleteInventory, SetInventories
 from roost.placement.commands.names import (
     AddResourceClass,
@@ -20,6 +19,7 @@ from roost.placement.commands.names import (
     RenameResourceClass,
 )
 from roost.placement.commands.providers import CreateProvider, DeleteProvider, UpdateProvider
+from roost.placement.commands.traits_and_aggregates import SetAggregates, SetTraits
 from roost.placement.errors import PlacementError
 from support.databases import KINDS, SERVERS, Place, Servers
 from support.fleets import AGGREGATES, CLASSES, TRAITS, inventories, some

@@ -16,9 +16,9 @@ from roost.ledger.load import load
 from roost.model.change import AllocationsChanged, TraitsChanged
 from roost.model.inventory import Inventory
 from roost.placement.commands.allocations import DeleteAllocations
-from roost.placement.commands.traits_and_aggregates import SetAggregates, SetTraits
 from roost.placement.commands.inventories import SetInventories
 from roost.placement.commands.providers import CreateProvider, UpdateProvider
+from roost.placement.commands.traits_and_aggregates import SetAggregates, SetTraits
 from support.ledgers import claim, findings_in, host, opened, run
 
 AVX = frozenset({"HW_CPU_X86_AVX"})

@@ -24,10 +24,10 @@ from roost.model.spec import Flavor, RequestSpec, ServerGroup
 from roost.model.vocabulary import DISABLED_TRAIT, SHARING_TRAIT
 from roost.placement.client import HttpPlacement
 from roost.placement.commands.allocations import ConsumerWrite, WriteAllocations
-from roost.placement.commands.traits_and_aggregates import SetAggregates, SetTraits
 from roost.placement.commands.inventories import SetInventories
 from roost.placement.commands.names import AddResourceClass, AddTrait
 from roost.placement.commands.providers import CreateProvider
+from roost.placement.commands.traits_and_aggregates import SetAggregates, SetTraits
 from roost.placement.http.app import create_app
 from roost.placement.options import PlacementOptions
 from roost.scheduler.hosts import HostTable

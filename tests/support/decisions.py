@@ -18,10 +18,10 @@ from roost.model.request import RequestGroup
 from roost.model.spec import Flavor, RequestSpec, ServerGroup
 from roost.model.vocabulary import DISABLED_TRAIT, SHARING_TRAIT
 from roost.placement.commands.allocations import FreeConsumers, WriteAllocations
-from roost.placement.commands.belongings import SetAggregates, SetTraits
 from roost.placement.commands.inventories import SetInventories
 from roost.placement.commands.names import AddTrait
 from roost.placement.commands.providers import CreateProvider, DeleteProvider
+from roost.placement.commands.traits_and_aggregates import SetAggregates, SetTraits
 from roost.placement.errors import PlacementError
 from roost.scheduler import SchedulerOptions
 from roost.scheduler.errors import BadRequestSpec, SchedulerError

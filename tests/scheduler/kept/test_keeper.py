@@ -12,9 +12,9 @@ from roost.ledger.vocabulary import RegisterStandardNames
 from roost.model.inventory import Inventory
 from roost.model.spec import RequestSpec, ServerGroup
 from roost.model.vocabulary import SHARING_TRAIT
-from roost.placement.commands.traits_and_aggregates import SetTraits
 from roost.placement.commands.inventories import SetInventories
 from roost.placement.commands.providers import CreateProvider
+from roost.placement.commands.traits_and_aggregates import SetTraits
 from roost.scheduler import SchedulerOptions
 from roost.scheduler.hosts import HostTable
 from roost.scheduler.kept import keeper

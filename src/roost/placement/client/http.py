@@ -245,7 +245,7 @@ class HttpPlacement:
         return found
 
     async def _set(self, provider: str, what: str, body: dict[str, Any], generation: int | None) -> int:
-        """Set inventories, traits or aggregates at a generation or at the present one; returns the new one."""
+        """Set inventories, traits or aggregates at a generation or the present one. Returns the new one."""
 
         async def put(at: int) -> int:
             path = path_to("resource_providers", provider, what)

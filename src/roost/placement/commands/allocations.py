@@ -85,8 +85,8 @@ def write_allocations(state: State, writes: Sequence[ConsumerWrite]) -> None:
     """Check and apply the writes of several consumers as one.
 
     All present allocations of the consumers count as free, so that an allocation that moves from one of them
-    to another is not counted twice. An allocation that does not fit passes if no more of the inventory is in use
-    after the write than before: overuse may always be lowered.
+    to another is not counted twice. An allocation that does not fit passes if no more of the inventory is
+    in use after the write than before: overuse may always be lowered.
 
     Raises:
         ConcurrentUpdate: A generation is not the present one.
