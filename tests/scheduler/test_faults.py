@@ -9,7 +9,7 @@ from roost.fleet.columns import Bools, Float64
 from roost.ledger import LedgerBusy
 from roost.ledger.holdings import held_by_all
 from roost.scheduler import Scheduler, SchedulerOptions, plugins
-from roost.scheduler.errors import CannotWeigh, SchedulerFault
+from roost.scheduler.errors import BadRequestSpec, CannotWeigh, SchedulerFault
 from roost.scheduler.gateways.local import LocalGateway
 from roost.scheduler.offers import HostView
 from roost.scheduler.plugins import Scope
@@ -76,6 +76,13 @@ def test_error_of_the_database_is_no_fault_of_the_scheduler() -> None:
     with pytest.raises(LedgerBusy):
         asyncio.run(scheduler.select_destinations(spec(), 1))
     assert kept.runs == []
+
+
+@pytest.mark.parametrize("wish", ["scheduler_hints", "image_properties"])
+def test_request_spec_that_cannot_be_encoded_is_refused(wish: str) -> None:
+    scheduler = Scheduler(None, flat(1).table(), Kept(), clock=lambda: NOW)  # type: ignore[arg-type]
+    with pytest.raises(BadRequestSpec, match="cannot be encoded as UTF-8"):
+        asyncio.run(scheduler.select_destinations(spec(**{wish: {"query": "\udc80"}}), 1))
 
 
 def test_required_metric_fails_only_requests_that_may_use_the_host(

@@ -12,10 +12,11 @@ import structlog
 from roost.ledger import LedgerError
 from roost.model.record import CLAIMED, REFUSED, Attempt, Run, Step
 from roost.model.spec import Destination, RequestSpec
+from roost.model.text import error_text
 from roost.placement.errors import PlacementError
 from roost.records.redact import redacted
 from roost.scheduler import plugins as found
-from roost.scheduler.errors import NoValidHost, SchedulerError, SchedulerFault
+from roost.scheduler.errors import BadRequestSpec, NoValidHost, SchedulerError, SchedulerFault
 from roost.scheduler.gateways import Gateway
 from roost.scheduler.hosts import HostTable
 from roost.scheduler.options import SchedulerOptions
@@ -142,7 +143,7 @@ class Scheduler:
         instances have none; the record says why.
 
         Nothing is claimed if it raises. Every run is put into the records, unless a database of this process
-        fails: no decision was made then.
+        fails or the request spec cannot be encoded.
 
         Raises:
             NoValidHost: fewer than ``min_count`` instances can be placed.
@@ -160,13 +161,17 @@ class Scheduler:
                 f"count {count}, min_count {least}, num_alternates {num_alternates} and {len(set(names))} "
                 "different instances do not go together"
             )
+        try:
+            plain_spec = redacted(spec)
+        except UnicodeEncodeError as error:
+            raise BadRequestSpec("the request spec holds text that cannot be encoded as UTF-8") from error
         run = Run(
             id=str(uuid.uuid4()),
             request_id=request_id or f"req-{uuid.uuid4()}",
             project_id=spec.project_id,
             user_id=spec.user_id,
             instances=names,
-            spec=redacted(spec),
+            spec=plain_spec,
             started_at=self._clock(),
             finished_at=math.nan,
             version=None,
@@ -189,7 +194,8 @@ class Scheduler:
             self._record(run, version=None, steps=(), refusal=str(error), tries=())
             raise
         except Exception as error:
-            fault = SchedulerFault(f"the scheduler or a plugin failed: {type(error).__name__}: {error}")
+            text = f"{type(error).__name__}: {error_text(error)}"
+            fault = SchedulerFault(f"the scheduler or a plugin failed: {text}")
             _log.exception("a run of the scheduler failed", run=run.id, request_id=run.request_id)
             self._record(run, version=None, steps=(), refusal=str(fault), tries=())
             raise fault from error
