@@ -182,12 +182,23 @@ class CandidateSearch:
         local = self.surely_local()
         unsure = np.flatnonzero(~local)
         for index, (anchor, found) in zip(unsure.tolist(), self._search(self.anchors[unsure]), strict=True):
-            local[index] = any(
-                self._fleet.root.item(row) == anchor and bool(term.resources)
-                for rows in found
-                for term, row in zip(self._terms, rows, strict=True)
-            )
+            local[index] = any(self._is_local(anchor, rows) for rows in found)
         return self.anchors[local]
+
+    def local_at(self, anchor: int) -> Iterator[Candidate]:
+        """The local candidates of one tree. ``anchor`` must be one of `anchors`."""
+        choices = self.choices_at(anchor)
+        if not self.single_provider:
+            choices = (choice for choice in choices if self._is_local(*choice))
+        return map(self.candidate, choices)
+
+    def _is_local(self, anchor: int, rows: Assignment) -> bool:
+        """Whether a candidate takes something from a provider of its own tree."""
+        root_of = self._fleet.root.item
+        return any(
+            root_of(row) == anchor and bool(need.resources)
+            for need, row in zip(self.needs, rows, strict=True)
+        )
 
     def surely_local(self) -> Bools:
         """Whether counting proves that each anchor has a local candidate: bool[len(anchors)].

@@ -32,8 +32,8 @@ class FleetOffers(Offers):
 
     def candidates(self, position: int) -> Iterator[Candidate]:
         anchor = self._rows.item(position)
-        for candidate in self._search.at(anchor):
-            if self._at_home(candidate, anchor) and self._still_fits(candidate):
+        for candidate in self._search.local_at(anchor):
+            if self._still_fits(candidate):
                 yield candidate
 
     def _in_tree_of(self, provider: str) -> Sequence[int]:
@@ -44,16 +44,12 @@ class FleetOffers(Offers):
     def _sums(self, resource_class: str) -> tuple[Int64, Int64]:
         return self._fleet.tree_totals(resource_class, self._rows)
 
-    def _at_home(self, candidate: Candidate, anchor: int) -> bool:
-        fleet = self._fleet
-        return any(fleet.root.item(fleet.row(provider)) == anchor for provider in candidate.allocations)
-
     def _still_fits(self, candidate: Candidate) -> bool:
         fleet = self._fleet
         for provider, resources in candidate.allocations.items():
             row = fleet.row(provider)
             for name, amount in resources.items():
-                stock = fleet.inventory_columns(name)
-                if not stock.fits_at(stock.slot(row), amount):
+                columns = fleet.inventory_columns(name)
+                if not columns.fits_at(columns.slot(row), amount):
                     return False
         return True
