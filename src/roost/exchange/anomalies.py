@@ -69,10 +69,10 @@ def shortened(text: str, limit: int, what: str, report: Report) -> str:
 def report_overuse(fleet: Fleet, report: Report) -> None:
     """Report inventories that are allocated beyond their capacity, and allocations without inventory."""
     for name in sorted(fleet.inventoried_classes()):
-        stock = fleet.inventory_columns(name)
-        overused = ~has_room(stock.used[: stock.n], stock.capacity[: stock.n])
-        for row in stock.row[: stock.n][overused & (stock.used[: stock.n] > 0)].tolist():
-            used, inventory = stock.used_by(row), stock.inventory(row)
+        columns = fleet.inventory_columns(name)
+        overused = ~has_room(columns.used[: columns.n], columns.capacity[: columns.n])
+        for row in columns.row[: columns.n][overused & (columns.used[: columns.n] > 0)].tolist():
+            used, inventory = columns.used_by(row), columns.inventory(row)
             subject = f"{name} of resource provider {fleet.uuid(row)}"
             if inventory is None:
                 report.add(NO_INVENTORY, subject, f"{used} allocated, but there is no inventory; kept")
@@ -86,11 +86,11 @@ def report_broken_units(fleet: Fleet, held: Held, report: Report) -> None:
     for provider, resources in held.allocations.items():
         row = fleet.row(provider)
         for name, amount in resources.items():
-            stock = fleet.inventory_columns(name)
-            slot = stock.slot(row)
-            if slot < 0 or not stock.total.item(slot):
+            columns = fleet.inventory_columns(name)
+            slot = columns.slot(row)
+            if slot < 0 or not columns.total.item(slot):
                 continue
-            units = stock.min_unit.item(slot), stock.max_unit.item(slot), stock.step_size.item(slot)
+            units = columns.min_unit.item(slot), columns.max_unit.item(slot), columns.step_size.item(slot)
             if not meets_units(amount, *units):
                 report.add(
                     UNIT_VIOLATED,

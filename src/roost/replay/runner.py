@@ -231,9 +231,9 @@ def _shares(fleet: Fleet) -> dict[str, float]:
     """Return the share of each resource class's capacity that is in use, over the whole fleet."""
     shares = {}
     for name in sorted(fleet.inventoried_classes()):
-        stock = fleet.inventory_columns(name)
-        capacity = int(stock.capacity[: stock.n].sum())
-        shares[name] = int(stock.used[: stock.n].sum()) / capacity if capacity else 0.0
+        columns = fleet.inventory_columns(name)
+        capacity = int(columns.capacity[: columns.n].sum())
+        shares[name] = int(columns.used[: columns.n].sum()) / capacity if capacity else 0.0
     return shares
 
 

@@ -116,7 +116,7 @@ def test_what_is_kept_is_told_only_while_it_is_true(
 
 
 def test_of_another_fleet_nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(provider_texts, "MOST_KEPT", 0)
+    monkeypatch.setattr(provider_texts, "MAX_ENTRIES", 0)
     check_two_fleets()
     monkeypatch.undo()
     check_two_fleets()

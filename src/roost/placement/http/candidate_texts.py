@@ -1,7 +1,8 @@
-"""The JSON of candidates, from rows to text without a value between.
+"""The JSON of candidates, written from rows without objects in between.
 
-Candidates of one query differ only in which providers they name. So for each way in which the needs of the
-query fall together on providers a template is made once, and then filled in with uuids.
+The candidates of one query differ only in the providers that they name. So there is a template for each
+*pattern*, the partition of the query's needs into needs with the same provider, and a candidate is the
+template of its pattern filled with uuids.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,7 +19,7 @@ from roost.placement.http.provider_texts import Form, ProviderTexts, quoted
 
 
 class Shape(Enum):
-    """How a version shows the providers of a candidate."""
+    """The JSON form of a candidate's providers, which depends on the microversion."""
 
     LIST = "a list of providers"
     KEYED = "by uuid"
@@ -28,19 +29,19 @@ class Shape(Enum):
 SHAPES = ByVersion({0: Shape.LIST, 12: Shape.KEYED, 34: Shape.MAPPED})
 
 _GAP = "\0"
-"""No JSON holds it unescaped."""
+"""Marks the place of a uuid in a text. JSON has no unescaped NUL."""
 
 _Template = tuple[str, tuple[int, ...]]
-"""A text with ``%s`` for each uuid, and the need whose provider goes into each."""
+"""A text with ``%s`` for each uuid, and for each ``%s`` the index of the need whose provider it names."""
 
 
 def candidates_text(
     needs: Sequence[Need], found: Iterable[Choice], texts: ProviderTexts, shape: Shape
 ) -> str:
-    """The member ``allocation_requests``: a list.
+    """The member ``allocation_requests``, a JSON array.
 
-    Of candidates in a row mostly just the last provider differs. Such a text is the one before with another
-    uuid in it.
+    Consecutive candidates mostly differ only in the last provider. The text of such a candidate is the text
+    before it with another uuid.
     """
     templates: dict[tuple[int, ...], _Template] = {}
     uuids = texts.uuids
@@ -52,7 +53,7 @@ def candidates_text(
         if rows[:-1] == before and last not in before:
             described.append(uuids[last].join(around_last))
             continue
-        # Mostly each need has a provider of its own, which is seen at less cost than how they fall together.
+        # In most candidates each need has a provider of its own, which is cheaper to see than the pattern.
         pattern = () if len(set(rows)) == len(rows) else tuple(map(rows.index, rows))
         if pattern not in templates:
             templates[pattern] = _template(needs, pattern or tuple(range(len(needs))), shape)
@@ -69,7 +70,7 @@ def candidates_text(
 
 
 def _template(needs: Sequence[Need], pattern: tuple[int, ...], shape: Shape) -> _Template:
-    """``pattern``: for each need the first one that has the same provider."""
+    """The template of a pattern, which has for each need the index of the first need with its provider."""
     allocations: dict[int, Resources] = {}
     mappings: dict[str, list[int]] = {}
     for need, provider in zip(needs, pattern, strict=True):
@@ -100,8 +101,10 @@ def _template(needs: Sequence[Need], pattern: tuple[int, ...], shape: Shape) -> 
 def summaries_text(
     fleet: Fleet, needs: Sequence[Need], found: Iterable[Choice], texts: ProviderTexts, version: int
 ) -> str:
-    """The member ``provider_summaries``: the providers that candidates take something from; from 1.29 all
-    of their trees."""
+    """The member ``provider_summaries``, a JSON object.
+
+    It has the providers that candidates take something from, since 1.29 all providers of their trees.
+    """
     rows: set[int] = set()
     if all(need.resources for need in needs):
         rows.update(*[choice[1] for choice in found])

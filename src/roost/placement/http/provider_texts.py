@@ -1,8 +1,8 @@
-"""The JSON of provider summaries, made once for each state of a provider and kept.
+"""A cache of the JSON of provider summaries, written once for each state of a provider.
 
-Why not encode each answer as a whole: of a thousand candidates a thousand summaries with forty traits each
-are shown, a megabyte, and between two requests hardly one of them has changed. Encoding them took most of
-the time of an answer; joining kept texts takes a fifth of a millisecond.
+Why not encode each answer as a whole: the answer with a thousand candidates has a thousand summaries of forty
+traits each, a megabyte, and hardly one of them changes between two requests. Encoding them took most of the
+time of an answer; joining cached texts takes a fifth of a millisecond.
 """
 
 import weakref
@@ -16,14 +16,17 @@ import numpy as np
 
 from roost.fleet import Fleet
 
-MOST_KEPT = 200_000
-"""Summaries kept from one request to the next, about 600 bytes each; and sets of traits, and uuids."""
+MAX_ENTRIES = 200_000
+"""Entries of each cache (summaries of about 600 bytes, sets of traits, uuids). Beyond that it is emptied."""
 
 
 @dataclass(frozen=True)
 class Form:
-    """What a summary shows. ``classes``: only these, None for all; a class that a provider has not is left
-    out in either case. ``tree``: parent and root."""
+    """The content of a summary, which depends on microversion and query.
+
+    ``classes``: the resource classes to show, None for all that the provider has. ``traits``: whether to
+    show traits; ``tree``: whether to show parent and root.
+    """
 
     classes: tuple[str, ...] | None
     traits: bool
@@ -31,12 +34,12 @@ class Form:
 
     @property
     def whole(self) -> bool:
-        """Whether it shows everything, and so is the same for every query."""
+        """Whether the summary shows everything, so that it is the same for every query and can be cached."""
         return self.classes is None and self.traits and self.tree
 
 
 class _Summary(NamedTuple):
-    """A member of ``provider_summaries``, in three texts: most hosts have the same traits."""
+    """A member of ``provider_summaries`` in three parts: most hosts share the text of their traits."""
 
     start: str
     traits: str
@@ -44,7 +47,7 @@ class _Summary(NamedTuple):
 
 
 class _Quoted(dict[int, str]):
-    """The uuid of each row as JSON."""
+    """The uuid of each row as a JSON string, written when it is first looked up."""
 
     def __init__(self, fleet: Fleet) -> None:
         self._fleet = weakref.ref(fleet)
@@ -57,41 +60,41 @@ class _Quoted(dict[int, str]):
 
 
 class ProviderTexts:
-    """Texts of the providers of a fleet; of another fleet once they are brought to it."""
+    """The cached texts of one fleet's providers. `bring_to` comes first; with another fleet it starts anew."""
 
     def __init__(self) -> None:
         self.uuids: dict[int, str] = {}
         self._fleet: weakref.ref[Fleet] | None = None
         self._read = 0
-        self._kept: dict[int, _Summary] = {}
+        self._summaries: dict[int, _Summary] = {}
         self._traits: dict[tuple[str, ...], str] = {}
         self._trees: dict[int, list[str]] = {}
 
     def bring_to(self, fleet: Fleet) -> None:
-        """Forget what is no longer true of a fleet."""
-        touched = None
+        """Drop the texts of providers that have changed since the last call."""
+        changed = None
         if self._fleet is not None and self._fleet() is fleet:
-            touched = fleet.invalidations.since(self._read)
-        if touched is None or max(len(self._kept), len(self._traits), len(self.uuids)) > MOST_KEPT:
-            self._fleet, self._kept, self._traits, self._trees = weakref.ref(fleet), {}, {}, {}
+            changed = fleet.invalidations.since(self._read)
+        if changed is None or max(len(self._summaries), len(self._traits), len(self.uuids)) > MAX_ENTRIES:
+            self._fleet, self._summaries, self._traits, self._trees = weakref.ref(fleet), {}, {}, {}
             self.uuids = _Quoted(fleet)
         else:
-            for row in touched.intersection(self.uuids):
-                self._kept.pop(row, None)
+            for row in changed.intersection(self.uuids):
+                self._summaries.pop(row, None)
                 del self.uuids[row]
             if self._trees:
-                # Whoever leaves a tree touches the provider that it was under, whoever comes itself.
-                for row in touched:
+                # A provider that leaves a tree changes its old parent, one that joins changes itself.
+                for row in changed:
                     self._trees.pop(row, None)
                     self._trees.pop(fleet.root.item(row), None)
         self._read = fleet.invalidations.end
 
     def summaries(self, fleet: Fleet, rows: Collection[int], form: Form) -> str:
-        """The member ``provider_summaries``: an object, in the order of ``rows``."""
+        """The member ``provider_summaries``, a JSON object in the order of ``rows``."""
         return _object(self._texts_of(fleet, rows, form))
 
     def summaries_of_trees(self, fleet: Fleet, roots: Sequence[int], form: Form) -> str:
-        """The same for all providers of some trees, one tree after the other."""
+        """The member ``provider_summaries`` with all providers of some trees, one tree after the other."""
         trees = self._trees if form.whole else {}
         missing = [root for root in roots if root not in trees]
         below = {root: sorted(fleet.subtree(root)) for root in missing}
@@ -102,31 +105,31 @@ class ProviderTexts:
         return _object(list(chain.from_iterable([trees[root] for root in roots])))
 
     def _texts_of(self, fleet: Fleet, rows: Collection[int], form: Form) -> list[str]:
-        """The texts of each row's summary, one after the other."""
-        kept = self._kept if form.whole else {}
+        """The parts of the summaries of ``rows``, one summary after the other."""
+        kept = self._summaries if form.whole else {}
         missing = [row for row in rows if row not in kept]
         kept.update(zip(missing, self._make(fleet, missing, form), strict=True))
         texts: list[str] = []
         for row in rows:
             texts += kept[row]
-        if len(self._kept) > MOST_KEPT:
-            self._kept = {}
+        if len(self._summaries) > MAX_ENTRIES:
+            self._summaries = {}
             self._trees = {}
         return texts
 
     def _make(self, fleet: Fleet, rows: Sequence[int], form: Form) -> Iterable[_Summary]:
-        stocks: list[list[str]] = [[] for _ in rows]
+        resources_of: list[list[str]] = [[] for _ in rows]
         for name in fleet.inventoried_classes() if form.classes is None else form.classes:
-            stock = fleet.inventory_columns(name)
-            slots = stock.slots(np.array(rows, dtype=np.intp))
+            columns = fleet.inventory_columns(name)
+            slots = columns.slots(np.array(rows, dtype=np.intp))
             places = np.flatnonzero(slots >= 0)
             there = slots[places]
             key = quoted(name)
             for place, capacity, used in zip(
-                places.tolist(), stock.capacity[there].tolist(), stock.used[there].tolist(), strict=True
+                places.tolist(), columns.capacity[there].tolist(), columns.used[there].tolist(), strict=True
             ):
-                stocks[place].append(f'{key}:{{"capacity":{capacity},"used":{used}}}')
-        for row, resources in zip(rows, stocks, strict=True):
+                resources_of[place].append(f'{key}:{{"capacity":{capacity},"used":{used}}}')
+        for row, resources in zip(rows, resources_of, strict=True):
             start = f'{self.uuids[row]}:{{"resources":{{{",".join(resources)}}}'
             traits = self._traits_of(fleet, row) if form.traits else ""
             tree = ""
@@ -146,10 +149,10 @@ class ProviderTexts:
 
 
 def quoted(text: str) -> str:
-    """A text as JSON."""
+    """A text as a JSON string."""
     return msgspec.json.encode(text).decode()
 
 
 def _object(members: list[str]) -> str:
-    """Members, each with a comma behind it, as one object. A megabyte is put together only once."""
+    """Members, each followed by a comma, joined into one JSON object in a single step."""
     return "".join(["{", *members[:-1], *[last.removesuffix(",") for last in members[-1:]], "}"])

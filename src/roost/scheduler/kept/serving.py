@@ -96,8 +96,8 @@ class Serving:
         """Which of some hosts are served: bool[len(rows)]."""
         served: Bools = np.full(len(rows), not self._impossible)
         for name, amount in self._amounts:
-            stock = fleet.inventory_columns(name)
-            served &= stock.fits_in(stock.slots(rows), amount)
+            columns = fleet.inventory_columns(name)
+            served &= columns.fits_in(columns.slots(rows), amount)
         for any_of in self._required:
             served &= in_any(fleet.with_trait, any_of, rows)
         served &= ~in_any(fleet.with_trait, self._forbidden, rows)
@@ -138,8 +138,8 @@ class Serving:
         places = len(totals.index)
         served = np.full(places + 1, not self._impossible)
         for name, amount in self._amounts:
-            stock = fleet.inventory_columns(name)
-            if not stock.n or amount > MAX_INT:
+            columns = fleet.inventory_columns(name)
+            if not columns.n or amount > MAX_INT:
                 served[:] = False
                 return served
             if not totals.any_takes(name, amount):

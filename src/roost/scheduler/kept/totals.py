@@ -54,12 +54,12 @@ class KeptTotals:
 
     def any_takes(self, resource_class: str, amount: int) -> bool:
         """Whether the units of each provider that has the class allow an amount; False if in doubt."""
-        stock, one = self._fleet.inventory_columns(resource_class), self._class(resource_class)
-        if not stock.n or stock.stepped:
+        columns, one = self._fleet.inventory_columns(resource_class), self._class(resource_class)
+        if not columns.n or columns.stepped:
             return False
         if not meets_units(amount, one.min_unit, one.max_unit, 1):
-            one.min_unit = int(stock.min_unit[: stock.n].max())
-            one.max_unit = int(stock.max_unit[: stock.n].min())
+            one.min_unit = int(columns.min_unit[: columns.n].max())
+            one.max_unit = int(columns.max_unit[: columns.n].min())
         return bool(meets_units(amount, one.min_unit, one.max_unit, 1))
 
     def refresh_one(self, place: int) -> Rooms:
@@ -146,16 +146,16 @@ _NOTHING: Room = (0, 0, 0, MAX_INT, 1)
 
 def room_at(fleet: Fleet, name: str, row: int) -> Room | None:
     """The room at a row, None if it has nothing of the class."""
-    stock = fleet.inventory_columns(name)
-    slot = stock.slot(row)
+    columns = fleet.inventory_columns(name)
+    slot = columns.slot(row)
     if slot < 0:
         return None
     return (
-        stock.used.item(slot),
-        stock.capacity.item(slot),
-        stock.min_unit.item(slot),
-        stock.max_unit.item(slot),
-        stock.step_size.item(slot),
+        columns.used.item(slot),
+        columns.capacity.item(slot),
+        columns.min_unit.item(slot),
+        columns.max_unit.item(slot),
+        columns.step_size.item(slot),
     )
 
 
