@@ -1,4 +1,4 @@
-"""The two services, each on a database, asked in the same words."""
+"""OpenStack's Placement and Roost, each on a database, with the same interface."""
 
 import asyncio
 import json
@@ -30,7 +30,7 @@ class Service(Protocol):
 
 
 class Upstream:
-    """OpenStack Placement on a database, which is made if it is not there; to be used with ``with``."""
+    """OpenStack Placement on a database, which is created if it does not exist. A context manager."""
 
     def __init__(self, url: str) -> None:
         self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed with the process
@@ -76,13 +76,13 @@ class Upstream:
 
 
 def _spelled_for_upstream(url: str) -> str:
-    """It works with the older of PostgreSQL's drivers only, and asks MariaDB for a smaller Unicode."""
+    """Return a URL with the driver and the character set that upstream needs."""
     url = url.replace("+psycopg:", "+psycopg2:")
     return f"{url}?charset=utf8mb4" if url.startswith("mysql") else url
 
 
 class Ours:
-    """Roost's Placement on a database; to be used with ``with``."""
+    """Roost's Placement API on a database. A context manager."""
 
     def __init__(self, url: str) -> None:
         self._runner = asyncio.Runner()

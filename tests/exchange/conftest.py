@@ -1,4 +1,4 @@
-"""A rich state in OpenStack Placement, made once."""
+"""A rich state in OpenStack Placement, which is made once."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from exchange.rich_state import make
 
 @pytest.fixture(scope="session")
 def rich_source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A SQLite file that OpenStack Placement has written, to be copied."""
+    """A SQLite file of OpenStack Placement, to be copied."""
     path = tmp_path_factory.mktemp("source") / "placement.db"
     with Upstream(f"sqlite:///{path}") as upstream:
         make(upstream)
@@ -20,7 +20,7 @@ def rich_source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A database of Roost with the standard names and nothing else, to be copied."""
+    """A database of Roost with only the standard names, to be copied."""
     path = tmp_path_factory.mktemp("empty") / "roost.db"
     with Ours(at(path)):
         pass

@@ -1,4 +1,4 @@
-"""Exchanges for tests, and what they left."""
+"""Imports and exports for tests, and the state of their targets."""
 
 import asyncio
 import hashlib
@@ -19,12 +19,12 @@ from roost.storage import Database
 
 
 def at(path: Path) -> str:
-    """The URL of a SQLite file."""
+    """Return the URL of a SQLite file."""
     return f"sqlite:///{path}"
 
 
 def prepared(url: str) -> str:
-    """A database with Roost's tables; its URL."""
+    """Create Roost's tables in a database; return its URL."""
     database = Database(url)
     SCHEMA.upgrade(database)
     asyncio.run(database.close())
@@ -32,13 +32,13 @@ def prepared(url: str) -> str:
 
 
 def widen(url: str) -> None:
-    """Let the tables that come into a MariaDB database hold all of Unicode."""
+    """Let new tables of a MariaDB database store all of Unicode."""
     with sa.create_engine(url, poolclass=sa.NullPool).connect() as connection:
         connection.exec_driver_sql("ALTER DATABASE CHARACTER SET utf8mb4")
 
 
 def imported(source: str, target: str, **incomplete: str) -> Report:
-    """Import; what came of it."""
+    """Import; return the report."""
     opened = Database(source, read_only=True)
     try:
         return import_placement(opened, target, PlacementOptions(**incomplete), lambda done, total: None)
@@ -47,7 +47,7 @@ def imported(source: str, target: str, **incomplete: str) -> Report:
 
 
 def exported(source: str, target: str) -> Report:
-    """Export; what came of it."""
+    """Export; return the report."""
     opened = Database(source, read_only=True)
     try:
         return export_placement(opened, target, lambda done, total: None)
@@ -56,22 +56,22 @@ def exported(source: str, target: str) -> Report:
 
 
 def fleet_in(url: str) -> Fleet:
-    """The fleet that a database of Roost holds."""
+    """Return the fleet of a database of Roost."""
     return _read(url, load)
 
 
 def holdings_in(url: str) -> dict[str, Held]:
-    """The consumers that a database of Roost holds."""
+    """Return the consumers of a database of Roost."""
     return _read(url, held_by_all)
 
 
 def verified(url: str) -> list[Finding]:
-    """What is wrong with a database of Roost."""
+    """Return what `roost db verify` finds in a database of Roost."""
     return _read(url, verify)
 
 
 def digest(path: Path) -> str:
-    """What tells whether a file was changed."""
+    """Return a digest of a file."""
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""Every GET there is to ask about a state, and answers made comparable."""
+"""Sends every GET request about a state, and makes the answers comparable."""
 
 import json
 from collections.abc import Iterator
@@ -10,14 +10,14 @@ from exchange.asking import Answer, Service
 from exchange.rich_state import AGGREGATES, CONSUMERS, PROJECTS, PROVIDERS, SINGLE, uid
 
 VERSIONS = ("1.0", "1.12", "1.39")
-"""All of them would take minutes; between these the answers about all that is stored change shape."""
+"""Microversions that are asked for: one of each form of the answers. All would take minutes."""
 
 CLASSES = ("VCPU", "MEMORY_MB", "DISK_GB", "PCPU", "PCI_DEVICE", "CUSTOM_MAGIC")
 INCOMPLETE = "00000000-0000-0000-0000-000000000000"
 
 
 def paths() -> Iterator[str]:
-    """All paths worth asking."""
+    """Yield the paths of all GET requests about a state."""
     yield from ("/", "/resource_providers", "/resource_classes", "/traits", "/traits?associated=true")
     for name in [*PROVIDERS, "new child", "nobody"]:
         path = f"/resource_providers/{uid(name)}"
@@ -63,7 +63,7 @@ def paths() -> Iterator[str]:
 
 
 def ask_everything(service: Service, *versions: str, every: int = 1) -> dict[tuple[str, str], Answer]:
-    """The comparable answers in these versions, or in all; ``every``: only to one path of so many."""
+    """Return the comparable answers to every ``every``-th path in these versions, or in `VERSIONS`."""
     return {
         (version, path): comparable(service.ask("GET", path, None, version))
         for version in versions or VERSIONS
@@ -72,7 +72,7 @@ def ask_everything(service: Service, *versions: str, every: int = 1) -> dict[tup
 
 
 def comparable(answer: Answer) -> Answer:
-    """An answer without what may differ: order, and the prose of complaints."""
+    """Return an answer without what may differ: the order of lists, and the texts of errors."""
     return Answer(answer.status, _ordered(answer.body))
 
 
@@ -97,5 +97,5 @@ def _text(value: Any) -> str:
 def differences(
     ours: dict[tuple[str, str], Answer], theirs: dict[tuple[str, str], Answer]
 ) -> dict[tuple[str, str], tuple[Answer, Answer]]:
-    """The questions that are answered differently."""
+    """Return the requests whose answers differ, with both answers."""
     return {key: (ours[key], theirs[key]) for key in ours if ours[key] != theirs[key]}

@@ -1,4 +1,4 @@
-"""A state with something of everything, made through the Placement API."""
+"""Creates a state with examples of all that Placement stores, through its API."""
 
 import uuid
 from typing import Any
@@ -12,7 +12,7 @@ OWNER = {"project_id": PROJECTS[0], "user_id": "user"}
 
 
 def uid(name: str) -> str:
-    """The uuid that something by this name has."""
+    """Return the uuid for a name."""
     return str(uuid.uuid5(uuid.NAMESPACE_DNS, name))
 
 
@@ -27,7 +27,7 @@ CONSUMERS = [f"consumer-{number}" for number in range(20)]
 
 
 class Maker:
-    """Writes to a service; every write must succeed."""
+    """Writes to a service. Every write must succeed."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -48,7 +48,7 @@ class Maker:
         return found
 
     def inventories(self, name: str, **inventories: Any) -> None:
-        """A total, or a whole record, of each class."""
+        """Write inventories: a total or a whole record for each class."""
         records = {
             key: {"total": value} if isinstance(value, int) else value for key, value in inventories.items()
         }
@@ -85,7 +85,7 @@ class Maker:
 
 
 def make(service: Service) -> None:
-    """Make the whole state."""
+    """Create the whole state."""
     maker = Maker(service)
     for name in ("CUSTOM_GONE", "CUSTOM_MAGIC", "CUSTOM_LICENCE"):
         maker.do("PUT", f"/resource_classes/{name}")
@@ -161,7 +161,7 @@ def _make_claims(maker: Maker) -> None:
 
 
 def carry_on(service: Service) -> None:
-    """Write something new of every kind: new rows must find ids, and generations be what they were."""
+    """Create something new of every kind, which tests ids of new rows and the generations."""
     maker = Maker(service)
     maker.do("PUT", "/resource_classes/CUSTOM_NEW")
     maker.do("PUT", "/traits/CUSTOM_NEW")

@@ -1,4 +1,4 @@
-"""The tables of a database, to compare those of an export with what upstream's migrations leave."""
+"""Describes the tables of a database, to compare those of an export with those of upstream's migrations."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import sqlalchemy as sa
 
 
 def schema_of(url: str) -> dict[str, Any]:
-    """Everything that the database says about its tables, in an order that does not matter."""
+    """Return a description of all tables, in a fixed order."""
     inspector = sa.inspect(sa.create_engine(url, poolclass=sa.NullPool))
     found: dict[str, Any] = {}
     for table in inspector.get_table_names():

@@ -1,4 +1,4 @@
-"""Cells for tests, and what goes into them."""
+"""Cells for tests, with hosts and instances."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,7 +14,7 @@ NOW = 1000.0
 
 @asynccontextmanager
 async def opened_cell(directory: Path, name: str = "cell1") -> AsyncIterator[Cell]:
-    """The cell of this name in a directory, at the time `NOW`."""
+    """Open the cell of this name in a directory. Its clock stands at `NOW`."""
     database = Database(f"sqlite:///{directory / name}.db")
     try:
         yield Cell(name, database, lambda: NOW)
@@ -23,14 +23,14 @@ async def opened_cell(directory: Path, name: str = "cell1") -> AsyncIterator[Cel
 
 
 def selection(host: str, cell: str = "cell1", weight: float = 0.5) -> Selection:
-    """A host that one VCPU can be claimed on."""
+    """Return a selection of a host, with one VCPU of its node."""
     return Selection(
         host, f"node-{host}", cell, {f"node-{host}": {"VCPU": 1}}, {"": [f"node-{host}"]}, weight
     )
 
 
 def instance(uuid: str = "i", host: str | None = "a", alternates: str = "", **others: object) -> Instance:
-    """An instance that was just assigned to its host; ``alternates`` is a host for each letter."""
+    """Return an instance that is assigned to its host. ``alternates`` has a letter for each alternate."""
     facts: dict[str, object] = {
         "request_id": "req",
         "run": "run",

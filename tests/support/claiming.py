@@ -1,7 +1,7 @@
-"""A process that claims and frees without end and says on standard output what it was told is done.
+"""A process that claims and frees without end, and prints each write that was acknowledged.
 
-``python -m support.claiming URL PREFIX`` prints ``+ CONSUMER`` for a claim, ``- CONSUMER`` for a claim
-freed.
+``python -m support.claiming URL PREFIX`` prints ``+ CONSUMER`` for a claim and ``- CONSUMER`` for a
+freed claim.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""A wire to a database server that is cut while a commit of the ledger is on its way."""
+"""A proxy of a database server that cuts the connection during a commit of the ledger."""
 
 import contextlib
 import re
@@ -20,7 +20,7 @@ _ROLLS_BACK = re.compile(rb"\bROLLBACK\b")
 
 
 class Wire:
-    """A loopback port that leads to a database server, until it is told to cut."""
+    """A loopback port that forwards to a database server until it is told to cut."""
 
     def __init__(self, url: str) -> None:
         self._to = make_url(url)
@@ -32,7 +32,7 @@ class Wire:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def cut_next(self, when: str) -> None:
-        """Cut the connection of the next append, in its COMMIT."""
+        """Cut the connection of the next append during its COMMIT."""
         self._cut = when
 
     def close(self) -> None:
@@ -100,7 +100,7 @@ def _hang_up(*sockets: socket.socket) -> None:
 
 @contextlib.contextmanager
 def wire(url: str) -> Iterator[Wire]:
-    """A wire to the server of a URL."""
+    """Run a proxy of the server of a URL."""
     made = Wire(url)
     try:
         yield made

@@ -1,4 +1,4 @@
-"""Databases for tests: a fresh one of each kind, on servers that the whole session shares."""
+"""Databases for tests: an empty one of each kind, on servers that the whole session shares."""
 
 import contextlib
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ TRIES = 2
 
 
 class Place(NamedTuple):
-    """A database. ``urls``: where it can be reached; on Galera, each node of the cluster."""
+    """A database. ``urls`` has its URL; on Galera, the URL of each node of the cluster."""
 
     kind: str
     urls: tuple[str, ...]
@@ -27,12 +27,12 @@ class Place(NamedTuple):
         return self.urls[0]
 
     def at(self, number: int) -> str:
-        """A URL for the process, or ledger, of this number: they are dealt out to the nodes."""
+        """Return the URL for the process or ledger of this number. They take the nodes in turn."""
         return self.urls[number % len(self.urls)]
 
 
 class Servers:
-    """The servers of a test session, each started when a test first needs it."""
+    """The servers of a test session. Each starts when a test first needs it."""
 
     def __init__(self) -> None:
         self.tested: dict[str, str] = {}
@@ -45,20 +45,20 @@ class Servers:
 
     @property
     def folder(self) -> Path:
-        """A folder that the accounts of servers can reach."""
+        """The folder of the servers, which their accounts can reach."""
         if self._folder is None:
             self._folder = self._stack.enter_context(server_folder())
         return self._folder
 
     @property
     def template(self) -> Path:
-        """A data directory of MariaDB to copy."""
+        """The data directory of MariaDB from which new ones are copied."""
         if self._template is None:
             self._template = set_up_mariadb(made(self.folder, "template") / "data")
         return self._template
 
     def needs(self, kind: str) -> None:
-        """Skip the test, and say so at the end, if databases of this kind cannot be tested here."""
+        """Skip the test if databases of this kind cannot be tested here. The summary of the run says so."""
         reason = missing(kind)
         if reason is not None:
             self.untested[kind] = reason
@@ -66,7 +66,7 @@ class Servers:
         self.tested.setdefault(kind, kind)
 
     def running(self, kind: str) -> PostgreSQL | MariaDB | Galera:
-        """The session's server of a kind. One that does not start is tried again, and the end says so."""
+        """Return the session's server of a kind. A failed start is repeated, and the summary says so."""
         failures = self.not_started.setdefault(kind, [])
         while kind not in self._running:
             if len(failures) == TRIES:
@@ -84,7 +84,7 @@ class Servers:
         return server
 
     def new(self, kind: str, name: str, durable: bool = False) -> PostgreSQL | MariaDB | Galera:
-        """A server that is not started, in a folder named after ``name``, for a test that stops it."""
+        """Return a server that is not started, for a test that stops it. ``name`` is in its folder's name."""
         self.needs(kind)
         folder = made(self.folder, name)
         if kind == "postgresql":
@@ -95,7 +95,7 @@ class Servers:
 
     @contextlib.contextmanager
     def place(self, kind: str, folder: Path) -> Iterator[Place]:
-        """A fresh database of a kind; ``folder``: where a SQLite file goes."""
+        """Create an empty database of a kind. A SQLite file is in ``folder``."""
         self.needs(kind)
         if kind == "sqlite":
             yield Place(kind, (f"sqlite:///{folder / 'roost.db'}",))
@@ -108,5 +108,5 @@ class Servers:
             server.drop_database(name)
 
     def close(self) -> None:
-        """Stop everything."""
+        """Stop all servers."""
         self._stack.close()

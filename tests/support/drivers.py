@@ -1,4 +1,4 @@
-"""A driver whose builds end when a test says so."""
+"""A driver whose builds end when a test lets them."""
 
 import asyncio
 from collections.abc import Collection
@@ -10,8 +10,8 @@ from roost.model.inventory import Inventory
 
 
 class HeldDriver:
-    """Builds wait for ``go``; ``calls`` says what was begun and ended. ``failure`` is what builds raise,
-    ``destroy_failures`` how many destructions fail from now on."""
+    """Builds wait for ``go``. ``calls`` lists what began and ended. Builds raise ``failure`` if it is set; the next
+    ``destroy_failures`` destructions fail."""
 
     def __init__(self) -> None:
         self.go = asyncio.Event()

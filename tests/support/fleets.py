@@ -1,4 +1,4 @@
-"""Fleets for tests: built from a plain `World`, drawn at random, and read back as one value."""
+"""Fleets for tests: made from a plain `World`, drawn at random, and returned as one comparable value."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -25,7 +25,7 @@ SUFFIXES = ("_1", "_2", "_3")
 
 
 def fleet_of(world: World, first_row: int = 0) -> Fleet:
-    """A fleet with the providers of ``world`` in its order, from ``first_row`` on."""
+    """Return a fleet with the providers of ``world`` in its order, at rows from ``first_row``."""
     fleet = Fleet()
     for row, (uuid, provider) in enumerate(world.items(), first_row):
         facts = ProviderFacts(f"name of {uuid}", provider.parent, 0)
@@ -42,7 +42,7 @@ def fleet_of(world: World, first_row: int = 0) -> Fleet:
 
 
 def snapshot(fleet: Fleet) -> dict[str, Any]:
-    """All that the public interface tells of a fleet, but for version and time."""
+    """Return all that the public interface of a fleet returns, without its version and time."""
     names: dict[int, str] = {fleet.row(uuid): uuid for uuid in fleet.uuids()}
     classes = sorted(fleet.inventoried_classes())
 
@@ -92,7 +92,7 @@ def snapshot(fleet: Fleet) -> dict[str, Any]:
 
 
 def inventories() -> st.SearchStrategy[Inventory]:
-    """Small inventories, mostly plain, some with odd limits."""
+    """Draw small inventories, some of them with unusual units."""
     plain = st.builds(Inventory, total=st.integers(1, 8))
     odd = st.builds(
         Inventory,
@@ -109,14 +109,14 @@ def inventories() -> st.SearchStrategy[Inventory]:
 def some(
     names: Sequence[str], min_size: int = 0, max_size: int | None = None
 ) -> st.SearchStrategy[frozenset[str]]:
-    """A few of ``names``."""
+    """Draw some of ``names``."""
     most = len(names) if max_size is None else max_size
     return st.sets(st.sampled_from(names), min_size=min_size, max_size=most).map(frozenset)
 
 
 @st.composite
 def worlds(draw: st.DrawFn, max_providers: int = 6) -> World:
-    """Small fleets: several roots, trees of up to three levels, sharing providers, use and overuse."""
+    """Draw small fleets with several roots, trees of up to three levels, sharing providers, and overuse."""
     world: World = {}
     depth: dict[str, int] = {}
     for number in range(draw(st.integers(1, max_providers))):
@@ -141,7 +141,7 @@ def resources(min_size: int, max_size: int = 2) -> st.SearchStrategy[dict[str, i
 
 @st.composite
 def groups(draw: st.DrawFn, suffix: str, min_resources: int = 1) -> RequestGroup:
-    """A request group with at most a few constraints."""
+    """Draw a request group with few constraints."""
     required = draw(st.lists(some(TRAITS, 1), max_size=2))
     return RequestGroup(
         resources=draw(resources(min_resources)),
@@ -156,7 +156,7 @@ def groups(draw: st.DrawFn, suffix: str, min_resources: int = 1) -> RequestGroup
 
 @st.composite
 def queries(draw: st.DrawFn) -> CandidateQuery:
-    """Candidate queries as the API lets them through."""
+    """Draw candidate queries that the API accepts."""
     suffixes = draw(st.sampled_from([(), (), SUFFIXES[:1], SUFFIXES[:2], SUFFIXES]))
     subtrees = draw(st.lists(some(suffixes, 1), max_size=2)) if suffixes else []
     together = frozenset[str]().union(*subtrees)

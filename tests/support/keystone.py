@@ -1,7 +1,7 @@
-"""A private Keystone for tests, as it comes from its package: SQLite, Fernet tokens, one loopback port.
+"""A private Keystone for tests: the installed package on SQLite, with Fernet tokens, at a loopback port.
 
-It has an environment of its own, ``.venv/keystone``, made from requirements-keystone.lock when it is first
-needed: beside Roost it would bring packages that change how the libraries of both behave.
+Its environment is ``.venv/keystone``, made from requirements-keystone.lock when it is first needed. In Roost's own
+environment its packages would change the behaviour of libraries that both use.
 """
 
 import base64
@@ -58,7 +58,7 @@ enabled = false
 
 
 def install() -> Path:
-    """The interpreter of Keystone's environment, which is made if it is not there as the lock says."""
+    """Return the interpreter of Keystone's environment, which is made unless it agrees with the lock file."""
     python = ENVIRONMENT / "bin" / "python"
     stamp = ENVIRONMENT / "lock"
     wanted = hashlib.sha256(LOCK.read_bytes()).hexdigest()
@@ -77,7 +77,7 @@ def install() -> Path:
 
 
 def prepared() -> Path:
-    """A folder with Keystone's keys and its database: `USERS` and a catalog. Made once, which takes long."""
+    """Return a folder with Keystone's keys and a database with `USERS` and a catalog. It is made once."""
     with _alone():
         install()
         done = ENVIRONMENT / "prepared"
@@ -88,7 +88,7 @@ def prepared() -> Path:
 
 @contextlib.contextmanager
 def _alone() -> Iterator[None]:
-    """While one process of a test run makes the environment, the others wait for it."""
+    """Hold the lock with which one process of a test run makes the environment while the others wait."""
     ENVIRONMENT.parent.mkdir(exist_ok=True)
     with ENVIRONMENT.with_name("keystone.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -151,7 +151,7 @@ class Keystone:
 
     @classmethod
     def start(cls, folder: Path) -> "Keystone":
-        """A Keystone of its own in a new folder."""
+        """Run another Keystone in a new folder."""
         shutil.copytree(prepared(), folder, dirs_exist_ok=True)
         return cls(folder)
 
@@ -174,7 +174,7 @@ class Keystone:
     def token(
         self, user: str = "admin", project: str | None = "admin", seconds: int | None = None, **identity: Any
     ) -> str:
-        """A token of a user for a project; project None: for the system. ``seconds``: how long it is good."""
+        """Return a token of a user for a project, or for the system if None. It is valid for ``seconds``."""
         who = {"user": {"name": user, "domain": DOMAIN, "password": PASSWORD}}
         scope: Any = {"system": {"all": True}}
         if project is not None:
@@ -200,7 +200,7 @@ class Keystone:
         assert answer.status_code == 204, answer.text
 
     def add_user(self, name: str, project: str, *roles: str) -> None:
-        """A user with roles in a project, all made if they are not there."""
+        """Create a user with roles in a project, and what is missing of these."""
         user = self._made("user", name, password=PASSWORD, domain_id="default")
         of = self._made("project", project, domain_id="default")
         for role in roles:
@@ -208,13 +208,13 @@ class Keystone:
             self._ask("PUT", f"/projects/{of}/users/{user}/roles/{granted}")
 
     def add_service(self, kind: str) -> None:
-        """A service in the catalog."""
+        """Add a service to the catalog."""
         service = self._ask("POST", "/services", {"service": {"type": kind, "name": kind}})["service"]["id"]
         endpoint = {"service_id": service, "interface": "public", "url": "http://there", "region_id": "here"}
         self._ask("POST", "/endpoints", {"endpoint": endpoint})
 
     def application_credential(self, *rules: dict[str, str]) -> dict[str, Any]:
-        """What the user admin can authenticate with for some requests only."""
+        """Return an application credential of the user admin with rules for its access."""
         found = self._client.get(
             "/auth/tokens", headers={**self._admin, "x-subject-token": self._admin["x-auth-token"]}
         ).json()["token"]

@@ -1,6 +1,6 @@
-"""Placement's candidate semantics at microversion 1.39, as slow and plain as can be.
+"""A slow and simple implementation of Placement's allocation candidates at microversion 1.39.
 
-Shares nothing with the code under test but the model's types: dicts, loops and `itertools.product`.
+It shares only the model's types with the code under test: it has dicts, loops and `itertools.product`.
 """
 
 from collections import defaultdict
@@ -14,12 +14,12 @@ from roost.model.request import CandidateQuery, RequestGroup
 SHARING = "MISC_SHARES_VIA_AGGREGATE"
 
 Answer = tuple[frozenset[tuple[str, str, int]], frozenset[tuple[str, frozenset[str]]]]
-"""A candidate that can be compared: (provider, class, amount)s, and which providers serve which group."""
+"""A comparable candidate: the (provider, class, amount)s, and the providers of each group."""
 
 
 @dataclass
 class Provider:
-    """One provider of a `World`; ``parent`` is a name, None for a root."""
+    """A provider of a `World`. ``parent`` is a uuid, or None for a root."""
 
     parent: str | None = None
     inventories: dict[str, Inventory] = field(default_factory=dict)
@@ -29,11 +29,11 @@ class Provider:
 
 
 World = dict[str, Provider]
-"""Every provider by uuid, parents before children."""
+"""The providers by uuid, parents before children."""
 
 
 def answer(candidate: Candidate) -> Answer:
-    """The comparable form of what the code under test found."""
+    """Return the comparable form of a candidate of the code under test."""
     for providers in candidate.mappings.values():
         assert len(set(providers)) == len(providers), "a provider is named twice for one group"
     return (
@@ -43,7 +43,7 @@ def answer(candidate: Candidate) -> Answer:
 
 
 def lineage(world: World, uuid: str) -> list[str]:
-    """A provider and all above it, the root last."""
+    """Return a provider and its ancestors, the root last."""
     found = [uuid]
     while (parent := world[found[-1]].parent) is not None:
         found.append(parent)
@@ -55,7 +55,7 @@ def root_of(world: World, uuid: str) -> str:
 
 
 def fits(provider: Provider, resource_class: str, amount: int) -> bool:
-    """Whether ``amount`` more of a class may be allocated from a provider."""
+    """Return whether ``amount`` more of a class may be allocated from a provider."""
     inventory = provider.inventories.get(resource_class)
     if inventory is None:
         return False
@@ -82,7 +82,7 @@ def in_tree(world: World, uuid: str, group: RequestGroup) -> bool:
 
 
 def serves_alone(world: World, uuid: str, group: RequestGroup) -> bool:
-    """Whether a provider can serve a whole group, with its own traits and its own aggregates."""
+    """Return whether a provider can serve a whole group with its own traits and aggregates."""
     provider = world[uuid]
     return (
         all(fits(provider, name, amount) for name, amount in group.resources.items())
@@ -95,7 +95,7 @@ def serves_alone(world: World, uuid: str, group: RequestGroup) -> bool:
 
 
 def shares_with(world: World, uuid: str, anchor: str) -> bool:
-    """Whether a sharing provider shares an aggregate with any provider of the tree of ``anchor``."""
+    """Return whether a sharing provider has an aggregate of any provider of the tree of ``anchor``."""
     return SHARING in world[uuid].traits and any(
         other.aggregates & world[uuid].aggregates
         for name, other in world.items()
@@ -108,9 +108,9 @@ def reaches(world: World, uuid: str, anchor: str) -> bool:
 
 
 def serves_class(world: World, uuid: str, anchor: str, group: RequestGroup, resource_class: str) -> bool:
-    """Whether a provider can serve one class of the unsuffixed group in the tree of ``anchor``.
+    """Return whether a provider can serve one class of the unsuffixed group in the tree of ``anchor``.
 
-    Required traits are not asked for here: the providers meet them together.
+    Required traits do not count here: the providers of the group have them together.
     """
     provider = world[uuid]
     at_home = root_of(world, uuid) == anchor
@@ -130,7 +130,7 @@ def serves_class(world: World, uuid: str, anchor: str, group: RequestGroup, reso
 
 
 def candidates_at(world: World, query: CandidateQuery, anchor: str) -> set[Answer]:
-    """All candidates of one tree."""
+    """Return all candidates of one tree."""
     traits = world[anchor].traits
     if query.root_required - traits or query.root_forbidden & traits:
         return set()
@@ -168,7 +168,7 @@ def candidates_at(world: World, query: CandidateQuery, anchor: str) -> set[Answe
 def allowed(
     world: World, query: CandidateQuery, served: dict[str, set[str]], amounts: dict[tuple[str, str], int]
 ) -> bool:
-    """Whether a combination keeps the rules that concern more than one provider or group."""
+    """Return whether a combination keeps the rules for several providers or groups."""
     for group in query.groups:
         if not group.granular:
             together = frozenset[str]().union(*(world[uuid].traits for uuid in served[group.suffix]))
@@ -185,14 +185,14 @@ def allowed(
 
 
 def candidates(world: World, query: CandidateQuery) -> dict[str, set[Answer]]:
-    """All candidates by the root of their tree; only roots that have any."""
+    """Return all candidates by the root of their tree; roots without any are left out."""
     roots = [uuid for uuid, provider in world.items() if provider.parent is None]
     found = {root: candidates_at(world, query, root) for root in roots}
     return {root: answers for root, answers in found.items() if answers}
 
 
 def tree_totals(world: World, resource_class: str, root: str) -> tuple[int, int]:
-    """Capacity and use of a class over one tree."""
+    """Return the capacity and use of a class in one tree."""
     capacity = used = 0
     for uuid, provider in world.items():
         if root_of(world, uuid) == root:

@@ -1,4 +1,4 @@
-"""The Placement API without a socket, for tests that are not asynchronous themselves."""
+"""The Placement API without a socket, for synchronous tests."""
 
 import asyncio
 import json
@@ -23,9 +23,9 @@ PROJECT = {"project_id": "project", "user_id": "user"}
 
 
 class Api:
-    """A ledger on a SQLite file in ``folder``, and everything that can be asked of it.
+    """A ledger on a SQLite file in ``folder``, and the Placement API on it.
 
-    ``empty`` is a database file to start from; with it nothing needs to be set up.
+    ``empty`` is a prepared database file that is copied, which is faster than to prepare one.
     """
 
     def __init__(self, folder: Path, empty: Path | None = None, **options: Any) -> None:
@@ -46,7 +46,7 @@ class Api:
         self._runner.close()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine in the loop that the ledger lives in."""
+        """Run a coroutine in the event loop of the ledger."""
         return self._runner.run(work)
 
     def execute(self, command: Command[T]) -> T:
@@ -55,7 +55,7 @@ class Api:
     def ask(
         self, method: str, path: str, body: Any = None, *, version: str = LATEST, **headers: str
     ) -> falcon.testing.Result:
-        """Ask the API; ``body`` is sent as JSON, bytes as they are. Headers have _ for -."""
+        """Send a request. ``body`` is sent as JSON, bytes as they are. Names of headers have _ for -."""
         sent = {**ADMIN, "openstack-api-version": f"placement {version}"}
         raw = body if isinstance(body, bytes) else json.dumps(body).encode() if body is not None else None
         if raw is not None:
@@ -67,7 +67,7 @@ class Api:
         )
 
     def get(self, path: str, *, version: str = LATEST, **headers: str) -> Any:
-        """The JSON of a GET that succeeds."""
+        """Return the JSON of a GET that must succeed."""
         return _succeeded(self.ask("GET", path, version=version, **headers)).json
 
     def put(self, path: str, body: Any = None, *, version: str = LATEST) -> falcon.testing.Result:
@@ -80,7 +80,7 @@ class Api:
         return _succeeded(self.ask("DELETE", path, version=version))
 
     def provider(self, name: str, parent: str | None = None, **inventory: int) -> str:
-        """A new provider with inventory and the uuid that `uuid_of` gives it."""
+        """Create a provider with inventory, whose uuid is `uuid_of` its name."""
         uuid = uuid_of(name)
         body = {"uuid": uuid, "name": name}
         if parent is not None:
@@ -97,12 +97,12 @@ class Api:
         return found
 
     def claim(self, consumer: str, provider: str, **amounts: int) -> None:
-        """An allocation for a new consumer, of type INSTANCE."""
+        """Write allocations of a new consumer of type INSTANCE."""
         self.put(f"/allocations/{consumer}", allocation({provider: amounts}))
 
 
 def allocation(held: dict[str, dict[str, int]], **more: Any) -> dict[str, Any]:
-    """The body of PUT /allocations/{consumer} for a new consumer."""
+    """Return the body of PUT /allocations/{consumer} for a new consumer."""
     return {
         "allocations": {provider: {"resources": amounts} for provider, amounts in held.items()},
         "consumer_generation": None,
@@ -113,12 +113,12 @@ def allocation(held: dict[str, dict[str, int]], **more: Any) -> dict[str, Any]:
 
 
 def uuid_of(name: str) -> str:
-    """A uuid that is made of a name of at most six ASCII characters."""
+    """Return a uuid that is made of a name of at most six ASCII characters."""
     return f"00000000-0000-0000-0000-{name.encode().hex():0>12}"
 
 
 def fault(answer: falcon.testing.Result) -> tuple[int, str]:
-    """Status and error code of a refusal; the code is "" where there is none."""
+    """Return the status and the error code of a refusal; the code is "" if there is none."""
     error = answer.json["errors"][0]
     assert error["status"] == answer.status_code
     return answer.status_code, error.get("code", "")

@@ -1,4 +1,4 @@
-"""Preparing a database in a process of its own."""
+"""Prepares a database in a process of its own."""
 
 import asyncio
 
@@ -12,7 +12,7 @@ SCHEMAS = [LEDGER, CONDUCTOR, CELL, RECORDS]
 
 
 def prepare(url: str) -> str:
-    """Prepare every schema in a database; what came of it."""
+    """Prepare every schema in a database; return "prepared" or the error."""
     try:
         database = Database(url)
         for schema in SCHEMAS:

@@ -1,4 +1,4 @@
-"""`roost` as a process of its own: started, watched, stopped and killed."""
+"""Runs `roost` commands as processes."""
 
 import os
 import signal
@@ -19,13 +19,13 @@ HEADERS = {"X-Auth-Token": "admin", "OpenStack-API-Version": "placement 1.36"}
 
 
 def run_roost(*arguments: str | Path, seconds: float = 60.0) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end."""
+    """Run a command and wait for its end."""
     command = [ROOST, *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
 
 
 class RoostUp:
-    """A running `roost up` on a port of its own. Use it in a ``with``: it is killed at the end."""
+    """A running `roost up` at a free port. As a context manager, it is killed at the end."""
 
     def __init__(self, directory: Path, arguments: Sequence[str] = (), port: int | None = None) -> None:
         self.port = port or free_port()
@@ -50,12 +50,12 @@ class RoostUp:
 
     @property
     def cpu_seconds(self) -> float:
-        """Processor time that it has used so far."""
+        """The processor time in seconds that it has used."""
         fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def wait_until_up(self, seconds: float = 30.0) -> None:
-        """Wait until it says that it is up."""
+        """Wait until it prints that it is up."""
         assert self._ready.wait(seconds), f"not up after {seconds} s: {self.stderr}"
         assert "roost: up" in self.stderr, self.stderr
 
@@ -63,12 +63,12 @@ class RoostUp:
         return httpx.Client(base_url=f"http://127.0.0.1:{self.port}", headers=HEADERS, timeout=30.0)
 
     def kill(self) -> None:
-        """SIGKILL, if it still runs."""
+        """Send SIGKILL if it still runs."""
         self._process.kill()
         self._end()
 
     def stop(self, seconds: float = 10.0) -> tuple[int, float]:
-        """SIGTERM; returns the exit status and how long it took to end, seconds."""
+        """Send SIGTERM; return the exit status and the seconds until its end."""
         asked = time.perf_counter()
         self._process.send_signal(signal.SIGTERM)
         status = self._process.wait(seconds)

@@ -1,8 +1,8 @@
 """Private database servers for tests: PostgreSQL, MariaDB, and a Galera cluster of three nodes.
 
-Each runs in a folder of its own under /tmp, listens on free loopback ports, is run by an unprivileged
-account where the tests are run by root, and dies with the process that started it. What is installed is
-found; `make test` installs what is missing where it can. PostgreSQL is `roost.bench.postgresql`'s.
+Each has a folder under /tmp and listens on free loopback ports. It runs under an unprivileged account if the tests
+run as root, and ends with the process that started it. `make test` installs servers that are missing, where it can.
+PostgreSQL is that of `roost.bench.postgresql`.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ RSYNC = find_program("rsync")
 
 
 def missing(kind: str) -> str | None:
-    """Why databases of a kind cannot be tested here; None: they can."""
+    """Return why databases of a kind cannot be tested here, or None if they can."""
     if kind == "sqlite":
         return None
     if kind == "postgresql":
@@ -40,7 +40,7 @@ def missing(kind: str) -> str | None:
 
 
 class MariaDB(ServerProcess):
-    """MariaDB, by itself. ``template``: a data directory to copy, which saves seconds."""
+    """A single MariaDB. ``template`` is a data directory that is copied, which saves seconds."""
 
     def __init__(self, folder: Path, durable: bool = False, template: Path | None = None) -> None:
         super().__init__(folder, "mysql")
@@ -79,7 +79,7 @@ class MariaDB(ServerProcess):
 
 
 class GaleraNode(MariaDB):
-    """A MariaDB that is a node of a cluster."""
+    """A MariaDB that is a node of a Galera cluster."""
 
     def __init__(self, folder: Path, template: Path, durable: bool = False) -> None:
         super().__init__(folder, durable, template)
@@ -122,7 +122,7 @@ class GaleraNode(MariaDB):
             return False
 
     def recover(self) -> None:
-        """Start again after a kill: at the position that its data has, so that it need not copy all."""
+        """Start again after a kill, at the position of its data, so that it does not copy all."""
         assert MARIADB is not None
         said = run_setup([*self._command, "--wsrep-recover"], self.folder, self._account)
         [line] = [line for line in said.splitlines() if "Recovered position" in line]
@@ -130,7 +130,7 @@ class GaleraNode(MariaDB):
 
 
 class Galera:
-    """Three nodes, all of which are written to."""
+    """A Galera cluster of three nodes. Tests write to all of them."""
 
     def __init__(self, folder: Path, template: Path, durable: bool = False) -> None:
         self.nodes = [GaleraNode(made(folder, f"node{number}"), template, durable) for number in (1, 2, 3)]
@@ -138,7 +138,7 @@ class Galera:
             node.peers = self.nodes
 
     def start(self) -> None:
-        """Make the cluster: the first node begins it, the others join one after the other."""
+        """Start the cluster: its first node, then the others one after another."""
         first, *others = self.nodes
         first.start("--wsrep-new-cluster")
         for node in others:
@@ -155,7 +155,7 @@ class Galera:
             node.kill()
 
     def create_database(self) -> str:
-        """A fresh database on all nodes."""
+        """Create an empty database on all nodes; return its name."""
         name = self.nodes[0].create_database()
         for node in self.nodes[1:]:
             node.ask("SET SESSION wsrep_sync_wait = 1", "SELECT count(*) FROM mysql.db")
@@ -165,13 +165,13 @@ class Galera:
         self.nodes[0].drop_database(name)
 
     def urls(self, database: str) -> list[str]:
-        """The URL of a database at each node."""
+        """Return the URL of a database at each node."""
         return [node.url(database) for node in self.nodes]
 
 
 @contextlib.contextmanager
 def server_folder() -> Iterator[Path]:
-    """A folder that the accounts of servers can reach, which those of pytest are not."""
+    """Make a folder that the accounts of servers can reach. They cannot reach those of pytest."""
     folder = Path(tempfile.mkdtemp(prefix="roost-servers-"))
     folder.chmod(0o777)
     try:
@@ -181,7 +181,7 @@ def server_folder() -> Iterator[Path]:
 
 
 def set_up_mariadb(data: Path) -> Path:
-    """A new data directory of MariaDB."""
+    """Make a data directory of MariaDB."""
     assert MARIADB_SETUP is not None
     setup = [MARIADB_SETUP, "--no-defaults", f"--datadir={data}", "--auth-root-authentication-method=normal"]
     account = "mysql" if os.geteuid() == 0 else None
@@ -190,7 +190,7 @@ def set_up_mariadb(data: Path) -> Path:
 
 
 def made(parent: Path, name: str) -> Path:
-    """A new folder, named after ``name``, that the accounts of servers can write to."""
+    """Make a folder that the accounts of servers can write to. ``name`` is in its name."""
     path = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=parent))
     path.chmod(0o777)
     return path

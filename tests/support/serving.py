@@ -26,16 +26,16 @@ SECONDS = 30.0
 
 
 def roost(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run a command of roost to its end."""
+    """Run a roost command and wait for its end."""
     return subprocess.run(
         [ROOST, *arguments], env=ENVIRONMENT, capture_output=True, text=True, timeout=60, check=False
     )
 
 
 class Serving:
-    """A server of ours, in a process group of its own, that answers.
+    """A running `roost serve` in a process group of its own.
 
-    ``log``: a file for what it says. ``settings``: options, as GROUP.OPTION=VALUE.
+    ``log``: the file of its output. ``settings``: options as GROUP.OPTION=VALUE.
     """
 
     def __init__(self, url: str, log: Path, workers: int = 1, settings: Sequence[str] = ()) -> None:
@@ -59,25 +59,25 @@ class Serving:
             time.sleep(0.05)
 
     def ask(self, method: str, path: str, body: Any = None) -> httpx.Response:
-        """Ask on a connection of its own, which may get to any worker."""
+        """Send a request on a new connection, which any worker may accept."""
         # Not verified, as nothing is encrypted: loading certificates takes longer than most answers.
         with httpx.Client(base_url=self.url, headers=HEADERS, timeout=SECONDS, verify=False) as client:
             return client.request(method, path, json=body)
 
     def said(self) -> str:
-        """What it said on standard error."""
+        """What it wrote to standard error."""
         return self._log.read_text()
 
     def terminate(self) -> None:
-        """Send SIGTERM to the process that was started, which stops the others."""
+        """Send SIGTERM to the first process, which stops the others."""
         self._process.terminate()
 
     def wait(self) -> int:
-        """Wait for its end; the exit status."""
+        """Wait for its end; return the exit status."""
         return self._process.wait(SECONDS)
 
     def end(self, number: int = signal.SIGTERM) -> None:
-        """Send a signal to all of its processes."""
+        """Send a signal to all its processes."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, number)
         self._process.wait(SECONDS)

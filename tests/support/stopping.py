@@ -1,4 +1,4 @@
-"""A database server that hangs: all of its processes are stopped, and its kernel still takes connections."""
+"""Makes a database server hang: its processes are stopped, and its kernel still accepts connections."""
 
 import contextlib
 import os
@@ -11,7 +11,7 @@ from roost.bench.server_process import ServerProcess
 
 @contextlib.contextmanager
 def stopped(server: ServerProcess) -> Iterator[None]:
-    """Stop a server's processes with SIGSTOP; they go on at the end."""
+    """Stop a server's processes with SIGSTOP, and continue them at the end."""
     pids = [server.pid]
     os.kill(server.pid, signal.SIGSTOP)
     # PostgreSQL has a process for each connection. The one that makes them is stopped by now.

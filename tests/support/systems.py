@@ -1,4 +1,4 @@
-"""Whole systems in this process."""
+"""Runs whole systems in this process."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -25,7 +25,7 @@ async def opened_system(
     reason: str = "no IP",
     **options: float,
 ) -> AsyncIterator[System]:
-    """The system in a directory, set up if it is new, and closed in the end."""
+    """Open the system in a directory, which is set up if it is new, and close it at the end."""
     backend = await open_sql_records(f"sqlite:///{directory / 'records.db'}", Retention())
     script = Script(failures=(FailureRule(failure_rate, reason),) if failure_rate else ())
     choices = SystemOptions(script=script, **options)  # type: ignore[arg-type]
@@ -37,7 +37,7 @@ async def opened_system(
 
 
 def wanted(request_id: str, count: int = 1, vcpus: int = 1) -> BuildRequest:
-    """A request for instances that are named after it; what fits is placed."""
+    """Return a request for instances whose names begin with its id. At least one must fit."""
     return BuildRequest(
         request_id=request_id,
         spec=RequestSpec(project_id="project", user_id="user", flavor=Flavor("small", vcpus, 0)),
@@ -47,11 +47,11 @@ def wanted(request_id: str, count: int = 1, vcpus: int = 1) -> BuildRequest:
 
 
 async def states(system: System) -> dict[str, str]:
-    """The state of every instance in every cell."""
+    """Return the state of every instance of every cell."""
     return {each.uuid: each.state for cell in system.cells.values() for each in await cell.every()}
 
 
 async def differences(directory: Path) -> list[object]:
-    """What `roost db verify` finds in a data directory."""
+    """Return what `roost db verify` finds in a data directory."""
     findings, unread = await verify_database(f"sqlite:///{directory / 'api.db'}")
     return [*findings, *unread]

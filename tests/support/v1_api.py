@@ -12,7 +12,7 @@ from support.placement_api import ADMIN, Api
 
 
 class V1Api(Api):
-    """An `Api` that serves ``/v1`` too: `fetch` asks all of it."""
+    """An `Api` that serves ``/v1`` as well; `fetch` sends requests to both."""
 
     def __init__(self, folder: Path, empty: Path | None = None, **options: Any) -> None:
         super().__init__(folder, empty, **options)
@@ -27,19 +27,19 @@ class V1Api(Api):
         super().close()
 
     def fetch(self, path: str, method: str = "GET", **headers: str) -> httpx.Response:
-        """The answer to a request; headers have _ for -, an empty one is not sent."""
+        """Return the answer to a request. Names of headers have _ for -; an empty header is not sent."""
         sent = {**ADMIN, **{name.replace("_", "-"): value for name, value in headers.items()}}
         sent = {name: value for name, value in sent.items() if value}
         return self.run(self.client.request(method, path, headers=sent))
 
     def read(self, path: str, **headers: str) -> Any:
-        """The JSON of an answer that is a success."""
+        """Return the JSON of an answer that must be a success."""
         answer = self.fetch(path, **headers)
         assert answer.status_code == 200, answer.text
         return answer.json()
 
     def pages(self, query: str, limit: int) -> list[dict[str, Any]]:
-        """All pages of candidates."""
+        """Return all pages of candidates."""
         found = [self.read(f"/v1/allocation_candidates?{query}&limit={limit}")]
         while found[-1]["next"] is not None:
             cursor = found[-1]["next"]
@@ -48,7 +48,7 @@ class V1Api(Api):
 
 
 def fault_of(answer: httpx.Response) -> tuple[int, str]:
-    """Status and text of a refusal, which has Placement's form."""
+    """Return the status and the text of a refusal, which has Placement's form."""
     (error,) = answer.json()["errors"]
     assert error["status"] == answer.status_code
     assert error["code"].startswith("placement.")

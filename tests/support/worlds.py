@@ -1,6 +1,6 @@
-"""Providers and what they hold, made over HTTP from a table of them.
+"""Creates providers and allocations over HTTP from a table.
 
-Identifiers are published as variables of the environment, where declarative tests look them up.
+Uuids are published as environment variables, which declarative tests read.
 """
 
 import json
@@ -20,7 +20,7 @@ WITHOUT_CONSUMER_TYPES = "1.28"
 
 @dataclass(frozen=True)
 class Made:
-    """A provider to be made.
+    """A provider that is to be created.
 
     ``inventory``: class -> total, or the whole record; max_unit is the total unless it is said.
     ``aggregates``: variables that hold them. ``used``: what one consumer holds. ``variable``: where the
@@ -37,7 +37,7 @@ class Made:
 
 
 class World:
-    """A service that is filled. ``variables``: what was published so far."""
+    """Fills a service. ``variables`` are the published ones."""
 
     def __init__(self, app: WSGIApplication, publish: Publish) -> None:
         self._app = app
@@ -52,14 +52,14 @@ class World:
         }
 
     def name(self, variable: str, value: str | None = None) -> str:
-        """Publish a value, by default a new uuid."""
+        """Publish a value, by default a new uuid, and return it."""
         value = value or str(uuid.uuid4())
         self.variables[variable] = value
         self._publish(variable, value)
         return value
 
     def ask(self, method: str, url: str, body: object = None, version: str = "1.39") -> Any:
-        """The JSON of a request that must succeed."""
+        """Return the JSON of a request that must succeed."""
         headers = {"x-auth-token": "admin", "openstack-api-version": f"placement {version}"}
         headers |= {"content-type": "application/json"} if body is not None else {}
         raw = json.dumps(body).encode() if body is not None else b""
@@ -68,7 +68,7 @@ class World:
         return answer.json
 
     def make(self, *providers: Made) -> None:
-        """Make providers; parents come before children."""
+        """Create providers; parents come before children."""
         for each in providers:
             made = self.provider(each.name, parent=each.parent and self._uuids[each.parent])
             self.name(each.variable or f"{each.name.upper()}_UUID", made)
@@ -82,14 +82,14 @@ class World:
                 self.allocate(made, "numafx-user", "numafx-project", **each.used)
 
     def provider(self, name: str, uuid: str | None = None, parent: str | None = None) -> str:
-        """A new provider; its uuid."""
+        """Create a provider; return its uuid."""
         body = {"name": name, "parent_provider_uuid": parent, **({"uuid": uuid} if uuid else {})}
         made: str = self.ask("POST", "/resource_providers", body)["uuid"]
         self._uuids[name] = made
         return made
 
     def inventory(self, provider: str, **inventory: int | dict[str, Any]) -> None:
-        """One request, and so one generation, for each class."""
+        """Write inventories with one request, and so one generation, for each class."""
         for name, record in inventory.items():
             self.define("resource_classes", name)
             record = {"total": record} if isinstance(record, int) else record
@@ -105,7 +105,7 @@ class World:
             self.ask("PUT", f"/resource_providers/{provider}/traits", body)
 
     def allocate(self, provider: str, user: str, project: str, **amounts: int) -> str:
-        """A new consumer, without a type; its uuid."""
+        """Create a consumer without a type; return its uuid."""
         consumer = str(uuid.uuid4())
         body = {
             "allocations": {provider: {"resources": amounts}},
@@ -117,7 +117,7 @@ class World:
         return consumer
 
     def define(self, kind: str, name: str) -> None:
-        """A custom class or trait, unless it is there."""
+        """Create a custom class or trait unless it exists."""
         if name not in self._known[kind]:
             self.ask("PUT", f"/{kind}/{name}")
             self._known[kind].add(name)

@@ -1,4 +1,4 @@
-"""Applications called in this process as servers would call them, without a socket.
+"""Calls applications in this process, without a socket.
 
 Upstream's Placement is a WSGI application and Roost an ASGI one; `AsWsgi` makes the two alike, so that what
 is asked of both is the same down to the environment of the request.
@@ -16,7 +16,7 @@ Run = Callable[[Coroutine[Any, Any, None]], None]
 
 
 class AsWsgi:
-    """An ASGI application as a WSGI one; ``run`` runs a coroutine in the application's loop."""
+    """An ASGI application as a WSGI application. ``run`` runs a coroutine in the application's event loop."""
 
     def __init__(self, app: Any, run: Run) -> None:
         self._app = app
@@ -41,7 +41,7 @@ class AsWsgi:
 
 
 class Answer(NamedTuple):
-    """What came back. Header names are in lower case."""
+    """An answer. The names of its headers are in lower case."""
 
     status: int
     headers: dict[str, str]
@@ -49,14 +49,14 @@ class Answer(NamedTuple):
 
     @property
     def json(self) -> Any:
-        """The body's value, None if it is empty."""
+        """The JSON value of the body, or None if it is empty."""
         return json.loads(self.body) if self.body else None
 
 
 def call(
     app: WSGIApplication, method: str, url: str, body: bytes = b"", headers: Mapping[str, str] | None = None
 ) -> Answer:
-    """Ask a WSGI application; ``url`` is a path, escaped, with the query string."""
+    """Send a request to a WSGI application. ``url`` is an escaped path with the query string."""
     path, _, query = url.partition("?")
     environ = {
         "REQUEST_METHOD": method,
