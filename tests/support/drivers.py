@@ -10,8 +10,11 @@ from roost.model.inventory import Inventory
 
 
 class HeldDriver:
-    """Builds wait for ``go``. ``calls`` lists what began and ended. Builds raise ``failure`` if it is set; the next
-    ``destroy_failures`` destructions fail."""
+    """A driver whose builds wait for ``go``.
+
+    ``calls`` lists what began and ended. Builds raise ``failure`` if it is set. The next ``destroy_failures``
+    destructions fail.
+    """
 
     def __init__(self) -> None:
         self.go = asyncio.Event()

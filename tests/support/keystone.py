@@ -1,7 +1,7 @@
 """A private Keystone for tests: the installed package on SQLite, with Fernet tokens, at a loopback port.
 
-Its environment is ``.venv/keystone``, made from requirements-keystone.lock when it is first needed. In Roost's own
-environment its packages would change the behaviour of libraries that both use.
+Its environment is ``.venv/keystone``, made from requirements-keystone.lock when it is first needed. In
+Roost's own environment its packages would change the behaviour of libraries that both use.
 """
 
 import base64

@@ -1,8 +1,8 @@
 """Private database servers for tests: PostgreSQL, MariaDB, and a Galera cluster of three nodes.
 
-Each has a folder under /tmp and listens on free loopback ports. It runs under an unprivileged account if the tests
-run as root, and ends with the process that started it. `make test` installs servers that are missing, where it can.
-PostgreSQL is that of `roost.bench.postgresql`.
+Each has a folder under /tmp and listens on free loopback ports. It runs under an unprivileged account if
+the tests run as root, and ends with the process that started it. `make test` installs servers that are
+missing, where it can. PostgreSQL is that of `roost.bench.postgresql`.
 """
 
 import contextlib
