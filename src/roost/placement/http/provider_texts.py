@@ -60,7 +60,7 @@ class _Quoted(dict[int, str]):
 
 
 class ProviderTexts:
-    """The cached texts of one fleet's providers. `bring_to` comes first; with another fleet it starts anew."""
+    """The cached texts of one fleet's providers. `bring_to` comes first; another fleet starts it anew."""
 
     def __init__(self) -> None:
         self.uuids: dict[int, str] = {}
