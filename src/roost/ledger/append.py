@@ -12,7 +12,7 @@ from roost.ledger.errors import SequenceTaken
 from roost.ledger.projection import Statement
 from roost.ledger.tables import commits
 from roost.ledger.turn_requests import withdraw
-from roost.storage import gives_a_row, pipelined, table_refusing
+from roost.storage import gives_a_row, is_duplicate_key, pipelined, table_refusing
 
 _PREDECESSOR = sa.select(commits.c.seq).where(
     commits.c.seq == sa.bindparam("seq", type_=sa.BigInteger), commits.c.writer == sa.bindparam("token")
@@ -52,7 +52,9 @@ def append(
             try:
                 connection.execute(sa.insert(commits), commit._asdict())
             except IntegrityError as error:
-                raise SequenceTaken from error
+                if is_duplicate_key(error):
+                    raise SequenceTaken from error
+                raise
             # A free number is not enough: other writers may have used it and trimmed it since, or a standby
             # with another history has taken over.
             if after.seq:
@@ -66,6 +68,6 @@ def append(
             raise SequenceTaken
     except IntegrityError as error:
         # Where statements do not wait for answers, it comes at the end of all.
-        if table_refusing(error) == commits.name:
+        if is_duplicate_key(error) and table_refusing(error) == commits.name:
             raise SequenceTaken from error
         raise

@@ -54,7 +54,7 @@ from roost.ledger.follower import Follower
 from roost.ledger.holdings import Holdings
 from roost.ledger.state import Command
 from roost.ledger.turn_requests import request_turn, withdraw
-from roost.storage import DatabaseUnavailable, OutcomeUnknown
+from roost.storage import DatabaseRefused, DatabaseUnavailable, OutcomeUnknown, in_one_line
 
 T = TypeVar("T")
 
@@ -231,7 +231,10 @@ class _Batch:
             self._replica.discard()
             if isinstance(error, SequenceTaken):
                 return AppendConflicted()
-            return AppendUnknown(error) if isinstance(error, OutcomeUnknown) else AppendRefused(error)
+            if isinstance(error, OutcomeUnknown):
+                return AppendUnknown(error)
+            text = f"database {self._database}: {in_one_line(error)}"
+            return AppendRefused(DatabaseRefused(text))
         self._replica.settle(Position(drawn.seq, token), drawn.changes, drawn.at)
         return Appended()
 

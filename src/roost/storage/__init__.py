@@ -13,11 +13,15 @@ errors     what can go wrong
 """
 
 from roost.storage.batches import AT_ONCE, in_batches
-from roost.storage.conflicts import table_refusing
+from roost.storage.conflicts import in_one_line, is_duplicate_key, table_refusing
 from roost.storage.database import Database
 from roost.storage.deadlines import Deadlines
 from roost.storage.engine import ANSWER_SECONDS, PATIENT_SECONDS
 from roost.storage.errors import (
+    DatabaseDamaged,
+    DatabaseFull,
+    DatabaseReadOnly,
+    DatabaseRefused,
     DatabaseUnavailable,
     OutcomeUnknown,
     SchemaTooNew,
@@ -32,6 +36,10 @@ __all__ = [
     "AT_ONCE",
     "PATIENT_SECONDS",
     "Database",
+    "DatabaseDamaged",
+    "DatabaseFull",
+    "DatabaseReadOnly",
+    "DatabaseRefused",
     "DatabaseUnavailable",
     "Deadlines",
     "OutcomeUnknown",
@@ -41,6 +49,8 @@ __all__ = [
     "StorageError",
     "gives_a_row",
     "in_batches",
+    "in_one_line",
+    "is_duplicate_key",
     "pipelined",
     "table_refusing",
 ]

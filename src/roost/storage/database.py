@@ -21,7 +21,7 @@ from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.engine.url import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError
 
-from roost.storage.conflicts import Trouble, in_one_line, trouble
+from roost.storage.conflicts import Trouble, in_one_line, is_rolled_back, trouble
 from roost.storage.engine import (
     ANSWER_SECONDS,
     for_reading_only,
@@ -29,7 +29,14 @@ from roost.storage.engine import (
     reading_engine,
     writing_engine,
 )
-from roost.storage.errors import DatabaseUnavailable, OutcomeUnknown
+from roost.storage.errors import (
+    DatabaseDamaged,
+    DatabaseFull,
+    DatabaseReadOnly,
+    DatabaseRefused,
+    DatabaseUnavailable,
+    OutcomeUnknown,
+)
 from roost.storage.lane import Lane, Unanswered
 
 T = TypeVar("T")
@@ -245,12 +252,12 @@ class Database:
                 return IntegrityError(error.statement, error.params, error.orig)
             case Trouble.CONFLICT:
                 return _Conflict(text)
-            case _ if committing:
+            case _ if committing and not is_rolled_back(error):
                 return OutcomeUnknown(text)
             case Trouble.LOST:
                 return _ConnectionLost(text)
-            case Trouble.UNREACHABLE:
-                return DatabaseUnavailable(text)
+            case found:
+                return _ERRORS.get(found, DatabaseUnavailable)(text)
 
     def _check_open(self) -> None:
         if self._closed:
@@ -316,6 +323,14 @@ class Database:
             except Exception as error:
                 outcomes.append(_Failed(error))
         return outcomes
+
+
+_ERRORS: dict[Trouble, type[DatabaseUnavailable]] = {
+    Trouble.FULL: DatabaseFull,
+    Trouble.READ_ONLY: DatabaseReadOnly,
+    Trouble.DAMAGED: DatabaseDamaged,
+    Trouble.REFUSED: DatabaseRefused,
+}
 
 
 class _Conflict(DatabaseUnavailable):

@@ -2,7 +2,11 @@
 
 StorageError
 ├── DatabaseUnavailable   it cannot be opened or reached
-│   └── OutcomeUnknown    it went away during a commit
+│   ├── OutcomeUnknown    it went away during a commit
+│   ├── DatabaseFull      its disk or its quota has no space left
+│   ├── DatabaseReadOnly  it takes no writes
+│   ├── DatabaseDamaged   its files are damaged
+│   └── DatabaseRefused   it refuses a statement: a table or a right is missing, or a rule is broken
 ├── SchemaTooNew          a newer Roost has written it
 └── SchemaTooOld          it must be upgraded first
 """
@@ -11,7 +15,9 @@ from roost.model.errors import OperatorError
 
 
 class StorageError(OperatorError):
-    """Any failure of a database."""
+    """Any failure of a database. ``summary``: a sentence for clients, without addresses and names."""
+
+    summary = "The database cannot be reached or is busy; try again."
 
 
 class DatabaseUnavailable(StorageError):
@@ -23,6 +29,33 @@ class OutcomeUnknown(DatabaseUnavailable):
 
     It may even be written later, by a server that has not noticed yet that nobody waits for it.
     """
+
+
+class DatabaseFull(DatabaseUnavailable):
+    """The disk or a quota of the database has no space left. Nothing was written."""
+
+    summary = "The database has no space left; nothing was written."
+
+
+class DatabaseReadOnly(DatabaseUnavailable):
+    """The database takes no writes: a standby, or a file without the right to write. Nothing was written."""
+
+    summary = "The database takes no writes now; nothing was written."
+
+
+class DatabaseDamaged(DatabaseUnavailable):
+    """The files of the database are damaged."""
+
+    summary = "The database is damaged."
+
+
+class DatabaseRefused(DatabaseUnavailable):
+    """The database refuses a statement of this program. Nothing was written.
+
+    A table, a column or a right is missing, or a rule of a table is broken that this program does not know.
+    """
+
+    summary = "The database refuses the statements of this service; nothing was written."
 
 
 class SchemaTooNew(StorageError):

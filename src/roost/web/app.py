@@ -37,6 +37,7 @@ from roost.web.policy import Policy
 from roost.web.request import Request, Response
 
 _log = structlog.get_logger()
+_BUSY = "The database cannot be reached or is busy; try again."
 
 
 @dataclass(frozen=True)
@@ -190,7 +191,7 @@ def _add_error_handlers(app: falcon.asgi.App, kernel: Kernel) -> None:  # type: 
     async def failed(req: Request, resp: Response, error: Exception, _: object) -> None:
         if isinstance(error, kernel.unavailable):
             _log.error("a backend did not serve a request", request=req.log_id, error=str(error))
-            refuse(req, resp, Unavailable("The database cannot be reached or is busy; try again."))
+            refuse(req, resp, Unavailable(getattr(error, "summary", _BUSY)))
             return
         _log.error("request failed", request=req.log_id, method=req.method, path=req.path, exc_info=error)
         refuse(req, resp, HTTPError(f"Internal error; the log has it under {req.request_id}."))
