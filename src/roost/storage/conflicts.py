@@ -55,8 +55,10 @@ _SQLITE_CODES: dict[int, Trouble] = {
     sqlite3.SQLITE_AUTH: Trouble.REFUSED,
 }
 _NOT_COMMITTED = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_BUSY})
-"""Results of SQLite's COMMIT after which the transaction is not committed. After an I/O error it may be, because
-the log may hold it."""
+"""Results of SQLite's COMMIT after which the transaction is not committed.
+
+After an I/O error it may be committed, because the log may hold it.
+"""
 
 _ROLLED_BACK = ("22", "23", "25", "40001", "40002", "40P01", "42", "53100", "54")
 """What SQLSTATEs begin with after which PostgreSQL has rolled back, while the connection is there."""
