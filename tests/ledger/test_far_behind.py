@@ -1,4 +1,4 @@
-"""A replica that is far behind follows in bounded pages, with turns of others between them, or is loaded anew."""
+"""A replica that is far behind follows in bounded pages, between which others go on, or is loaded anew."""
 
 import asyncio
 from collections.abc import Sequence
