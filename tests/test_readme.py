@@ -13,6 +13,7 @@ import httpx
 import pytest
 
 from roost.bench.loopback import free_port
+from roost.cli.main import COMMANDS
 from support.processes import ROOST, RoostUp
 
 README = (Path(__file__).parents[1] / "README.md").read_text()
@@ -91,3 +92,8 @@ def test_every_target_of_make_is_one() -> None:
 def test_the_table_of_folders_names_every_room(room: str) -> None:
     table = README[README.index("## Where things are") :]
     assert room == "__pycache__" or f"`{room}`" in table
+
+
+def test_the_table_of_commands_names_every_command() -> None:
+    named = set(re.findall(r"^\| `roost (\w+)", README, flags=re.MULTILINE))
+    assert named == set(COMMANDS)
