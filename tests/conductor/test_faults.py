@@ -145,6 +145,40 @@ def test_claims_of_a_request_that_was_given_up_are_freed_when_placement_answers_
     asyncio.run(run())
 
 
+def test_claims_of_a_request_that_was_given_up_are_freed_after_a_crash(tmp_path, monkeypatch) -> None:
+    held = ConsumerWrite(
+        consumer=ONE,
+        allocations={"node-a": {"VCPU": 2}},
+        project_id="p",
+        user_id="u",
+        consumer_type="INSTANCE",
+    )
+
+    async def run() -> None:
+        async with conducting(tmp_path) as now:
+            await now.placement.write_allocations([held])
+            free = Failing(no_decision, [BUSY], stays=True)
+            monkeypatch.setattr(now.placement, "delete_allocations", free)
+            decide = Failing(no_decision, [PlacementUnavailable("down")], stays=True)
+            conductor = super_conductor(now, decide, [])
+            await conductor.accept(request(2))
+            while free.calls < 8:
+                await asyncio.sleep(0)
+            await conductor.close()
+            assert {each.state for each in (await now.instances()).values()} == {ERROR}
+            assert await now.requests.waiting() == [request(2)]
+            await now.check()
+        async with conducting(tmp_path) as now:
+            await now.super.resume()
+            await now.arrive()
+            assert await now.requests.waiting() == []
+            assert {each.state for each in (await now.instances()).values()} == {ERROR}
+            assert await now.used() == 0
+            await now.check()
+
+    asyncio.run(run())
+
+
 async def fail_first(now: Conductors) -> list[str]:
     """Place one instance in cell1 and have its build fail; returns its hosts in order."""
     await now.run(request(ignore_hosts=frozenset("de")))
