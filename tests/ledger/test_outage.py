@@ -7,13 +7,14 @@ from itertools import count
 import pytest
 import sqlalchemy as sa
 
+from roost.ledger import Ledger
 from roost.ledger.commit_states import Limits
 from roost.ledger.tables import commits
 from roost.placement.commands.allocations import DeleteAllocations
 from roost.placement.commands.names import AddResourceClass
 from roost.placement.errors import CannotAllocate
-from roost.storage import DatabaseUnavailable, OutcomeUnknown
-from support.cutting import AFTER, BEFORE, LATE, wire
+from roost.storage import Database, DatabaseUnavailable, OutcomeUnknown
+from support.cutting import AFTER, BEFORE, HELD, LATE, wire
 from support.databases import SERVERS, Place
 from support.ledgers import claim, commits_of, findings_in, holdings_of, host, loaded, opened, run, whole
 
@@ -38,6 +39,37 @@ def test_an_append_that_is_cut_off_in_its_commit_is_done_once_and_answered(place
                 assert holdings_of(other.database).keys() == {"a", "b"}
                 await ledger.execute(claim("d", "p", VCPU=2))
                 assert whole(await ledger.current()) == whole(await other.current()) == loaded(other.database)
+
+    asyncio.run(use())
+    assert findings_in(place) == []
+
+
+@on_servers
+def test_an_append_whose_commit_hangs_is_of_unknown_outcome_and_done_once(place):
+    async def use() -> None:
+        with wire(place.url) as line:
+            async with opened(place) as [other]:
+                await run(other, *host("p", VCPU=10))
+                database = Database(line.url, answer_seconds=3)
+                ledger = await Ledger.open(database)
+                line.cut_next(HELD)
+                with pytest.raises(OutcomeUnknown, match="no answer for 3 s"):
+                    await ledger.execute(claim("a", "p", VCPU=4))
+                assert line.cuts == 1
+                line.release()
+                # What became of it is found out without its caller, and each claim is there once.
+                while "a" not in holdings_of(other.database):
+                    await asyncio.sleep(0.05)
+                while True:
+                    try:
+                        shown = whole(await ledger.current())
+                        break
+                    except DatabaseUnavailable:
+                        continue
+                assert shown == whole(await other.current()) == loaded(other.database)
+                assert holdings_of(other.database).keys() == {"a"}
+                await ledger.close()
+                await database.close()
 
     asyncio.run(use())
     assert findings_in(place) == []

@@ -12,6 +12,7 @@ from sqlalchemy.engine import make_url
 BEFORE = "before the server has it"
 AFTER = "after the server has done it"
 LATE = "before the server has it, which then does it all the same, later"
+HELD = "not at all: the server has it only once the test releases it, and nobody hears of it until then"
 
 _LATE_SECONDS = 0.4
 _APPENDS = re.compile(rb"INSERT INTO `?commits")
@@ -26,6 +27,7 @@ class Wire:
         self._to = make_url(url)
         self._cut: str | None = None
         self.cuts = 0
+        self._released = threading.Event()
         self._listener = socket.create_server(("127.0.0.1", 0))
         port = self._listener.getsockname()[1]
         self.url = self._to.set(port=port).render_as_string(hide_password=False)
@@ -35,7 +37,12 @@ class Wire:
         """Cut the connection of the next append during its COMMIT."""
         self._cut = when
 
+    def release(self) -> None:
+        """Let the server have what is held."""
+        self._released.set()
+
     def close(self) -> None:
+        self._released.set()
         self._listener.close()
 
     def _accept(self) -> None:
@@ -56,7 +63,10 @@ class Wire:
                 if appending and _COMMITS.search(data):
                     appending = False
                     when, self._cut = self._cut, None
-                    if when is not None:
+                    if when == HELD:
+                        self.cuts += 1
+                        self._released.wait()
+                    elif when is not None:
                         self.cuts += 1
                         self._do_cut(when, client, server, data)
                         return
