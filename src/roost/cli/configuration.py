@@ -5,11 +5,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import click
-import msgspec
 from oslo_config import cfg
 
 from roost.auth import Source
-from roost.cli.options import as_json
+from roost.cli.options import as_json, print_json
 from roost.conductor.options import GROUP as CONDUCTOR
 from roost.conductor.options import OPTIONS as CONDUCTOR_OPTIONS
 from roost.placement.options import GROUPS, unsupported_options
@@ -74,7 +73,7 @@ def config(as_json: bool) -> None:
     """
     described = list(describe_options())
     if as_json:
-        click.echo(msgspec.json.format(msgspec.json.encode([each._asdict() for each in described])))
+        print_json([each._asdict() for each in described])
     else:
         click.echo(markdown(described), nl=False)
 

@@ -6,14 +6,11 @@ import time
 from collections.abc import Sequence
 
 import click
-import msgspec
-from rich.console import Console
-from rich.table import Table
 
 from roost.cells.tables import SCHEMA as CELL
 from roost.cli.exchange import export_command, import_command
 from roost.cli.main import COULD_NOT_RUN, FOUND_WRONG
-from roost.cli.options import as_json
+from roost.cli.options import as_json, database_url, print_json, print_table
 from roost.conductor.tables import SCHEMA as CONDUCTOR
 from roost.conductor.verify import Unread, verify_instances
 from roost.ledger import SCHEMA as LEDGER
@@ -30,10 +27,6 @@ ROLES = {"api": (LEDGER, CONDUCTOR), "cell": (CELL,), "records": (RECORDS,)}
 KINDS = {CELL: "a cell's database", RECORDS: "a records database", CONDUCTOR: "a conductor's database"}
 """What a database without a ledger is called, by the schema that it has."""
 
-the_database = click.option(
-    "--database", "url", metavar="URL", required=True, help="SQLAlchemy URL, as in sqlite:///roost.db"
-)
-
 
 @click.group()
 def db() -> None:
@@ -45,7 +38,7 @@ for command in (import_command, export_command):
 
 
 @db.command(epilog="Example: roost db verify --database sqlite:///roost-data/api.db")
-@the_database
+@database_url
 @as_json
 def verify(url: str, as_json: bool) -> None:
     """Check that the database tells one story; it may be in use.
@@ -58,10 +51,10 @@ def verify(url: str, as_json: bool) -> None:
     findings, unread = asyncio.run(verify_database(url))
     if as_json:
         document = {"findings": findings, "not_checked": unread}
-        click.echo(msgspec.json.format(msgspec.json.encode(document)))
+        print_json(document)
     else:
         if findings:
-            _print_table(
+            print_table(
                 ("kind", "subject", "detail"), [(each.kind, each.subject, each.detail) for each in findings]
             )
         click.echo(f"{len(findings)} difference(s) found" if findings else "no differences found")
@@ -74,7 +67,7 @@ def verify(url: str, as_json: bool) -> None:
 
 
 @db.command(epilog="Example: roost db upgrade --database postgresql+psycopg://roost@db.example/roost")
-@the_database
+@database_url
 @click.option(
     "--role",
     type=click.Choice(list(ROLES)),
@@ -103,7 +96,7 @@ def upgrade(url: str, role: str | None, as_json: bool) -> None:
 
 
 @db.command(epilog="Example: roost db version --database sqlite:///roost-data/api.db")
-@the_database
+@database_url
 @as_json
 def version(url: str, as_json: bool) -> None:
     """Show the revision of the tables, and the one that this program needs.
@@ -124,7 +117,7 @@ def version(url: str, as_json: bool) -> None:
 
 
 @db.command(epilog="Example: roost db trim --database sqlite:///roost-data/api.db --keep 10000 --days 7")
-@the_database
+@database_url
 @click.option(
     "--keep", type=click.IntRange(1), default=100_000, show_default=True, help="Newest commits that may stay."
 )
@@ -146,7 +139,7 @@ def trim(url: str, keep: int, days: float, as_json: bool) -> None:
     finally:
         asyncio.run(database.close())
     if as_json:
-        click.echo(msgspec.json.encode({"removed": gone}))
+        print_json({"removed": gone})
     else:
         click.echo(f"{gone} commit(s) removed")
 
@@ -188,15 +181,6 @@ def _schemas_in(database: Database) -> list[Schema]:
 
 def _print_rows(rows: Sequence[dict[str, str | None]], as_json: bool) -> None:
     if as_json:
-        click.echo(msgspec.json.format(msgspec.json.encode(rows)))
+        print_json(rows)
     else:
-        _print_table(tuple(rows[0]), [tuple(value or "none" for value in row.values()) for row in rows])
-
-
-def _print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    table = Table()
-    for name in header:
-        table.add_column(name, overflow="fold")
-    for row in rows:
-        table.add_row(*row)
-    Console(markup=False, highlight=False).print(table)
+        print_table(tuple(rows[0]), [tuple(value or "none" for value in row.values()) for row in rows])

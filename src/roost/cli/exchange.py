@@ -6,22 +6,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import click
-import msgspec
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
 from roost.cli.configuration import warn_of_options
 from roost.cli.main import FOUND_WRONG
-from roost.cli.options import as_json
+from roost.cli.options import as_json, database_url, print_json, print_table
 from roost.exchange import Report, export_placement, import_placement
 from roost.exchange.report import Progress as ProgressCallback
 from roost.placement.options import read_options
 from roost.storage import PATIENT_SECONDS, Database
-
-_database = click.option(
-    "--database", metavar="URL", required=True, help="Database of Roost, for example sqlite:///roost.db"
-)
 
 
 @click.command(
@@ -30,14 +24,14 @@ _database = click.option(
     "--database sqlite:///roost.db",
 )
 @click.option("--from", "source", metavar="URL", required=True, help="Database of OpenStack Placement.")
-@_database
+@database_url
 @click.option(
     "--config-file",
     type=click.Path(),
     help="Configuration file of Placement, for its options incomplete_consumer_*.",
 )
 @as_json
-def import_command(source: str, database: str, config_file: str | None, as_json: bool) -> None:
+def import_command(source: str, url: str, config_file: str | None, as_json: bool) -> None:
     """Copy a database of OpenStack Placement into an empty database of Roost.
 
     The source is read in one transaction and is not changed. The copy is committed in parts: after an
@@ -51,7 +45,7 @@ def import_command(source: str, database: str, config_file: str | None, as_json:
     opened = Database(source, read_only=True, answer_seconds=PATIENT_SECONDS)
     try:
         with _progress("import") as show:
-            report = import_placement(opened, database, incomplete, show)
+            report = import_placement(opened, url, incomplete, show)
     finally:
         asyncio.run(opened.close())
     _print(report, as_json)
@@ -62,9 +56,9 @@ def import_command(source: str, database: str, config_file: str | None, as_json:
     epilog="Example: roost db export-placement --to sqlite:///placement.db --database sqlite:///roost.db",
 )
 @click.option("--to", "target", metavar="URL", required=True, help="Database of OpenStack Placement.")
-@_database
+@database_url
 @as_json
-def export_command(target: str, database: str, as_json: bool) -> None:
+def export_command(target: str, url: str, as_json: bool) -> None:
     """Copy a database of Roost into an empty database of OpenStack Placement 16.0.
 
     The target has no tables, or those of 'placement-manage db sync'. The copy is one transaction: after an
@@ -72,7 +66,7 @@ def export_command(target: str, database: str, as_json: bool) -> None:
 
     Exit status: 0 copied, 1 copied with anomalies, 2 failed.
     """
-    opened = Database(database, read_only=True, answer_seconds=PATIENT_SECONDS)
+    opened = Database(url, read_only=True, answer_seconds=PATIENT_SECONDS)
     try:
         with _progress("export") as show:
             report = export_placement(opened, target, show)
@@ -92,22 +86,15 @@ def _progress(what: str) -> Iterator[ProgressCallback]:
 
 def _print(report: Report, as_json: bool) -> None:
     if as_json:
-        click.echo(msgspec.json.format(msgspec.json.encode(report)))
+        print_json(report)
     else:
-        console = Console(markup=False, highlight=False)
-        counts = Table()
-        for name in ("", "copied", "there already"):
-            counts.add_column(name, justify="right" if name else "left")
-        for name, copied in report.copied.items():
-            counts.add_row(name, f"{copied:,}", f"{report.there_already[name]:,}")
-        console.print(counts)
+        rows = [
+            (name, f"{copied:,}", f"{report.there_already[name]:,}") for name, copied in report.copied.items()
+        ]
+        print_table(("", "copied", "there already"), rows, numbers=2)
         if report.anomalies:
-            anomalies = Table()
-            for name in ("kind", "subject", "detail"):
-                anomalies.add_column(name, overflow="fold")
-            for anomaly in report.anomalies:
-                anomalies.add_row(anomaly.kind, anomaly.subject, anomaly.detail)
-            console.print(anomalies)
+            anomalies = [(each.kind, each.subject, each.detail) for each in report.anomalies]
+            print_table(("kind", "subject", "detail"), anomalies)
         click.echo(f"{len(report.anomalies)} anomalies" if report.anomalies else "no anomalies")
     if report.anomalies:
         sys.exit(FOUND_WRONG)

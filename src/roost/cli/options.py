@@ -1,8 +1,17 @@
-"""Options that several commands share."""
+"""Options that several commands share, and how commands print results."""
+
+from collections.abc import Sequence
 
 import click
+import msgspec
+from rich.console import Console
+from rich.table import Table
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+
+database_url = click.option(
+    "--database", "url", metavar="URL", required=True, help="SQLAlchemy URL, as in sqlite:///roost.db"
+)
 
 no_authentication = click.option(
     "--insecure-no-authentication",
@@ -10,3 +19,20 @@ no_authentication = click.option(
     is_flag=True,
     help="Serve on an address that other machines reach although every token is believed.",
 )
+
+
+def print_json(document: object) -> None:
+    """Print a document as indented JSON."""
+    click.echo(msgspec.json.format(msgspec.json.encode(document)))
+
+
+def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], numbers: int = 0) -> None:
+    """Print rows under a header. Long values are folded, not cut. ``numbers``: how many of the last columns
+    are numbers, which are aligned to the right."""
+    table = Table()
+    for place, name in enumerate(header):
+        right = place >= len(header) - numbers
+        table.add_column(name, overflow="fold", justify="right" if right else "left")
+    for row in rows:
+        table.add_row(*row)
+    Console(markup=False, highlight=False).print(table)

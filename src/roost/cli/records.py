@@ -6,12 +6,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import click
-import msgspec
 from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from roost.cli.options import as_json
+from roost.cli.options import as_json, print_json
 from roost.model.errors import OperatorError
 from roost.model.record import CLAIMED
 from roost.records import Records, Retention, RunWithAttempts
@@ -44,7 +43,7 @@ def records(name: str | None, data_dir: Path, last: int, refused: bool, as_json:
     if refused:
         found = [each for each in found if each.run.refusal is not None]
     if as_json:
-        click.echo(json.dumps([msgspec.to_builtins(each) for each in found], indent=2))
+        print_json(found)
         return
     console = Console()
     if name is None:

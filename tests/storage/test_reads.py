@@ -1,0 +1,96 @@
+"""Reads and looks: what they see, and what a connection that failed leaves behind."""
+
+import asyncio
+import sqlite3
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
+from sqlalchemy.exc import ProgrammingError
+
+from roost.storage import Database, DatabaseUnavailable
+from support.things import count, put, things, using
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "things.db"
+
+
+def test_a_look_sees_what_another_has_just_written(place):
+    async def use(database: Database) -> None:
+        other = Database(place.url)
+        assert await database.look(count) == 0
+        await other.write(put(1))
+        assert await database.look(count) == 1
+        await other.close()
+
+    using(place, use)
+
+
+def test_connections_that_died_while_nobody_used_them_are_replaced(place):
+    own = {"postgresql": "SELECT pg_backend_pid()", "sqlite": "SELECT 1"}.get(
+        place.kind, "SELECT CONNECTION_ID()"
+    )
+    end = {"postgresql": "SELECT pg_terminate_backend({})", "sqlite": "SELECT {}"}.get(place.kind, "KILL {}")
+
+    def number(connection: sa.Connection) -> int:
+        return connection.exec_driver_sql(own).scalar_one()
+
+    async def use(database: Database) -> None:
+        numbers = [await way(number) for way in (database.look, database.read, database.write)]
+        other = Database(place.url)
+        for each in numbers:
+            other.write_now(lambda connection, each=each: connection.exec_driver_sql(end.format(each)))
+        await other.close()
+        assert await asyncio.gather(*(database.look(count) for _ in range(3))) == [0, 0, 0]
+        assert await database.read(count) == 0
+        await database.write(put(1))
+        assert await database.read(count) == 1
+
+    using(place, use)
+
+
+def test_a_look_that_fails_leaves_the_next_one_alone(place):
+    async def use(database: Database) -> None:
+        assert await database.look(count) == 0
+        with pytest.raises((ProgrammingError, DatabaseUnavailable)):
+            await database.look(lambda connection: connection.execute(sa.text("SELECT * FROM no_such")))
+        assert await database.look(count) == 0
+
+    using(place, use)
+
+
+def test_a_look_that_went_wrong_in_every_way_leaves_the_next_one_alone(path, monkeypatch):
+    def no_rollback(*_: object) -> None:
+        raise sqlite3.OperationalError("no rollback either")
+
+    async def use(database: Database) -> None:
+        assert await database.look(count) == 0
+        with monkeypatch.context() as patched:
+            patched.setattr(SQLiteDialect_pysqlite, "do_rollback", no_rollback)
+            with pytest.raises(DatabaseUnavailable):
+                await database.look(lambda connection: connection.execute(sa.text("SELECT * FROM no_such")))
+        with pytest.raises(LookupError):
+            await database.look(lambda connection: {}["nothing"])
+        assert await database.look(count) == 0
+
+    using(path, use)
+
+
+def test_a_read_sees_one_snapshot(place):
+    async def use(database: Database) -> None:
+        other = Database(place.url)
+
+        def look(connection: sa.Connection) -> tuple[int, int]:
+            count = sa.text("SELECT count(*) FROM things")
+            before = connection.execute(count).scalar_one()
+            other.write_now(put(1))
+            return before, connection.execute(count).scalar_one()
+
+        assert await database.read(look) == (0, 0)
+        assert things(database) == [1]
+        await other.close()
+
+    using(place, use)
