@@ -53,7 +53,7 @@ def file(tmp_path: Path) -> str:
 def test_a_file_of_upstream_is_understood(file: str) -> None:
     options = read_options(file)
     assert options.database == "mysql+pymysql://placement:SECRET@db/placement?charset=utf8&a=1&b=2"
-    assert options.upgrade_database and options.behind_proxy and options.debug
+    assert options.upgrade_database and options.proxies and options.debug
     assert options.randomize_allocation_candidates and not options.enforce_new_defaults
     assert options.auth_strategy == "keystone"
 

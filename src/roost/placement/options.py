@@ -12,6 +12,8 @@ from roost.ledger.retention import Retention, retention_from
 from roost.model.errors import OperatorError
 from roost.placement.unsupported import describe_unsupported
 from roost.storage import ANSWER_SECONDS
+from roost.web.cors import CorsOptions
+from roost.web.forwarded import Proxies
 
 _NOBODY = "00000000-0000-0000-0000-000000000000"
 
@@ -89,7 +91,13 @@ _MIDDLEWARE = [
         "enable_proxy_headers_parsing",
         default=False,
         help="Forwarded and X-Forwarded-Proto, -Host, -For and -Prefix are believed, as from a proxy.",
-    )
+    ),
+    cfg.ListOpt(
+        "trusted_proxies",
+        default=[],
+        help="Addresses and networks (CIDR) of the proxies that are believed. Without one every client is "
+        "believed. OpenStack Placement does not have this option.",
+    ),
 ]
 _CORS = [
     cfg.ListOpt(
@@ -143,17 +151,6 @@ GROUPS: dict[str, Sequence[cfg.Opt]] = {
 }
 
 
-class CorsOptions(msgspec.Struct, frozen=True):
-    """Which origins may ask for what. ``max_age``: seconds that a browser may remember it."""
-
-    allowed_origin: tuple[str, ...] = ()
-    allow_credentials: bool = True
-    expose_headers: tuple[str, ...] = ()
-    allow_methods: tuple[str, ...] = ()
-    allow_headers: tuple[str, ...] = ()
-    max_age: int = 3600
-
-
 class PlacementOptions(msgspec.Struct, frozen=True):
     """What is configured. ``source`` is where it was read; None: nowhere, and there are no policy files."""
 
@@ -164,7 +161,7 @@ class PlacementOptions(msgspec.Struct, frozen=True):
     incomplete_consumer_project_id: str = _NOBODY
     incomplete_consumer_user_id: str = _NOBODY
     enforce_new_defaults: bool = True
-    behind_proxy: bool = False
+    proxies: Proxies | None = None
     database: str | None = None
     upgrade_database: bool = False
     answer_seconds: float = ANSWER_SECONDS
@@ -194,7 +191,7 @@ def read_options(source: Source | str | None = None) -> PlacementOptions:
             incomplete_consumer_project_id=placement.incomplete_consumer_project_id,
             incomplete_consumer_user_id=placement.incomplete_consumer_user_id,
             enforce_new_defaults=conf.oslo_policy.enforce_new_defaults,
-            behind_proxy=conf.oslo_middleware.enable_proxy_headers_parsing,
+            proxies=_proxies(conf.oslo_middleware),
             database=_database(conf.placement_database),
             upgrade_database=conf.placement_database.sync_on_startup,
             answer_seconds=conf.placement_database.answer_timeout,
@@ -246,6 +243,12 @@ def _database(group: cfg.ConfigOpts.GroupAttr) -> str | None:
     if url is None or not group.connection_parameters:
         return url
     return f"{url}{'&' if '?' in url else '?'}{group.connection_parameters}"
+
+
+def _proxies(group: cfg.ConfigOpts.GroupAttr) -> Proxies | None:
+    if not group.enable_proxy_headers_parsing:
+        return None
+    return Proxies.parse(group.trusted_proxies)
 
 
 def _cors(group: cfg.ConfigOpts.GroupAttr) -> CorsOptions:

@@ -148,8 +148,8 @@ def _responder(kernel: Kernel, operation: Operation) -> Any:
         if form is not None:
             try:
                 req.body = operation.decode(await _read(req, operation.largest_body), form)
-            except HTTPError as error:
-                await operation.precede(service, error, params)
+            except HTTPError:
+                await operation.precede(service, params)
                 raise
         resp.status = operation.status
         answer = await handler(service, req, resp, **params)

@@ -75,7 +75,7 @@ class Operation:
         except _MALFORMED as error:
             raise BadRequest(str(error)) from error
 
-    async def precede(self, service: Any, error: HTTPError, params: dict[str, str]) -> None:
+    async def precede(self, service: Any, params: dict[str, str]) -> None:
         """Raise the error that goes before one of the body, if there is any."""
 
 

@@ -8,7 +8,8 @@ import pytest
 import webob
 from oslo_middleware import CORS
 
-from roost.placement.options import CorsOptions, read_options
+from roost.placement.options import read_options
+from roost.web.cors import CorsOptions
 from support.placement_api import Api
 
 PAGE = "http://page.example"

@@ -13,9 +13,8 @@ from roost.placement.http.operations import OPERATIONS
 
 FORMS = [
     form
-    for methods in OPERATIONS.values()
-    for operation in methods.values()
-    for form in {operation.body.at(version): None for version in range(40)}
+    for operation in OPERATIONS
+    for form in {operation.bodies.at(version): None for version in range(40)}
     if form is not None
 ]
 

@@ -164,18 +164,22 @@ def assert_refused(answer: tuple[int, Any], *statuses: int) -> None:
 
 def forms() -> Iterator[tuple[str, str, int]]:
     """Method, URL and version of every form of a body that there is."""
-    for url, operations in OPERATIONS.items():
-        for method, operation in operations.items():
-            before = None
-            for version in range(LATEST + 1):
-                form = operation.body.at(version)
-                if form is not None and form != before:
-                    yield method, url, version
-                before = form
+    for operation in OPERATIONS:
+        before = None
+        for version in range(LATEST + 1):
+            form = operation.bodies.at(version)
+            if form is not None and form != before:
+                yield operation.method, operation.path, version
+            before = form
 
 
 def every_operation() -> Iterator[tuple[str, str]]:
-    return ((method, url) for url, operations in OPERATIONS.items() for method in operations)
+    return ((operation.method, operation.path) for operation in OPERATIONS)
+
+
+def has_body(method: str, url: str) -> bool:
+    [operation] = [each for each in OPERATIONS if (each.method, each.path) == (method, url)]
+    return operation.bodies.at(LATEST) is not None
 
 
 @pytest.mark.parametrize("what", RAW)
@@ -208,7 +212,7 @@ def test_what_cannot_be_a_name_names_nothing(site: Site, name: str) -> None:
         if "{" not in url:
             continue
         path = url.format(**dict.fromkeys(NAMES, name))
-        body = b"{}" if OPERATIONS[url][method].body.at(LATEST) is not None else None
+        body = b"{}" if has_body(method, url) else None
         status, document = site.ask(method, path, body)
         if url == "/allocations/{consumer}" and method == "GET" and status == 200:
             assert document == {"allocations": {}}
@@ -257,7 +261,7 @@ def test_what_is_no_query_breaks_nothing(site: Site, query: str) -> None:
 )
 def test_odd_headers_break_nothing(site: Site, headers: dict[str, str]) -> None:
     for method, url in every_operation():
-        body = b"{}" if OPERATIONS[url][method].body.at(LATEST) is not None else None
+        body = b"{}" if has_body(method, url) else None
         status, _ = site.ask(method, url.format(**NAMES), body, **headers)
         assert status < 500
 

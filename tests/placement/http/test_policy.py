@@ -9,8 +9,10 @@ from oslo_policy import opts, policy
 
 from placement import policies
 from roost.auth import Identity, Source
-from roost.placement.errors import Forbidden
-from roost.placement.http.policy import PREFIX, RULES, Policy, default_rules
+from roost.placement.access import PREFIX, RULES, default_rules, open_policy
+from roost.placement.options import PlacementOptions
+from roost.web.errors import Forbidden
+from roost.web.policy import Policy
 
 OF_V1 = {"allocation_candidates:explain", "changes:list"}
 ROLES = ("admin", "service", "reader", "member", "cloud_admin")
@@ -63,7 +65,8 @@ def test_decisions_are_upstreams(file: str, new_defaults: bool, tmp_path: Path) 
     upstream = policy.Enforcer(conf)
     upstream.suppress_default_change_warnings = True
     upstream.register_defaults(policies.list_rules())
-    ours = Policy(new_defaults, Source((str(configuration),)) if FILES[file] else None)
+    source = Source((str(configuration),)) if FILES[file] else None
+    ours = open_policy(PlacementOptions(enforce_new_defaults=new_defaults, source=source))
     scopes = ({"project_id": "p"}, {"system_scope": "all"}, {"domain_id": "d"}, {})
     most = 3 if file in ("none", "rules of its own") else 2
     for count, scope, rule in itertools.product(range(most), scopes, sorted(set(RULES) - OF_V1)):
@@ -72,12 +75,17 @@ def test_decisions_are_upstreams(file: str, new_defaults: bool, tmp_path: Path) 
                 identity = Identity("u", roles=roles, **scope)
                 target = {"project_id": asked if rule == "usages" else identity.project_id, "user_id": "u"}
                 expected = upstream.authorize(PREFIX + rule, target, identity.credentials())
-                assert allows(ours, identity, rule, asked) == expected, (rule, roles, scope, asked)
+                assert allows(ours, identity, rule, target["project_id"]) == expected, (
+                    rule,
+                    roles,
+                    scope,
+                    asked,
+                )
 
 
 def allows(policy: Policy, identity: Identity, rule: str, project: str | None) -> bool:
     try:
-        policy.authorise(identity, rule, project)
+        policy.check(identity, PREFIX + rule, project)
     except Forbidden as refusal:
         assert str(refusal) == f"Policy does not allow placement:{rule} to be performed."
         return False

@@ -1,14 +1,18 @@
 """What holds for every request: versions, tokens, media types, headers and the forms of errors."""
 
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
 import pytest
 
 from roost.ledger import LedgerBusy
+from roost.placement.http.app import kernel
 from roost.placement.http.operations import OPERATIONS
+from roost.placement.options import PlacementOptions
 from roost.storage import DatabaseUnavailable
+from roost.web.app import create_app
 from support.placement_api import ADMIN, LATEST, Api, fault
 
 UNKNOWN = "/resource_providers/00000000-0000-0000-0000-000000000000"
@@ -95,13 +99,12 @@ def test_another_method_is_405_and_says_which_there_are(api: Api, method: str) -
 def versioned() -> list[tuple[str, str, int, int]]:
     return [
         (
-            method,
-            url.format(uuid="x", name="CUSTOM_X", resource_class="X", consumer="x"),
+            each.method,
+            each.path.format(uuid="x", name="CUSTOM_X", resource_class="X", consumer="x"),
             each.since,
-            each.hidden_as,
+            each.hidden_as.status,
         )
-        for url, methods in OPERATIONS.items()
-        for method, each in methods.items()
+        for each in OPERATIONS
         if each.since
     ]
 
@@ -194,15 +197,19 @@ def test_a_body_must_be_announced_as_json(api: Api) -> None:
     assert with_charset.status_code == 200
 
 
-def test_a_body_has_a_length_and_a_limit(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_body_has_a_length_and_a_limit(api: Api) -> None:
     client = httpx.AsyncClient(transport=httpx.ASGITransport(app=api.app), base_url="http://placement")
     sent = {**ADMIN, "content-length": "x", "content-type": "application/json"}
     answer = api.run(client.post("/resource_providers", headers=sent))
     assert (answer.status_code, "content-length header must be an integer" in answer.text) == (400, True)
     api.run(client.aclose())
-    monkeypatch.setattr("roost.placement.http.resource.LARGEST_BODY", 13)
-    assert api.ask("POST", "/resource_providers", {"name": "a"}).status_code == 200
-    assert api.ask("POST", "/resource_providers", {"name": "bb"}).status_code == 413
+    rows = [replace(operation, largest_body=13) for operation in OPERATIONS]
+    app = create_app(rows, kernel(api.ledger, PlacementOptions(auth_strategy="noauth2")))
+    client = httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://placement")
+    for body, status in ((b'{"name": "a"}', 201), (b'{"name": "bb"}', 413)):
+        sent = {**ADMIN, "content-type": "application/json"}
+        assert api.run(client.post("/resource_providers", content=body, headers=sent)).status_code == status
+    api.run(client.aclose())
 
 
 @pytest.mark.parametrize("path", ["/allocations/a%00b", "/resource_providers/%ff", "/traits/%ed%a0%80"])

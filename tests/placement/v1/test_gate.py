@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from roost.placement.options import CorsOptions
 from roost.placement.v1.operations import OPERATIONS
 from roost.web.conventions import LONGEST_URL
+from roost.web.cors import CorsOptions
 from support.placement_api import uuid_of
 from support.v1_api import V1Api, fault_of
 

@@ -10,7 +10,7 @@ from roost.placement.commands.allocations import DeleteAllocations, WriteAllocat
 from roost.placement.errors import BadRequest, NotFound
 from roost.placement.http.answers import answer, answer_empty
 from roost.placement.http.request import Request, Response
-from roost.placement.http.resource import Resource, read_body
+from roost.placement.http.service import Service
 from roost.placement.http.uuids import canonical_uuid, is_uuid_like
 
 CONSUMER_FIELDS = {
@@ -22,58 +22,51 @@ CONSUMER_FIELDS = {
 """What is told of a consumer: the field on the wire -> ours, and since which version."""
 
 
-class Allocations(Resource):
-    """/allocations"""
-
-    async def on_post(self, req: Request, resp: Response) -> None:
-        self.policy.authorise(req.identity, "allocations:manage")
-        body = await read_body(req)
-        writes = tuple(each.write(consumer) for consumer, each in body.items())
-        await self.ledger.execute(WriteAllocations(writes))
-        answer_empty(resp)
+async def write_allocations(service: Service, req: Request, resp: Response) -> None:
+    """Write the allocations of several consumers, all of them or none."""
+    body = req.body
+    writes = tuple(each.write(consumer) for consumer, each in body.items())
+    await service.ledger.execute(WriteAllocations(writes))
+    answer_empty(resp)
 
 
-class ConsumerAllocations(Resource):
-    """/allocations/{consumer}"""
-
-    async def on_get(self, req: Request, resp: Response, consumer: str) -> None:
-        self.policy.authorise(req.identity, "allocations:list")
-        found = await self.ledger.database.read(partial(allocations_of_consumer, consumer=consumer))
-        document = {"allocations": {}} if found is None else _describe(req, found)
-        answer(req, resp, document, modified=None if found is None else found.written_at)
-
-    async def on_put(self, req: Request, resp: Response, consumer: str) -> None:
-        self.policy.authorise(req.identity, "allocations:update")
-        if not is_uuid_like(consumer):
-            raise BadRequest(f"Malformed consumer_uuid: {consumer}")
-        body = await read_body(req)
-        write = body.write(
-            canonical_uuid(consumer),
-            self.options.incomplete_consumer_project_id,
-            self.options.incomplete_consumer_user_id,
-        )
-        await self.ledger.execute(WriteAllocations((write,)))
-        answer_empty(resp)
-
-    async def on_delete(self, req: Request, resp: Response, consumer: str) -> None:
-        self.policy.authorise(req.identity, "allocations:delete")
-        await self.ledger.execute(DeleteAllocations(consumer))
-        answer_empty(resp)
+async def show_allocations(service: Service, req: Request, resp: Response, consumer: str) -> None:
+    """Show the allocations of a consumer."""
+    found = await service.ledger.database.read(partial(allocations_of_consumer, consumer=consumer))
+    document = {"allocations": {}} if found is None else _describe(req, found)
+    answer(req, resp, document, modified=None if found is None else found.written_at)
 
 
-class ProviderAllocations(Resource):
-    """/resource_providers/{uuid}/allocations"""
+async def set_allocations(service: Service, req: Request, resp: Response, consumer: str) -> None:
+    """Replace the allocations of a consumer."""
+    if not is_uuid_like(consumer):
+        raise BadRequest(f"Malformed consumer_uuid: {consumer}")
+    body = req.body
+    write = body.write(
+        canonical_uuid(consumer),
+        service.options.incomplete_consumer_project_id,
+        service.options.incomplete_consumer_user_id,
+    )
+    await service.ledger.execute(WriteAllocations((write,)))
+    answer_empty(resp)
 
-    async def on_get(self, req: Request, resp: Response, uuid: str) -> None:
-        self.policy.authorise(req.identity, "resource_providers:allocations:list")
-        found = await self.ledger.database.read(partial(allocations_on_provider, provider=uuid))
-        if found is None:
-            raise NotFound(f"No resource provider with uuid {uuid} found")
-        document = {
-            "allocations": _describe_consumers(req, uuid, found.held),
-            "resource_provider_generation": found.generation,
-        }
-        answer(req, resp, document, modified=found.written_at)
+
+async def delete_allocations(service: Service, req: Request, resp: Response, consumer: str) -> None:
+    """Delete all allocations of a consumer."""
+    await service.ledger.execute(DeleteAllocations(consumer))
+    answer_empty(resp)
+
+
+async def list_provider_allocations(service: Service, req: Request, resp: Response, uuid: str) -> None:
+    """List the allocations on a resource provider, by consumer."""
+    found = await service.ledger.database.read(partial(allocations_on_provider, provider=uuid))
+    if found is None:
+        raise NotFound(f"No resource provider with uuid {uuid} found")
+    document = {
+        "allocations": _describe_consumers(req, uuid, found.held),
+        "resource_provider_generation": found.generation,
+    }
+    answer(req, resp, document, modified=found.written_at)
 
 
 def _describe(req: Request, found: HeldByConsumer) -> dict[str, Any]:

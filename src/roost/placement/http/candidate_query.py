@@ -9,7 +9,6 @@ from roost.placement.errors import BadRequest, BadValue, DuplicateKey, MissingVa
 from roost.placement.http.microversions import Since
 from roost.placement.http.query import (
     GROUP_PARAMETERS,
-    Parameters,
     last,
     parse_in_tree,
     parse_member_of,
@@ -17,6 +16,7 @@ from roost.placement.http.query import (
     parse_resources,
     parse_root_required,
 )
+from roost.web.query import Parameters
 
 _DIGITS_WITHOUT_LIMIT = 18
 

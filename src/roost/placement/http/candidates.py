@@ -17,42 +17,40 @@ from roost.placement.http.microversions import Since
 from roost.placement.http.provider_texts import ProviderTexts
 from roost.placement.http.query import parse_parameters
 from roost.placement.http.request import Request, Response
-from roost.placement.http.resource import Resource, Service
+from roost.placement.http.service import Service
 from roost.placement.options import PlacementOptions
 
 _MOST_PARSED = 1_000
+"""Parsed queries that are kept. When there are more, all are dropped."""
+
 _LONGEST_PARSED = 2_000
-"""Queries, and characters of one, that are kept as they were understood."""
+"""Characters of a query. A longer one is not kept."""
+
+_PARSED: dict[tuple[str, int], CandidateRequest] = {}
+"""Parsed queries by text and microversion."""
 
 
-class Candidates(Resource):
-    """/allocation_candidates"""
+async def list_candidates(service: Service, req: Request, resp: Response) -> None:
+    """List allocation candidates."""
+    wanted: CandidateRequest = req.query
+    fleet = await service.ledger.current()
+    check_known(fleet, wanted.query)
+    search = CandidateSearch(fleet, wanted.query)
+    found = list(_find(fleet, search, wanted.limit, req.version, service.options))
+    answer(req, resp, describe(fleet, search.needs, found, service.texts, req.version))
 
-    def __init__(self, service: Service) -> None:
-        super().__init__(service)
-        self._texts = ProviderTexts()
-        self._parsed: dict[tuple[str, int], CandidateRequest] = {}
 
-    async def on_get(self, req: Request, resp: Response) -> None:
-        self.policy.authorise(req.identity, "allocation_candidates:list")
-        wanted = self._parse(req)
-        fleet = await self.ledger.current()
-        check_known(fleet, wanted.query)
-        search = CandidateSearch(fleet, wanted.query)
-        found = list(_find(fleet, search, wanted.limit, req.version, self.options))
-        answer(req, resp, describe(fleet, search.needs, found, self._texts, req.version))
-
-    def _parse(self, req: Request) -> CandidateRequest:
-        """What is asked for. Schedulers send the same few queries again and again."""
-        key = (req.query_string, req.version)
-        wanted = self._parsed.get(key)
-        if wanted is None:
-            wanted = parse_candidate_request(parse_parameters(req), req.version)
-            if len(self._parsed) >= _MOST_PARSED:
-                self._parsed.clear()
-            if len(req.query_string) <= _LONGEST_PARSED:
-                self._parsed[key] = wanted
-        return wanted
+def parse_cached(req: Request) -> CandidateRequest:
+    """The query of a request. Schedulers send the same few queries again and again. Raises `BadRequest`."""
+    key = (req.query_string, req.version)
+    wanted = _PARSED.get(key)
+    if wanted is None:
+        wanted = parse_candidate_request(parse_parameters(req), req.version)
+        if len(_PARSED) >= _MOST_PARSED:
+            _PARSED.clear()
+        if len(req.query_string) <= _LONGEST_PARSED:
+            _PARSED[key] = wanted
+    return wanted
 
 
 def describe(

@@ -14,71 +14,77 @@ from roost.placement.commands.inventories import (
 )
 from roost.placement.errors import NotFound
 from roost.placement.http.answers import answer, answer_empty, locate
+from roost.placement.http.known import provider_row
 from roost.placement.http.microversions import Since
 from roost.placement.http.request import Request, Response
-from roost.placement.http.resource import Resource, provider_row, read_body_for
+from roost.placement.http.service import Service
 
 
-class Inventories(Resource):
-    """/resource_providers/{uuid}/inventories"""
-
-    async def on_get(self, req: Request, resp: Response, uuid: str) -> None:
-        self.policy.authorise(req.identity, "resource_providers:inventories:list")
-        fleet = await self.ledger.current()
-        row = provider_row(fleet, uuid)
-        document = _describe_all(fleet.inventories(row), fleet.generation.item(row))
-        answer(req, resp, document, modified=fleet.changed_at.item(row))
-
-    async def on_post(self, req: Request, resp: Response, uuid: str) -> None:
-        self.policy.authorise(req.identity, "resource_providers:inventories:create")
-        body = await read_body_for(self, req, uuid)
-        generation = await self.ledger.execute(
-            AddInventory(uuid, body.resource_class, body.inventory, may_reserve_all=_may_reserve_all(req))
-        )
-        locate(req, resp, f"/resource_providers/{uuid}/inventories/{body.resource_class}")
-        answer(req, resp, _describe(body.inventory, generation), status=201)
-
-    async def on_put(self, req: Request, resp: Response, uuid: str) -> None:
-        self.policy.authorise(req.identity, "resource_providers:inventories:update")
-        body = await read_body_for(self, req, uuid)
-        inventories = body.by_class
-        generation = await self.ledger.execute(
-            SetInventories(uuid, inventories, body.resource_provider_generation, _may_reserve_all(req))
-        )
-        answer(req, resp, _describe_all(inventories, generation))
-
-    async def on_delete(self, req: Request, resp: Response, uuid: str) -> None:
-        self.policy.authorise(req.identity, "resource_providers:inventories:delete")
-        await self.ledger.execute(SetInventories(uuid, {}))
-        answer_empty(resp)
+async def list_inventories(service: Service, req: Request, resp: Response, uuid: str) -> None:
+    """List the inventories of a resource provider."""
+    fleet = await service.ledger.current()
+    row = provider_row(fleet, uuid)
+    document = _describe_all(fleet.inventories(row), fleet.generation.item(row))
+    answer(req, resp, document, modified=fleet.changed_at.item(row))
 
 
-class InventoryOfClass(Resource):
-    """/resource_providers/{uuid}/inventories/{resource_class}"""
+async def add_inventory(service: Service, req: Request, resp: Response, uuid: str) -> None:
+    """Add the inventory of one resource class to a resource provider."""
+    body = req.body
+    generation = await service.ledger.execute(
+        AddInventory(uuid, body.resource_class, body.inventory, may_reserve_all=_may_reserve_all(req))
+    )
+    locate(req, resp, f"/resource_providers/{uuid}/inventories/{body.resource_class}")
+    answer(req, resp, _describe(body.inventory, generation), status=201)
 
-    async def on_get(self, req: Request, resp: Response, uuid: str, resource_class: str) -> None:
-        self.policy.authorise(req.identity, "resource_providers:inventories:show")
-        fleet = await self.ledger.current()
-        row = provider_row(fleet, uuid)
-        inventory = fleet.inventory_columns(resource_class).inventory(row)
-        if inventory is None:
-            raise NotFound(f"No inventory of class {resource_class} for {uuid}")
-        document = _describe(inventory, fleet.generation.item(row))
-        answer(req, resp, document, modified=fleet.changed_at.item(row))
 
-    async def on_put(self, req: Request, resp: Response, uuid: str, resource_class: str) -> None:
-        self.policy.authorise(req.identity, "resource_providers:inventories:update")
-        body = await read_body_for(self, req, uuid)
-        command = SetInventory(
-            uuid, resource_class, body.inventory, body.resource_provider_generation, _may_reserve_all(req)
-        )
-        generation = await self.ledger.execute(command)
-        answer(req, resp, _describe(body.inventory, generation))
+async def set_inventories(service: Service, req: Request, resp: Response, uuid: str) -> None:
+    """Replace all inventories of a resource provider."""
+    body = req.body
+    inventories = body.by_class
+    generation = await service.ledger.execute(
+        SetInventories(uuid, inventories, body.resource_provider_generation, _may_reserve_all(req))
+    )
+    answer(req, resp, _describe_all(inventories, generation))
 
-    async def on_delete(self, req: Request, resp: Response, uuid: str, resource_class: str) -> None:
-        self.policy.authorise(req.identity, "resource_providers:inventories:delete")
-        await self.ledger.execute(DeleteInventory(uuid, resource_class))
-        answer_empty(resp)
+
+async def delete_inventories(service: Service, req: Request, resp: Response, uuid: str) -> None:
+    """Delete all inventories of a resource provider."""
+    await service.ledger.execute(SetInventories(uuid, {}))
+    answer_empty(resp)
+
+
+async def show_inventory(
+    service: Service, req: Request, resp: Response, uuid: str, resource_class: str
+) -> None:
+    """Show one inventory of a resource provider."""
+    fleet = await service.ledger.current()
+    row = provider_row(fleet, uuid)
+    inventory = fleet.inventory_columns(resource_class).inventory(row)
+    if inventory is None:
+        raise NotFound(f"No inventory of class {resource_class} for {uuid}")
+    document = _describe(inventory, fleet.generation.item(row))
+    answer(req, resp, document, modified=fleet.changed_at.item(row))
+
+
+async def set_inventory(
+    service: Service, req: Request, resp: Response, uuid: str, resource_class: str
+) -> None:
+    """Replace one inventory of a resource provider."""
+    body = req.body
+    command = SetInventory(
+        uuid, resource_class, body.inventory, body.resource_provider_generation, _may_reserve_all(req)
+    )
+    generation = await service.ledger.execute(command)
+    answer(req, resp, _describe(body.inventory, generation))
+
+
+async def delete_inventory(
+    service: Service, req: Request, resp: Response, uuid: str, resource_class: str
+) -> None:
+    """Delete one inventory of a resource provider."""
+    await service.ledger.execute(DeleteInventory(uuid, resource_class))
+    answer_empty(resp)
 
 
 def _may_reserve_all(req: Request) -> bool:

@@ -1,9 +1,9 @@
-"""Whether the classes and traits that a query names are there."""
+"""Checks that the providers, classes and traits that a request names exist."""
 
 from collections.abc import Iterable
 
-from roost.fleet import Fleet
-from roost.placement.errors import BadRequest
+from roost.fleet import Fleet, UnknownProvider
+from roost.placement.errors import BadRequest, NotFound
 
 
 def check_classes(fleet: Fleet, names: Iterable[str]) -> None:
@@ -18,3 +18,11 @@ def check_traits(fleet: Fleet, groups: Iterable[frozenset[str]], where: str = ""
     unknown = sorted(frozenset[str]().union(*groups).difference(fleet.traits))
     if unknown:
         raise BadRequest(f"{where}No such trait(s): {', '.join(unknown)}.")
+
+
+def provider_row(fleet: Fleet, uuid: str) -> int:
+    """The row of a provider. Raises `NotFound`."""
+    try:
+        return fleet.row(uuid)
+    except UnknownProvider:
+        raise NotFound(f"No resource provider with uuid {uuid} found") from None

@@ -12,66 +12,62 @@ from roost.fleet.match import match
 from roost.model.request import RequestGroup
 from roost.placement.commands.providers import CreateProvider, DeleteProvider, UpdateProvider
 from roost.placement.http.answers import answer, answer_empty, href, locate
-from roost.placement.http.known import check_classes, check_traits
+from roost.placement.http.known import check_classes, check_traits, provider_row
 from roost.placement.http.microversions import Since
 from roost.placement.http.query import (
-    Parameters,
     last,
     parse_member_of,
-    parse_parameters,
     parse_required,
     parse_resources,
 )
 from roost.placement.http.request import Request, Response
-from roost.placement.http.resource import Resource, provider_row, read_body, read_body_for
+from roost.placement.http.service import Service
+from roost.web.query import Parameters
 
 LINKS = {"inventories": 0, "usages": 0, "aggregates": 1, "traits": 6, "allocations": 11}
 """What a provider links to, and since which version."""
 
 
-class Providers(Resource):
-    """/resource_providers"""
-
-    async def on_get(self, req: Request, resp: Response) -> None:
-        self.policy.authorise(req.identity, "resource_providers:list")
-        parameters = parse_parameters(req)
-        group = _parse_group(parameters, req.version)
-        fleet = await self.ledger.current()
-        rows = list(_find(fleet, parameters, group))
-        modified = float(fleet.changed_at[rows].max()) if rows else None
-        found = [describe(req, fleet, row) for row in rows]
-        answer(req, resp, {"resource_providers": found}, modified=modified)
-
-    async def on_post(self, req: Request, resp: Response) -> None:
-        self.policy.authorise(req.identity, "resource_providers:create")
-        body = await read_body(req)
-        name = str(uuid.uuid4() if body.uuid is UNSET else uuid.UUID(body.uuid))
-        await self.ledger.execute(CreateProvider(name, body.name, body.parent))
-        locate(req, resp, f"/resource_providers/{name}")
-        if req.version < Since.PROVIDER_IN_ANSWER_TO_POST:
-            answer_empty(resp, 201)
-            return
-        await _answer_provider(self, req, resp, name)
+async def list_providers(service: Service, req: Request, resp: Response) -> None:
+    """List resource providers."""
+    parameters = req.query
+    group = _parse_group(parameters, req.version)
+    fleet = await service.ledger.current()
+    rows = list(_find(fleet, parameters, group))
+    modified = float(fleet.changed_at[rows].max()) if rows else None
+    found = [describe(req, fleet, row) for row in rows]
+    answer(req, resp, {"resource_providers": found}, modified=modified)
 
 
-class Provider(Resource):
-    """/resource_providers/{uuid}"""
+async def create_provider(service: Service, req: Request, resp: Response) -> None:
+    """Create a resource provider."""
+    body = req.body
+    name = str(uuid.uuid4() if body.uuid is UNSET else uuid.UUID(body.uuid))
+    await service.ledger.execute(CreateProvider(name, body.name, body.parent))
+    locate(req, resp, f"/resource_providers/{name}")
+    if req.version < Since.PROVIDER_IN_ANSWER_TO_POST:
+        answer_empty(resp, 201)
+        return
+    await _answer_provider(service, req, resp, name)
 
-    async def on_get(self, req: Request, resp: Response, uuid: str) -> None:
-        self.policy.authorise(req.identity, "resource_providers:show")
-        await _answer_provider(self, req, resp, uuid)
 
-    async def on_put(self, req: Request, resp: Response, uuid: str) -> None:
-        self.policy.authorise(req.identity, "resource_providers:update")
-        body = await read_body_for(self, req, uuid)
-        may_move = req.version >= Since.PROVIDERS_MOVE
-        await self.ledger.execute(UpdateProvider(uuid, body.name, body.parent, may_move))
-        await _answer_provider(self, req, resp, uuid)
+async def show_provider(service: Service, req: Request, resp: Response, uuid: str) -> None:
+    """Show a resource provider."""
+    await _answer_provider(service, req, resp, uuid)
 
-    async def on_delete(self, req: Request, resp: Response, uuid: str) -> None:
-        self.policy.authorise(req.identity, "resource_providers:delete")
-        await self.ledger.execute(DeleteProvider(uuid))
-        answer_empty(resp)
+
+async def update_provider(service: Service, req: Request, resp: Response, uuid: str) -> None:
+    """Rename a resource provider, or give it another parent."""
+    body = req.body
+    may_move = req.version >= Since.PROVIDERS_MOVE
+    await service.ledger.execute(UpdateProvider(uuid, body.name, body.parent, may_move))
+    await _answer_provider(service, req, resp, uuid)
+
+
+async def delete_provider(service: Service, req: Request, resp: Response, uuid: str) -> None:
+    """Delete a resource provider."""
+    await service.ledger.execute(DeleteProvider(uuid))
+    answer_empty(resp)
 
 
 def describe(req: Request, fleet: Fleet, row: int) -> dict[str, Any]:
@@ -87,8 +83,8 @@ def describe(req: Request, fleet: Fleet, row: int) -> dict[str, Any]:
     return document
 
 
-async def _answer_provider(resource: Resource, req: Request, resp: Response, uuid: str) -> None:
-    fleet = await resource.ledger.current()
+async def _answer_provider(service: Service, req: Request, resp: Response, uuid: str) -> None:
+    fleet = await service.ledger.current()
     row = provider_row(fleet, uuid)
     answer(req, resp, describe(req, fleet, row), modified=fleet.changed_at.item(row))
 

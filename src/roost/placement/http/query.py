@@ -4,7 +4,6 @@ import re
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Annotated, Any, Literal
-from urllib.parse import parse_qsl
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -14,9 +13,7 @@ from roost.placement.errors import BadRequest
 from roost.placement.http.microversions import Since
 from roost.placement.http.request import Request
 from roost.placement.http.uuids import DASHED_UUID, is_uuid_like
-
-Parameters = dict[str, list[str]]
-"""All values of each parameter, in their order."""
+from roost.web.query import Parameters, read_parameters
 
 TraitTerms = tuple[tuple[frozenset[str], ...], frozenset[str]]
 """What is required (all of: any of) and what is forbidden; the same form serves aggregates."""
@@ -62,19 +59,6 @@ _REQUIRED = {"/usages": ["project_id"]}
 _AMOUNT = re.compile(r"\s*[+-]?[0-9]+\s*")
 _LONGEST_AMOUNT = 20
 """Characters of an amount; one of more than these fits nowhere anyway, and is costly to read."""
-
-
-def read_parameters(req: Request) -> Parameters:
-    """The parameters of a request as they are. Raises `BadRequest` for what is no text."""
-    found: Parameters = {}
-    try:
-        for name, value in parse_qsl(req.query_string, keep_blank_values=True, errors="strict"):
-            if "\x00" in value:
-                raise BadRequest(f"Invalid query string parameters: {name} contains a NUL")
-            found.setdefault(name, []).append(value)
-    except UnicodeDecodeError as error:
-        raise BadRequest(f"Invalid query string parameters: {error}") from error
-    return found
 
 
 def parse_parameters(req: Request) -> Parameters:

@@ -3,19 +3,16 @@
 from roost.placement.commands.reshape import NewInventories, Reshape
 from roost.placement.http.answers import answer_empty
 from roost.placement.http.request import Request, Response
-from roost.placement.http.resource import Resource, read_body
+from roost.placement.http.service import Service
 
 
-class Reshaper(Resource):
-    """/reshaper"""
-
-    async def on_post(self, req: Request, resp: Response) -> None:
-        self.policy.authorise(req.identity, "reshaper:reshape")
-        body = await read_body(req)
-        inventories = tuple(
-            NewInventories(provider, each.by_class, each.resource_provider_generation)
-            for provider, each in body.inventories.items()
-        )
-        writes = tuple(each.write(consumer) for consumer, each in body.allocations.items())
-        await self.ledger.execute(Reshape(inventories, writes))
-        answer_empty(resp)
+async def reshape(service: Service, req: Request, resp: Response) -> None:
+    """Replace inventories and allocations of several resource providers at once."""
+    body = req.body
+    inventories = tuple(
+        NewInventories(provider, each.by_class, each.resource_provider_generation)
+        for provider, each in body.inventories.items()
+    )
+    writes = tuple(each.write(consumer) for consumer, each in body.allocations.items())
+    await service.ledger.execute(Reshape(inventories, writes))
+    answer_empty(resp)

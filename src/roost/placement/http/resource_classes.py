@@ -9,67 +9,64 @@ from roost.placement.http.answers import answer, answer_empty, href, locate
 from roost.placement.http.bodies import NewClass
 from roost.placement.http.decoding import convert
 from roost.placement.http.request import Request, Response
-from roost.placement.http.resource import Resource, read_body
+from roost.placement.http.service import Service
 
 _TRIES_TO_RENAME = 10
 
 
-class ResourceClasses(Resource):
-    """/resource_classes"""
-
-    async def on_get(self, req: Request, resp: Response) -> None:
-        self.policy.authorise(req.identity, "resource_classes:list")
-        fleet = await self.ledger.current()
-        answer(req, resp, {"resource_classes": [_describe(req, name) for name in fleet.resource_classes]})
-
-    async def on_post(self, req: Request, resp: Response) -> None:
-        self.policy.authorise(req.identity, "resource_classes:create")
-        body = await read_body(req)
-        await self.ledger.execute(AddResourceClass(body.name, must_be_new=True))
-        answer_empty(resp, 201)
-        locate(req, resp, f"/resource_classes/{body.name}")
+async def list_resource_classes(service: Service, req: Request, resp: Response) -> None:
+    """List resource classes."""
+    fleet = await service.ledger.current()
+    answer(req, resp, {"resource_classes": [_describe(req, name) for name in fleet.resource_classes]})
 
 
-class ResourceClass(Resource):
-    """/resource_classes/{name}"""
+async def create_resource_class(service: Service, req: Request, resp: Response) -> None:
+    """Create a custom resource class."""
+    body = req.body
+    await service.ledger.execute(AddResourceClass(body.name, must_be_new=True))
+    answer_empty(resp, 201)
+    locate(req, resp, f"/resource_classes/{body.name}")
 
-    async def on_get(self, req: Request, resp: Response, name: str) -> None:
-        self.policy.authorise(req.identity, "resource_classes:show")
-        fleet = await self.ledger.current()
-        if name not in fleet.resource_classes:
-            raise NotFound(f"No such resource class {name}.")
-        answer(req, resp, _describe(req, name))
 
-    async def on_put(self, req: Request, resp: Response, name: str) -> None:
-        """Up to 1.6 this renames; from 1.7, without a body, it makes sure that the class is there."""
-        self.policy.authorise(req.identity, "resource_classes:update")
-        body = await read_body(req)
-        if body is not None:
-            await self._rename(name, body.name)
-            answer(req, resp, _describe(req, body.name))
-            return
-        convert({"name": name}, NewClass)
-        is_new = await self.ledger.execute(AddResourceClass(name))
-        answer_empty(resp, 201 if is_new else 204)
-        locate(req, resp, f"/resource_classes/{name}")
+async def show_resource_class(service: Service, req: Request, resp: Response, name: str) -> None:
+    """Show a resource class."""
+    fleet = await service.ledger.current()
+    if name not in fleet.resource_classes:
+        raise NotFound(f"No such resource class {name}.")
+    answer(req, resp, _describe(req, name))
 
-    async def on_delete(self, req: Request, resp: Response, name: str) -> None:
-        self.policy.authorise(req.identity, "resource_classes:delete")
-        await self.ledger.execute(DeleteResourceClass(name))
-        answer_empty(resp)
 
-    async def _rename(self, name: str, new_name: str) -> None:
-        """Rename, and if somebody claims some of the class meanwhile, do it again."""
-        tries = _TRIES_TO_RENAME
-        while tries:
-            tries -= 1
-            holders = await self.ledger.database.read(lambda connection: consumers_of_class(connection, name))
-            try:
-                await self.ledger.execute(RenameResourceClass(name, new_name, holders))
-                tries = 0
-            except ConcurrentUpdate:
-                if not tries:
-                    raise
+async def update_resource_class(service: Service, req: Request, resp: Response, name: str) -> None:
+    """Make sure that a custom resource class exists. Up to 1.6: rename it."""
+    body = req.body
+    if body is not None:
+        await _rename(service, name, body.name)
+        answer(req, resp, _describe(req, body.name))
+        return
+    convert({"name": name}, NewClass)
+    is_new = await service.ledger.execute(AddResourceClass(name))
+    answer_empty(resp, 201 if is_new else 204)
+    locate(req, resp, f"/resource_classes/{name}")
+
+
+async def delete_resource_class(service: Service, req: Request, resp: Response, name: str) -> None:
+    """Delete a custom resource class."""
+    await service.ledger.execute(DeleteResourceClass(name))
+    answer_empty(resp)
+
+
+async def _rename(service: Service, name: str, new_name: str) -> None:
+    """Rename, and if somebody claims some of the class meanwhile, do it again."""
+    tries = _TRIES_TO_RENAME
+    while tries:
+        tries -= 1
+        holders = await service.ledger.database.read(lambda connection: consumers_of_class(connection, name))
+        try:
+            await service.ledger.execute(RenameResourceClass(name, new_name, holders))
+            tries = 0
+        except ConcurrentUpdate:
+            if not tries:
+                raise
 
 
 def _describe(req: Request, name: str) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from roost.placement.http.answers import answer
 from roost.placement.http.microversions import LATEST, version_text
 from roost.placement.http.request import Request, Response
-from roost.placement.http.resource import Resource
+from roost.placement.http.service import Service
 
 _VERSIONS = {
     "versions": [
@@ -18,8 +18,6 @@ _VERSIONS = {
 }
 
 
-class Root(Resource):
-    """/"""
-
-    async def on_get(self, req: Request, resp: Response) -> None:
-        answer(req, resp, _VERSIONS)
+async def list_versions(service: Service, req: Request, resp: Response) -> None:
+    """List the versions of the API."""
+    answer(req, resp, _VERSIONS)

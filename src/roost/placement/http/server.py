@@ -18,8 +18,7 @@ from granian.log import LogLevels
 from roost.ledger import SCHEMA
 from roost.logs import configure_logs, logging_config, silence
 from roost.model.errors import OperatorError
-from roost.placement.http.auth import open_authenticator
-from roost.placement.http.policy import Policy
+from roost.placement.access import open_authenticator, open_policy
 from roost.placement.http.worker import Worker
 from roost.placement.options import PlacementOptions
 from roost.storage import ANSWER_SECONDS, PATIENT_SECONDS, Database
@@ -30,7 +29,7 @@ _SERVER_LOGGER = "_granian"
 def check_options(options: PlacementOptions) -> None:
     """Raise `OperatorError` if tokens cannot be checked or policies not be read with these options."""
     open_authenticator(options)
-    Policy(options.enforce_new_defaults, options.source)
+    open_policy(options)
 
 
 def check_address(host: str, port: int) -> None:

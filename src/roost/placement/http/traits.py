@@ -8,74 +8,71 @@ from roost.placement.commands.names import AddTrait, DeleteTrait
 from roost.placement.commands.traits_and_aggregates import SetTraits
 from roost.placement.errors import BadRequest, NotFound
 from roost.placement.http.answers import answer, answer_empty, locate, set_freshness
-from roost.placement.http.query import Parameters, last, parse_parameters
+from roost.placement.http.known import provider_row
+from roost.placement.http.query import last
 from roost.placement.http.request import Request, Response
-from roost.placement.http.resource import Resource, provider_row, read_body
+from roost.placement.http.service import Service
+from roost.web.query import Parameters
 
 
-class Traits(Resource):
-    """/traits"""
-
-    async def on_get(self, req: Request, resp: Response) -> None:
-        self.policy.authorise(req.identity, "traits:list")
-        parameters = parse_parameters(req)
-        fleet = await self.ledger.current()
-        answer(req, resp, {"traits": list(_find(fleet, parameters))})
+async def list_traits(service: Service, req: Request, resp: Response) -> None:
+    """List traits."""
+    parameters = req.query
+    fleet = await service.ledger.current()
+    answer(req, resp, {"traits": list(_find(fleet, parameters))})
 
 
-class Trait(Resource):
-    """/traits/{name}"""
-
-    async def on_get(self, req: Request, resp: Response, name: str) -> None:
-        self.policy.authorise(req.identity, "traits:show")
-        fleet = await self.ledger.current()
-        if name not in fleet.traits:
-            raise NotFound(f"No such trait(s): {name}.")
-        answer_empty(resp)
-        set_freshness(req, resp)
-
-    async def on_put(self, req: Request, resp: Response, name: str) -> None:
-        self.policy.authorise(req.identity, "traits:update")
-        if not is_custom(name):
-            raise BadRequest(
-                "The trait is invalid. A valid trait must be no longer than 255 characters, start with the "
-                'prefix "CUSTOM_" and use following characters: "A"-"Z", "0"-"9" and "_"'
-            )
-        is_new = await self.ledger.execute(AddTrait(name))
-        answer_empty(resp, 201 if is_new else 204)
-        locate(req, resp, f"/traits/{name}")
-        set_freshness(req, resp)
-
-    async def on_delete(self, req: Request, resp: Response, name: str) -> None:
-        self.policy.authorise(req.identity, "traits:delete")
-        await self.ledger.execute(DeleteTrait(name))
-        answer_empty(resp)
+async def show_trait(service: Service, req: Request, resp: Response, name: str) -> None:
+    """Check that a trait exists."""
+    fleet = await service.ledger.current()
+    if name not in fleet.traits:
+        raise NotFound(f"No such trait(s): {name}.")
+    answer_empty(resp)
+    set_freshness(req, resp)
 
 
-class ProviderTraits(Resource):
-    """/resource_providers/{uuid}/traits"""
+async def create_trait(service: Service, req: Request, resp: Response, name: str) -> None:
+    """Make sure that a custom trait exists."""
+    if not is_custom(name):
+        raise BadRequest(
+            "The trait is invalid. A valid trait must be no longer than 255 characters, start with the "
+            'prefix "CUSTOM_" and use following characters: "A"-"Z", "0"-"9" and "_"'
+        )
+    is_new = await service.ledger.execute(AddTrait(name))
+    answer_empty(resp, 201 if is_new else 204)
+    locate(req, resp, f"/traits/{name}")
+    set_freshness(req, resp)
 
-    async def on_get(self, req: Request, resp: Response, uuid: str) -> None:
-        self.policy.authorise(req.identity, "resource_providers:traits:list")
-        fleet = await self.ledger.current()
-        row = provider_row(fleet, uuid)
-        document = {
-            "traits": fleet.traits_of(row),
-            "resource_provider_generation": fleet.generation.item(row),
-        }
-        answer(req, resp, document, modified=fleet.changed_at.item(row))
 
-    async def on_put(self, req: Request, resp: Response, uuid: str) -> None:
-        self.policy.authorise(req.identity, "resource_providers:traits:update")
-        body = await read_body(req)
-        traits = frozenset(body.traits)
-        generation = await self.ledger.execute(SetTraits(uuid, traits, body.resource_provider_generation))
-        answer(req, resp, {"traits": sorted(traits), "resource_provider_generation": generation})
+async def delete_trait(service: Service, req: Request, resp: Response, name: str) -> None:
+    """Delete a custom trait."""
+    await service.ledger.execute(DeleteTrait(name))
+    answer_empty(resp)
 
-    async def on_delete(self, req: Request, resp: Response, uuid: str) -> None:
-        self.policy.authorise(req.identity, "resource_providers:traits:delete")
-        await self.ledger.execute(SetTraits(uuid, frozenset()))
-        answer_empty(resp)
+
+async def list_provider_traits(service: Service, req: Request, resp: Response, uuid: str) -> None:
+    """List the traits of a resource provider."""
+    fleet = await service.ledger.current()
+    row = provider_row(fleet, uuid)
+    document = {
+        "traits": fleet.traits_of(row),
+        "resource_provider_generation": fleet.generation.item(row),
+    }
+    answer(req, resp, document, modified=fleet.changed_at.item(row))
+
+
+async def set_provider_traits(service: Service, req: Request, resp: Response, uuid: str) -> None:
+    """Replace the traits of a resource provider."""
+    body = req.body
+    traits = frozenset(body.traits)
+    generation = await service.ledger.execute(SetTraits(uuid, traits, body.resource_provider_generation))
+    answer(req, resp, {"traits": sorted(traits), "resource_provider_generation": generation})
+
+
+async def delete_provider_traits(service: Service, req: Request, resp: Response, uuid: str) -> None:
+    """Remove all traits from a resource provider."""
+    await service.ledger.execute(SetTraits(uuid, frozenset()))
+    answer_empty(resp)
 
 
 def _find(fleet: Fleet, parameters: Parameters) -> Iterator[str]:

@@ -4,39 +4,34 @@ from typing import Any
 
 from roost.ledger.usages import Usage, usages_of
 from roost.placement.http.answers import answer
+from roost.placement.http.known import provider_row
 from roost.placement.http.microversions import Since
-from roost.placement.http.query import last, parse_parameters, read_parameters
+from roost.placement.http.query import last
 from roost.placement.http.request import Request, Response
-from roost.placement.http.resource import Resource, provider_row
+from roost.placement.http.service import Service
 
 
-class Usages(Resource):
-    """/usages"""
-
-    async def on_get(self, req: Request, resp: Response) -> None:
-        self.policy.authorise(req.identity, "usages", last(read_parameters(req), "project_id"))
-        parameters = parse_parameters(req)
-        project, user = last(parameters, "project_id") or "", last(parameters, "user_id")
-        found = await self.ledger.database.read(lambda connection: usages_of(connection, project, user))
-        if req.version >= Since.CONSUMER_TYPES:
-            usages = _by_type(found, last(parameters, "consumer_type"))
-        else:
-            usages = _totals(found)
-        answer(req, resp, {"usages": usages})
+async def list_usages(service: Service, req: Request, resp: Response) -> None:
+    """List the usages of a project, or of one of its users."""
+    parameters = req.query
+    project, user = last(parameters, "project_id") or "", last(parameters, "user_id")
+    found = await service.ledger.database.read(lambda connection: usages_of(connection, project, user))
+    if req.version >= Since.CONSUMER_TYPES:
+        usages = _by_type(found, last(parameters, "consumer_type"))
+    else:
+        usages = _totals(found)
+    answer(req, resp, {"usages": usages})
 
 
-class ProviderUsages(Resource):
-    """/resource_providers/{uuid}/usages"""
-
-    async def on_get(self, req: Request, resp: Response, uuid: str) -> None:
-        self.policy.authorise(req.identity, "resource_providers:usages")
-        fleet = await self.ledger.current()
-        row = provider_row(fleet, uuid)
-        document = {
-            "usages": fleet.usages(row),
-            "resource_provider_generation": fleet.generation.item(row),
-        }
-        answer(req, resp, document)
+async def list_provider_usages(service: Service, req: Request, resp: Response, uuid: str) -> None:
+    """List the usages of a resource provider."""
+    fleet = await service.ledger.current()
+    row = provider_row(fleet, uuid)
+    document = {
+        "usages": fleet.usages(row),
+        "resource_provider_generation": fleet.generation.item(row),
+    }
+    answer(req, resp, document)
 
 
 def _by_type(found: list[Usage], wanted: str | None) -> dict[str, Any]:

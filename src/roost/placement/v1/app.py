@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from roost.ledger import Ledger, LedgerBusy
 from roost.placement.access import open_authenticator, open_policy
-from roost.placement.http.cors import Cors
 from roost.placement.options import PlacementOptions
 from roost.placement.v1.follower import Follower
 from roost.placement.v1.operations import OPERATIONS
@@ -12,6 +11,7 @@ from roost.placement.v1.past import Past
 from roost.placement.v1.service import Service
 from roost.storage import StorageError
 from roost.web.app import Kernel, create_app
+from roost.web.cors import Cors
 from roost.web.dispatch import Message, Receive, Send
 from roost.web.operation import Operation
 

@@ -10,8 +10,9 @@ from roost.placement.v1.candidates import CandidatePage, list_candidates
 from roost.placement.v1.changes import EVENTS, LARGEST_SEQ, ChangePage, list_changes
 from roost.placement.v1.explain import ShownExplanation, explain
 from roost.placement.v1.parameters import CandidateQueryReader
+from roost.placement.v1.placement_document import VersionQuery, describe_placement_api
 from roost.placement.v1.service import describe_api
-from roost.web.errors import BadRequest, Gone, TooMany
+from roost.web.errors import BadRequest, Gone, NotAcceptable, TooMany
 from roost.web.operation import JSON, OPEN, Operation
 from roost.web.policy import Rule
 from roost.web.query import DEFAULT_PAGE, LARGEST_PAGE, Query
@@ -89,4 +90,13 @@ OPERATIONS: Final = (
         answer=ShownExplanation,
     ),
     Operation("GET", "/v1/openapi.json", OPEN, describe_api, answer=OpenApi),
+    Operation(
+        "GET",
+        "/v1/placement/openapi.json",
+        OPEN,
+        describe_placement_api,
+        query=Query(VersionQuery),
+        answer=OpenApi,
+        raises=(NotAcceptable,),
+    ),
 )

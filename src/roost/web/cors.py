@@ -1,11 +1,11 @@
-"""Cross-origin requests: which pages of other origins may call the API from a browser.
+"""Cross-origin requests: which pages of other origins may call an API from a browser.
 
-The rules are the Fetch standard's; the options are upstream's, in the group ``cors``. Without
-``allowed_origin`` there is none of this.
+Source: the Fetch standard; the options are those of oslo.middleware, group ``cors``.
 """
 
-from roost.placement.http.request import Request, Response
-from roost.placement.options import CorsOptions
+import msgspec
+
+from roost.web.request import Request, Response
 
 _ALWAYS_ALLOWED = frozenset(
     (
@@ -21,8 +21,23 @@ _ALWAYS_ALLOWED = frozenset(
 )
 
 
+class CorsOptions(msgspec.Struct, frozen=True):
+    """The origins that may call the API, and what they may send. ``max_age``: seconds that a browser may
+    keep it.
+
+    Without ``allowed_origin`` no response has CORS headers.
+    """
+
+    allowed_origin: tuple[str, ...] = ()
+    allow_credentials: bool = True
+    expose_headers: tuple[str, ...] = ()
+    allow_methods: tuple[str, ...] = ()
+    allow_headers: tuple[str, ...] = ()
+    max_age: int = 3600
+
+
 class Cors:
-    """Middleware, before the gate: a preflight request has no token and is answered here."""
+    """Middleware, before all others: a preflight request has no token and is answered here."""
 
     def __init__(self, options: CorsOptions) -> None:
         self._options = options

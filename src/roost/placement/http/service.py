@@ -1,0 +1,16 @@
+"""What the handlers work with."""
+
+from dataclasses import dataclass, field
+
+from roost.ledger import Ledger
+from roost.placement.http.provider_texts import ProviderTexts
+from roost.placement.options import PlacementOptions
+
+
+@dataclass(frozen=True)
+class Service:
+    """``texts`` keeps the JSON of providers for responses with candidates."""
+
+    ledger: Ledger
+    options: PlacementOptions
+    texts: ProviderTexts = field(default_factory=ProviderTexts)

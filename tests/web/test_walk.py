@@ -1,0 +1,163 @@
+"""Every operation of every service is closed to those whom its policy rule does not let in.
+
+The operations are the rows of the services: one that is added is tested by being there.
+"""
+
+import ast
+import asyncio
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+import roost
+from roost.auth import NoAuth
+from roost.conductor import http as instances
+from roost.placement import access
+from roost.placement.http import operations as placement
+from roost.placement.v1 import operations as v1
+from roost.web.dispatch import Application, dispatch
+from roost.web.operation import OPEN, Operation
+from roost.web.policy import Rule
+from support.conducting import conducting
+from support.placement_api import uuid_of
+from support.v1_api import V1Api
+
+SERVICES: dict[str, Sequence[Operation]] = {
+    "placement": placement.OPERATIONS,
+    "v1": v1.OPERATIONS,
+    "conductor": instances.OPERATIONS,
+}
+ALL = [
+    pytest.param(operation, id=f"{operation.method} {operation.path}")
+    for operations in SERVICES.values()
+    for operation in operations
+]
+OPEN_PATHS = {"/", "/v1/openapi.json", "/v1/placement/openapi.json"}
+"""The only paths that may be read without a token."""
+
+QUERIES = {
+    "/usages": "project_id=own",
+    "/allocation_candidates": "resources=VCPU:1",
+    "/v1/allocation_candidates": "resources=VCPU:1",
+    "/v1/explain": "resources=VCPU:1",
+}
+OF_PROJECTS = {"/usages", "/v1/instances", "/v1/instances/{uuid}"}
+"""The paths whose resources belong to projects."""
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """Asks all services: ``served(operation, query="", **headers)`` returns the response."""
+    api = V1Api(tmp_path_factory.mktemp("walk"))
+    stop, ready = asyncio.Event(), asyncio.Event()
+    found: dict[str, Application] = {}
+
+    async def conduct() -> None:
+        async with conducting(tmp_path_factory.mktemp("conducting")) as now:
+            found["app"] = instances.create_app(now.super, now.requests, NoAuth())
+            ready.set()
+            await stop.wait()
+
+    async def begin() -> asyncio.Task[None]:
+        task = asyncio.create_task(conduct())
+        await ready.wait()
+        return task
+
+    task = api.run(begin())
+    app = dispatch({"/v1": api.v1, "/v1/instances": found["app"]}, api.app)
+    client = httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://roost")
+
+    def ask(operation: Operation, query: str = "", **headers: str) -> httpx.Response:
+        path = re.sub(r"\{\w+\}", uuid_of("a"), operation.path)
+        query = query or QUERIES.get(operation.path, "")
+        sent = {name.replace("_", "-"): value for name, value in headers.items()}
+        sent |= {"openstack-api-version": "placement latest", "content-type": "application/json"}
+        return api.run(client.request(operation.method, f"{path}?{query}", headers=sent))
+
+    yield ask
+
+    async def end() -> None:
+        stop.set()
+        await task
+        await client.aclose()
+
+    api.run(end())
+    api.close()
+
+
+@pytest.mark.parametrize("operation", ALL)
+def test_an_operation_is_open_by_name_or_has_a_rule(operation: Operation) -> None:
+    if operation.path in OPEN_PATHS:
+        assert (operation.method, operation.rule) == ("GET", OPEN)
+    else:
+        assert isinstance(operation.rule, Rule)
+
+
+def test_every_rule_is_known_to_the_policy() -> None:
+    known = {rule.name for rule in access.default_rules()} | set(instances.DEFAULT_RULES)
+    for operations in SERVICES.values():
+        for operation in operations:
+            if isinstance(operation.rule, Rule):
+                assert operation.rule.name in known
+                assert operation.rule.all_projects in {None, *known}
+
+
+@pytest.mark.parametrize("operation", ALL)
+def test_without_a_token_only_open_operations_answer(served: Any, operation: Operation) -> None:
+    assert served(operation).status_code == (200 if operation.rule is OPEN else 401)
+
+
+@pytest.mark.parametrize("operation", ALL)
+@pytest.mark.parametrize("roles", ["", "guest"])
+def test_the_wrong_role_is_refused(served: Any, operation: Operation, roles: str) -> None:
+    if operation.rule is not OPEN:
+        answer = served(operation, x_auth_token="user:own", x_roles=roles)
+        assert answer.status_code == 403, answer.text
+
+
+@pytest.mark.parametrize("operation", ALL)
+def test_the_wrong_scope_is_refused(served: Any, operation: Operation) -> None:
+    """No operation is for tokens of the whole system, whatever their roles."""
+    if operation.rule is not OPEN:
+        answer = served(
+            operation, x_auth_token="user", x_roles="admin,service,member", openstack_system_scope="all"
+        )
+        assert answer.status_code == 403, answer.text
+
+
+@pytest.mark.parametrize("operation", ALL)
+def test_the_wrong_project_is_refused(served: Any, operation: Operation) -> None:
+    if operation.path not in OF_PROJECTS or operation.method == "POST":
+        return
+    answer = served(operation, query="project_id=other", x_auth_token="user:own", x_roles="reader,member")
+    assert answer.status_code == (404 if "{" in operation.path else 403), answer.text
+
+
+def test_operations_of_projects_are_all_there() -> None:
+    scoped = {
+        operation.path
+        for operations in SERVICES.values()
+        for operation in operations
+        if isinstance(operation.rule, Rule) and (operation.rule.all_projects or operation.rule.project)
+    }
+    assert scoped == OF_PROJECTS
+
+
+def test_no_handler_asks_the_policy() -> None:
+    """Only the kernel, the tables of rows and the start of a service know the policy."""
+    source = Path(roost.__file__).parent
+    handlers = {
+        operation.handler.__module__ for operations in SERVICES.values() for operation in operations
+    } - {instances.__name__}
+    for module in handlers:
+        path = source.joinpath(*module.split(".")[1:]).with_suffix(".py")
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            assert not {"roost.web.policy", "roost.auth.rules", "roost.placement.access"} & set(names), module
+            attribute = node.attr if isinstance(node, ast.Attribute) else ""
+            assert attribute not in ("authorise", "allows", "check", "identity"), (module, attribute)
