@@ -12,7 +12,7 @@ from roost.cli.options import no_authentication
 from roost.model.errors import OperatorError
 from roost.placement.http.server import check_address, check_exposure, check_options, prepare_database
 from roost.placement.http.server import serve as serve_placement
-from roost.placement.options import read_options
+from roost.placement.options import proxy_warnings, read_options
 
 
 @click.command(
@@ -61,7 +61,7 @@ def serve(
         check_exposure(host, allowed=insecure)
     check_address(host, port)
     prepare_database(url, options.upgrade_database)
-    print_warnings(warnings)
+    print_warnings([*warnings, *proxy_warnings(options)])
     announcement = f"roost: Placement API on http://{host}:{port} with {workers} worker(s)"
     serve_placement(host, port, workers, url, options, lambda: click.echo(announcement, err=True))
 

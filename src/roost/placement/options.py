@@ -229,6 +229,16 @@ def unsupported_options(
     return describe_unsupported(source, supported, {"keystone_authtoken": reason})
 
 
+def proxy_warnings(options: PlacementOptions) -> list[str]:
+    """A warning if the headers of proxies are believed from every peer."""
+    if options.proxies is None or options.proxies.trusted:
+        return []
+    return [
+        "warning: Forwarded and X-Forwarded headers of every client are believed; list the proxies in "
+        "[oslo_middleware] trusted_proxies"
+    ]
+
+
 def _names(options: Iterable[cfg.Opt]) -> Iterable[str]:
     """All names of options, older ones included."""
     for option in options:

@@ -10,7 +10,7 @@ import webob
 from oslo_middleware import HTTPProxyToWSGI
 
 from roost.model.errors import OperatorError
-from roost.placement.options import read_options
+from roost.placement.options import PlacementOptions, proxy_warnings, read_options
 from roost.web.forwarded import Proxies
 from support.placement_api import Api
 
@@ -169,6 +169,14 @@ def test_options_name_proxies(tmp_path: Path) -> None:
     assert read_options(str(file)).proxies == Proxies.parse(["10.0.0.0/8", "::1"])
     file.write_text("[oslo_middleware]\ntrusted_proxies = 10.0.0.0/8\n")
     assert read_options(str(file)).proxies is None
+    file.write_text("[oslo_middleware]\nenable_proxy_headers_parsing = true\n")
+    assert read_options(str(file)).proxies == Proxies()
     file.write_text("[oslo_middleware]\nenable_proxy_headers_parsing = true\ntrusted_proxies = here\n")
     with pytest.raises(OperatorError, match="here"):
         read_options(str(file))
+
+
+@pytest.mark.parametrize(("proxies", "warns"), [(None, False), (Proxies(), True), (LISTED, False)])
+def test_believing_every_client_is_warned_of(proxies: Proxies | None, warns: bool) -> None:
+    warnings = proxy_warnings(PlacementOptions(proxies=proxies))
+    assert [("trusted_proxies" in warning) for warning in warnings] == [True] * warns
