@@ -164,7 +164,7 @@ def test_a_keystone_that_is_down_or_silent_is_said_so_and_others_are_served_mean
 def test_so_many_tokens_are_validated_at_once_and_no_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keystone_module, "_VALIDATED_AT_ONCE", 3)
+    monkeypatch.setattr(keystone_module, "MAX_VALIDATIONS", 3)
 
     async def ask(source: Source) -> None:
         authenticator = Tokens(source)

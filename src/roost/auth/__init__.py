@@ -1,19 +1,20 @@
-"""Authentication and authorisation: the identity behind a request, what it may do, and our own tokens.
+"""Authentication of requests, decisions by policy rules, and the tokens of this process.
 
-    source                where options come from: files, the environment, the command line
-    identity              the identity behind a request
-    authenticator         the interface of finding it by a request's headers
-    noauth                an authenticator that believes every token, for development
-    keystone, token_check an authenticator by Keystone; token_check is the part that blocks
-    rules                 what an identity may do, by oslo.policy
-    credentials           tokens of this process for its requests to other services: the interface
+    source                where options come from: files, environment variables, the command line
+    identity              the user, project and roles of a request
+    authenticator         the interface that finds the identity of a request, and its errors
+    noauth                the authenticator for development: it believes every token
+    keystone              the authenticator for Keystone's tokens; it never blocks the event loop
+    token_check           the blocking part of it, by keystonemiddleware
+    rules                 decisions about an identity, by oslo.policy
+    credentials           the interface to the tokens of this process, for its requests to other services
     keystone_credentials  such tokens by keystoneauth1
 
-An authenticator finds the identity, once for each request; `Rules` decide what it may do.
+For each request a service asks its `Authenticator` for the identity once, and `Rules` whether the identity
+may act. Nothing else in Roost decides about access.
 """
 
-from roost.auth.authenticator import Authenticator
-from roost.auth.errors import AuthError, IdentityUnavailable
+from roost.auth.authenticator import Authenticator, AuthError, IdentityUnavailable
 from roost.auth.identity import NOBODY, Identity
 from roost.auth.noauth import NoAuth
 from roost.auth.source import Source

@@ -1,4 +1,8 @@
-"""From a request to an identity: the interface."""
+"""The interface that finds the identity of a request, and its errors.
+
+AuthError
+└── IdentityUnavailable  the identity service cannot validate tokens now
+"""
 
 from collections.abc import Mapping
 from typing import Protocol
@@ -6,18 +10,31 @@ from typing import Protocol
 from roost.auth.identity import Identity
 
 
+class AuthError(Exception):
+    """The identity of a request cannot be found."""
+
+
+class IdentityUnavailable(AuthError):
+    """The identity service is down or slow, or it does not accept the credentials of this service."""
+
+
 class Authenticator(Protocol):
-    """Finds out who sent a request."""
+    """Finds the identity of a request."""
 
     @property
     def challenge(self) -> str | None:
-        """What to tell somebody who proved nothing, as WWW-Authenticate; None where nobody issues tokens."""
+        """The value of WWW-Authenticate in a 401. None if no service issues tokens."""
 
     async def identify(
         self, headers: Mapping[str, str], method: str = "GET", path: str = "/"
     ) -> Identity | None:
-        """The identity that the headers (lower-case names) prove, None if they prove none.
+        """Return the identity that the tokens in the headers prove, None if they prove none.
 
-        ``path`` is the whole one, with the prefix that the service is mounted under. Raises
-        `IdentityUnavailable`.
+        Args:
+            headers: The request's headers, with lower-case names.
+            method: The request's method.
+            path: The request's whole path, with the prefix under which the service is mounted.
+
+        Raises:
+            IdentityUnavailable: The identity service cannot validate tokens now.
         """

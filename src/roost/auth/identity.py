@@ -1,4 +1,4 @@
-"""Who a request is from, as policies see it."""
+"""The user, project and roles of a request, as policy rules see them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,9 +9,9 @@ import msgspec
 class Identity(msgspec.Struct, frozen=True, cache_hash=True):
     """A user, with the scope and the roles that a token proves.
 
-    The names are those that policy files use. Of ``project_id``, ``domain_id`` and ``system_scope`` one is
-    there, as the token is scoped. ``service_...`` is the service that asks on behalf of the user, if it said
-    so with a token of its own.
+    The attributes have the names that policy files use. The token's scope sets one of ``project_id``,
+    ``domain_id`` and ``system_scope``. The attributes ``service_...`` describe the service that sends the
+    request for the user, if the request has an X-Service-Token.
     """
 
     user_id: str
@@ -29,7 +29,7 @@ class Identity(msgspec.Struct, frozen=True, cache_hash=True):
     service_roles: tuple[str, ...] = ()
 
     def credentials(self) -> dict[str, Any]:
-        """What rules of a policy are checked against."""
+        """The credentials against which oslo.policy checks a rule."""
         found = msgspec.structs.asdict(self)
         found["roles"] = list(self.roles)
         found["service_roles"] = list(self.service_roles)
@@ -37,6 +37,7 @@ class Identity(msgspec.Struct, frozen=True, cache_hash=True):
 
 
 NOBODY = Identity("")
+"""The identity of a request that is not authenticated."""
 
 
 READ_HEADERS = (
@@ -45,13 +46,13 @@ READ_HEADERS = (
     "x-service-user-id", "x-service-user-domain-id", "x-service-project-id", "x-service-project-domain-id",
     "x-service-roles",
 )  # fmt: skip
-"""The headers that `read_identity` looks at."""
+"""The headers that `read_identity` reads."""
 
 
 def read_identity(headers: Mapping[str, str]) -> Identity | None:
-    """The identity in the headers that OpenStack's middlewares set (lower-case names), None without a user.
+    """Read the identity from the headers that OpenStack's middlewares set. Returns None without a user.
 
-    Whoever calls this must have made sure that the headers are true.
+    Header names are lower-case. The caller guarantees that no client has set these headers.
     """
     get = headers.get
     user = get("x-user-id", get("x-user"))

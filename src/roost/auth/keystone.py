@@ -1,4 +1,4 @@
-"""Tokens of Keystone, without waiting for it in the event loop."""
+"""The authenticator for Keystone's tokens. It never blocks the event loop."""
 
 import asyncio
 import hashlib
@@ -8,39 +8,50 @@ from concurrent.futures import ThreadPoolExecutor
 
 import structlog
 
-from roost.auth.errors import IdentityUnavailable
+from roost.auth.authenticator import IdentityUnavailable
 from roost.auth.identity import Identity
 from roost.auth.source import Source
-from roost.auth.token_check import TOKEN_HEADERS, Call, TokenCheck, Verdict
+from roost.auth.token_check import TOKEN_HEADERS, TokenCheck, TokenRequest, ValidatedToken
 
 _log = structlog.get_logger()
 
-_THREADS = 8
-_VALIDATED_AT_ONCE = 1_000
-_REMEMBERED_SECONDS = 10.0
-_REMEMBERED_TOKENS = 10_000
+THREADS = 8
+"""Threads that validate tokens."""
+
+MAX_VALIDATIONS = 1_000
+"""Tokens that are validated at the same time at most. The request with a further one is answered with 503."""
+
+CACHE_SECONDS = 10.0
+"""Seconds for which a validated token is cached at most."""
+
+CACHED_TOKENS = 10_000
+"""Tokens that are cached at most. With more, the cache is emptied."""
 
 
 class Keystone:
-    """Finds out by Keystone who sent a request.
+    """Finds the identity of a request by validating its token with Keystone.
 
-    keystonemiddleware blocks, even where its cache knows the token, so it runs in threads. A busy client
-    sends one token thousands of times a second, so what came out is also remembered here, by the token's
-    hash: until the token expires, and no longer than ten seconds or ``token_cache_time``. A token that is
-    revoked is so accepted for at most ``token_cache_time`` and ten seconds more. Refusals are not
-    remembered, nor is what does not hold for every call: access rules of application credentials, tokens
-    sent together with a service's token.
+    keystonemiddleware blocks, even if its cache has the token, so it runs in threads. A busy client sends one
+    token thousands of times a second, so this class caches validated tokens as well, by the token's hash. An
+    entry lasts until the token expires, and for at most `CACHE_SECONDS` or ``token_cache_time``. So a revoked
+    token is accepted for at most ``token_cache_time`` + `CACHE_SECONDS`. Refusals are not cached, and neither
+    are tokens that are valid for some requests only: application credentials with access rules, and tokens
+    sent together with a service token.
 
-    While a token is being validated, other requests with it wait for the outcome instead of asking as well.
+    While a token is validated, other requests with the same token wait for the result.
     """
 
     def __init__(self, source: Source) -> None:
-        """Raises `OperatorError` for options that cannot work. Keystone is not asked yet."""
+        """Read the options. Keystone is not contacted yet.
+
+        Raises:
+            OperatorError: The options cannot work.
+        """
         self._check = TokenCheck(source)
-        self._remember_for = min(_REMEMBERED_SECONDS, self._check.cache_seconds)
-        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="keystone")
-        self._remembered: dict[bytes, tuple[Identity, float]] = {}
-        self._asked: dict[bytes, asyncio.Future[Verdict | None]] = {}
+        self._cache_seconds = min(CACHE_SECONDS, self._check.cache_seconds)
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="keystone")
+        self._cached: dict[bytes, tuple[Identity, float]] = {}
+        self._validations: dict[bytes, asyncio.Future[ValidatedToken | None]] = {}
 
     @property
     def challenge(self) -> str:
@@ -50,44 +61,44 @@ class Keystone:
         self, headers: Mapping[str, str], method: str = "GET", path: str = "/"
     ) -> Identity | None:
         key = _key(headers)
-        if (remembered := self._remembered.get(key)) is not None and time.time() < remembered[1]:
-            return remembered[0]
-        while (asked := self._asked.get(key)) is not None:
-            outcome = await _outcome(asked)
-            self._forget(key, asked)
+        if (cached := self._cached.get(key)) is not None and time.time() < cached[1]:
+            return cached[0]
+        while (validation := self._validations.get(key)) is not None:
+            outcome = await _outcome(validation)
+            self._end(key, validation)
             if isinstance(outcome, IdentityUnavailable):
                 raise IdentityUnavailable(str(outcome))
-            if isinstance(outcome, Verdict) and outcome.for_any_call:
+            if isinstance(outcome, ValidatedToken) and outcome.for_any_request:
                 return outcome.identity
-        verdict = await self._validate(key, Call(method, path, headers))
-        return verdict and verdict.identity
+        token = await self._validate(key, TokenRequest(method, path, headers))
+        return token and token.identity
 
-    async def _validate(self, key: bytes, call: Call) -> Verdict | None:
-        if len(self._asked) >= _VALIDATED_AT_ONCE:
-            raise IdentityUnavailable(f"{_VALIDATED_AT_ONCE} tokens are being validated already")
-        asked = asyncio.get_running_loop().run_in_executor(self._threads, self._check, call)
-        self._asked[key] = asked
-        asked.add_done_callback(lambda done: self._forget(key, done))
+    async def _validate(self, key: bytes, request: TokenRequest) -> ValidatedToken | None:
+        if len(self._validations) >= MAX_VALIDATIONS:
+            raise IdentityUnavailable(f"{MAX_VALIDATIONS} tokens are being validated already")
+        validation = asyncio.get_running_loop().run_in_executor(self._threads, self._check, request)
+        self._validations[key] = validation
+        validation.add_done_callback(lambda done: self._end(key, done))
         try:
-            # Shielded: who waits for it as well must not lose it when this request is given up.
-            verdict = await asyncio.shield(asked)
+            # Shielded, because other requests may wait for the result when this one is cancelled.
+            token = await asyncio.shield(validation)
         except IdentityUnavailable as error:
             _log.error("tokens cannot be validated", error=str(error))
             raise
-        self._remember(key, verdict)
-        return verdict
+        self._cache(key, token)
+        return token
 
-    def _forget(self, key: bytes, asked: "asyncio.Future[Verdict | None]") -> None:
-        if self._asked.get(key) is asked:
-            del self._asked[key]
+    def _end(self, key: bytes, validation: "asyncio.Future[ValidatedToken | None]") -> None:
+        if self._validations.get(key) is validation:
+            del self._validations[key]
 
-    def _remember(self, key: bytes, verdict: Verdict | None) -> None:
-        if verdict is None or not verdict.for_any_call or self._remember_for <= 0:
+    def _cache(self, key: bytes, token: ValidatedToken | None) -> None:
+        if token is None or not token.for_any_request or self._cache_seconds <= 0:
             return
-        if len(self._remembered) >= _REMEMBERED_TOKENS:
-            self._remembered.clear()
-        until = min(verdict.expires, time.time() + self._remember_for)
-        self._remembered[key] = (verdict.identity, until)
+        if len(self._cached) >= CACHED_TOKENS:
+            self._cached.clear()
+        until = min(token.expires, time.time() + self._cache_seconds)
+        self._cached[key] = (token.identity, until)
 
 
 def _key(headers: Mapping[str, str]) -> bytes:
@@ -97,6 +108,8 @@ def _key(headers: Mapping[str, str]) -> bytes:
     return found.digest()
 
 
-async def _outcome(asked: "asyncio.Future[Verdict | None]") -> Verdict | BaseException | None:
-    await asyncio.wait([asked])
-    return None if asked.cancelled() else asked.exception() or asked.result()
+async def _outcome(
+    validation: "asyncio.Future[ValidatedToken | None]",
+) -> ValidatedToken | BaseException | None:
+    await asyncio.wait([validation])
+    return None if validation.cancelled() else validation.exception() or validation.result()

@@ -15,7 +15,7 @@ from keystoneauth1.identity.base import BaseIdentityPlugin
 from oslo_config import cfg
 
 from roost.auth.credentials import Access, Credentials
-from roost.auth.errors import IdentityUnavailable
+from roost.auth.authenticator import IdentityUnavailable
 from roost.auth.source import Source
 from roost.model.errors import OperatorError
 

@@ -1,4 +1,4 @@
-"""``noauth2``, for development: every token is believed."""
+"""The authenticator ``noauth2``, for development: it believes every token."""
 
 from collections.abc import Mapping
 from functools import lru_cache
@@ -7,15 +7,17 @@ from roost.auth.identity import READ_HEADERS, Identity, read_identity
 
 _TOKEN = "x-auth-token"
 _READ = (_TOKEN, *READ_HEADERS)
-_REMEMBERED = 1_000
-"""Identities; a client sends the same headers again and again."""
+_CACHED_IDENTITIES = 1_000
+"""Identities that are cached at most, because a client sends the same headers with every request."""
 
 
 class NoAuth:
-    """The token is ``user[:project]``; without a project the user's name is the project's too.
+    """Believes tokens of the form ``user[:project]``. Without a project, the project has the user's name.
 
-    X-Roles gives the roles; without it the user ``admin`` has the role admin, others none. The other
-    headers that Keystone's middleware would set are believed as they are sent.
+    X-Roles names the roles. Without it, the user ``admin`` has the role admin and other users have none. All
+    other headers that Keystone's middleware sets are believed as the client sends them.
+
+    Source: ``noauth2`` of openstack-placement 16.0.0.
     """
 
     challenge = None
@@ -26,14 +28,14 @@ class NoAuth:
         return _identity(tuple([headers.get(name) for name in _READ]))
 
 
-@lru_cache(_REMEMBERED)
+@lru_cache(_CACHED_IDENTITIES)
 def _identity(values: tuple[str | None, ...]) -> Identity | None:
     headers = {name: value for name, value in zip(_READ, values, strict=True) if value is not None}
     token = headers.get(_TOKEN)
     if token is None:
         return None
     user, _, project = token.partition(":")
-    said = {"x-roles": "admin" if user == "admin" else "", **headers, "x-user-id": user}
-    if not said.get("openstack-system-scope"):
-        said["x-tenant-id"] = project or user
-    return read_identity(said)
+    believed = {"x-roles": "admin" if user == "admin" else "", **headers, "x-user-id": user}
+    if not believed.get("openstack-system-scope"):
+        believed["x-tenant-id"] = project or user
+    return read_identity(believed)

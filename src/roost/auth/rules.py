@@ -1,7 +1,7 @@
 """Policy rules: decisions by oslo.policy, from the defaults of a service and the operator's policy files.
 
-oslo.policy takes tens of microseconds for a check and looks at its files each time. `Rules` remembers a
-decision for a second, so that a check costs about one microsecond and a changed file counts within a second.
+oslo.policy takes tens of microseconds for a check and looks at its files each time. `Rules` caches a
+decision for a second, so that a check takes about one microsecond and a changed file counts within a second.
 """
 
 import os
@@ -19,18 +19,18 @@ from roost.model.errors import OperatorError
 
 _log = structlog.get_logger()
 
-REMEMBERED_SECONDS = 1.0
-"""Seconds for which a decision is remembered, and after which the files are looked at again."""
+CACHE_SECONDS = 1.0
+"""Seconds for which a decision is cached, and after which the policy files are read again if they changed."""
 
-REMEMBERED_DECISIONS = 10_000
-"""Decisions remembered at most; with more, all are forgotten."""
+CACHED_DECISIONS = 10_000
+"""Decisions that are cached at most. With more, the cache is emptied."""
 
 _REMOTE = re.compile(r"\bhttps?:")
 _PARSER = "oslo_policy._parser"
 """The logger of errors in policy files. oslo.policy only logs them, and its rule then allows nobody."""
 
-# oslo.policy would look for kinds of checks in all installed packages, and find only those that ask another
-# server, which import an HTTP client.
+# oslo.policy looks for kinds of checks in all installed packages. It finds only those that ask another
+# server, which are refused here and would import an HTTP client.
 _checks.extension_checks = {}
 
 
@@ -69,16 +69,16 @@ class Rules:
         self._valid: policy.Rules | None = None
         self._last_error: str | None = None
         self._decisions: dict[tuple[Identity, str, str | None], bool] = {}
-        self._forget_at = 0.0
+        self._expires_at = 0.0
         if (error := self._load()) is not None:
             raise OperatorError(error)
 
     def allows(self, identity: Identity, rule: str, project_id: str | None) -> bool:
-        """Whether a registered rule lets the identity act on what belongs to a project."""
+        """Whether a registered rule allows the identity to act on resources of a project."""
         now = time.monotonic()
-        if now >= self._forget_at or len(self._decisions) >= REMEMBERED_DECISIONS:
+        if now >= self._expires_at or len(self._decisions) >= CACHED_DECISIONS:
             self._decisions.clear()
-            self._forget_at = now + REMEMBERED_SECONDS
+            self._expires_at = now + CACHE_SECONDS
             self._reload()
         key = (identity, rule, project_id)
         decision = self._decisions.get(key)

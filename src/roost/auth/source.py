@@ -1,7 +1,7 @@
-"""Where options come from: files, over them the environment, over it the command line.
+"""Where options come from: files, environment variables and the command line.
 
-The environment names an option as ``OS_<GROUP>__<OPTION>``, such as ``OS_API__AUTH_STRATEGY``; oslo.config
-reads it.
+An environment variable replaces the value of the files, and the command line replaces both. The variable of
+an option is ``OS_<GROUP>__<OPTION>``, such as ``OS_API__AUTH_STRATEGY``; oslo.config reads it.
 """
 
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ from oslo_config import cfg
 from roost.model.errors import OperatorError
 
 PROJECT = "placement"
-"""Whose files: policies are looked for in /etc/placement, if not beside the configuration."""
+"""The project's name for oslo.config, which looks for policy files in /etc/placement too."""
 
 
 class Setting(NamedTuple):
@@ -25,7 +25,7 @@ class Setting(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> "Setting":
-        """From ``group.option=value``. Raises `OperatorError`."""
+        """Parse ``group.option=value``. Raises `OperatorError`."""
         name, equals, value = text.partition("=")
         group, dot, option = name.strip().partition(".")
         if not (equals and dot and group and option):
@@ -34,17 +34,17 @@ class Setting(NamedTuple):
 
 
 class Source(msgspec.Struct, frozen=True):
-    """What to read options from. ``files``: of several that set an option the last counts.
+    """The files and settings to read options from. If several files set an option, the last one counts.
 
-    A process that starts others passes this on and each reads for itself: an open configuration cannot be
-    sent to another process.
+    A process that starts others hands them this value, and each reads the options itself, because an open
+    configuration cannot be sent to another process.
     """
 
     files: tuple[str, ...] = ()
     settings: tuple[Setting, ...] = ()
 
     def open(self) -> cfg.ConfigOpts:
-        """A configuration in which options can be registered. Raises `OperatorError`."""
+        """Open a configuration in which options can be registered. Raises `OperatorError`."""
         conf = cfg.ConfigOpts()
         try:
             conf(args=[], project=PROJECT, default_config_files=list(self.files))
@@ -53,9 +53,10 @@ class Source(msgspec.Struct, frozen=True):
         return conf
 
     def register(self, conf: cfg.ConfigOpts, group: str, options: Iterable[cfg.Opt]) -> None:
-        """Register a group's options and put the command line's settings of them in.
+        """Register a group's options, and apply the settings of the command line to them.
 
-        Raises `OperatorError` for a wrong value.
+        Raises:
+            OperatorError: A setting has a wrong value.
         """
         place = None if group == "DEFAULT" else group
         for option in options:

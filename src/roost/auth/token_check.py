@@ -1,8 +1,8 @@
-"""Validating tokens with keystonemiddleware: the part that blocks.
+"""Validation of tokens with keystonemiddleware, which blocks.
 
-keystonemiddleware is WSGI middleware, and its options, its cache (in memory or memcached), its service
-tokens and its access rules are what operators know. So it is used whole: it is handed the environment of a
-request that has nothing but the tokens, around an application that only says yes.
+keystonemiddleware is WSGI middleware. Operators know its options, its cache (in memory or memcached), its
+service tokens and its access rules, so it is used whole: it gets the WSGI environment of a request that has
+nothing but the tokens, and wraps an application that accepts every identity.
 """
 
 import importlib.util
@@ -16,7 +16,7 @@ from keystoneauth1 import exceptions, loading
 from keystonemiddleware import auth_token
 from oslo_config import cfg
 
-from roost.auth.errors import IdentityUnavailable
+from roost.auth.authenticator import IdentityUnavailable
 from roost.auth.identity import Identity, read_identity
 from roost.auth.source import Source
 from roost.model.errors import OperatorError
@@ -32,33 +32,37 @@ _CREDENTIALS = (
 """An option of a plugin, and the options of which one must be set if the plugin has it."""
 
 _ANSWER_SECONDS = 30
-"""How long Keystone may take for an answer where http_connect_timeout does not say."""
+"""Seconds to wait for Keystone's answer, if http_connect_timeout is not set."""
 
 Environment = dict[str, Any]
 
 
-class Call(NamedTuple):
-    """A request with tokens. ``path`` is the whole one, ``headers`` have lower-case names."""
+class TokenRequest(NamedTuple):
+    """A request with tokens. ``path`` is the whole path, ``headers`` have lower-case names."""
 
     method: str
     path: str
     headers: Mapping[str, str]
 
 
-class Verdict(NamedTuple):
-    """Who a token is from. ``for_any_call``: not only for the method and path that it was validated for.
-    ``expires``: seconds since the epoch."""
+class ValidatedToken(NamedTuple):
+    """The identity that a token proves.
+
+    - ``for_any_request``: whether the token is valid for every method and path, and not only for those of the
+      request that it was validated for.
+    - ``expires``: seconds since the epoch.
+    """
 
     identity: Identity
-    for_any_call: bool
+    for_any_request: bool
     expires: float
 
 
 class TokenCheck:
-    """Says who a request is from. Calls may come from several threads and may take seconds."""
+    """Validates the tokens of requests. A call may take seconds; several threads may call at once."""
 
     def __init__(self, source: Source) -> None:
-        """Read the options. Raises `OperatorError` if nobody can be asked with them."""
+        """Read the options. Raises `OperatorError` if no token can be validated with them."""
         conf = source.open()
         for group, options in known_options(conf, source).items():
             source.register(conf, group, options)
@@ -80,12 +84,16 @@ class TokenCheck:
 
     @property
     def challenge(self) -> str:
-        """What to tell who proved nothing. Does not block once somebody was refused."""
+        """The value of WWW-Authenticate in a 401. It does not block after the first refusal."""
         return f'Keystone uri="{self._middleware.www_authenticate_uri}"'
 
-    def __call__(self, call: Call) -> Verdict | None:
-        """Validate the tokens; None if they prove nothing. Raises `IdentityUnavailable`."""
-        environment = _environment(call)
+    def __call__(self, request: TokenRequest) -> ValidatedToken | None:
+        """Validate the tokens of a request. Returns None if they prove no identity.
+
+        Raises:
+            IdentityUnavailable: Keystone does not answer, or refuses the credentials of this service.
+        """
+        environment = _environment(request)
         status = ""
 
         def start_response(answered: str, *_: object) -> None:
@@ -102,11 +110,11 @@ class TokenCheck:
         identity = _identity(environment)
         if identity is None or not status.startswith("204"):
             raise IdentityUnavailable(f"tokens cannot be validated: {status}")
-        return _verdict(identity, environment)
+        return _validated(identity, environment)
 
 
 def known_options(conf: cfg.ConfigOpts, source: Source) -> dict[str, list[cfg.Opt]]:
-    """What keystonemiddleware reads, by group: its own options and those of the way to authenticate."""
+    """The options that keystonemiddleware reads, by group: its own and those of the authentication plugin."""
     found = {group: list(options) for group, options in auth_token.list_opts()}
     for option in found[GROUP]:
         if option.dest in ("auth_type", "auth_section"):
@@ -148,17 +156,17 @@ def _check_cache(section: Any) -> None:
 
 
 def _accept(environment: Environment, start_response: Any) -> Iterable[bytes]:
-    """The application behind the middleware: whoever comes through with a name is let in."""
+    """The WSGI application behind the middleware: it answers 204 if the middleware found an identity."""
     start_response("401 Unauthorized" if _identity(environment) is None else "204 No Content", [])
     return []
 
 
-def _environment(call: Call) -> Environment:
-    """A request with nothing that could pass for the middleware's own findings."""
+def _environment(request: TokenRequest) -> Environment:
+    """The WSGI environment of a request, without headers that could pass for those of the middleware."""
     environment: Environment = {
-        "REQUEST_METHOD": call.method,
+        "REQUEST_METHOD": request.method,
         "SCRIPT_NAME": "",
-        "PATH_INFO": call.path,
+        "PATH_INFO": request.path,
         "SERVER_NAME": "placement",
         "SERVER_PORT": "80",
         "SERVER_PROTOCOL": "HTTP/1.1",
@@ -172,8 +180,8 @@ def _environment(call: Call) -> Environment:
         "wsgi.run_once": False,
     }
     for name in TOKEN_HEADERS:
-        if name in call.headers:
-            environment[_variable(name)] = call.headers[name]
+        if name in request.headers:
+            environment[_variable(name)] = request.headers[name]
     return environment
 
 
@@ -182,7 +190,7 @@ def _variable(header: str) -> str:
 
 
 def _identity(environment: Environment) -> Identity | None:
-    """Who the middleware found out, None if nobody."""
+    """The identity that the middleware found, None if it found none."""
     if environment.get(_variable("x-identity-status")) != "Confirmed":
         return None
     return read_identity(
@@ -194,7 +202,7 @@ def _identity(environment: Environment) -> Identity | None:
     )
 
 
-def _verdict(identity: Identity, environment: Environment) -> Verdict:
+def _validated(identity: Identity, environment: Environment) -> ValidatedToken:
     token = environment["keystone.token_info"].get("token", {})
     limited = (token.get("application_credential") or {}).get("access_rules") is not None
     with_service = _variable("x-service-token") in environment
@@ -202,4 +210,4 @@ def _verdict(identity: Identity, environment: Environment) -> Verdict:
         expires = datetime.fromisoformat(token["expires_at"]).timestamp()
     except (KeyError, ValueError):
         expires = time.time()
-    return Verdict(identity, not (limited or with_service or token.get("bind")), expires)
+    return ValidatedToken(identity, not (limited or with_service or token.get("bind")), expires)
