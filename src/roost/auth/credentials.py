@@ -4,14 +4,14 @@ from typing import NamedTuple, Protocol
 
 
 class Access(NamedTuple):
-    """Where a service is, and a token for it; None where the service wants none."""
+    """The URL of a service, and a token for it. None if the service needs none."""
 
     url: str
     token: str | None
 
 
 class Credentials(Protocol):
-    """Gives access to one service."""
+    """Gives access to one service, with tokens that it renews."""
 
     async def access(self) -> Access:
         """Access with a token that is valid now. Raises `IdentityUnavailable`."""

@@ -1,7 +1,8 @@
 """Credentials by keystoneauth1, which gets tokens and reads the catalogue of services.
 
-Its sessions are synchronous, so it runs in a thread, and only for that: an asynchronous HTTP client makes the
-requests themselves. It takes long to import: import this module only where it is configured.
+Its sessions are synchronous, so they run in a thread and only for this purpose. An asynchronous HTTP client
+sends the requests to the service. The import of keystoneauth1 is slow, so other modules import this one only
+if it is configured.
 """
 
 import asyncio
@@ -14,13 +15,13 @@ from keystoneauth1.adapter import Adapter
 from keystoneauth1.identity.base import BaseIdentityPlugin
 from oslo_config import cfg
 
-from roost.auth.credentials import Access, Credentials
 from roost.auth.authenticator import IdentityUnavailable
+from roost.auth.credentials import Access, Credentials
 from roost.auth.source import Source
 from roost.model.errors import OperatorError
 
 RENEWED_BEFORE = 120
-"""Seconds before the expiry of a token from which on a new one is asked for. keystoneauth1 has the same."""
+"""Seconds before the expiry of a token at which it is renewed, as in keystoneauth1."""
 
 SHORTEST_USE = 5
 """Seconds for which a token is used at least, however soon it expires by this machine's clock."""
@@ -62,9 +63,9 @@ class KeystoneCredentials:
     async def _fetched(self, new: bool) -> Access:
         if self._fetching is None:
             self._fetching = asyncio.create_task(self._fetch(new))
-            # Its error is for the requests that wait; there may be none any more.
+            # The waiting requests get its error, and there may be none left.
             self._fetching.add_done_callback(lambda task: task.cancelled() or task.exception())
-        # Shielded: a request that is given up must not take the token from the others.
+        # Shielded, because other requests may wait for the token when this one is cancelled.
         return await asyncio.shield(self._fetching)
 
     async def _fetch(self, new: bool) -> Access:
@@ -78,7 +79,7 @@ class KeystoneCredentials:
         return access
 
     def _ask(self, new: bool) -> tuple[Access, float]:
-        """Ask Keystone. Blocks. Returns for how many seconds the access may be used as well."""
+        """Ask Keystone, which blocks. Returns the access and the seconds for which it may be used."""
         plugin, session = self._plugin, self._adapter.session
         if new:
             plugin.invalidate()
@@ -94,9 +95,9 @@ class KeystoneCredentials:
 
 
 class ClientOptions(NamedTuple):
-    """What a group of options says about a service.
+    """The credentials and the TLS settings for one service.
 
-    ``verify``: False or the trust that connections to the service are opened with.
+    ``verify``: False to accept any certificate, or the context with the trusted ones.
     """
 
     credentials: Credentials
@@ -104,12 +105,12 @@ class ClientOptions(NamedTuple):
 
 
 def read_client_options(source: Source, group: str, service_type: str) -> ClientOptions:
-    """The options of keystoneauth1 in a group: ``auth_type``, ``auth_url``, ``cafile``, ``region_name``, …
+    """Read the options of keystoneauth1 in a group, such as ``auth_type``, ``auth_url`` and ``cafile``.
 
     With ``auth_type = admin_token`` they are ``endpoint`` and ``token``, with ``none`` only ``endpoint``.
 
     Raises:
-        OperatorError: They are not complete, or a value is wrong.
+        OperatorError: The options are not complete, or a value is wrong.
     """
     conf = source.open()
     for options in (
