@@ -22,11 +22,11 @@ from roost.web.errors import HTTPError
 
 
 class PlacementError(HTTPError):
-    """Any refusal; the text says what was wrong, with which value."""
+    """A refusal of a request. The text says what is wrong, with which value."""
 
 
 class BadRequest(PlacementError):
-    """Malformed, or names something unknown."""
+    """The request is malformed, or names something unknown."""
 
     status = 400
 
@@ -38,7 +38,7 @@ class UnknownProvider(BadRequest):
 
 
 class DuplicateKey(BadRequest):
-    """A query parameter that may be there once is there more often."""
+    """A query parameter is repeated that must not be."""
 
     code = "placement.query.duplicate_key"
 
@@ -62,13 +62,13 @@ class Forbidden(PlacementError):
 
 
 class NotFound(PlacementError):
-    """The thing addressed is not there."""
+    """The addressed resource does not exist."""
 
     status = 404
 
 
 class Conflict(PlacementError):
-    """Cannot be done in the present state."""
+    """The present state does not allow the operation."""
 
     status = 409
 
@@ -80,13 +80,13 @@ class ConcurrentUpdate(Conflict):
 
 
 class InventoryInUse(Conflict):
-    """Inventory would go from under allocations."""
+    """Inventory cannot be removed while something is allocated from it."""
 
     code = "placement.inventory.inuse"
 
 
 class DuplicateName(Conflict):
-    """The name or uuid of a provider is taken."""
+    """Another provider has the name or uuid."""
 
     code = "placement.duplicate_name"
 
@@ -104,7 +104,7 @@ class HasChildren(Conflict):
 
 
 class CannotAllocate(Conflict):
-    """What is asked for does not fit: no such inventory, its capacity, or its units."""
+    """An allocation does not fit: there is no such inventory, or its capacity or units forbid it."""
 
 
 class NameInUse(Conflict):

@@ -1,7 +1,7 @@
-"""JSON bodies: one type for each form that a body had over the versions.
+"""Types of JSON bodies: one for each form that a body has had over the microversions.
 
-A form checks everything that can be checked without the fleet, and turns into the value that a command
-takes, so that the operations need not know which form came.
+A type checks everything that needs no fleet. It converts itself to the value that a command takes, so that a
+handler does not depend on the form.
 """
 
 from typing import Annotated, TypeVar
@@ -16,10 +16,10 @@ from roost.placement.http.uuids import LONGEST_UUID, UUID_LIKE
 T = TypeVar("T")
 
 LARGEST_FLOAT = 3.40282e38
-"""Largest allocation ratio: what a single-precision float holds."""
+"""The largest allocation ratio. A larger number does not fit into a single-precision float: 400."""
 
 # Patterns end in \Z: $ would let a newline pass at the end.
-# No NUL in what is stored: PostgreSQL takes none in a text.
+# No NUL: PostgreSQL stores none in a text.
 _NO_NUL = r"^[^\x00]*\Z"
 Name = Annotated[str, Meta(max_length=200, pattern=_NO_NUL)]
 NewName = Annotated[str, Meta(min_length=1, max_length=200, pattern=_NO_NUL)]
@@ -41,7 +41,7 @@ Mappings = Annotated[dict[Suffix, Annotated[list[Uuid], Meta(min_length=1)]], Me
 
 
 class Form(Struct, forbid_unknown_fields=True):
-    """A body, or an object in one. What it does not name, it may not have."""
+    """A body, or an object in a body. Unknown members are refused."""
 
 
 # Providers
@@ -55,18 +55,18 @@ class NewProvider(Form):
 
     @property
     def parent(self) -> str | None:
-        """Uuid of the parent."""
+        """The uuid of the parent."""
         return None
 
 
 class NewProviderInTree(NewProvider):
-    """The same from 1.14."""
+    """The same body from 1.14."""
 
     parent_provider_uuid: Uuid | None = None
 
     @property
     def parent(self) -> str | None:
-        """Uuid of the parent."""
+        """The uuid of the parent."""
         return self.parent_provider_uuid
 
 
@@ -77,26 +77,26 @@ class ProviderUpdate(Form):
 
     @property
     def parent(self) -> str | UnsetType | None:
-        """Uuid of the parent, UNSET to keep it."""
+        """The uuid of the parent; UNSET keeps the present one."""
         return UNSET
 
 
 class ProviderUpdateInTree(ProviderUpdate):
-    """The same from 1.14."""
+    """The same body from 1.14."""
 
     parent_provider_uuid: Uuid | UnsetType | None = UNSET
 
     @property
     def parent(self) -> str | UnsetType | None:
-        """Uuid of the parent, UNSET to keep it."""
+        """The uuid of the parent; UNSET keeps the present one."""
         return self.parent_provider_uuid
 
 
-# What a provider has
+# Inventories, traits, aggregates, names
 
 
 class InventoryRecord(Form):
-    """One inventory; where the class is said elsewhere, and with a generation that nobody checks."""
+    """One inventory without its class. The generation is accepted and not checked."""
 
     total: Positive
     reserved: Natural = 0
@@ -108,7 +108,7 @@ class InventoryRecord(Form):
 
     @property
     def inventory(self) -> Inventory:
-        """The model's value."""
+        """The inventory as a value of the model."""
         return Inventory(
             self.total,
             self.reserved,
@@ -139,7 +139,7 @@ class AllInventories(Form):
 
     @property
     def by_class(self) -> dict[str, Inventory]:
-        """The model's values."""
+        """The inventories as values of the model, by class."""
         return {name: record.inventory for name, record in self.inventories.items()}
 
 
@@ -151,14 +151,14 @@ class Traits(Form):
 
 
 class Aggregates(Form):
-    """PUT .../aggregates from 1.19; before, the body is the bare list."""
+    """PUT .../aggregates from 1.19. Before, the body is the list itself."""
 
     aggregates: UniqueUuids
     resource_provider_generation: int
 
 
 class NewClass(Form):
-    """POST /resource_classes, and the renaming PUT up to 1.6."""
+    """POST /resource_classes, and PUT /resource_classes/{name} up to 1.6, which renames."""
 
     name: CustomName
 
@@ -178,43 +178,43 @@ class ListedAllocation(Form):
 
 
 class KeyedAllocation(Form):
-    """An allocation from 1.12, under its provider. The generation is not checked."""
+    """An allocation from 1.12, by its provider. The generation is accepted and not checked."""
 
     resources: Amounts
     generation: int | UnsetType = UNSET
 
 
 class ListedAllocations(Form):
-    """PUT /allocations/{consumer}: no owner."""
+    """PUT /allocations/{consumer} up to 1.7: without project and user."""
 
     allocations: Annotated[list[ListedAllocation], Meta(min_length=1)]
 
     def write(self, consumer: str, project_id: str, user_id: str) -> ConsumerWrite:
-        """The write of ``consumer``, for these owners unless the form names others."""
+        """The write of a consumer, for this project and user unless the body names others."""
         held = {each.resource_provider.uuid: each.resources for each in self.allocations}
         return ConsumerWrite(consumer=consumer, allocations=held, project_id=project_id, user_id=user_id)
 
 
 class OwnedListedAllocations(ListedAllocations):
-    """The same from 1.8."""
+    """The same body from 1.8."""
 
     project_id: Owner
     user_id: Owner
 
     def write(self, consumer: str, project_id: str, user_id: str) -> ConsumerWrite:
-        """The write of ``consumer``."""
+        """The write of a consumer."""
         return super().write(consumer, self.project_id, self.user_id)
 
 
 class ConsumerAllocations(Form):
-    """What one consumer shall hold, in POST /allocations; empty to clear it."""
+    """The allocations of one consumer in POST /allocations. Without any the consumer is deleted."""
 
     allocations: dict[UuidKey, KeyedAllocation]
     project_id: Owner
     user_id: Owner
 
     def write(self, consumer: str, project_id: str = "", user_id: str = "") -> ConsumerWrite:
-        """The write of ``consumer``."""
+        """The write of a consumer."""
         return ConsumerWrite(
             consumer=consumer,
             allocations={provider: each.resources for provider, each in self.allocations.items()},
@@ -232,13 +232,13 @@ class NonemptyAllocations(ConsumerAllocations):
 
 
 class AllocationsAtGeneration(ConsumerAllocations):
-    """What one consumer shall hold, from 1.28 wherever it is said."""
+    """The allocations of one consumer in every body from 1.28."""
 
     consumer_generation: int | None
 
 
 class MappedAllocations(AllocationsAtGeneration):
-    """The same from 1.34. The mappings are not kept."""
+    """The same from 1.34. The mappings are checked and not stored."""
 
     mappings: Mappings | UnsetType = UNSET
 
@@ -250,7 +250,7 @@ class TypedAllocations(MappedAllocations, kw_only=True):
 
 
 Several = Annotated[dict[UuidKey, T], Meta(min_length=1)]
-"""POST /allocations: a form for each consumer."""
+"""POST /allocations: the allocations of each consumer by its uuid."""
 
 
 class ReshapeAtGeneration(Form):
