@@ -1,4 +1,4 @@
-"""Explanations: what they say must be true of the plain oracle."""
+"""Explanations against the plain oracle."""
 
 from hypothesis import HealthCheck, given, settings
 

@@ -113,7 +113,7 @@ def test_changes_can_be_undone_and_forks_are_independent(data: st.DataObject) ->
 
 @settings(max_examples=100, deadline=None)
 @given(st.data())
-def test_the_journal_names_every_row_that_looks_different(data: st.DataObject) -> None:
+def test_invalidations_name_every_row_that_has_changed(data: st.DataObject) -> None:
     fleet = Fleet()
     held: Held = {}
     for _ in range(data.draw(st.integers(1, 25))):
@@ -122,9 +122,9 @@ def test_the_journal_names_every_row_that_looks_different(data: st.DataObject) -
         fleet.apply(change)
         after = by_row(fleet)
         different = {row for row in before.keys() | after.keys() if before.get(row) != after.get(row)}
-        touched = fleet.invalidations.since(end)
-        assert touched is not None
-        assert different <= touched
+        changed = fleet.invalidations.since(end)
+        assert changed is not None
+        assert different <= changed
         assert fleet.invalidations.since(fleet.invalidations.end) == set()
 
 
@@ -142,7 +142,7 @@ def by_row(fleet: Fleet) -> dict[int, object]:
 
 @settings(max_examples=50, deadline=None)
 @given(worlds(), st.integers(0, 3))
-def test_a_fleet_tells_what_it_was_told(world: World, first_row: int) -> None:
+def test_a_fleet_has_what_the_changes_say(world: World, first_row: int) -> None:
     fleet = fleet_of(world, first_row)
     told = snapshot(fleet)["providers"]
     assert told.keys() == world.keys()
@@ -266,7 +266,7 @@ def test_a_commit_out_of_turn_is_refused(fleet: Fleet, version: int) -> None:
         fleet.advance(version, [], 17.0)
 
 
-def test_a_commit_may_delete_what_it_names(fleet: Fleet) -> None:
+def test_a_commit_may_delete_a_provider_that_it_changes(fleet: Fleet) -> None:
     fleet.advance(1, [ProviderChanged("grandchild", 2, GRANDCHILD, None)], 17.0)
     assert "grandchild" not in fleet
     assert fleet.free_row() == 2
@@ -290,7 +290,7 @@ def test_unchanged_parts_of_an_allocation_are_not_touched(fleet: Fleet) -> None:
     assert fleet.usages(0) == {"DISK_GB": 5}
 
 
-def test_unknown_names_are_asked_for_in_vain() -> None:
+def test_unknown_names_have_no_providers() -> None:
     fleet = fleet_of({"p": Provider()})
     assert "q" not in fleet
     assert fleet.row_named("q") is None

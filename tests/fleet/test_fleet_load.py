@@ -73,9 +73,9 @@ def test_capacity_is_that_of_the_inventory(total: int, reserved: int, ratio: flo
     fleet = Fleet.load(
         providers({"p": Provider()}), {"VCPU": InventoryRecords(np.array([0]), *columns)}, (), (), {}
     )
-    stock = fleet.inventory_columns("VCPU")
-    assert stock.inventory(0) == inventory
-    assert stock.capacity.item(0) == max(-(2**62), min(inventory.capacity, 2**62))
+    loaded = fleet.inventory_columns("VCPU")
+    assert loaded.inventory(0) == inventory
+    assert loaded.capacity.item(0) == max(-(2**62), min(inventory.capacity, 2**62))
 
 
 @pytest.mark.parametrize("length", [1, 2, 3, 4, 5])

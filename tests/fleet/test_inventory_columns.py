@@ -1,4 +1,4 @@
-"""The stock of one class against a dictionary of inventories and use."""
+"""The inventory columns of one class against a dictionary of inventories and use."""
 
 import numpy as np
 import pytest
@@ -35,24 +35,24 @@ def limited(capacity: int) -> int:
     return max(-CAPACITY_LIMIT, min(CAPACITY_LIMIT, capacity))
 
 
-def assert_same(stock: InventoryColumns, has: dict[int, Inventory], used: dict[int, int]) -> None:
-    rows = stock.row[: stock.n].tolist()
+def assert_same(columns: InventoryColumns, has: dict[int, Inventory], used: dict[int, int]) -> None:
+    rows = columns.row[: columns.n].tolist()
     assert set(rows) == has.keys() | used.keys()
     assert len(rows) == len(set(rows))
-    assert rows == sorted(rows) or not stock.ascending, "ascending, but the rows are not"
+    assert rows == sorted(rows) or not columns.ascending, "ascending, but the rows are not"
     odd = sum(inventory.step_size != 1 for inventory in has.values())
-    assert stock.stepped == odd
+    assert columns.stepped == odd
     for row in range(40):
         inventory = has.get(row)
-        assert stock.inventory(row) == inventory
-        assert stock.used_by(row) == used.get(row, 0)
-        slot = stock.slot(row)
+        assert columns.inventory(row) == inventory
+        assert columns.used_by(row) == used.get(row, 0)
+        slot = columns.slot(row)
         if inventory is not None:
-            assert stock.capacity.item(slot) == limited(inventory.capacity)
+            assert columns.capacity.item(slot) == limited(inventory.capacity)
         elif slot >= 0:
-            assert stock.capacity.item(slot) == 0
+            assert columns.capacity.item(slot) == 0
     asked = np.arange(40, dtype=np.int32)
-    assert stock.slots(asked).tolist() == [stock.slot(row) for row in range(40)]
+    assert columns.slots(asked).tolist() == [columns.slot(row) for row in range(40)]
 
 
 def fits(inventory: Inventory | None, used: int, amount: int) -> bool:
@@ -65,16 +65,16 @@ def fits(inventory: Inventory | None, used: int, amount: int) -> bool:
 
 
 def assert_fits(
-    stock: InventoryColumns, has: dict[int, Inventory], used: dict[int, int], amount: int
+    columns: InventoryColumns, has: dict[int, Inventory], used: dict[int, int], amount: int
 ) -> None:
     """One slot, all slots and asked-for slots are judged alike, and as Placement has it."""
     expected = {row for row in range(40) if fits(has.get(row), used.get(row, 0), amount)}
-    assert set(stock.row[stock.fitting(amount)].tolist()) == expected
-    slots = stock.slots(np.arange(40, dtype=np.int32))
-    assert set(np.flatnonzero(stock.fits_in(slots, amount)).tolist()) == expected
-    at = {stock.row.item(slot) for slot in range(stock.n) if stock.fits_at(slot, amount)}
+    assert set(columns.row[columns.fitting(amount)].tolist()) == expected
+    slots = columns.slots(np.arange(40, dtype=np.int32))
+    assert set(np.flatnonzero(columns.fits_in(slots, amount)).tolist()) == expected
+    at = {columns.row.item(slot) for slot in range(columns.n) if columns.fits_at(slot, amount)}
     assert at == expected
-    most = stock.largest_in(slots).tolist()
+    most = columns.largest_in(slots).tolist()
     # Where units and steps suit an amount, the most alone tells whether it fits.
     suiting = {row for row, each in has.items() if amount >= each.min_unit and amount % each.step_size == 0}
     assert {row for row in suiting if amount <= most[row]} == expected
@@ -82,68 +82,70 @@ def assert_fits(
 
 @settings(max_examples=300, deadline=None)
 @given(st.lists(OPERATIONS, max_size=30), st.booleans())
-def test_is_a_dictionary_of_inventories(operations: list[tuple[object, ...]], copied: bool) -> None:
-    stock = InventoryColumns()
+def test_columns_are_equal_to_a_dictionary_of_inventories(
+    operations: list[tuple[object, ...]], copied: bool
+) -> None:
+    columns = InventoryColumns()
     has: dict[int, Inventory] = {}
     used: dict[int, int] = {}
     for operation, row, *argument in operations:
         assert isinstance(row, int)
-        original, before = stock, (dict(has), dict(used))
+        original, before = columns, (dict(has), dict(used))
         if copied:
-            stock = stock.copy()
+            columns = columns.copy()
         if operation == "put":
             (inventory,) = argument
             assert isinstance(inventory, Inventory)
-            stock.put(row, inventory)
+            columns.put(row, inventory)
             has[row] = inventory
         elif operation == "remove":
-            stock.remove(row)
+            columns.remove(row)
             has.pop(row, None)
         else:
             (amount,) = argument
             assert isinstance(amount, int)
             if used.get(row, 0) + amount < 0:
                 with pytest.raises(Inconsistent):
-                    stock.use(row, amount)
+                    columns.use(row, amount)
             else:
-                stock.use(row, amount)
+                columns.use(row, amount)
                 used[row] = used.get(row, 0) + amount
                 if not used[row]:
                     del used[row]
-        assert_same(stock, has, used)
+        assert_same(columns, has, used)
         if copied:
             assert_same(original, *before)
     for amount in AMOUNTS:
-        assert_fits(stock, has, used, amount)
+        assert_fits(columns, has, used, amount)
 
 
-def test_is_ascending_again_once_it_was_empty() -> None:
-    stock = InventoryColumns()
+def test_columns_ascend_again_once_they_were_empty() -> None:
+    columns = InventoryColumns()
     for row in (2, 1):
-        stock.put(row, Inventory(1))
-    assert not stock.ascending
+        columns.put(row, Inventory(1))
+    assert not columns.ascending
     for row in (2, 1):
-        stock.remove(row)
-    stock.put(5, Inventory(1))
-    assert stock.ascending
+        columns.remove(row)
+    columns.put(5, Inventory(1))
+    assert columns.ascending
 
 
 def test_a_provider_without_the_class_fits_nothing_and_warns_of_nothing() -> None:
     """The unused room behind the last slot once had a step of 0, which -1 led to."""
-    stock = InventoryColumns()
-    stock.put(0, Inventory(8, step_size=2))
-    assert stock.fits_in(np.array([-1, 0], dtype=np.int32), 2).tolist() == [False, True]
+    columns = InventoryColumns()
+    columns.put(0, Inventory(8, step_size=2))
+    assert columns.fits_in(np.array([-1, 0], dtype=np.int32), 2).tolist() == [False, True]
 
 
-def test_what_is_in_use_survives_that_its_inventory_goes_and_comes() -> None:
-    stock = InventoryColumns()
-    stock.put(3, Inventory(8, step_size=2))
-    stock.use(3, 4)
-    stock.remove(3)
-    assert stock.inventory(3) is None
-    assert stock.used_by(3) == 4
-    assert not stock.fits_at(stock.slot(3), 1)
-    stock.put(3, Inventory(5))
-    assert stock.used_by(3) == 4
-    assert stock.fits_at(stock.slot(3), 1)
-    assert not stock.fits_at(stock.slot(3), 2)
+def test_use_survives_the_removal_of_its_inventory() -> None:
+    columns = InventoryColumns()
+    columns.put(3, Inventory(8, step_size=2))
+    columns.use(3, 4)
+    columns.remove(3)
+    assert columns.inventory(3) is None
+    assert columns.used_by(3) == 4
+    assert not columns.fits_at(columns.slot(3), 1)
+    columns.put(3, Inventory(5))
+    assert columns.used_by(3) == 4
+    assert columns.fits_at(columns.slot(3), 1)
+    assert not columns.fits_at(columns.slot(3), 2)

@@ -22,8 +22,8 @@ def test_match_is_that_of_the_oracle(world: World, group: RequestGroup) -> None:
 
 def test_rows_ascend_though_inventories_came_in_any_order() -> None:
     fleet = fleet_of({f"p{i}": Provider(None, {"VCPU": Inventory(1)}) for i in range(5)})
-    stock = fleet.inventory_columns("VCPU")
-    stock.remove(0)
-    stock.put(0, Inventory(1))
-    assert not stock.ascending
+    columns = fleet.inventory_columns("VCPU")
+    columns.remove(0)
+    columns.put(0, Inventory(1))
+    assert not columns.ascending
     assert match_resources(fleet, {"VCPU": 1}).tolist() == [0, 1, 2, 3, 4]

@@ -50,7 +50,7 @@ def having(world: World, constraint: Constraint) -> list[str]:
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(worlds(), queries())
-def test_a_miss_would_do_if_just_its_constraint_were_relaxed(world: World, query: CandidateQuery) -> None:
+def test_a_near_miss_has_a_candidate_without_its_constraint(world: World, query: CandidateQuery) -> None:
     explanation = explain_fully(fleet_of(world), query, 50)
     served = oracle.candidates(world, query)
     distances = [miss.distance for miss in explanation.near_misses]
@@ -67,7 +67,7 @@ def test_a_miss_would_do_if_just_its_constraint_were_relaxed(world: World, query
 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(worlds(), queries())
-def test_no_tree_is_missed_that_one_constraint_keeps_out(world: World, query: CandidateQuery) -> None:
+def test_every_tree_that_one_constraint_excludes_is_reported(world: World, query: CandidateQuery) -> None:
     explanation = explain_fully(fleet_of(world), query, 100)
     served = oracle.candidates(world, query)
     told = {(miss.constraint, miss.root) for miss in explanation.near_misses}

@@ -1,4 +1,4 @@
-"""What whole trees have and use, against the plain oracle."""
+"""Capacity and use of whole trees, against the plain oracle."""
 
 import numpy as np
 from hypothesis import given, settings

@@ -2,13 +2,16 @@
 
 Pure: no I/O, no clock, no randomness. Numpy columns in, numpy columns and model types out.
 
-    rows          0      1      2      3      4         ProviderForest: uuid, name, parent, root, generation
-    providers    cn1 ─┬─ numa0  cn2    nfs    (free)
-                      └───────── ...
-    VCPU        slot 0 ◀ row 1   slot 1 ◀ row 2         InventoryColumns, one for each resource class:
-    DISK_GB     slot 0 ◀ row 3                          capacity, used, min_unit, max_unit, step_size, ...
-    traits       row 3 ▶ MISC_SHARES_VIA_AGGREGATE      InvertedIndex: names by row, RowSet by name
-    aggregates   rows 0, 2, 3 ▶ one uuid                    the same
+    ProviderForest       row     0     1      2      3     4
+                         name    cn1   numa0  numa1  nfs   (free)
+                         parent  -1    0      0      -1
+                         root    0     0      0      3
+    InventoryColumns     VCPU:     slot 0 is row 1, slot 1 is row 2      capacity, used, min_unit, max_unit,
+    (one for each class) DISK_GB:  slot 0 is row 3                       step_size, ... by slot
+    InvertedIndex        traits:      row 3 has MISC_SHARES_VIA_AGGREGATE, and that trait has rows {3}
+    (two)                aggregates:  rows 0 and 3 have A1, and A1 has rows {0, 3}
+
+    So nfs shares its disk with the tree of cn1: candidates with the anchor 0 may take DISK_GB from row 3.
 
 Data
     fleet              the fleet: what providers have; changes applied and undone; forks
