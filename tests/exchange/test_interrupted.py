@@ -95,7 +95,7 @@ def test_an_import_that_is_killed_goes_on(large: Path, tmp_path: Path) -> None:
         time.sleep(randomness.random() * 0.1)
         kill(process)
         seen.append(commits_in(cut))
-        # At every such moment what is there is one whole story.
+        # The target is consistent at every such moment.
         assert {finding.kind for finding in verified(at(cut))} <= {"over-capacity", "unit-violated"}
     assert any(0 < commits < needed for commits in seen)
     report = imported(at(large), at(cut))
@@ -184,7 +184,7 @@ def _count(url: str, table: str) -> int:
 
 
 def _settled(url: str) -> bool:
-    """Whether the server has ended the sessions of who was killed."""
+    """Return whether the server has ended the sessions of the killed process."""
     listing = {
         "postgresql": "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()",
         "mysql": "SELECT count(*) FROM information_schema.processlist WHERE db = database()",

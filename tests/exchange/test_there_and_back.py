@@ -149,7 +149,7 @@ def test_there_and_back_on(kind: str, servers: Servers, tmp_path: Path) -> None:
             carry_on(ours)
             after = ask_everything(ours, LATEST, every=SOME)
         with Upstream(back.url) as upstream:
-            # Whatever ids the export gave, those that the database gives go on from there.
+            # The ids that the database generates follow those of the export.
             carry_on(upstream)
             assert _known(differences(after, ask_everything(upstream, LATEST, every=SOME))) == {}
 
@@ -159,7 +159,7 @@ def _of(answers: Answers, *versions: str) -> Answers:
 
 
 def _known(different: dict[tuple[str, str], tuple[Answer, Answer]]) -> dict[tuple[str, str], object]:
-    """Without what is broken in OpenStack Placement itself: some usages on PostgreSQL."""
+    """Remove answers that OpenStack Placement itself gets wrong: some usages on PostgreSQL."""
     return {
         key: answers
         for key, answers in different.items()

@@ -1,4 +1,4 @@
-"""The Azure trace: what becomes a request, how long it lives, and what is refused."""
+"""The Azure trace: its requests, their lifetimes, and the lines that are refused."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The openb trace: nodes as provider trees, pods as requests, and what is refused."""
+"""The openb trace: nodes as provider trees, pods as requests, and the lines that are refused."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The summary: what is derived, what goes to JSON and what is shown."""
+"""The summary: its derived figures, its JSON and its table."""
 
 import json
 from io import StringIO

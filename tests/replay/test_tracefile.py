@@ -1,4 +1,4 @@
-"""Lines and rows: what is read as it stands, and what is refused with its place."""
+"""Lines and rows of a trace: their values, and the errors with file and line."""
 
 from pathlib import Path
 

@@ -13,6 +13,9 @@ from roost.system import System, SystemOptions
 from support.recording import FAULTS, failing_backend
 from support.systems import SMALL, differences, opened_system, states, wanted
 
+KEEP_COMMITS = Retention(interval=0.0)
+"""Old commits are not removed. Old records are, all the same."""
+
 
 @pytest.mark.parametrize("how", FAULTS)
 def test_a_system_works_and_stops_while_no_record_can_be_written(tmp_path: Path, how: str) -> None:
@@ -35,7 +38,7 @@ def test_a_system_works_while_its_records_cannot_be_trimmed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: RecordsError
 ) -> None:
     async def run() -> None:
-        async with opened_system(tmp_path, retention=Retention(interval=0.01)) as system:
+        async with opened_system(tmp_path, retention=KEEP_COMMITS, trim_records_seconds=0.01) as system:
             tried = asyncio.Semaphore(0)
 
             async def fail(now: float) -> int:

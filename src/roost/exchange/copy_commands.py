@@ -68,7 +68,7 @@ class CopyProviders(Command[list[Provider]], frozen=True):
     providers: tuple[Provider, ...]
 
     def run(self, state: State) -> list[Provider]:
-        """Return those that are new.
+        """Return the new ones.
 
         Raises:
             NotEmpty: one is stored with other values.
@@ -85,7 +85,7 @@ class CopyConsumers(Command[list[Held]], frozen=True):
         return [each.consumer.uuid for each in self.held]
 
     def run(self, state: State) -> list[Held]:
-        """Return those that are new.
+        """Return the new ones.
 
         Raises:
             NotEmpty: one is stored with other values.

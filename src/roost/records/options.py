@@ -42,7 +42,7 @@ OPTIONS = [
         default=QUEUE_LIMIT,
         min=1,
         help="Runs and attempts that may wait in memory to be written. Further ones are dropped and counted. "
-        "A process that is killed loses those that wait.",
+        "A process that is killed loses the waiting ones.",
     ),
 ]
 

@@ -1,4 +1,4 @@
-"""The queue between those that make records and the backend that stores them.
+"""The queue between the scheduler and the conductors, which make records, and the backend that stores them.
 
 A decision that has claimed hosts must not fail, wait, or be repeated because its record cannot be written.
 `RecordQueue.put` therefore never raises and never waits. One task writes the queued records in batches.

@@ -40,8 +40,8 @@ _log = structlog.get_logger()
 class SystemOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How a system behaves.
 
-    ``max_attempts``: hosts tried for an instance. ``retention``: which commits the ledger keeps; old records
-    are removed as often as old commits.
+    ``max_attempts``: hosts tried for an instance. ``retention``: which commits the ledger keeps.
+    ``trim_records_seconds``: seconds between two removals of old records.
     """
 
     script: Script = Script()
@@ -50,6 +50,7 @@ class SystemOptions(msgspec.Struct, frozen=True, kw_only=True):
     seed: int = 0
     heartbeat_seconds: float = 10.0
     retention: Retention = Retention()
+    trim_records_seconds: float = 60.0
 
 
 class System:
@@ -169,7 +170,7 @@ class System:
             self._start(service.run())
         if self.options.retention.interval:
             self._start(keep_trimming(self.ledger, self.options.retention, self._clock))
-            self._start(self._trim_records())
+        self._start(self._trim_records())
         await self.super_conductor.resume()
 
     def _database(self, name: str) -> Database:
@@ -192,7 +193,7 @@ class System:
 
     async def _trim_records(self) -> None:
         while True:
-            await asyncio.sleep(self.options.retention.interval)
+            await asyncio.sleep(self.options.trim_records_seconds)
             try:
                 await self.records.backend.trim(self._clock())
             except RecordsError as error:
