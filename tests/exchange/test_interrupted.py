@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from exchange.asking import Upstream
 from exchange.exchanging import at, exported, fleet_in, holdings_in, imported, prepared, verified, widen
 from exchange.rich_state import uid
-from roost.ledger.books import facts_of, used_in
+from roost.ledger.audit_snapshot import facts_of, used_in
 from support.databases import Servers
 from support.processes import ROOST
 

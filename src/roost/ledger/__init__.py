@@ -30,7 +30,8 @@ Tables:
     tables           the commits, and the relational state that they add up to
     holdings         consumers and what they hold, read from the tables
     usages           what projects and users hold in sum
-    verify           whether commits, tables and fleet agree; by way of books, breaches, history, findings
+    verify           whether commits, tables and fleet agree; with audit_snapshot, breaches,
+                     history, findings
     errors           what can go wrong
 
 The *head* is the newest commit. A *command* is a request to change something, validated against the exact

@@ -1,11 +1,11 @@
-"""Breaches: allocations that do not fit the inventories they are from, and since when."""
+"""Breaches: allocations that do not fit their inventories, and the commits since which they do not."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from roost.fleet.fits import has_room, meets_units
-from roost.ledger.books import CONSUMER, INVENTORIES, Books
+from roost.ledger.audit_snapshot import CONSUMER, INVENTORIES, AuditSnapshot
 from roost.ledger.findings import NO_INVENTORY, OVER_CAPACITY, UNIT_VIOLATED, Finding
 from roost.model.change import AllocationsChanged, Change, InventoryChanged
 from roost.model.inventory import Inventory
@@ -13,10 +13,10 @@ from roost.model.inventory import Inventory
 
 @dataclass
 class Breach:
-    """One amount that its inventory does not allow: one consumer's allocation, or all together.
+    """An amount that its inventory does not allow: one consumer's allocation, or the sum of all.
 
-    ``amount`` and ``inventory`` go back in time as commits are undone; ``cause`` is the commit that they
-    met at.
+    ``amount`` and ``inventory`` go back in time while commits are undone. ``cause`` is the commit that made
+    the breach.
     """
 
     kind: str
@@ -63,10 +63,10 @@ class Breach:
 
 
 class Breaches:
-    """All breaches there are in the books, told of every commit that is undone."""
+    """All breaches there are in the snapshot, told of every commit that is undone."""
 
-    def __init__(self, books: Books) -> None:
-        self._all = [*_in_sum(books), *_in_units(books)]
+    def __init__(self, snapshot: AuditSnapshot) -> None:
+        self._all = [*_in_sum(snapshot), *_in_units(snapshot)]
         self._on: defaultdict[str, list[Breach]] = defaultdict(list)
         for breach in self._all:
             self._on[breach.provider].append(breach)
@@ -85,12 +85,12 @@ class Breaches:
                 breach.look_back(seq, change)
 
     def findings(self) -> list[Finding]:
-        """What was found."""
+        """A finding for each breach."""
         return [breach.finding() for breach in self._all]
 
 
 def over_capacity(inventory: Inventory, used: int) -> bool:
-    """Whether more is in use than there is room for."""
+    """Whether more is in use than the inventory's capacity."""
     return not has_room(used, inventory.capacity)
 
 
@@ -99,9 +99,9 @@ def violates_units(inventory: Inventory, amount: int) -> bool:
     return not meets_units(amount, inventory.min_unit, inventory.max_unit, inventory.step_size)
 
 
-def _in_sum(books: Books) -> Iterator[Breach]:
-    for (provider, name), used in sorted(books.used.items()):
-        inventory = books.facts[INVENTORIES].get(provider, {}).get(name)
+def _in_sum(snapshot: AuditSnapshot) -> Iterator[Breach]:
+    for (provider, name), used in sorted(snapshot.used.items()):
+        inventory = snapshot.facts[INVENTORIES].get(provider, {}).get(name)
         if inventory is None:
             detail = f"{used} allocated, but the provider has no inventory of it"
             yield Breach(NO_INVENTORY, provider, name, None, used, None, detail)
@@ -110,10 +110,10 @@ def _in_sum(books: Books) -> Iterator[Breach]:
             yield Breach(OVER_CAPACITY, provider, name, None, used, inventory, detail)
 
 
-def _in_units(books: Books) -> Iterator[Breach]:
-    for consumer, holding in books.facts[CONSUMER].items():
+def _in_units(snapshot: AuditSnapshot) -> Iterator[Breach]:
+    for consumer, holding in snapshot.facts[CONSUMER].items():
         for provider, resources in holding.allocations.items():
-            stock = books.facts[INVENTORIES].get(provider, {})
+            stock = snapshot.facts[INVENTORIES].get(provider, {})
             for name, amount in resources.items():
                 inventory = stock.get(name)
                 if inventory is not None and violates_units(inventory, amount):

@@ -14,7 +14,14 @@ from sqlalchemy.engine import Connection
 from roost.fleet import Fleet
 from roost.ledger.commit_steps import Position
 from roost.ledger.feed import decode_changes
-from roost.ledger.holdings import HOLDING, Holdings, for_named, holdings_of, together, with_allocations
+from roost.ledger.holdings import (
+    HOLDING,
+    Holdings,
+    for_named,
+    holdings_from_rows,
+    holdings_of,
+    with_allocations,
+)
 from roost.ledger.load import load
 from roost.ledger.tables import commits, consumers
 from roost.ledger.turn_requests import REQUEST_COUNT, turn_requests
@@ -157,7 +164,7 @@ def check_head(connection: Connection, uuids: Sequence[str]) -> Head:
     if not rows:
         return Head(NOWHERE, False, Holdings({}, {}))
     seq, token, requests = rows[0][:3]
-    holdings = together(row[3:] for row in rows if row[3] is not None)
+    holdings = holdings_from_rows(row[3:] for row in rows if row[3] is not None)
     return Head(Position(seq, token), requests > 0, holdings)
 
 

@@ -1,8 +1,8 @@
-"""History: the kept commits undone one by one to the oldest, and done again.
+"""The audit of the history: the kept commits are undone one by one to the oldest, and applied again.
 
-Each commit says of every fact what it was and what it became. Going back, the state must be at each step
-what the commit says that it left; if the very first commit is kept, nothing may be left at the end.
-A fact that contradicts is set as the commit says, so that one mistake is one finding.
+Each commit holds every fact before and after it. While commits are undone, the state must be at each step
+the one that the commit left; if the first commit of all is kept, nothing may be left at the end. A fact that
+contradicts is set to what the commit holds, so that one mistake gives one finding.
 """
 
 from collections.abc import Iterator
@@ -14,7 +14,17 @@ from sqlalchemy.engine import Connection
 
 from roost.fleet import Fleet
 from roost.fleet.errors import FleetError
-from roost.ledger.books import FLEET_KINDS, KINDS, Books, Facts, differences, facts_of, put, sides, used_in
+from roost.ledger.audit_snapshot import (
+    FLEET_KINDS,
+    KINDS,
+    AuditSnapshot,
+    Facts,
+    differences,
+    facts_of,
+    put,
+    sides,
+    used_in,
+)
 from roost.ledger.breaches import Breaches
 from roost.ledger.feed import decode_changes
 from roost.ledger.findings import (
@@ -32,8 +42,10 @@ COMMITS_AT_ONCE = 100
 """Rows fetched together."""
 
 
-def replay(connection: Connection, books: Books, fleet: Fleet | None, breaches: Breaches) -> list[Finding]:
-    """Undo and redo the commits over ``books`` and, if there is one, ``fleet``; tell ``breaches``.
+def replay(
+    connection: Connection, snapshot: AuditSnapshot, fleet: Fleet | None, breaches: Breaches
+) -> list[Finding]:
+    """Undo and redo the commits over ``snapshot`` and, if there is one, ``fleet``; tell ``breaches``.
 
     Both are as the tables are, and are so again at the end if nothing was found.
     """
@@ -47,9 +59,9 @@ def replay(connection: Connection, books: Books, fleet: Fleet | None, breaches: 
     gap = max(
         (number for number, (one, next_) in enumerate(pairwise(seqs), 1) if next_ != one + 1), default=0
     )
-    history = _History(connection, books, fleet, breaches)
+    history = _History(connection, snapshot, fleet, breaches)
     if not seqs:
-        if any(books.facts.values()):
+        if any(snapshot.facts.values()):
             return [Finding(UNEXPLAINED, "all tables", "they are not empty, but no commit is kept")]
         return []
     history.undo(seqs[gap])
@@ -60,10 +72,12 @@ def replay(connection: Connection, books: Books, fleet: Fleet | None, breaches: 
 
 
 class _History:
-    def __init__(self, connection: Connection, books: Books, fleet: Fleet | None, breaches: Breaches) -> None:
+    def __init__(
+        self, connection: Connection, snapshot: AuditSnapshot, fleet: Fleet | None, breaches: Breaches
+    ) -> None:
         self._connection = connection
-        self._books = books
-        self._loaded: Facts = {kind: dict(facts) for kind, facts in books.facts.items()}
+        self._snapshot = snapshot
+        self._loaded: Facts = {kind: dict(facts) for kind, facts in snapshot.facts.items()}
         self._fleet = fleet
         self._breaches = breaches
         self._told: set[tuple[str, str]] = set()
@@ -89,7 +103,7 @@ class _History:
 
     def expect_nothing(self) -> None:
         """All commits are undone: nothing may be left."""
-        for kind, facts in self._books.facts.items():
+        for kind, facts in self._snapshot.facts.items():
             for name, fact in sorted(facts.items()):
                 self._tell(UNEXPLAINED, kind, name, f"the tables have {fact}, which no commit put there")
             facts.clear()
@@ -104,10 +118,10 @@ class _History:
             changes = decode_changes(text)
             for change in changes:
                 for kind, name, _, after in sides(change):
-                    put(self._books.facts, kind, name, after)
+                    put(self._snapshot.facts, kind, name, after)
             if self._fleet is not None:
                 self._move_fleet(seq, changes, back=False)
-        for kind, name, redone, loaded in differences(self._books.facts, self._loaded, KINDS):
+        for kind, name, redone, loaded in differences(self._snapshot.facts, self._loaded, KINDS):
             self._tell(
                 STATE_DIFFERS,
                 kind,
@@ -117,18 +131,18 @@ class _History:
         if self._fleet is not None and not self.findings:
             for kind, name, ours, theirs in differences(self._loaded, facts_of(self._fleet), FLEET_KINDS):
                 self._tell(FLEET_DIFFERS, kind, name, f"a replayed fleet has {theirs}, the tables {ours}")
-            if +self._books.used != used_in(self._fleet):
+            if +self._snapshot.used != used_in(self._fleet):
                 self.findings.append(Finding(FLEET_DIFFERS, "fleet", "a replayed fleet has other use"))
 
     def _undo(self, seq: int, change: Change) -> None:
         for kind, name, before, after in sides(change):
-            current = self._books.facts[kind].get(name)
+            current = self._snapshot.facts[kind].get(name)
             if current != after:
                 later = self._said_by.get((kind, name))
                 says = "the tables have" if later is None else f"commit {later} says it was"
                 self._tell(STATE_DIFFERS, kind, name, f"commit {seq} left {after}, {says} {current}")
             self._said_by[kind, name] = seq
-            put(self._books.facts, kind, name, before)
+            put(self._snapshot.facts, kind, name, before)
         self._breaches.look_back(seq, change)
 
     def _move_fleet(self, seq: int, changes: list[Change], back: bool) -> None:

@@ -1,4 +1,4 @@
-"""Consumers and what they hold, read from the tables."""
+"""Holdings: consumers and their allocations, read from the tables."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ from roost.storage import in_batches
 
 
 class Holdings(NamedTuple):
-    """Consumers by uuid: what they hold, and their ids in the tables."""
+    """Consumers by uuid: their allocations, and their ids in the tables."""
 
     held: dict[str, Held]
     ids: dict[str, int]
@@ -31,7 +31,7 @@ HOLDING = (
     resource_classes.c.name,
     allocations.c.used,
 )
-"""The columns that `together` takes: a row for each allocation of a consumer, with NULLs if it has none."""
+"""The columns that `holdings_from_rows` takes. A consumer without allocations has one row, with NULLs."""
 
 
 def with_allocations(these: sa.FromClause) -> sa.FromClause:
@@ -80,7 +80,7 @@ def holdings_of(connection: Connection, uuids: Iterable[str]) -> Holdings:
     """Those of the named consumers that exist."""
     found = Holdings({}, {})
     for some in in_batches(uuids):
-        held, ids = together(_named(connection, some))
+        held, ids = holdings_from_rows(_named(connection, some))
         found.held.update(held)
         found.ids.update(ids)
     return found
@@ -94,10 +94,10 @@ def held_on(connection: Connection, provider: str) -> dict[str, Held]:
 
 def held_by_all(connection: Connection) -> dict[str, Held]:
     """Every consumer, with what it holds."""
-    return together(connection.execute(_ALL)).held
+    return holdings_from_rows(connection.execute(_ALL)).held
 
 
-def together(rows: Iterable[Sequence[Any]]) -> Holdings:
+def holdings_from_rows(rows: Iterable[Sequence[Any]]) -> Holdings:
     """Consumers from rows of the columns `HOLDING`."""
     held: dict[str, Held] = {}
     ids: dict[str, int] = {}

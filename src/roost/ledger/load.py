@@ -1,4 +1,4 @@
-"""From tables to a fleet."""
+"""Loading: from the tables to a fleet, by columns."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
@@ -19,7 +19,7 @@ from roost.ledger import tables
 from roost.ledger.errors import Damaged
 
 _AT_ONCE = 20_000
-"""Rows that are values of Python at the same time."""
+"""Rows that are fetched together; only so many are Python objects at the same time."""
 
 Column = npt.NDArray[Any]
 Columns = Sequence[Sequence[Any]]
@@ -33,7 +33,7 @@ def head(connection: Connection) -> int:
 def load(connection: Connection) -> Fleet:
     """The fleet as the tables have it. The connection's transaction must see one snapshot.
 
-    Raises `Damaged` if there are allocations of providers or resource classes that there are not.
+    Raises: `Damaged` if allocations refer to providers or resource classes that do not exist.
     """
     classes = _names(connection, tables.resource_classes)
     traits = _names(connection, tables.traits)
@@ -80,8 +80,11 @@ def _inventories(connection: Connection, classes: dict[int, str]) -> Iterator[tu
 
 
 def _traits(connection: Connection, traits: dict[int, str]) -> NameSets:
-    """By set of traits: most providers have the same, and there are many times as many rows as providers,
-    so the database puts them together."""
+    """The providers of each set of traits.
+
+    The database joins the traits of a provider into one text, because there are many times as many rows as
+    providers, and most providers have the same set.
+    """
     table = tables.provider_traits
     numbers = sa.func.aggregate_strings(sa.cast(table.c.trait_id, sa.String(11)), ",")
     query = sa.select(table.c.provider_id, numbers).group_by(table.c.provider_id)
@@ -111,7 +114,7 @@ def _used(
     query = sa.select(*keys, sa.cast(sa.func.sum(table.c.used), sa.BigInteger)).group_by(*keys)
     rows, class_ids, amounts = _columns(_read(connection, query), (np.intp, np.int64, np.int64))
     numbers = np.unique(class_ids).tolist()
-    # No foreign keys guard these.
+    # The table has no foreign keys.
     no_provider = np.setdiff1d(rows, providers).tolist()
     no_class = [number for number in numbers if number not in classes]
     for what, unknown in (("provider", no_provider), ("class", no_class)):
@@ -126,14 +129,14 @@ def _used(
 
 
 def _columns(parts: Iterable[Columns], dtypes: Sequence[npt.DTypeLike]) -> list[Column]:
-    """The columns of a query's rows as arrays; in one of floats NULL is NaN."""
+    """The columns of a query's rows as arrays. NULL becomes NaN in an array of floats."""
     arrays = [[np.array(values, dtype) for values, dtype in zip(part, dtypes, strict=True)] for part in parts]
     empty = [np.zeros(0, dtype) for dtype in dtypes]
     return [np.concatenate(column) for column in zip(empty, *arrays, strict=True)]
 
 
 def _read(connection: Connection, query: sa.Select[Any]) -> Iterator[Columns]:
-    """The columns of a query's rows, some rows at a time."""
+    """The columns of a query's rows, `_AT_ONCE` rows at a time."""
     result = connection.execute(query, execution_options={"yield_per": _AT_ONCE})
     for part in result.partitions():
         yield tuple(zip(*part, strict=True))

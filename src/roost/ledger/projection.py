@@ -1,8 +1,8 @@
-"""From a commit's changes to rows: what to insert, update and delete so that the tables follow.
+"""The projection: from the changes of a commit to rows to insert, update and delete in the tables.
 
-Only the net effect is written: a provider that fifty claims of one commit raise by fifty generations is
-one update. Statements go out one for each table and kind, in an order that foreign keys allow: children
-are deleted first and inserted last.
+Only the net effect is written: if fifty claims of one commit raise a provider by fifty generations, that is
+one update. There is one statement for each table and kind, in an order that foreign keys allow: children are
+deleted first and inserted last.
 """
 
 from collections.abc import Iterable, Iterator
@@ -27,14 +27,14 @@ from roost.model.change import (
 )
 
 IDS_OF_A_COMMIT = 2**24
-"""No commit has as many consumers, and there is room for 2**39 commits."""
+"""Ids that a commit may give to consumers; none has as many. There is room for 2**39 commits."""
 
 Key = tuple[Any, ...]
 Statement = tuple[Bulk, list[Row]]
 
 
 class _Net:
-    """The net effect on one table: for each key whether the row was there, and the row as it shall be."""
+    """The net effect on one table: for each key whether the row exists, and the row after the commit."""
 
     def __init__(self, table: sa.Table) -> None:
         keys = [column.name for column in table.primary_key]
@@ -58,7 +58,7 @@ class _Net:
                     deletes.append({f"key_{name}": part for name, part in zip(self.keys, key, strict=True)})
             elif not was:
                 inserts.append(row)
-            elif self.values:  # a row that is all key is there already
+            elif self.values:  # a row without other columns than its key needs no update
                 named = {f"key_{name}": part for name, part in zip(self.keys, key, strict=True)}
                 updates.append({**row, **named})
         return (self.delete, deletes), (self.update, updates), (self.insert, inserts)
@@ -82,10 +82,10 @@ _GENERATIONS = bulk_update(tables.resource_providers, ["id"], ["generation", "ch
 
 
 class ConsumerIds:
-    """The ids of consumers in the tables: ``known`` ones, and those that commit ``seq`` gives.
+    """The ids of consumers in the tables: ``known`` ones, and the ones that commit ``seq`` gives.
 
-    An id says which commit gave it, and which one it was there. So nobody else can give it, whatever
-    replica a commit comes from, and nobody need ask.
+    An id is derived from the commit that gives it and from its place there. So ids are unique without a
+    query, whichever replica a commit comes from.
     """
 
     def __init__(self, known: dict[str, int], seq: int) -> None:
@@ -93,9 +93,9 @@ class ConsumerIds:
         self._next = seq * IDS_OF_A_COMMIT
 
     def of(self, consumer: str, is_new: bool) -> int:
-        """A consumer's id. ``is_new``: whether there is none yet, so that it may be given one now.
+        """A consumer's id. ``is_new``: whether the consumer is created, and gets its id now.
 
-        Raises LookupError for one that is there and was not read: what is written of it would hit no row.
+        Raises: `LookupError` for a consumer that exists and was not read; its rows could not be found.
         """
         number = self._ids.get(consumer)
         if number is None:

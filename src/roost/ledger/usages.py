@@ -1,4 +1,4 @@
-"""What a project or user has in use, summed up from the tables."""
+"""Usages: sums of the allocations of a project or user, read from the tables."""
 
 import msgspec
 import sqlalchemy as sa
@@ -9,7 +9,7 @@ from roost.model.allocation import Resources
 
 
 class Usage(msgspec.Struct, frozen=True):
-    """How many consumers of one type hold how much of each class."""
+    """The number of consumers of one type, and the sum of their allocations by resource class."""
 
     consumer_type: str
     consumers: int

@@ -1,11 +1,10 @@
-"""Whether commits, tables and a fleet tell the same story.
+"""Verification: whether commits, tables and a loaded fleet agree.
 
-    books     the tables as plain facts; rows that make no sense
-    breaches  allocations that their inventories do not allow
-    history   the commits, undone to the oldest one and done again
+    audit_snapshot  the tables as plain facts; rows that make no sense
+    breaches        allocations that their inventories do not allow
+    history         the commits, undone to the oldest one and applied again
 
-Nothing here is shared with the code that keeps the tables and the fleet, but `roost.ledger.load`, which is
-under test too.
+This shares no code with the writer of the tables and the fleet, except `roost.ledger.load`, which it tests.
 """
 
 import sqlalchemy as sa
@@ -13,7 +12,14 @@ from sqlalchemy.engine import Connection
 
 from roost.fleet import Fleet
 from roost.fleet.errors import FleetError
-from roost.ledger.books import FLEET_KINDS, Books, differences, facts_of, read_books, used_in
+from roost.ledger.audit_snapshot import (
+    FLEET_KINDS,
+    AuditSnapshot,
+    differences,
+    facts_of,
+    read_audit_snapshot,
+    used_in,
+)
 from roost.ledger.breaches import Breaches
 from roost.ledger.findings import (
     BROKEN_REFERENCE,
@@ -28,52 +34,52 @@ from roost.ledger.tables import allocations, resource_classes, resource_provider
 
 
 def verify(connection: Connection) -> list[Finding]:
-    """Every difference that there is in the ledger's tables; nothing is written.
+    """A finding for each difference in the ledger's tables. Nothing is written.
 
     The connection's transaction must see one snapshot, as those of `Database.read` do.
     """
-    books, findings = read_books(connection)
-    breaches = Breaches(books)
+    snapshot, findings = read_audit_snapshot(connection)
+    breaches = Breaches(snapshot)
     fleet = None
     # With a reference broken there is no fleet: loading would only stumble over it again.
     if not any(finding.kind in (BROKEN_REFERENCE, PARENT_LOOP) for finding in findings):
-        fleet, differing = _load(connection, books)
+        fleet, differing = _load(connection, snapshot)
         findings += differing
-    findings += _check_use(connection, books)
-    findings += replay(connection, books, fleet, breaches)
+    findings += _check_use(connection, snapshot)
+    findings += replay(connection, snapshot, fleet, breaches)
     return findings + breaches.findings()
 
 
-def _load(connection: Connection, books: Books) -> tuple[Fleet | None, list[Finding]]:
+def _load(connection: Connection, snapshot: AuditSnapshot) -> tuple[Fleet | None, list[Finding]]:
     """A fleet, if it can be loaded and is what the tables say."""
     try:
         fleet = load(connection)
     except FleetError as error:
         return None, [Finding(FLEET_DIFFERS, "fleet", f"cannot be loaded: {error}")]
-    findings = _differences(fleet, books)
+    findings = _differences(fleet, snapshot)
     return (None if findings else fleet), findings
 
 
-def _differences(fleet: Fleet, books: Books) -> list[Finding]:
+def _differences(fleet: Fleet, snapshot: AuditSnapshot) -> list[Finding]:
     """Where a loaded fleet is not as the tables are."""
     findings = [
         Finding(FLEET_DIFFERS, f"{kind} {thing}", f"a loaded fleet has {theirs}, the tables {ours}")
-        for kind, thing, ours, theirs in differences(books.facts, facts_of(fleet), FLEET_KINDS)
+        for kind, thing, ours, theirs in differences(snapshot.facts, facts_of(fleet), FLEET_KINDS)
     ]
     used = used_in(fleet)
-    for key in sorted(books.used.keys() | used.keys()):
-        if books.used[key] != used.get(key, 0):
+    for key in sorted(snapshot.used.keys() | used.keys()):
+        if snapshot.used[key] != used.get(key, 0):
             findings.append(
                 Finding(
                     USE_DIFFERS,
                     f"{key[1]} of resource provider {key[0]}",
-                    f"{books.used[key]} allocated, a loaded fleet has {used.get(key, 0)} in use",
+                    f"{snapshot.used[key]} allocated, a loaded fleet has {used.get(key, 0)} in use",
                 )
             )
     return findings
 
 
-def _check_use(connection: Connection, books: Books) -> list[Finding]:
+def _check_use(connection: Connection, snapshot: AuditSnapshot) -> list[Finding]:
     """Compare our counting with the database's."""
     total = (
         sa.select(resource_providers.c.uuid, resource_classes.c.name, sa.func.sum(allocations.c.used))
@@ -89,8 +95,8 @@ def _check_use(connection: Connection, books: Books) -> list[Finding]:
         Finding(
             USE_DIFFERS,
             f"{name} of resource provider {uuid}",
-            f"{books.used[uuid, name]} counted, the database's sum is {summed.get((uuid, name), 0)}",
+            f"{snapshot.used[uuid, name]} counted, the database's sum is {summed.get((uuid, name), 0)}",
         )
-        for uuid, name in sorted(books.used.keys() | summed.keys())
-        if books.used[uuid, name] != summed.get((uuid, name), 0)
+        for uuid, name in sorted(snapshot.used.keys() | summed.keys())
+        if snapshot.used[uuid, name] != summed.get((uuid, name), 0)
     ]

@@ -1,7 +1,7 @@
-"""The state of the ledger as plain facts, row by row: no columns, no counting, no trust.
+"""The audit snapshot: the state of the ledger as plain facts, read row by row for verification.
 
-The fleet refuses what contradicts itself, which is right for a service and useless for finding out what
-is wrong. Books take whatever the tables hold and say what they could not make sense of.
+A fleet refuses tables that contradict themselves, which is right for a service and useless for an audit. An
+audit snapshot takes all rows and reports those that make no sense.
 """
 
 from collections import Counter, defaultdict
@@ -41,7 +41,7 @@ FLEET_KINDS = (PROVIDER, GENERATION, INVENTORIES, TRAITS, AGGREGATES, CLASS, TRA
 KINDS = (*FLEET_KINDS, CONSUMER)
 
 Facts = dict[str, dict[str, Any]]
-"""By kind and name; a thing that is not there, and an empty one, has no entry."""
+"""By kind and name. Things that do not exist, and empty ones, have no entry."""
 
 
 class Identity(NamedTuple):
@@ -60,7 +60,7 @@ class Holding(NamedTuple):
 
 
 class Side(NamedTuple):
-    """One fact as a change says that it was and is; None: not there."""
+    """One fact before and after a change; None: the thing does not exist."""
 
     kind: str
     name: str
@@ -68,8 +68,8 @@ class Side(NamedTuple):
     after: Any
 
 
-class Books:
-    """What the tables hold. ``used`` is counted from the allocations, by provider and class."""
+class AuditSnapshot:
+    """The facts of the tables. ``used``: sums of the allocations, by provider and class."""
 
     def __init__(self) -> None:
         self.facts: Facts = {kind: {} for kind in KINDS}
@@ -155,8 +155,8 @@ def differences(ours: Facts, theirs: Facts, kinds: Iterable[str]) -> Iterator[Si
                 yield Side(kind, name, one, other)
 
 
-def read_books(connection: Connection) -> tuple[Books, list[Finding]]:
-    """Everything in the tables, and the rows that make no sense.
+def read_audit_snapshot(connection: Connection) -> tuple[AuditSnapshot, list[Finding]]:
+    """The audit snapshot of the tables, and a finding for each row that makes no sense.
 
     The connection's transaction must see one snapshot.
     """
@@ -165,27 +165,27 @@ def read_books(connection: Connection) -> tuple[Books, list[Finding]]:
     reading.providers()
     reading.belongings()
     reading.consumers()
-    return reading.books, reading.findings
+    return reading.snapshot, reading.findings
 
 
 class _Reading:
-    """Row ids made names. A row that names nothing is a finding and is left out."""
+    """Translates ids into names. A row that refers to a missing row is a finding, and is left out."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._classes: dict[int, str] = {}
         self._traits: dict[int, str] = {}
         self._uuids: dict[int, str] = {}
-        self.books = Books()
+        self.snapshot = AuditSnapshot()
         self.findings: list[Finding] = []
 
     def names(self) -> None:
         for row in self._rows(tables.resource_classes):
             self._classes[row.id] = row.name
-            self.books.put(CLASS, row.name, row.id)
+            self.snapshot.put(CLASS, row.name, row.id)
         for row in self._rows(tables.traits):
             self._traits[row.id] = row.name
-            self.books.put(TRAIT, row.name, row.id)
+            self.snapshot.put(TRAIT, row.name, row.id)
 
     def providers(self) -> None:
         rows = self._rows(tables.resource_providers)
@@ -194,8 +194,8 @@ class _Reading:
             parent = None
             if row.parent_id is not None:
                 parent = self._named(f"{PROVIDER} {row.uuid}", "parent", row.parent_id, self._uuids)
-            self.books.put(PROVIDER, row.uuid, Identity(row.id, row.name, parent))
-            self.books.put(GENERATION, row.uuid, row.generation)
+            self.snapshot.put(PROVIDER, row.uuid, Identity(row.id, row.name, parent))
+            self.snapshot.put(GENERATION, row.uuid, row.generation)
         self._find_loops()
 
     def belongings(self) -> None:
@@ -214,9 +214,9 @@ class _Reading:
             uuid = self._named(f"aggregate {aggregate} of provider {row_id}", PROVIDER, row_id, self._uuids)
             if uuid is not None:
                 inside[uuid].append(aggregate)
-        self.books.facts[INVENTORIES].update(stock)
+        self.snapshot.facts[INVENTORIES].update(stock)
         for kind, lists in ((TRAITS, having), (AGGREGATES, inside)):
-            self.books.facts[kind].update({uuid: tuple(sorted(names)) for uuid, names in lists.items()})
+            self.snapshot.facts[kind].update({uuid: tuple(sorted(names)) for uuid, names in lists.items()})
 
     def consumers(self) -> None:
         owners = self._rows(tables.consumers)
@@ -228,17 +228,17 @@ class _Reading:
             found = self._provider_and(what, row_id, class_id, self._classes)
             if found is not None:
                 held[consumer].setdefault(found[0], {})[found[1]] = amount
-                self.books.used[found] += amount
+                self.snapshot.used[found] += amount
         for row in owners:
             owner = Consumer(row.uuid, row.project_id, row.user_id, row.generation, row.consumer_type)
-            self.books.put(CONSUMER, row.uuid, Holding(owner, held.pop(row.uuid, {})))
-            if not self.books.facts[CONSUMER][row.uuid].allocations:
+            self.snapshot.put(CONSUMER, row.uuid, Holding(owner, held.pop(row.uuid, {})))
+            if not self.snapshot.facts[CONSUMER][row.uuid].allocations:
                 self._find(EMPTY_CONSUMER, f"{CONSUMER} {row.uuid}", "holds nothing, and should not be there")
         for consumer, allocations in sorted(held.items()):
             self._find(BROKEN_REFERENCE, f"{CONSUMER} {consumer}", f"is not there, but holds {allocations}")
 
     def _find_loops(self) -> None:
-        providers = self.books.facts[PROVIDER]
+        providers = self.snapshot.facts[PROVIDER]
         ends: set[str] = set()
         for start in sorted(providers):
             path: dict[str, None] = {}
