@@ -1,7 +1,9 @@
-"""The provider that a request or a command addresses."""
+"""Checks that the providers, classes and traits that a request or a command names exist."""
+
+from collections.abc import Iterable
 
 from roost.fleet import Fleet, UnknownProvider
-from roost.placement.errors import NotFound
+from roost.placement.errors import BadRequest, NotFound
 
 
 def provider_row(fleet: Fleet, uuid: str) -> int:
@@ -14,3 +16,17 @@ def provider_row(fleet: Fleet, uuid: str) -> int:
         return fleet.row(uuid)
     except UnknownProvider:
         raise NotFound(f"No resource provider with uuid {uuid} found") from None
+
+
+def check_classes(fleet: Fleet, names: Iterable[str]) -> None:
+    """Check that all these resource classes exist. Raises `BadRequest`."""
+    for name in names:
+        if name not in fleet.resource_classes:
+            raise BadRequest(f"Invalid resource class in resources parameter: No such resource class {name}.")
+
+
+def check_traits(fleet: Fleet, groups: Iterable[frozenset[str]], where: str = "") -> None:
+    """Check that all these traits exist; ``where`` begins the text of the error. Raises `BadRequest`."""
+    unknown = sorted(frozenset[str]().union(*groups).difference(fleet.traits))
+    if unknown:
+        raise BadRequest(f"{where}No such trait(s): {', '.join(unknown)}.")

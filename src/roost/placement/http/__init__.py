@@ -10,7 +10,7 @@
     candidate_texts    the JSON of candidates, from rows to text; provider_texts keeps that of providers
     bodies, decoding   the types of JSON bodies, and from JSON to them
     json_schema        the words of a JSON schema validator for values that are refused
-    known              providers, classes and traits that a request names must exist; uuids: forms of uuids
+    uuids              UUIDs as clients write them
     answers            from values to responses: JSON, empty, cache headers
     worker, server     one server process, and starting all of them
 

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
+from roost.placement.addressing import provider_row
 from roost.placement.commands.traits_and_aggregates import SetAggregates
 from roost.placement.http.answers import answer
-from roost.placement.http.known import provider_row
 from roost.placement.http.microversions import Since
 from roost.placement.http.request import Request, Response
 from roost.placement.http.service import Service

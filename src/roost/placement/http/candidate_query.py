@@ -1,4 +1,4 @@
-"""From the query string of GET /allocation_candidates to the model's `CandidateQuery`."""
+"""Converts the query string of GET /allocation_candidates to the model's `CandidateQuery`."""
 
 import re
 
@@ -24,14 +24,14 @@ _GROUP_PARAMETER = re.compile(f"({'|'.join(GROUP_PARAMETERS)})(.*)")
 
 
 class CandidateRequest(msgspec.Struct, frozen=True):
-    """What is asked for, and how many answers at most."""
+    """A query for allocation candidates, and the largest number of them, None for all."""
 
     query: CandidateQuery
     limit: int | None
 
 
 def parse_candidate_request(parameters: Parameters, version: int) -> CandidateRequest:
-    """The request in checked parameters. Raises `BadRequest`.
+    """Convert checked parameters. Raises `BadRequest`.
 
     Of several limits or group policies the first counts, of other parameters the last.
     """
@@ -57,7 +57,7 @@ def parse_candidate_request(parameters: Parameters, version: int) -> CandidateRe
 
 
 def _limit(parameters: Parameters) -> int | None:
-    """The limit; one that is longer than any number of candidates is none."""
+    """The limit. One with more digits than any number of candidates counts as none."""
     text = parameters.get("limit", [""])[0]
     return int(text) if 0 < len(text) < _DIGITS_WITHOUT_LIMIT else None
 
@@ -109,7 +109,7 @@ def _subtree(value: str) -> frozenset[str]:
 
 
 def _check_subtrees(query: CandidateQuery) -> None:
-    """Groups without resources are for `same_subtree` only."""
+    """Check that each group without resources is named in `same_subtree`. Raises `BadRequest`."""
     without = [group.suffix for group in query.groups if not group.resources]
     if len(without) == len(query.groups):
         raise MissingValue("There must be at least one resources or resources[$S] parameter.")
@@ -129,7 +129,7 @@ def _check_subtrees(query: CandidateQuery) -> None:
 
 
 def _check_all_have_resources(groups: tuple[RequestGroup, ...]) -> None:
-    """Up to 1.35 a group without resources is a mistake."""
+    """Check that each group has resources, up to 1.35. Raises `BadRequest`."""
     orphans = [f"required{group.suffix}" for group in groups if group.required and not group.resources]
     if orphans:
         raise BadRequest(

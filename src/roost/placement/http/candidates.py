@@ -1,4 +1,4 @@
-"""``/allocation_candidates``: the ways in which a request can be satisfied."""
+"""``/allocation_candidates``: sets of allocations that satisfy a query."""
 
 import random
 from collections.abc import Iterable, Sequence
@@ -9,10 +9,10 @@ import msgspec
 from roost.fleet import Fleet
 from roost.fleet.candidates import CandidateSearch, Choice, Need
 from roost.model.request import CandidateQuery
+from roost.placement.addressing import check_classes, check_traits
 from roost.placement.http.answers import answer
 from roost.placement.http.candidate_query import CandidateRequest, parse_candidate_request
 from roost.placement.http.candidate_texts import SHAPES, candidates_text, summaries_text
-from roost.placement.http.known import check_classes, check_traits
 from roost.placement.http.microversions import Since
 from roost.placement.http.provider_texts import ProviderTexts
 from roost.placement.http.query import parse_parameters
@@ -56,7 +56,7 @@ def parse_cached(req: Request) -> CandidateRequest:
 def describe(
     fleet: Fleet, needs: Sequence[Need], found: Sequence[Choice], texts: ProviderTexts, version: int
 ) -> dict[str, msgspec.Raw]:
-    """Candidates as a version shows them: the members of the answer's document."""
+    """The members of the answer with candidates at a microversion."""
     texts.bring_to(fleet)
     candidates = candidates_text(needs, found, texts, SHAPES.at(version))
     summaries = summaries_text(fleet, needs, found, texts, version)
@@ -67,7 +67,7 @@ def describe(
 
 
 def check_known(fleet: Fleet, query: CandidateQuery) -> None:
-    """Raise `BadRequest` unless the fleet has all classes and traits that the query names."""
+    """Check that all classes and traits of a query exist. Raises `BadRequest`."""
     check_classes(fleet, query.resources)
     check_traits(fleet, (query.root_required, query.root_forbidden))
     for group in query.groups:
@@ -77,7 +77,7 @@ def check_known(fleet: Fleet, query: CandidateQuery) -> None:
 def _find(
     fleet: Fleet, search: CandidateSearch, limit: int | None, version: int, options: PlacementOptions
 ) -> Iterable[Choice]:
-    """The candidates to answer with. Only as many are generated as that takes."""
+    """The candidates of the answer. No others are generated."""
     found = search.choices_breadth_first() if options.breadth_first else search.choices()
     if options.max_allocation_candidates >= 0:
         found = islice(found, options.max_allocation_candidates)
@@ -91,5 +91,5 @@ def _find(
 
 
 def _one_of_each_tree(fleet: Fleet, rows: set[int]) -> bool:
-    """Whether no two providers are of one tree: clients of old versions know no trees."""
+    """Whether no two providers are in one tree: clients of old microversions know no trees."""
     return len({fleet.root.item(row) for row in rows}) == len(rows)

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from roost.model.inventory import Inventory
+from roost.placement.addressing import provider_row
 from roost.placement.commands.inventories import (
     AddInventory,
     DeleteInventory,
@@ -14,7 +15,6 @@ from roost.placement.commands.inventories import (
 )
 from roost.placement.errors import NotFound
 from roost.placement.http.answers import answer, answer_empty, locate
-from roost.placement.http.known import provider_row
 from roost.placement.http.microversions import Since
 from roost.placement.http.request import Request, Response
 from roost.placement.http.service import Service

@@ -6,6 +6,7 @@ from typing import Any, Final
 import falcon.asgi
 
 from roost.placement.access import PREFIX
+from roost.placement.addressing import provider_row
 from roost.placement.errors import BadRequest, Conflict
 from roost.placement.http import (
     aggregates,
@@ -20,7 +21,6 @@ from roost.placement.http import (
     traits,
     usages,
 )
-from roost.placement.http.known import provider_row
 from roost.placement.http.microversions import ByVersion
 from roost.placement.http.query import last
 from roost.placement.http.service import Service

@@ -10,9 +10,9 @@ from msgspec import UNSET
 from roost.fleet import Fleet
 from roost.fleet.match import match
 from roost.model.request import RequestGroup
+from roost.placement.addressing import check_classes, check_traits, provider_row
 from roost.placement.commands.providers import CreateProvider, DeleteProvider, UpdateProvider
 from roost.placement.http.answers import answer, answer_empty, href, locate
-from roost.placement.http.known import check_classes, check_traits, provider_row
 from roost.placement.http.microversions import Since
 from roost.placement.http.query import (
     last,

@@ -1,4 +1,4 @@
-"""Query strings: which parameters there are at which version, and from their text to the model's values."""
+"""Query strings: the parameters of each microversion, and their conversion to values of the model."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -16,7 +16,7 @@ from roost.placement.http.uuids import DASHED_UUID, is_uuid_like
 from roost.web.query import Parameters, read_parameters
 
 TraitTerms = tuple[tuple[frozenset[str], ...], frozenset[str]]
-"""What is required (all of: any of) and what is forbidden; the same form serves aggregates."""
+"""Required traits or aggregates (one of each set must be there), and forbidden ones."""
 
 _Uuid = Annotated[str, Meta(pattern=DASHED_UUID, extra_json_schema={"format": "uuid"})]
 _Owner = Annotated[str, Meta(min_length=1, max_length=255)]
@@ -46,30 +46,30 @@ PARAMETERS: dict[str, dict[str, tuple[int, Any]]] = {
         "same_subtree": (36, str),
     },
 }
-"""URL -> parameter -> the version that it is there since, and the type of its value."""
+"""URL -> parameter -> its first microversion, and the type of its value."""
 
 GROUP_PARAMETERS = {"resources": 10, "required": 17, "member_of": 21, "in_tree": 31}
-"""Parameters of a request group of candidates -> the version that they are there since."""
+"""Parameter of a request group of candidates -> its first microversion."""
 
 SUFFIXES = {0: "", 25: "([1-9][0-9]*)?", 33: "([a-zA-Z0-9_-]{1,64})?"}
-"""What may follow them, from each version on."""
+"""Microversion -> pattern of the suffixes of these parameters from then on."""
 
 _CANDIDATES = "/allocation_candidates"
 _REQUIRED = {"/usages": ["project_id"]}
 _AMOUNT = re.compile(r"\s*[+-]?[0-9]+\s*")
 _LONGEST_AMOUNT = 20
-"""Characters of an amount; one of more than these fits nowhere anyway, and is costly to read."""
+"""Characters of an amount. A longer one is refused: it fits nowhere and is costly to convert."""
 
 
 def parse_parameters(req: Request) -> Parameters:
-    """The parameters of a request, checked against `PARAMETERS`. Raises `BadRequest`."""
+    """Return the parameters of a request, checked against `PARAMETERS`. Raises `BadRequest`."""
     found = read_parameters(req)
     check_parameters(found, req.uri_template or "", req.version)
     return found
 
 
 def check_parameters(found: Parameters, url: str, version: int) -> None:
-    """Raise `BadRequest` unless these are parameters that ``url`` has at ``version``."""
+    """Check that ``url`` takes these parameters at a microversion. Raises `BadRequest`."""
     form, group = _form(url, version), _group_name(url, version)
     # All values are checked; which of several counts is for the parameter to say.
     for place in range(max(map(len, found.values()), default=1)):
@@ -82,7 +82,7 @@ def check_parameters(found: Parameters, url: str, version: int) -> None:
 
 
 def last(parameters: Mapping[str, list[str]], name: str) -> str | None:
-    """The value that counts of a parameter that should be there once, None if it is not there."""
+    """The last value of a parameter, which is the one that counts; None without the parameter."""
     return parameters[name][-1] if name in parameters else None
 
 
@@ -179,7 +179,7 @@ def _any_of(value: str, version: int) -> frozenset[str]:
 
 
 def _all_of(value: str, forbidding: bool) -> tuple[list[str], list[str]]:
-    """The traits required and the traits forbidden by ``A,!B``; several ``!`` are as one, as upstream."""
+    """The required and the forbidden traits of ``A,!B``. Several ``!`` count as one, as upstream."""
     parts = [part.strip() for part in value.split(",")]
     required = [part for part in parts if not part.startswith("!")]
     forbidden = [part.lstrip("!") for part in parts if part.startswith("!")]
@@ -232,7 +232,7 @@ def _form(url: str, version: int) -> type[msgspec.Struct]:
 
 @cache
 def _group_name(url: str, version: int) -> Callable[[str], object]:
-    """Says whether a name is that of a parameter of a granular group."""
+    """Return a function that tells whether a name is a parameter of a granular group."""
     patterns = _group_patterns(url, version)
     return re.compile("|".join(patterns)).search if patterns else lambda name: False
 

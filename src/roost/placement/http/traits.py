@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 from roost.fleet import Fleet
 from roost.model.vocabulary import is_custom
+from roost.placement.addressing import provider_row
 from roost.placement.commands.names import AddTrait, DeleteTrait
 from roost.placement.commands.traits_and_aggregates import SetTraits
 from roost.placement.errors import BadRequest, NotFound
 from roost.placement.http.answers import answer, answer_empty, locate, set_freshness
-from roost.placement.http.known import provider_row
 from roost.placement.http.query import last
 from roost.placement.http.request import Request, Response
 from roost.placement.http.service import Service

@@ -3,8 +3,8 @@
 from typing import Any
 
 from roost.ledger.usages import Usage, usages_of
+from roost.placement.addressing import provider_row
 from roost.placement.http.answers import answer
-from roost.placement.http.known import provider_row
 from roost.placement.http.microversions import Since
 from roost.placement.http.query import last
 from roost.placement.http.request import Request, Response
