@@ -1,10 +1,11 @@
-"""Many rows in one statement, as each database takes them fastest.
+"""Bulk statements: many rows in one statement, in the fastest way of each database.
 
-PostgreSQL: all rows as one JSON text; row by row each would be a message, and arrays are put together by the
-driver in Python, element by element. MariaDB: the same for updates and deletes of rows that are all numbers;
-the driver would send them one by one, and wait for each. Else, and for SQLite: the driver's own
-``executemany``; through SQLAlchemy each row's parameters would be put together one by one, which took longer
-than SQLite takes for the row.
+- PostgreSQL takes all rows as one JSON text. Row by row, each would be a message; the driver builds arrays in
+  Python, element by element.
+- MariaDB does too, for updates and deletes of rows that are all numbers. Its driver would send them one by
+  one, and wait for each.
+- Otherwise, and on SQLite, the driver's own ``executemany`` is used. SQLAlchemy builds the parameters of each
+  row, which took longer than SQLite takes for the row.
 """
 
 from collections.abc import Sequence

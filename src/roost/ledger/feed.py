@@ -1,4 +1,4 @@
-"""The change feed: commits read in their order, forwards from a version and backwards from one."""
+"""The change feed: commits in their order, read forwards or backwards from a version."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from roost.ledger.tables import commits
 from roost.model.change import Change
 
 ROWS_AT_ONCE = 50
-"""Commits fetched together, so that a limit of bytes is passed by these at most."""
+"""Commits fetched together. A limit of bytes is passed by these at most."""
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(list[Change]).decode
@@ -31,7 +31,7 @@ def decode_changes(text: str) -> list[Change]:
 
 
 class Commit(NamedTuple):
-    """A commit as it is kept. ``at``: seconds since the epoch; ``changes``: JSON, an array of changes."""
+    """A commit in the table. ``at``: seconds since the epoch; ``changes``: a JSON array of changes."""
 
     seq: int
     at: float
@@ -39,7 +39,7 @@ class Commit(NamedTuple):
 
 
 class Stretch(NamedTuple):
-    """Commits that follow each other, and what is kept: from ``oldest`` to ``head`` (0: nothing)."""
+    """Consecutive commits, and the first and last commit of the table: ``oldest`` and ``head``; 0: none."""
 
     commits: list[Commit]
     oldest: int
@@ -62,7 +62,7 @@ def commits_after(connection: Connection, seq: int, most: int, most_bytes: int) 
         rows = connection.execute(newer.order_by(commits.c.seq).limit(min(ROWS_AT_ONCE, most - len(found))))
         before = at
         for row in rows:
-            # Every database shows commits in their order; should one not, its gap is waited out, not passed.
+            # Databases show commits in their order. Should one not, the feed waits for the missing one.
             if row.seq != at + 1 or size >= most_bytes:
                 break
             at = row.seq
@@ -84,5 +84,5 @@ def commits_before(connection: Connection, seq: int, down_to: int) -> list[Commi
 
 
 def token_at(connection: Connection, seq: int) -> str | None:
-    """The token of the append that made a commit, known to nobody outside; None if it is not kept."""
+    """The token of a commit's append, which no client knows; None if the commit is trimmed."""
     return connection.execute(sa.select(commits.c.writer).where(commits.c.seq == seq)).scalar()

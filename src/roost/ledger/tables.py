@@ -1,8 +1,8 @@
 """The tables of the ledger: the commits, and the state that they add up to.
 
-Plain and readable: everything in the state tables can be asked with SQL. Integer keys are the numbers
-that the changes carry (a provider's id is its row in every fleet); checks, and foreign keys where few rows
-are written, are a second line of defence behind the commands.
+The state tables can be queried with SQL. Integer keys are the numbers in the changes (a provider's id is its
+row in every fleet). The commands enforce all rules; checks, and foreign keys where few rows are written, are
+a second line of defence.
 """
 
 from pathlib import Path
@@ -25,7 +25,7 @@ commits = sa.Table(
     "commits",
     metadata,
     sa.Column("seq", SEQUENCE, primary_key=True, autoincrement=False),
-    # A token of its own for each append: the process, and a number that it counts up.
+    # Unique to each append: a random name of the process, and a number that it counts up.
     sa.Column("writer", UUID, nullable=False),
     sa.Column("committed_at", sa.Double, nullable=False),
     sa.Column("changes", BIG_TEXT, nullable=False),
@@ -124,7 +124,7 @@ allocations = sa.Table(
 waiting_writers = sa.Table(
     "waiting_writers",
     metadata,
-    # A token of its own for each time that a writer asks to go first.
+    # Unique to each turn request: the token of the append after whose conflict the writer requests its turn.
     sa.Column("writer", UUID, primary_key=True),
     sa.Column("asked_at", sa.Double, nullable=False),
     **EXACT,

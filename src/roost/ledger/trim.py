@@ -1,4 +1,4 @@
-"""Forgetting old commits."""
+"""Trimming: the removal of old commits."""
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -7,15 +7,15 @@ from roost.ledger.load import head
 from roost.ledger.tables import commits
 
 TRIM_AT_ONCE = 1000
-"""Commits removed in one transaction, so that much to trim holds up no write for long."""
+"""Commits that one transaction removes at most, so that it does not delay other writes for long."""
 
 
 def trim(connection: Connection, keep: int, older_than: float) -> int:
     """Remove the oldest of the commits that are not among the newest ``keep`` or were all made before
     ``older_than`` (seconds since the epoch), at most `TRIM_AT_ONCE`; return how many.
 
-    What goes is always a beginning: clocks of several writers differ, and a commit that goes from between
-    two that stay would break the sequence for every replica that is behind. The newest stays.
+    Only a beginning of the history is removed, because the clocks of writers differ, and a gap would break
+    the sequence for every replica that is behind. The newest commit stays.
     """
     newest = head(connection)
     recent = sa.select(commits.c.seq).where(commits.c.committed_at >= older_than)

@@ -5,7 +5,7 @@ from roost.model.change import ResourceClassChanged, TraitChanged
 from roost.model.vocabulary import standard_resource_classes, standard_traits
 
 FIRST_CUSTOM_CLASS = 10_000
-"""Ids of custom resource classes start here, as upstream's do, so that new standard ones have room."""
+"""The first id of custom resource classes, so that new standard classes have room below. Source: upstream."""
 
 
 class RegisterStandardNames(Command[None], frozen=True):

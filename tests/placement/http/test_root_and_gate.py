@@ -11,7 +11,7 @@ from roost.ledger import LedgerBusy
 from roost.placement.http.app import kernel
 from roost.placement.http.operations import OPERATIONS
 from roost.placement.options import PlacementOptions
-from roost.storage import DatabaseUnavailable
+from roost.storage import DatabaseFull, DatabaseUnavailable
 from roost.web.app import create_app
 from support.placement_api import ADMIN, LATEST, Api, fault
 
@@ -152,6 +152,17 @@ def test_what_breaks_is_500_and_what_may_pass_is_503(
     answer = api.ask("GET", UNKNOWN)
     assert fault(answer) == (status, "placement.undefined_code")
     assert str(error) not in answer.text
+
+
+def test_a_database_that_cannot_write_says_why(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fail() -> None:
+        raise DatabaseFull("database sqlite:////secret/path: disk is full")
+
+    monkeypatch.setattr(api.ledger, "current", fail)
+    answer = api.ask("GET", UNKNOWN)
+    assert (answer.status_code, "retry-after" in answer.headers) == (503, True)
+    assert "The database has no space left; nothing was written." in answer.text
+    assert "secret" not in answer.text
 
 
 def test_an_answer_in_json_must_be_acceptable(api: Api) -> None:
