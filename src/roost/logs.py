@@ -71,7 +71,10 @@ def silence(logger: str) -> None:
 
 @contextmanager
 def collected_messages(logger: str) -> Iterator[list[str]]:
-    """Collect the messages of a library's logger in a list instead of writing them, during the context."""
+    """Collect the errors of a library's logger in a list instead of writing them, during the context.
+
+    They are collected whatever level is set for the library.
+    """
     messages: list[str] = []
 
     def collect(record: logging.LogRecord) -> bool:
@@ -79,11 +82,14 @@ def collected_messages(logger: str) -> Iterator[list[str]]:
         return False
 
     source = logging.getLogger(logger)
+    level = source.level
+    source.setLevel(logging.ERROR)
     source.addFilter(collect)
     try:
         yield messages
     finally:
         source.removeFilter(collect)
+        source.setLevel(level)
 
 
 def _add_columns(_logger: object, _method: str, event: EventDict) -> EventDict:
