@@ -43,6 +43,9 @@ def describe_error(schema: Schema, value: object) -> str | None:
         message = f"{message[:LONGEST_START]} … {message[-LONGEST_END:]}"
     place = f" on instance{_path(error.absolute_path)}" if error.absolute_path else ""
     keyword = error.absolute_schema_path[-1]
+    if keyword in ("pattern", "maxLength") and "format" in error.schema:
+        # Here a format is a pattern and a length; upstream's validator judges by the format.
+        keyword = "format"
     schema_path = _path(list(error.absolute_schema_path)[:-1])
     return f"{message}\n\nFailed validating {keyword!r} in schema{schema_path}{place}"
 
