@@ -2,9 +2,9 @@
 
     operation    an operation as a row: method, path, policy rule, body, query, response, handler
     app          rows to an ASGI application; authentication, authorisation, decoding, errors
-    conventions  what may differ between services: checks of a request, the form of errors
+    conventions  where services differ: checks of a request, the form of errors
     errors       the HTTP error tree
-    request      a request and what the kernel found out about it; request ids
+    request      a request, with what the kernel adds to it; request ids
     policy       policy rules, and the projects that a request may reach
     query        query strings, from text to a struct
     forwarded    requests that come through a proxy

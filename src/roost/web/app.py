@@ -3,12 +3,13 @@
 A request passes these steps. The first error ends them:
 
 1. authentication, unless the path has an open operation: 401, 503
-2. the service's own checks (`Conventions.receive`), paths that name nothing: 404
+2. the service's own checks (`Conventions.receive`); a path with a NUL or an empty segment: 404
 3. routing: 404, 405
 4. the operation at the request's version, the media types: 404, 405, 415, 406
 5. authorisation by the operation's rule: 403
-6. query, body limit, body: 400, 413
-7. the handler; what it returns is encoded as JSON
+6. query: 400; projects that the request may reach: 403; body: 413, 400, or an error that has precedence
+   over these (`Operation.precede`)
+7. the handler; its result is encoded as JSON
 """
 
 from collections.abc import Mapping, Sequence
@@ -42,10 +43,11 @@ _BUSY = "The database cannot be reached or is busy; try again."
 
 @dataclass(frozen=True)
 class Kernel:
-    """What an application is made with.
+    """The parts of an application that all its operations share.
 
-    ``service`` is handed to every handler. ``unavailable`` are the errors that mean that a database does not
-    answer or is busy: the response is 503.
+    - ``service``: the first argument of every handler.
+    - ``unavailable``: the errors that mean that a database does not answer or is busy: status 503.
+    - ``middleware``: Falcon middleware that runs before the kernel's own.
     """
 
     service: Any
@@ -58,7 +60,7 @@ class Kernel:
 
 
 def create_app(operations: Sequence[Operation], kernel: Kernel) -> falcon.asgi.App:  # type: ignore[type-arg]
-    """The ASGI application of operations. ``kernel.middleware`` comes before everything else."""
+    """Make the ASGI application that serves these operations."""
     app = falcon.asgi.App(request_type=kernel.request_type)
     app.resp_options.default_media_type = None  # type: ignore[assignment]  # an empty body has no type
     for middleware in kernel.middleware:
@@ -84,7 +86,7 @@ class _Resource:
 
 
 class _Gate:
-    """Middleware: authentication, the service's checks, methods that a path does not have."""
+    """Middleware for steps 1 to 3: authentication, the service's checks, methods that a path lacks."""
 
     def __init__(self, kernel: Kernel, open_paths: frozenset[str]) -> None:
         self._authenticator = kernel.authenticator
@@ -95,7 +97,7 @@ class _Gate:
         if req.path not in self._open_paths:
             await self._authenticate(req)
         self._conventions.receive(req)
-        # Databases take no NUL. The router would take an empty part for a name.
+        # PostgreSQL stores no NUL. The router would take an empty segment for a path parameter.
         if "\x00" in req.path or (("//" in req.path or req.path[-1] == "/") and req.path != "/"):
             raise NotFound
 
@@ -167,7 +169,7 @@ def _check_media_type(req: Request, taken: tuple[str, ...]) -> None:
 
 
 async def _read(req: Request, largest: int) -> bytes:
-    """The body. Raises `TooLarge` without reading more of it than that takes."""
+    """Read the body, of ``largest`` bytes at most. Raises `TooLarge` without reading a larger one whole."""
     raw = await req.stream.read(largest + 1)
     if len(raw) > largest:
         raise TooLarge(f"A body may have at most {largest} bytes.")

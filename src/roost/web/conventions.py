@@ -1,4 +1,4 @@
-"""What may differ between services: checks of a request, headers of a response, the form of errors."""
+"""Where services differ: checks of a request, headers of a response, the form of errors."""
 
 import falcon
 import msgspec
@@ -45,7 +45,7 @@ class Conventions:
         return any(req.client_accepts(media_type) for media_type in media_types)
 
     def finish(self, req: Request, resp: Response) -> None:
-        """Set headers of every response. Nothing may be kept: the next response can be different."""
+        """Set the headers of every response. Caches must revalidate unless the handler says otherwise."""
         if resp.get_header("cache-control") is None:
             resp.set_header("cache-control", "no-cache")
 

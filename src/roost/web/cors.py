@@ -22,10 +22,10 @@ _ALWAYS_ALLOWED = frozenset(
 
 
 class CorsOptions(msgspec.Struct, frozen=True):
-    """The origins that may call the API, and what they may send. ``max_age``: seconds that a browser may
-    keep it.
+    """The origins whose pages may call the API, and what they may send.
 
-    Without ``allowed_origin`` no response has CORS headers.
+    Without ``allowed_origin`` no response has CORS headers. ``max_age``: seconds for which a browser may
+    cache the answer to a preflight request.
     """
 
     allowed_origin: tuple[str, ...] = ()
@@ -37,7 +37,7 @@ class CorsOptions(msgspec.Struct, frozen=True):
 
 
 class Cors:
-    """Middleware, before all others: a preflight request has no token and is answered here."""
+    """Middleware, before all others: preflight requests have no token, so every OPTIONS request ends here."""
 
     def __init__(self, options: CorsOptions) -> None:
         self._options = options
@@ -80,6 +80,6 @@ class Cors:
         known = origin in self._options.allowed_origin
         resp.set_header("access-control-allow-origin", origin if known else "*")
         resp.append_header("vary", "Origin")
-        # With a wildcard browsers refuse credentials anyway.
+        # With the origin * browsers refuse credentials anyway.
         if known and self._options.allow_credentials:
             resp.set_header("access-control-allow-credentials", "true")

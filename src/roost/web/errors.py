@@ -1,4 +1,4 @@
-"""Refusals of requests, as HTTP has them.
+"""The errors that refuse a request, one for each HTTP status.
 
 HTTPError
 ├── BadRequest         400  the request is malformed
@@ -15,7 +15,7 @@ HTTPError
 ├── TooMany            429  too many requests of this kind are under way
 └── Unavailable        503  a service that this one needs does not answer
 
-Rooms above have errors of their own below `HTTPError`. The kernel answers each by its status, text and code.
+Other rooms derive their own errors from these. The kernel answers each with its status, text and code.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ RETRY_SECONDS = 1
 
 
 class HTTPError(Exception):
-    """A refusal of a request. The text says what is wrong, with which value.
+    """The request is refused. The text names the fault and the value that has it.
 
     ``code`` names the error for programs. ``headers`` are set on the response.
     """
@@ -85,7 +85,7 @@ class Conflict(HTTPError):
 
 
 class Gone(HTTPError):
-    """What the request names is not kept any more: begin anew."""
+    """The state that the request names is no longer kept: begin anew."""
 
     status = 410
     code = "placement.gone"

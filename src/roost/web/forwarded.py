@@ -5,8 +5,8 @@ the prefix in ``X-Forwarded-Prefix``. Links and locations in responses are then 
 
 The headers of a request are believed together or not at all: one malformed value, and the request is taken
 as it arrived. With a list of trusted proxies they are believed only if the peer is in the list, and then
-only what trusted proxies have added. Without a list every peer is believed, and the value that the
-client's side wrote first counts.
+only what trusted proxies have added. Without a list every peer is believed, and of several values the first
+counts, which the proxy next to the client has written.
 
 Source: oslo.middleware's ``http_proxy_to_wsgi``, which also prefers ``Forwarded``.
 """
@@ -44,7 +44,7 @@ class _Malformed(Exception):
 
 
 class _Hop(msgspec.Struct, frozen=True):
-    """What one proxy reports of the request that it received. None: it does not say."""
+    """The report of one proxy on the request that it received. None: not reported."""
 
     scheme: str | None = None
     host: str | None = None
@@ -66,7 +66,7 @@ class Proxies(msgspec.Struct, frozen=True):
         client = scope.get("client")
         if self.trusted and not (client and self._trusts(client[0])):
             return scope
-        # An iterable of iterables, each of which may be read only once.
+        # ASGI servers may pass iterables that can be read only once.
         scope = {**scope, "headers": [(name, value) for name, value in scope["headers"]]}
         request = falcon.asgi.Request(scope, _receive)
         try:
@@ -95,7 +95,7 @@ class Proxies(msgspec.Struct, frozen=True):
             return hops[self._first_believed([hop.node for hop in hops])]
         names = ("x-forwarded-proto", "x-forwarded-host", "x-forwarded-for")
         values = [(request.get_header(name) or "").split(",") for name in names]
-        # A proxy that is trusted adds its value at the end. What is before it can be the client's.
+        # A trusted proxy appends its value. The values before it may come from the client.
         place = -1 if self.trusted else 0
         return _hop(*(several[place].strip() or None for several in values))
 
@@ -117,7 +117,7 @@ class Proxies(msgspec.Struct, frozen=True):
 
 
 def through_proxies(request_type: type[R], proxies: Proxies) -> type[R]:
-    """The type of requests that come through proxies."""
+    """A subclass of a request type that reads every request as `Proxies.restore` returns it."""
 
     class Restored(request_type):  # type: ignore[misc, valid-type]
         __slots__ = ()

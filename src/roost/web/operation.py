@@ -40,7 +40,7 @@ class Operation:
     - ``body``: the type of the JSON body, None without one.
     - ``takes``: the media types that a body may have. If it is empty, the media type is not checked.
     - ``largest_body``: bytes of a body at most.
-    - ``query``: reads the query string. None leaves it to the handler.
+    - ``query``: reads the query string. With None it is not read.
     - ``answer``: the type of the JSON body of the response, for the OpenAPI document.
     - ``status``: the status of success. ``statuses``: further ones, which the handler sets.
     - ``provides``: the media types of the response. The client must accept one. Empty without a body.
@@ -69,14 +69,14 @@ class Operation:
         return self.body
 
     def decode(self, raw: bytes, form: Any) -> Any:
-        """A body as a value of a type. Raises `BadRequest`."""
+        """Decode a body to a value of type ``form``. Raises `BadRequest`."""
         try:
             return _decoder(form).decode(raw)
         except _MALFORMED as error:
             raise BadRequest(str(error)) from error
 
     async def precede(self, service: Any, params: dict[str, str]) -> None:
-        """Raise the error that goes before one of the body, if there is any."""
+        """Raise the error that has precedence over an error of the body, if there is one."""
 
 
 @cache

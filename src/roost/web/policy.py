@@ -42,7 +42,7 @@ class Rule:
     - ``name``: the rule's name in policy files.
     - ``project``: returns the project that the rule is checked against. None: the project of the token.
     - ``all_projects``: for operations on resources that belong to projects, the name of the rule that
-      opens the resources of all projects.
+      allows access to the resources of all projects.
     """
 
     name: str
@@ -68,8 +68,9 @@ class Policy:
     def reachable(self, identity: Identity, rule: str, query: object) -> Projects:
         """The projects that a request may reach.
 
-        A list is of the token's project, unless its query has ``project_id`` or ``all_projects``. An
-        operation on one resource reaches every project that ``rule`` opens.
+        A list (its query is `OfProjects`) reaches the token's project, unless the query has ``project_id`` or
+        ``all_projects``. An operation on one resource reaches all projects if ``rule`` allows it, else the
+        token's.
 
         Raises:
             Forbidden: The query asks for other projects and ``rule`` does not allow it, or the token has no

@@ -83,7 +83,7 @@ class Query:
 
 
 def read_parameters(req: falcon.asgi.Request) -> Parameters:
-    """The parameters of a request as they are. Raises `BadRequest` for bytes that are not text."""
+    """The parameters of a request, unchecked. Raises `BadRequest` for invalid UTF-8 and for a NUL."""
     found: Parameters = {}
     try:
         for name, value in parse_qsl(req.query_string, keep_blank_values=True, errors="strict"):
@@ -102,7 +102,7 @@ def _properties(form: type[msgspec.Struct]) -> dict[str, Any]:
 
 
 def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema of a parameter that is there: None stands for one that is not."""
+    """The schema of a parameter's value. In the struct None means that the parameter is absent."""
     if schema.get("default", 0) is None:
         schema = {name: value for name, value in schema.items() if name != "default"}
     forms = [form for form in schema.get("anyOf", ()) if form != {"type": "null"}]

@@ -1,4 +1,4 @@
-"""A request, with what the kernel has found out about it."""
+"""A request, with the identity, projects, query and body that the kernel adds to it."""
 
 import random
 import re
@@ -20,7 +20,7 @@ class Request(falcon.asgi.Request):
     The kernel sets these attributes before it calls a handler:
 
     - ``identity``: the user, from the token.
-    - ``projects``: the projects whose resources the user may reach, for operations with such a rule.
+    - ``projects``: the projects whose resources the user may reach, if the rule has ``all_projects``.
     - ``query``: the query parameters, as the operation's query reader returns them.
     - ``body``: the decoded body, of the operation's body type.
     """
@@ -37,7 +37,7 @@ class Request(falcon.asgi.Request):
 
     @property
     def log_id(self) -> str:
-        """The request's id, and the id of the request that the client sends it for."""
+        """The request's id, and the id in the header X-Openstack-Request-Id, if that has the form of one."""
         cause = self.get_header("x-openstack-request-id") or ""
         return f"{self.request_id} for {cause}" if _REQUEST_ID.fullmatch(cause) else self.request_id
 
