@@ -13,15 +13,15 @@ Commits:
     draft            the outcomes of a batch's commands, and the commit that would make them durable
     append           the transaction that makes a draft durable
     projection       from the changes of a commit to rows inserted, updated and deleted
-    bulk             many rows in one statement
+    bulk             statements that write many rows at once
     turn_requests    the table in which writers that lose race after race request a turn
 
 Replicas:
     replica          a fleet at a position, with the tentative changes of a draft
     follower         keeps the replica at the head
     delta            the head, and the commits that a replica lacks
-    load             from tables to a fleet
-    collector        keeps the garbage collector from what is loaded
+    load             loads a fleet from the tables
+    collector        exempts loaded objects from garbage collection
     feed             the change feed: commits in their order, read forwards and backwards
     trim             removes old commits
     retention        how long commits are kept, and the task that removes older ones

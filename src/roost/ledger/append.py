@@ -23,11 +23,11 @@ _SUCCESSOR = (
     .order_by(commits.c.seq)
     .limit(sa.literal_column("1"))
 )
-"""Asked in place of the predecessor for the first commit, which has none."""
+"""Queried instead of the predecessor for the first commit, which has none: no later commit may exist."""
 
 
 class NewCommit(NamedTuple):
-    """A row of `roost.ledger.tables.commits`."""
+    """A row of `roost.ledger.tables.commits`. ``committed_at``: seconds since the epoch."""
 
     seq: int
     writer: str
@@ -44,8 +44,10 @@ def append(
 ) -> None:
     """Insert a commit, bring the tables up to date with it, and withdraw turn requests.
 
-    Raises: `SequenceTaken` if the database has another commit under its number, or has not the commit
-    ``after`` before it; `sqlalchemy.exc.IntegrityError` if the statements break a rule of the tables.
+    ``after``: the commit that the draft was made on. ``withdrawn``: the turn requests to delete.
+
+    Raises: `SequenceTaken` if the database has another commit with the same number, or lacks the commit
+    ``after``; `sqlalchemy.exc.IntegrityError` if the statements violate a constraint of the tables.
     """
     try:
         with pipelined(connection):
@@ -56,7 +58,7 @@ def append(
                     raise SequenceTaken from error
                 raise
             # A free number is not enough: other writers may have used it and trimmed it since, or a standby
-            # with another history has taken over.
+            # with another history may have taken over.
             if after.seq:
                 found = gives_a_row(connection, _PREDECESSOR, after._asdict())
             else:
@@ -67,7 +69,7 @@ def append(
         if found() != (after.seq > 0):
             raise SequenceTaken
     except IntegrityError as error:
-        # Where statements do not wait for answers, it comes at the end of all.
+        # In a pipeline the error of the first statement is raised only at the end.
         if is_duplicate_key(error) and table_refusing(error) == commits.name:
             raise SequenceTaken from error
         raise

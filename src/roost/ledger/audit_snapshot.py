@@ -45,7 +45,7 @@ Facts = dict[str, dict[str, Any]]
 
 
 class Identity(NamedTuple):
-    """The fact of a resource provider."""
+    """The fact of a resource provider: its row, its name, and its parent's uuid."""
 
     row: int
     name: str
@@ -53,7 +53,7 @@ class Identity(NamedTuple):
 
 
 class Holding(NamedTuple):
-    """The fact of a consumer."""
+    """The fact of a consumer: its owner and its allocations."""
 
     consumer: Consumer | None
     allocations: Allocations
@@ -76,12 +76,12 @@ class AuditSnapshot:
         self.used: Counter[tuple[str, str]] = Counter()
 
     def put(self, kind: str, name: str, fact: Any) -> None:
-        """Set a fact, or take it away: None."""
+        """Set a fact; None removes it."""
         put(self.facts, kind, name, fact)
 
 
 def put(facts: Facts, kind: str, name: str, fact: Any) -> None:
-    """Set a fact, or take it away: None."""
+    """Set a fact; None removes it."""
     if fact is None:
         facts[kind].pop(name, None)
     else:
@@ -89,7 +89,7 @@ def put(facts: Facts, kind: str, name: str, fact: Any) -> None:
 
 
 def sides(change: Change) -> Iterator[Side]:
-    """The facts that a change is about."""
+    """The facts that a change changes, each before and after it."""
     match change:
         case ProviderChanged():
             name, before, after = change.provider, change.before, change.after
@@ -122,7 +122,7 @@ def sides(change: Change) -> Iterator[Side]:
 
 
 def facts_of(fleet: Fleet) -> Facts:
-    """The facts that a fleet knows: all but the consumers."""
+    """The facts of a fleet: all kinds except consumers, which a fleet does not hold."""
     facts: Facts = {kind: {} for kind in KINDS}
     facts[CLASS].update(fleet.resource_classes)
     facts[TRAIT].update(fleet.traits)
@@ -137,7 +137,7 @@ def facts_of(fleet: Fleet) -> Facts:
 
 
 def used_in(fleet: Fleet) -> dict[tuple[str, str], int]:
-    """What is in use according to a fleet, by provider and class."""
+    """The amounts in use according to a fleet, by provider uuid and resource class; without zeros."""
     return {
         (fleet.uuid(row), name): amount
         for row in fleet.rows().tolist()
@@ -147,7 +147,7 @@ def used_in(fleet: Fleet) -> dict[tuple[str, str], int]:
 
 
 def differences(ours: Facts, theirs: Facts, kinds: Iterable[str]) -> Iterator[Side]:
-    """The facts of some kinds that are not the same: ``before`` is ours, ``after`` theirs."""
+    """The facts of ``kinds`` that differ: ``before`` is from ``ours``, ``after`` from ``theirs``."""
     for kind in kinds:
         for name in sorted(ours[kind].keys() | theirs[kind].keys()):
             one, other = ours[kind].get(name), theirs[kind].get(name)
@@ -163,7 +163,7 @@ def read_audit_snapshot(connection: Connection) -> tuple[AuditSnapshot, list[Fin
     reading = _Reading(connection)
     reading.names()
     reading.providers()
-    reading.belongings()
+    reading.inventories_and_sets()
     reading.consumers()
     return reading.snapshot, reading.findings
 
@@ -198,7 +198,7 @@ class _Reading:
             self.snapshot.put(GENERATION, row.uuid, row.generation)
         self._find_loops()
 
-    def belongings(self) -> None:
+    def inventories_and_sets(self) -> None:
         stock: defaultdict[str, dict[str, Inventory]] = defaultdict(dict)
         for row_id, class_id, *record in self._rows(tables.inventories):
             found = self._provider_and(f"inventory of class {class_id}", row_id, class_id, self._classes)

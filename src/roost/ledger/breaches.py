@@ -15,8 +15,8 @@ from roost.model.inventory import Inventory
 class Breach:
     """An amount that its inventory does not allow: one consumer's allocation, or the sum of all.
 
-    ``amount`` and ``inventory`` go back in time while commits are undone. ``cause`` is the commit that made
-    the breach.
+    ``amount`` and ``inventory`` go back in time while commits are undone, until the amount is
+    allowed: the commit undone then is the ``cause``, and the cause is ``known``.
     """
 
     kind: str
@@ -30,7 +30,7 @@ class Breach:
     known: bool = False
 
     def broken(self) -> bool:
-        """Whether the amount breaks the inventory's rule."""
+        """Whether the amount violates the inventory, both as of the commits undone so far."""
         if self.inventory is None:
             return self.amount > 0
         if self.consumer is None:
@@ -63,7 +63,7 @@ class Breach:
 
 
 class Breaches:
-    """All breaches there are in the snapshot, told of every commit that is undone."""
+    """All breaches in an audit snapshot. `look_back` must be called for every change that is undone."""
 
     def __init__(self, snapshot: AuditSnapshot) -> None:
         self._all = [*_in_sum(snapshot), *_in_units(snapshot)]
@@ -95,7 +95,7 @@ def over_capacity(inventory: Inventory, used: int) -> bool:
 
 
 def violates_units(inventory: Inventory, amount: int) -> bool:
-    """Whether one allocation breaks min_unit, max_unit or step_size."""
+    """Whether one allocation violates min_unit, max_unit or step_size."""
     return not meets_units(amount, inventory.min_unit, inventory.max_unit, inventory.step_size)
 
 

@@ -22,11 +22,11 @@ Row = dict[str, Any]
 
 
 class Bulk:
-    """One kind of statement, for any number of rows, on one table.
+    """One statement on one table, for any number of rows.
 
-    ``one``: for one row; its parameters are named as the rows' members are. ``all_at_once``: the same for the
-    JSON of a list of them, its parameter ``rows``; ``on_mariadb``: MariaDB's text of that, with the JSON as
-    its only parameter, None if rows go one by one there.
+    ``one``: the statement for one row; its parameters have the names of the row's members. ``all_at_once``:
+    the statement for all rows; its parameter ``rows`` is a JSON array of rows. ``on_mariadb``: the same in
+    MariaDB's SQL, with the JSON as its only parameter; None: MariaDB gets the rows by ``executemany``.
     """
 
     def __init__(self, one: sa.UpdateBase, all_at_once: sa.UpdateBase, on_mariadb: str | None = None) -> None:
@@ -36,7 +36,7 @@ class Bulk:
         self._compiled: dict[tuple[str, str], tuple[str, list[str] | None]] = {}
 
     def run(self, connection: Connection, rows: Sequence[Row]) -> None:
-        """Execute it for all rows."""
+        """Execute the statement for all rows."""
         kind = connection.dialect.name
         if kind == "postgresql":
             connection.execute(self._all_at_once, {"rows": _json(rows)})
@@ -54,7 +54,7 @@ class Bulk:
         )
 
     def _text(self, dialect: Dialect) -> tuple[str, list[str] | None]:
-        """The text, and the order in which it takes parameters, None if it takes them by name."""
+        """The SQL text, and the names of its positional parameters in order; None if they are named."""
         kind = (dialect.name, dialect.paramstyle)
         if kind not in self._compiled:
             compiled = self._one.compile(dialect=dialect)
@@ -64,14 +64,14 @@ class Bulk:
 
 
 def bulk_insert(table: sa.Table) -> Bulk:
-    """Rows with all columns of a table."""
+    """A statement that inserts rows, each with all columns of the table."""
     names = [column.name for column in table.columns]
     given = _rows(table, {name: name for name in names})
     return Bulk(sa.insert(table), sa.insert(table).from_select(names, sa.select(given)))
 
 
 def bulk_update(table: sa.Table, keys: Sequence[str], values: Sequence[str]) -> Bulk:
-    """Rows with ``values``, and the key of the row to update as ``key_…``."""
+    """A statement that updates rows. Each has the new ``values``, and its key in members named ``key_…``."""
     parameters = {f"key_{key}": key for key in keys} | {name: name for name in values}
     given = _rows(table, parameters)
     one = sa.update(table).where(*(table.c[key] == sa.bindparam(f"key_{key}") for key in keys))
@@ -86,7 +86,7 @@ def bulk_update(table: sa.Table, keys: Sequence[str], values: Sequence[str]) -> 
 
 
 def bulk_delete(table: sa.Table, keys: Sequence[str]) -> Bulk:
-    """Rows with the key of the row to delete as ``key_…``."""
+    """A statement that deletes rows. Each has its key in members named ``key_…``."""
     parameters = {f"key_{key}": key for key in keys}
     given = _rows(table, parameters)
     joined = _joined(table, keys, parameters)
@@ -102,7 +102,7 @@ def _json(rows: Sequence[Row]) -> str:
 
 
 def _rows(table: sa.Table, members: dict[str, str]) -> sa.TableValuedAlias:
-    """The parameter ``rows`` as a table. ``members``: of a row, and the column that each is for."""
+    """The parameter ``rows`` as a table. ``members``: the column of ``table`` for each member of a row."""
     text = sa.cast(sa.bindparam("rows", type_=sa.Text()), JSON)
     columns = [sa.column(name, table.c[column].type) for name, column in members.items()]
     return (
@@ -111,8 +111,8 @@ def _rows(table: sa.Table, members: dict[str, str]) -> sa.TableValuedAlias:
 
 
 def _joined(table: sa.Table, keys: Sequence[str], members: dict[str, str]) -> str | None:
-    """MariaDB's text for a table joined with the parameter by keys; None unless all members are numbers: text
-    would be compared by other rules than the table's, and cut to fit."""
+    """MariaDB's SQL for the table joined with the JSON parameter by ``keys``; None unless all members are
+    numbers: text would be compared by another collation than the table's, and truncated."""
     types = {name: table.c[column].type for name, column in members.items()}
     if not all(isinstance(kind, sa.Integer | sa.Float) for kind in types.values()):
         return None

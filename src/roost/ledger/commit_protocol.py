@@ -3,7 +3,7 @@
 `transition` takes a state, an event and the time. It returns the next state and one effect. The caller
 performs the effect and feeds its outcome back as the next event, until the effect is `Finish`. The machine
 does no I/O, reads no clock and draws no random numbers, so that a test can drive it through any schedule of
-writers, networks and failures. `roost.ledger.batches` performs the effects on a database.
+writers, networks and failures. `roost.ledger.writer` performs the effects on a database.
 
       BatchReady
           ├───────────────── the head check may be skipped ──────────────────────┐
@@ -30,12 +30,12 @@ writers, networks and failures. `roost.ledger.batches` performs the effects on a
        └────│ Recovering │◀── the outcome is unknown ────────────────────────────┘   (by way of Withdrawing
             └────────────┘                                                            if a request is left)
 
-An append whose outcome is unknown (the connection was lost during COMMIT) is neither repeated blindly nor
-given up: either would be wrong half of the time. The batch goes back to `Checking`. If the append is in the
-history by then, its token tells, and the commands get the answers of that draft. If not, the batch is drafted
-and appended again under the same sequence number, even if it has no changes now: the database accepts one
-append of a number. Should the server commit the first one later, the second conflicts with it, and the token
-tells. After the second one the first can never be committed.
+The outcome of an append is unknown if the connection was lost during COMMIT. The batch then goes back to
+`Checking`. If the new commits contain the append's token, the append took effect and the commands get the
+answers of that draft. If not, the batch is drafted and appended again under the same sequence number, even if
+it has no changes now, because the database accepts only one append of a number. If the server commits the
+first append after all, the second one conflicts with it and the token is found; if the second append is
+durable, the first one can never be.
 """
 
 from collections.abc import Sequence
@@ -101,10 +101,11 @@ def may_skip_head_check(memory: Memory, now: float) -> bool:
 
     A head check tells three things:
 
-    - The commits of other writers. They show at the append as well, because its sequence number is taken.
-    - The turn requests of other writers. They wait for `Limits.skip` at most.
-    - What the batch's consumers hold. That they are new shows at the append as well, if the draft creates all
-      of them. If it does not (a claim is refused, say), the head is verified before a command is answered.
+    - The commits of other writers. The append detects them as well, because its sequence number is taken.
+    - The turn requests of other writers. They wait for `Limits.skip` seconds at most.
+    - The allocations of the batch's consumers. If the draft creates all consumers, the append detects as well
+      that one of them exists. If it does not (a claim is refused, say), the head is verified before a command
+      is answered.
 
     So no command gets another answer than it would have got after a head check.
     """
@@ -150,16 +151,16 @@ def transition(state: State, event: Event, now: float) -> Step:
         case Appending(batch, token), AppendUnknown(error):
             until = now + batch.memory.limits.recovery
             unknown = (*batch.unknown, token)
-            batch = _with(_unsure(batch), unknown=unknown, recover_until=until, obstacle=error)
+            batch = _with(_require_check(batch), unknown=unknown, recover_until=until, obstacle=error)
             return Recovering(batch, error), Probe()
         case Appending(batch, token, unchecked), AppendRefused(error):
             if unchecked:
                 return _check(_stop_skipping(batch, now))
             if batch.single or batch.size == 1:
                 return _fail(batch, error, 1)
-            # The net effect of several commands may break a rule that none of them breaks in its turn (names
-            # swapped in a circle): each gets a commit of its own.
-            return _check(_with(_unsure(batch), single=True))
+            # The net effect of several commands may violate a constraint that no single command violates
+            # (providers that swap their names, say), so each command gets a separate commit.
+            return _check(_with(_require_check(batch), single=True))
         case Requesting(batch), TurnRequested():
             return _check(batch)
         case Recovering(batch, error), Probed(answers):
@@ -173,7 +174,7 @@ def transition(state: State, event: Event, now: float) -> Step:
                 return Idle(batch.memory), Finish()
             return Withdrawing(batch), WithdrawTurn((batch.request,))
         case Withdrawing(batch), TurnWithdrawn() | Failed():
-            # A request that stays behind is honoured for `Limits.turn`, which is bearable.
+            # If the request could not be withdrawn, other writers honour it for `Limits.turn` seconds.
             return Idle(batch.memory), Finish()
         case (
             (Checking(batch) | Following(batch) | Requesting(batch)),
@@ -181,7 +182,7 @@ def transition(state: State, event: Event, now: float) -> Step:
         ) if batch.unknown and now < batch.recover_until:
             return Recovering(batch, error), Pause(batch.memory.limits.recovery_pause)
         case _, Failed(error) if not isinstance(state, Idle | Answering):
-            return _fail(_unsure(state.batch), error)
+            return _fail(_require_check(state.batch), error)
     raise AssertionError(f"{type(state).__name__} does not expect {event}")
 
 
@@ -200,8 +201,8 @@ def _draft(batch: Batch, unchecked: bool = False) -> Step:
 
 def _append(batch: Batch, drafted: Drafted, unchecked: bool, now: float) -> Step:
     if not drafted.changes and not batch.unknown:
-        # Answered from the head, even if there is nothing to append: a refusal is an answer too, and must not
-        # come from a state before what the client knows to be done.
+        # There is nothing to append. The answers, refusals too, are from a checked head, so they are not
+        # older than any commit that a client has seen.
         return _answer(batch, drafted.token)
     dead = _dead_requests(batch.memory, now)
     ours = () if batch.request is None else (batch.request,)
@@ -215,7 +216,7 @@ def _followed(batch: Batch, delta: DeltaRead, now: float) -> Step:
     if batch.unknown and delta.reloaded:
         return _fail(batch, OutcomeUnknown("the commits that would tell what became of this one are gone"))
     if delta.tokens:
-        # The number of the appends with an unknown outcome is taken by another one.
+        # Another commit has the number of the appends with an unknown outcome: they can never be durable.
         batch = _with(batch, unknown=())
     if not delta.complete:
         return Following(batch), ReadDelta(batch.single)
@@ -235,19 +236,19 @@ def _others_first(batch: Batch, requests: Sequence[str], now: float) -> bool:
 
 
 def _dead_requests(memory: Memory, now: float) -> tuple[str, ...]:
-    """The turn requests of writers that have not appended in their time."""
+    """The turn requests that were first seen at least `Limits.turn` seconds ago."""
     return tuple(name for name, since in memory.requests_seen.items() if now - since >= memory.limits.turn)
 
 
 def _conflicted(batch: Batch, token: str, now: float) -> Step:
-    """The append's number is taken. Every few conflicts the writer requests a turn.
+    """The append's number is taken. After every `Limits.conflicts` conflicts the writer requests a turn.
 
-    Why trying again is not enough: a number goes to the writer that is back first with a draft on the newest
-    commit. A writer whose round trip to the database is longer than the others' whole batch is never first;
-    two of three equal writers can starve the third as well. So a writer that lost a few times puts a request
-    into a table that all writers read along with the head, and a writer that finds an older request than its
-    own pauses. This is a courtesy and no lock: the key of the commits alone decides who is next, and a writer
-    that dies after its request delays the others once, for `Limits.turn`.
+    To try again is not enough. A number goes to the first writer with a draft on the newest commit. A writer
+    whose round trip to the database is longer than the others' whole batch is never first, and two of three
+    equal writers can starve the third. So a writer that has lost a few times inserts a request into a table
+    that all writers read with the head, and a writer that finds an older request than its own pauses. This is
+    no lock: only the key of the commits decides which append succeeds. A writer that dies after its request
+    delays the others once, for `Limits.turn` seconds.
     """
     batch = _with(batch, conflicts=batch.conflicts + 1, obstacle=None)
     if batch.conflicts % batch.memory.limits.conflicts:
@@ -263,13 +264,13 @@ def _wait_for_database(batch: Batch, error: Exception, now: float) -> Step:
     return Recovering(batch, error), Pause(batch.memory.limits.recovery_pause)
 
 
-def _unsure(batch: Batch) -> Batch:
-    """The next head check is made."""
+def _require_check(batch: Batch) -> Batch:
+    """The batch with the next head check not skipped."""
     return _with(batch, memory=_with(batch.memory, skip_until=0.0))
 
 
 def _stop_skipping(batch: Batch, now: float) -> Batch:
-    """No head check is skipped for a while."""
+    """The batch with no head check skipped for `Limits.no_skip` seconds."""
     memory = batch.memory
     return _with(batch, memory=_with(memory, skip_until=0.0, no_skip_until=now + memory.limits.no_skip))
 
@@ -280,6 +281,6 @@ def _answer(batch: Batch, token: str) -> Step:
 
 def _fail(batch: Batch, error: Exception, count: int | None = None) -> Step:
     if batch.unknown and not isinstance(error, OutcomeUnknown):
-        # The other errors promise that nothing was written.
+        # Any other error would promise that nothing was written.
         error = OutcomeUnknown(f"it is unknown whether the changes were written: {error}")
     return Answering(batch), Fail(error, batch.size if count is None else count)

@@ -13,26 +13,27 @@ class Limits(NamedTuple):
     """The protocol's limits. All times are in seconds."""
 
     attempts: int = 50
-    """Drafts of one batch. After as many the batch fails with the reason of the last one."""
+    """Most drafts of one batch. After them the batch fails with the error of its last append, or with
+    `LedgerBusy` if another writer was first."""
 
     recovery: float = 10.0
-    """Time that a batch with an unknown outcome waits for the database to answer again. It fails then."""
+    """Time that a batch with an unknown outcome waits for the database to answer again; then it fails."""
 
     recovery_pause: float = 0.1
     """Time between two probes of a database that does not answer."""
 
     skip: float = 0.05
-    """Time after a successful head check during which a batch of new consumers may skip the next one. Turn
-    requests of other writers are overlooked for no longer."""
+    """Time after a head check that found nothing new during which a batch of new consumers may skip the next
+    one. Turn requests of other writers are overlooked for this long at most."""
 
     no_skip: float = 0.25
-    """Time during which no head check is skipped, after a skipped one turned out to be needed."""
+    """Time during which no head check is skipped after a skipped one turned out to be needed."""
 
     conflicts: int = 4
-    """Conflicts in a row after which a writer requests a turn; it renews the request after as many more."""
+    """Conflicts of one batch after which the writer requests a turn, and again after as many more."""
 
     turn: float = 2.0
-    """Time for which a turn request is honoured. The writer is taken for dead then."""
+    """Time for which a turn request is honoured. After it the writer is assumed to be dead."""
 
     turn_pause: float = 0.005
     """Time between two head checks while another writer has its turn."""
@@ -42,7 +43,7 @@ DEFAULT_LIMITS = Limits()
 
 
 class Memory(msgspec.Struct, frozen=True):
-    """What a writer remembers from batch to batch. Times are of the monotonic clock."""
+    """The state that a writer keeps from batch to batch. Times are seconds of the monotonic clock."""
 
     limits: Limits = DEFAULT_LIMITS
     skip_until: float = 0.0
@@ -52,19 +53,24 @@ class Memory(msgspec.Struct, frozen=True):
 
 
 class Batch(msgspec.Struct, frozen=True):
-    """One batch on its way: what all states have in common."""
+    """One batch under way: the data that all states share.
+
+    ``size``: its commands. ``attempts``: its drafts so far. ``conflicts``: its appends whose number was taken
+    already.
+    """
 
     memory: Memory
     size: int
     single: bool = False
-    """Only the first command is drafted, because the net effect of all broke a rule of the tables."""
+    """Only the first command is drafted, because the net effect of all violated a constraint."""
     attempts: int = 0
     conflicts: int = 0
     unknown: tuple[str, ...] = ()
     """The tokens of appends whose outcome is unknown."""
     recover_until: float = 0.0
+    """Time of the monotonic clock at which the batch stops waiting for the database."""
     obstacle: Exception | None = None
-    """Why the last append failed; None: another writer was first."""
+    """Error of the last append, if its outcome is unknown; None: another writer was first."""
     request: str | None = None
     """The turn request of this writer that may be in the database."""
 
@@ -122,9 +128,9 @@ class Requesting(msgspec.Struct, frozen=True):
 
 
 class Recovering(msgspec.Struct, frozen=True):
-    """Waits until the database answers again, which an append with an unknown outcome needs.
+    """Waits until the database answers again, to learn the outcome of an append.
 
-    ``error``: why it does not, which the batch fails with if that takes too long.
+    ``error``: the database's last error. The batch fails with it after `Limits.recovery` seconds.
     """
 
     batch: Batch

@@ -1,6 +1,6 @@
 """The events and effects of the commit protocol: the vocabulary of `roost.ledger.commit_protocol`.
 
-Each effect has its events: what can come of it. `Failed` can come of each of them.
+Each effect is followed by the events that can result from it. `Failed` can result from every effect.
 """
 
 from collections.abc import Sequence
@@ -12,8 +12,8 @@ import msgspec
 class Position(NamedTuple):
     """A commit, by sequence number and by the token of its append; token None: before the first commit.
 
-    The number alone does not tell one history from another: a standby that takes over may lack the newest
-    commits and soon have others with their numbers.
+    The number alone does not identify a history: a standby that takes over may lack the newest commits and
+    soon have others with the same numbers.
     """
 
     seq: int
@@ -26,14 +26,14 @@ class Position(NamedTuple):
 class CheckHead(msgspec.Struct, frozen=True):
     """Discard any draft, and read the head and what the batch's consumers hold.
 
-    ``single``, here and below: only the first command of the batch counts.
+    ``single``, here and below: only the first command of the batch is processed.
     """
 
     single: bool
 
 
 class VerifyHead(msgspec.Struct, frozen=True):
-    """The same, with the draft kept: it was made without a head check."""
+    """Check the head as `CheckHead` does, but keep the draft, which was made without a head check."""
 
     single: bool
 
@@ -58,7 +58,7 @@ class ReadDelta(msgspec.Struct, frozen=True):
 
 
 class DeltaRead(msgspec.Struct, frozen=True):
-    """The page was applied.
+    """A page of the delta was applied to the replica.
 
     ``tokens``: of its commits. ``reloaded``: the replica was loaded anew. ``complete``: the replica is at the
     head, and the holdings of the batch's consumers were read in the same snapshot. ``turn_requests``: of all
@@ -72,7 +72,7 @@ class DeltaRead(msgspec.Struct, frozen=True):
 
 
 class Draft(msgspec.Struct, frozen=True):
-    """Run the commands on the replica. ``unchecked``: without a head check before."""
+    """Run the commands on the replica. ``unchecked``: no head check was made before."""
 
     single: bool
     unchecked: bool
@@ -82,7 +82,7 @@ class Drafted(msgspec.Struct, frozen=True):
     """The commands ran, and the replica shows their changes tentatively.
 
     ``token``: unique to the draft's append. ``changes``: whether there are any. ``creates_all``: whether no
-    command was refused and all their consumers are created; told of unchecked drafts only.
+    command was refused and all of the commands' consumers are created; always False for checked drafts.
     """
 
     token: str
@@ -91,14 +91,14 @@ class Drafted(msgspec.Struct, frozen=True):
 
 
 class Append(msgspec.Struct, frozen=True):
-    """Append the draft to the replica's position, and withdraw some turn requests with it."""
+    """Append the draft after the replica's position, and withdraw turn requests in the same transaction."""
 
     token: str
     withdrawn: Sequence[str]
 
 
 class Appended(msgspec.Struct, frozen=True):
-    """The append is durable, and the replica is at it."""
+    """The append is durable, and the replica is at its position."""
 
 
 class AppendConflicted(msgspec.Struct, frozen=True):
@@ -106,19 +106,19 @@ class AppendConflicted(msgspec.Struct, frozen=True):
 
 
 class AppendUnknown(msgspec.Struct, frozen=True):
-    """The connection was lost during COMMIT: the append is written, or is not, or will be."""
+    """The connection was lost during COMMIT. The append may be durable, may become so, or may be lost."""
 
     error: Exception
 
 
 class AppendRefused(msgspec.Struct, frozen=True):
-    """A rule of the tables was broken. Nothing was written."""
+    """The append violated a constraint of the tables. Nothing was written."""
 
     error: Exception
 
 
 class RequestTurn(msgspec.Struct, frozen=True):
-    """Put a turn request into the database in place of others."""
+    """Insert a turn request, and delete the withdrawn ones."""
 
     request: str
     withdrawn: Sequence[str]
@@ -129,33 +129,33 @@ class TurnRequested(msgspec.Struct, frozen=True):
 
 
 class WithdrawTurn(msgspec.Struct, frozen=True):
-    """Take turn requests out of the database."""
+    """Delete turn requests."""
 
     withdrawn: Sequence[str]
 
 
 class TurnWithdrawn(msgspec.Struct, frozen=True):
-    """They are out, or the database did not answer."""
+    """The turn requests are deleted, or the database did not answer."""
 
 
 class Probe(msgspec.Struct, frozen=True):
-    """See whether the database answers."""
+    """Read from the database to learn whether it answers."""
 
 
 class Probed(msgspec.Struct, frozen=True):
-    """Whether it does."""
+    """The result of a probe: whether the database answers."""
 
     answers: bool
 
 
 class Pause(msgspec.Struct, frozen=True):
-    """Wait for so many seconds."""
+    """Wait for ``seconds``."""
 
     seconds: float
 
 
 class Paused(msgspec.Struct, frozen=True):
-    """The time is over."""
+    """The pause is over."""
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -179,18 +179,18 @@ class Finish(msgspec.Struct, frozen=True):
     """The batch is done."""
 
 
-# Events that are no effect's own
+# Events that do not result from one particular effect
 
 
 class BatchReady(msgspec.Struct, frozen=True):
-    """Commands wait. ``requires_new``: all of them refuse consumers that exist."""
+    """A batch of ``size`` commands waits. ``requires_new``: all of them refuse consumers that exist."""
 
     size: int
     requires_new: bool
 
 
 class Failed(msgspec.Struct, frozen=True):
-    """The effect ended with an error, and wrote nothing."""
+    """The effect raised ``error`` and wrote nothing."""
 
     error: Exception
 

@@ -1,8 +1,8 @@
-"""The head of the database, and the delta: what a replica lacks to be at the head.
+"""The head of the database, and the delta: the commits that a replica lacks to be at the head.
 
-A delta is read in pages, so that a replica that is far behind never holds up the event loop for long: each
-page is read and decoded in the reader thread, and applied between two steps of the loop. A replica that
-is so far behind that loading takes less time than following is loaded anew.
+A delta is read in pages, so that a replica that is far behind never blocks the event loop for long: each page
+is read and decoded in the reader thread and applied in the event loop. A replica that is so far behind that
+loading takes less time than following is loaded anew.
 """
 
 from collections.abc import Sequence
@@ -28,26 +28,29 @@ from roost.ledger.turn_requests import REQUEST_COUNT, turn_requests
 from roost.model.change import Change
 
 SMALL_COMMIT = 512
-"""Characters that following a commit costs at least, in time. If following all commits up to the head would
-pass the limit by this measure alone, the replica is loaded anew at once."""
+"""Least cost of following one commit, in characters of changes that take as long to follow. If the commits up
+to the head exceed the limit by this cost alone, the replica is loaded anew at once."""
 
 _FETCHED = 32
-"""Commits fetched together. A page passes its limit of characters by these at most before it is cut."""
+"""Commits fetched at once; a page that reaches a limit leaves the rest of them to the next page."""
 
 
 class PageLimits(NamedTuple):
-    """When a page of a delta ends; the next commits wait for the next page."""
+    """The limits of one page of a delta. The commit that reaches a limit is the last one of the page."""
 
     commits: int = 256
     characters: int = 256 * 1024
-    """Of changes. The event loop needs about 10 ms to apply as many. A single commit may have more."""
+    """Characters of changes. The event loop takes about 10 ms to apply this many."""
 
 
 DEFAULT_LIMITS = PageLimits()
 
 
 class Head(NamedTuple):
-    """The head and what some consumers hold, in one snapshot. ``turn_requested``: by any writer."""
+    """The head and the holdings of some consumers, in one snapshot.
+
+    ``turn_requested``: whether any writer requests its turn.
+    """
 
     position: Position
     turn_requested: bool
@@ -65,12 +68,13 @@ class Followed(NamedTuple):
 
 
 class Delta(NamedTuple):
-    """One page of what a replica lacks.
+    """One page of a delta: commits to follow, or a fleet to replace the replica's with.
 
-    ``position``: where the replica is with it. ``commits``: the next ones; or ``fleet``: the head's, loaded
-    anew, with ``tokens`` of the commits that the replica has not followed, as far as they are kept. Only if
-    ``complete``, which means up to the head: ``holdings`` of those of the named consumers that there are, and
-    ``turn_requests``, the oldest first.
+    ``position``: the replica's position after this page. ``commits``: the next commits, if ``fleet`` is None.
+    ``tokens``: theirs. ``fleet``: the fleet at the head, loaded anew; then ``tokens`` are of the commits
+    after the replica's old position, as far as they are kept. ``complete``: whether the page reaches the
+    head. Only then there are ``holdings`` (of the named consumers that exist) and ``turn_requests`` (the
+    oldest first).
     """
 
     position: Position
@@ -104,14 +108,14 @@ class Snapshot(Protocol):
         """The turn requests, the oldest first."""
 
     def holdings(self, uuids: Sequence[str]) -> Holdings:
-        """Those of the named consumers that exist."""
+        """The holdings of the named consumers that exist."""
 
     def load(self) -> Fleet:
         """The fleet at the head. Raises: `roost.ledger.errors.Damaged`."""
 
 
 NOWHERE = Position(0, None)
-"""Before the first commit."""
+"""The position before the first commit."""
 
 _NEWEST = sa.select(commits.c.seq, commits.c.writer).order_by(commits.c.seq.desc()).limit(1)
 _HEAD = _NEWEST.add_columns(REQUEST_COUNT.label("requests"))
@@ -130,7 +134,7 @@ _FROM = (
 
 
 class DatabaseSnapshot:
-    """The snapshot of a connection's transaction, which must see one."""
+    """The snapshot that a connection's transaction sees."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -159,7 +163,7 @@ def newest(connection: Connection) -> Position:
 
 
 def check_head(connection: Connection, uuids: Sequence[str]) -> Head:
-    """The head and consumers, at most `roost.storage.AT_ONCE`; in one statement, which sees one snapshot."""
+    """The head and the holdings of consumers, at most `roost.storage.AT_ONCE`, by a single statement."""
     rows = _head_and_named(connection, uuids)
     if not rows:
         return Head(NOWHERE, False, Holdings({}, {}))
@@ -169,7 +173,7 @@ def check_head(connection: Connection, uuids: Sequence[str]) -> Head:
 
 
 def check_head_of_many(connection: Connection, uuids: Sequence[str]) -> Head:
-    """The same for any number of consumers. The connection's transaction must see one snapshot."""
+    """As `check_head`, for any number of consumers. The connection's transaction must see one snapshot."""
     snapshot = DatabaseSnapshot(connection)
     return Head(*snapshot.head(), snapshot.holdings(uuids))
 
@@ -181,10 +185,14 @@ def read_delta(
     follow: int,
     limits: PageLimits = DEFAULT_LIMITS,
 ) -> Delta:
-    """What a replica at ``since`` lacks: the next commits, or a fleet loaded anew.
+    """The next page of the delta of a replica at ``since``, with the consumers ``uuids``.
 
     The fleet is loaded anew if following does not lead to the head (commits were trimmed, or the replica has
-    commits that the database has not), or would pass ``follow`` characters of changes.
+    commits that the database has not), or if the commits cost more than ``follow`` characters of changes,
+    counted as `SMALL_COMMIT` each.
+
+    Raises: `roost.ledger.errors.Damaged` if the fleet must be loaded and cannot be; `msgspec.MsgspecError` if
+    a commit cannot be decoded.
     """
     head, requested = snapshot.head()
     requests = snapshot.turn_requests() if requested else ()
@@ -204,10 +212,10 @@ def read_delta(
 
 
 def _page(snapshot: Snapshot, since: Position, limits: PageLimits) -> list[Followed]:
-    """The commits that follow ``since``, up to the limits; none if they do not follow from it."""
+    """The commits after ``since``, up to the limits; none if the database's history lacks ``since``."""
     at, size = since, 0
     page: list[Followed] = []
-    # The commit that the replica is at comes along, to see that it is the same one.
+    # The commit at the replica's position is read as well, to compare its token.
     rows = snapshot.commits_from(max(since.seq, 1), _FETCHED)
     if since.seq:
         if not rows or Position(rows[0].seq, rows[0].writer) != since:

@@ -14,7 +14,7 @@ from roost.model.change import AllocationsChanged, Change, GenerationChanged
 T = TypeVar("T")
 
 _OF_CLAIMS = (AllocationsChanged, GenerationChanged)
-"""Changes that add, remove and rename neither providers nor resource classes nor traits."""
+"""The kinds of changes that neither add, remove nor rename providers, resource classes or traits."""
 
 BATCH_SECONDS = 0.1
 """Seconds of running commands after which a draft ends. The other commands wait for the next commit."""
@@ -29,11 +29,11 @@ class Waiting(Generic[T]):
 
     @property
     def answered(self) -> bool:
-        """Whether nobody waits any more."""
+        """Whether the caller already has an outcome or has been cancelled."""
         return self._future.done()
 
     def answer(self, outcome: T | Exception) -> None:
-        """Give the result, or the error that refused it. Only the first outcome counts."""
+        """Give the caller the result, or the error that refused the command. Later outcomes are ignored."""
         if self._future.done():
             return
         if isinstance(outcome, Exception):
@@ -43,12 +43,12 @@ class Waiting(Generic[T]):
 
 
 class CommitDraft(NamedTuple):
-    """What came of a batch's commands.
+    """The outcomes and changes of a batch's commands.
 
-    ``seq``: the number of the commit that it may become. ``at``: its time, seconds since the epoch.
+    ``seq``: the number of the commit that the draft may become. ``at``: its time, seconds since the epoch.
     ``outcomes``: a result or an error for each of the first commands; the others wait for the next commit.
-    ``changes``, and ``statements``, which make them in the tables: none if every command was refused or
-    changes nothing.
+    ``changes``: empty if every command was refused or changes nothing. ``statements``: they make the changes
+    in the tables.
     """
 
     seq: int
@@ -63,7 +63,10 @@ def draft(
 ) -> CommitDraft:
     """Run a batch's commands, and leave their changes on the fleet.
 
-    ``holdings``: of those of the commands' consumers that exist. ``seq``: one more than the head.
+    ``holdings``: of the commands' consumers, as far as they exist. ``seq``: one more than the head's. ``at``:
+    seconds since the epoch.
+
+    Raises: any error of the projection; the changes are undone then. An error of a command is its outcome.
     """
     state = State(fleet, holdings.held, at)
     try:
@@ -76,7 +79,7 @@ def draft(
 
 
 def creates_all(batch: Sequence[Waiting[Any]], drawn: CommitDraft) -> bool:
-    """Whether no command that a draft serves was refused, and all their consumers are created."""
+    """Whether no command with an outcome was refused, and all consumers of these commands are created."""
     written = {change.consumer for change in drawn.changes if isinstance(change, AllocationsChanged)}
     return all(
         not isinstance(outcome, Exception) and written.issuperset(waiting.command.consumers())
@@ -88,7 +91,7 @@ def _statements(state: State, ids: ConsumerIds) -> list[Statement]:
     if all(isinstance(change, _OF_CLAIMS) for change in state.changes):
         return project(state.fleet, state.changes, state.now, ids)
     changes = state.changes.copy()
-    # The projection needs the rows and ids of what is removed and renamed, as they were before.
+    # The projection needs the rows and ids that removed and renamed things had before the changes.
     state.take_back(0)
     statements = project(state.fleet, changes, state.now, ids)
     for change in changes:

@@ -1,4 +1,4 @@
-"""What can go wrong in the ledger, besides a command's own refusal.
+"""The errors of the ledger, besides those by which a command refuses.
 
 LedgerError
 ├── Damaged        rows of the tables refer to rows that do not exist
@@ -14,7 +14,7 @@ class LedgerError(Exception):
 
 
 class Damaged(LedgerError, OperatorError):
-    """Rows of the tables refer to rows that do not exist. Nothing can be served from them."""
+    """Rows of the tables refer to rows that do not exist. No fleet can be loaded from them."""
 
 
 class LedgerBusy(LedgerError):
@@ -22,7 +22,7 @@ class LedgerBusy(LedgerError):
 
 
 class SequenceTaken(LedgerError):
-    """The database has another commit under the sequence number, or another one before it.
+    """The database has another commit with the sequence number, or another commit before it.
 
     Nothing was written.
     """

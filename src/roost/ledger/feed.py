@@ -18,7 +18,7 @@ _decode = msgspec.json.Decoder(list[Change]).decode
 
 
 def encode_changes(changes: Sequence[Change]) -> str:
-    """The changes of a commit as its row holds them: a JSON array.
+    """Encode the changes of a commit as the JSON array that its row holds.
 
     Raises: `UnicodeEncodeError` for text with a lone surrogate.
     """
@@ -26,7 +26,10 @@ def encode_changes(changes: Sequence[Change]) -> str:
 
 
 def decode_changes(text: str) -> list[Change]:
-    """The changes of a commit, from its row. Raises: `msgspec.MsgspecError`."""
+    """Decode the changes of a commit from its row.
+
+    Raises: `msgspec.MsgspecError` for any other text.
+    """
     return _decode(text)
 
 
@@ -47,10 +50,11 @@ class Stretch(NamedTuple):
 
 
 def commits_after(connection: Connection, seq: int, most: int, most_bytes: int) -> Stretch:
-    """The commits after ``seq``, at most ``most`` and no more once they have ``most_bytes``; never a gap.
+    """The commits after ``seq`` without a gap: at most ``most``, up to the one that reaches ``most_bytes``.
 
-    Empty if the next one has been trimmed away: then ``oldest`` is more than ``seq + 1``. The
-    connection's transaction must see one snapshot.
+    ``most_bytes`` is compared with the characters of the changes. Without the next commit, because it was
+    trimmed, there are none: then ``oldest`` is more than ``seq + 1``. The connection's transaction must see
+    one snapshot.
     """
     ends = sa.select(sa.func.min(commits.c.seq), sa.func.max(commits.c.seq))
     oldest, head = connection.execute(ends).one()
@@ -74,7 +78,7 @@ def commits_after(connection: Connection, seq: int, most: int, most_bytes: int) 
 
 
 def commits_before(connection: Connection, seq: int, down_to: int) -> list[Commit]:
-    """The commits from ``seq`` down to ``down_to``, newest first, at most `ROWS_AT_ONCE` of them."""
+    """The commits from ``seq`` down to ``down_to``, newest first, at most `ROWS_AT_ONCE`."""
     older = sa.select(commits.c.seq, commits.c.committed_at, commits.c.changes).where(
         commits.c.seq <= seq, commits.c.seq >= down_to
     )

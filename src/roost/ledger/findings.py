@@ -1,36 +1,36 @@
-"""Findings: what verifying turns up, as values."""
+"""Findings: the differences that verification reports, and their kinds."""
 
 import msgspec
 
 BROKEN_REFERENCE = "broken-reference"
-"""A row names a provider, class, trait or consumer that is not there."""
+"""A row names a provider, class, trait or consumer that does not exist."""
 PARENT_LOOP = "parent-loop"
-"""A provider is below itself."""
+"""A provider is its own ancestor."""
 EMPTY_CONSUMER = "empty-consumer"
 """A consumer holds nothing."""
 NO_INVENTORY = "no-inventory"
-"""Something is allocated that the provider has no inventory of."""
+"""A resource class is allocated of which the provider has no inventory."""
 OVER_CAPACITY = "over-capacity"
 """More is allocated than the inventory's capacity."""
 UNIT_VIOLATED = "unit-violated"
-"""An allocation breaks the inventory's min_unit, max_unit or step_size."""
+"""An allocation violates the inventory's min_unit, max_unit or step_size."""
 USE_DIFFERS = "use-differs"
-"""Use counted from the allocations is not what the database or the fleet says."""
+"""The sum of the allocations differs from the database's own sum or from the usage in the fleet."""
 FLEET_DIFFERS = "fleet-differs"
-"""A fleet loaded from the tables, or replayed over the commits, is not as the tables are."""
+"""A fleet loaded from the tables, or moved over the commits and back, differs from the tables."""
 COMMIT_GAP = "commit-gap"
-"""Commits are missing between others that are kept."""
+"""Commits are missing between two that are kept."""
 COMMIT_UNREADABLE = "commit-unreadable"
 """A commit's changes cannot be decoded."""
 STATE_DIFFERS = "state-differs"
-"""The tables, or a later commit, contradict what a commit says that it left."""
+"""The tables, or a later commit, contradict the state that a commit says it left."""
 UNEXPLAINED = "unexplained"
-"""Something is in the tables that no commit put there, though all commits are kept."""
+"""The tables have a fact that no commit put there, though all commits are kept."""
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """One difference. ``kind`` is one of this file's words (or `roost.conductor.verify`'s), ``subject``
-    names the thing, ``detail`` says what is wrong with it."""
+    """One difference. ``kind``: a constant of this file or of `roost.conductor.verify`. ``subject``: the
+    name of the thing. ``detail``: its fault."""
 
     kind: str
     subject: str

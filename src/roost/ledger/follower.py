@@ -23,8 +23,9 @@ from roost.storage import AT_ONCE, Database, DatabaseUnavailable, Deadlines
 class Follower:
     """A replica and the database that it follows.
 
-    ``turn`` is held while the replica moves: by a batch from reading its consumers to the end of its commit,
-    and by a reader for one page of a delta. ``memory``: what the last head checks of the writer told.
+    ``turn`` is a lock that is held while the replica moves: by a batch from reading its consumers to the end
+    of its commit, and by a reader for one page of a delta. ``memory``: the state that the commit protocol
+    keeps between batches.
     """
 
     def __init__(self, database: Database, replica: Replica, limits: Limits) -> None:
@@ -34,8 +35,8 @@ class Follower:
         self.memory = Memory(limits)
         self._checking: asyncio.Task[None] | None = None
         self._next_check: asyncio.Task[None] | None = None
-        # A caller waits for several operations of the database, one after the other. Each has the database's
-        # limit, and all of them together have it too.
+        # A caller waits for several database operations in turn. The database's time limit applies to each of
+        # them, and by these deadlines also to all of them together.
         self.deadlines = Deadlines(database.limit)
 
     async def current(self) -> Fleet:
@@ -43,6 +44,8 @@ class Follower:
 
         Reads that arrive during a head check share the next one. On SQLite each read checks by itself, which
         takes no longer.
+
+        Raises: `roost.storage.StorageError` if the database cannot be read.
         """
         if self.database.is_sqlite:
             await self._catch_up()
@@ -57,13 +60,13 @@ class Follower:
         return self.replica.fleet
 
     async def close(self) -> None:
-        """Wait for the head checks that are under way. Their errors go to the reads that wait for them."""
+        """Wait for the head checks under way. Their errors are raised in the reads that wait for them."""
         under_way = [task for task in (self._checking, self._next_check) if task is not None]
         await asyncio.gather(*under_way, return_exceptions=True)
         self.deadlines.close()
 
     async def check_head(self, uuids: Sequence[str]) -> Head:
-        """The head of the database, and what the named consumers hold."""
+        """The head of the database, and the holdings of the named consumers."""
         if len(uuids) > AT_ONCE:
             return await self.database.read(lambda connection: check_head_of_many(connection, uuids))
         return await self.database.look(lambda connection: check_head(connection, uuids))
@@ -90,7 +93,7 @@ class Follower:
                 complete = unchanged or (await self.follow(())).complete
 
     async def _checked(self, check: "asyncio.Task[None]") -> None:
-        """Wait for a head check that others wait for as well, until the deadline."""
+        """Wait for a head check that several reads share, until the deadline."""
         checked: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
         def pass_on(check: "asyncio.Task[None]") -> None:

@@ -39,15 +39,16 @@ from roost.ledger.tables import commits
 from roost.model.change import Change
 
 COMMITS_AT_ONCE = 100
-"""Rows fetched together."""
+"""Commits fetched at once."""
 
 
 def replay(
     connection: Connection, snapshot: AuditSnapshot, fleet: Fleet | None, breaches: Breaches
 ) -> list[Finding]:
-    """Undo and redo the commits over ``snapshot`` and, if there is one, ``fleet``; tell ``breaches``.
+    """Undo and redo the commits on ``snapshot`` and ``fleet``, and undo them on ``breaches``.
 
-    Both are as the tables are, and are so again at the end if nothing was found.
+    Snapshot and fleet (None: it could not be loaded) must equal the tables, and do so again at the end if
+    nothing was found.
     """
     seqs = list(connection.execute(sa.select(commits.c.seq).order_by(commits.c.seq)).scalars())
     findings = [
@@ -55,7 +56,7 @@ def replay(
         for one, next_ in pairwise(seqs)
         if next_ != one + 1
     ]
-    # Over a gap there is no way: what the missing commits did is not known.
+    # Only the commits after the last gap can be undone: the changes in the gap are not known.
     gap = max(
         (number for number, (one, next_) in enumerate(pairwise(seqs), 1) if next_ != one + 1), default=0
     )
@@ -87,7 +88,7 @@ class _History:
         self.findings: list[Finding] = []
 
     def undo(self, oldest: int) -> None:
-        """Go back to before commit ``oldest``, or as far as commits can be read."""
+        """Undo commits down to and including ``oldest``, or until one cannot be decoded."""
         for seq, text in self._commits(commits.c.seq >= oldest, commits.c.seq.desc()):
             try:
                 changes = decode_changes(text)
@@ -113,7 +114,7 @@ class _History:
             )
 
     def redo(self, newest: int) -> None:
-        """Go forward again to ``newest``, and compare with where we came from."""
+        """Redo the undone commits up to ``newest``, and compare the result with the tables."""
         for seq, text in self._commits(commits.c.seq > self.at, commits.c.seq.asc()):
             changes = decode_changes(text)
             for change in changes:
@@ -155,7 +156,7 @@ class _History:
                 self._fleet.advance(seq, changes, 0.0)
         except FleetError as error:
             doing = "undoing" if back else "doing"
-            # Said already, if it comes from what the tables hold.
+            # A contradiction in the tables is a finding already.
             if not self.findings:
                 self.findings.append(Finding(FLEET_DIFFERS, f"commit {seq}", f"{doing} it: {error}"))
             self._fleet = None

@@ -35,8 +35,8 @@ HOLDING = (
 
 
 def with_allocations(these: sa.FromClause) -> sa.FromClause:
-    """Consumers, or a join that they are in, with all that they hold."""
-    # One by one: SQLite makes a table of a join in brackets first.
+    """``these`` (the consumers, or a join with them) joined with all allocations of the consumers."""
+    # Chained, because SQLite would materialise a nested join first.
     return (
         these.outerjoin(allocations, allocations.c.consumer_id == consumers.c.id)
         .outerjoin(resource_providers, resource_providers.c.id == allocations.c.provider_id)
@@ -49,9 +49,10 @@ _ANY = consumers.c.uuid == sa.any_(sa.bindparam("uuids", type_=ARRAY(UUID)))
 
 
 def for_named(statement: Callable[[sa.ColumnElement[bool]], sa.Select[Any]]) -> Callable[..., Sequence[Any]]:
-    """The rows of a statement with the condition that a consumer is among ``uuids``, on some connection.
+    """A function that executes ``statement`` for named consumers: ``(connection, uuids)`` to rows.
 
-    PostgreSQL takes them as one array: however many they are it is the same statement, which is planned once.
+    ``statement`` gets the condition that a consumer is among ``uuids``. PostgreSQL gets the uuids as one
+    array, so the statement is the same for any number of them and is planned once.
     """
     one_by_one, together = statement(_IN), statement(_ANY)
 
@@ -72,12 +73,12 @@ _ON_PROVIDER = (
 
 
 def held_by(connection: Connection, uuids: Iterable[str]) -> dict[str, Held]:
-    """Those of the named consumers that exist, with what they hold."""
+    """The named consumers that exist, with their allocations."""
     return holdings_of(connection, uuids).held
 
 
 def holdings_of(connection: Connection, uuids: Iterable[str]) -> Holdings:
-    """Those of the named consumers that exist."""
+    """The named consumers that exist, with their allocations and ids."""
     found = Holdings({}, {})
     for some in in_batches(uuids):
         held, ids = holdings_from_rows(_named(connection, some))
@@ -87,7 +88,7 @@ def holdings_of(connection: Connection, uuids: Iterable[str]) -> Holdings:
 
 
 def held_on(connection: Connection, provider: str) -> dict[str, Held]:
-    """The consumers with an allocation from a provider, with all that they hold."""
+    """The consumers with an allocation from a provider, with all their allocations."""
     rows = connection.execute(_ON_PROVIDER.where(resource_providers.c.uuid == provider).distinct())
     return held_by(connection, rows.scalars().all())
 

@@ -44,11 +44,11 @@ class Ledger:
     async def open(
         cls, database: Database, clock: Callable[[], float] = time.time, limits: Limits = DEFAULT_LIMITS
     ) -> "Ledger":
-        """A ledger over a database, loaded and with the standard names in it.
+        """Load a ledger from a database, and register the standard resource classes and traits in it.
 
         ``clock``: gives the times of commits, in seconds since the epoch.
 
-        Raises: `StorageError` if the database cannot be used; `Damaged` if its tables contradict themselves.
+        Raises: `StorageError` if the database cannot be used; `Damaged` if allocations refer to missing rows.
         """
         SCHEMA.prepare(database)
         fleet, position = await database.load(lambda connection: (load(connection), newest(connection)))
@@ -57,7 +57,7 @@ class Ledger:
         return ledger
 
     async def close(self) -> None:
-        """Finish what is under way. The database stays open: its owner closes it."""
+        """Finish the commits and reads under way. The database stays open: its owner closes it."""
         await self._writer.close()
         await self._follower.close()
 
@@ -67,24 +67,27 @@ class Ledger:
         Commands that wait at the same time share one commit. A command that is refused raises its own error
         and leaves the others alone.
 
-        Raises: what the command raised; `LedgerBusy` if other writers were first too often; `StorageError` if
-        the database failed. Nothing was written then, unless it is `OutcomeUnknown`.
+        Raises: the error by which the command refused; `LedgerBusy` if other writers were first too often;
+        `StorageError` if the database failed. In all cases but `OutcomeUnknown` nothing was written.
         """
         return await self._writer.execute(command)
 
     async def current(self) -> Fleet:
         """The fleet with every commit, of any writer, that was durable before this call.
 
-        Use it before the next ``await``: the fleet moves on.
+        Use it before the next ``await``: later commits change the same object.
 
         Raises: `StorageError` if the database cannot be read.
         """
         return await self._follower.current()
 
     async def trim(self, keep: int, older_than: float, pause: float = 0.0) -> int:
-        """Remove commits that are older than ``older_than`` (seconds since the epoch) or not among the newest
-        ``keep``; the newest always stays. Returns how many were removed. ``pause``: seconds between two
-        batches, each of which is a transaction."""
+        """Delete commits that are older than ``older_than`` (seconds since the epoch) or not among the newest
+        ``keep``, and return their number. The newest commit always stays. ``pause``: seconds between two
+        batches, each of which is a transaction.
+
+        Raises: `StorageError` if the database failed.
+        """
         total = 0
         while removed := await self.database.write(lambda connection: trim(connection, keep, older_than)):
             total += removed

@@ -31,7 +31,7 @@ def head(connection: Connection) -> int:
 
 
 def load(connection: Connection) -> Fleet:
-    """The fleet as the tables have it. The connection's transaction must see one snapshot.
+    """The fleet in the state of the tables. The connection's transaction must see one snapshot.
 
     Raises: `Damaged` if allocations refer to providers or resource classes that do not exist.
     """

@@ -48,7 +48,7 @@ class _Net:
     def statements(
         self, effects: dict[Key, tuple[bool, Row | None]]
     ) -> tuple[Statement, Statement, Statement]:
-        """Deletes, updates and inserts."""
+        """Deletes, updates and inserts. ``effects``: by key whether the row existed, and its new values."""
         deletes: list[Row] = []
         updates: list[Row] = []
         inserts: list[Row] = []
@@ -109,9 +109,11 @@ class ConsumerIds:
 def project(fleet: Fleet, changes: Iterable[Change], at: float, ids: ConsumerIds) -> list[Statement]:
     """The statements that bring the tables from the head to the state after ``changes``.
 
-    ``fleet`` tells rows, ids of names, and the generations of providers whose own is not among the changes:
-    as they are at the head, but where nothing comes or goes, after the changes will do as well. Statements
-    without rows are left out. ``at``: time of the commit, seconds since the epoch.
+    ``fleet`` gives the rows of providers, the ids of names, and the generations of providers that the changes
+    leave out. It must be at the head; if the changes neither add, remove nor rename anything, it may include
+    them. Statements without rows are left out. ``at``: time of the commit, seconds since the epoch.
+
+    Raises: `LookupError` if ``ids`` lacks a consumer that exists.
     """
     return list(_Projection(fleet, at, ids).statements(changes))
 
@@ -232,7 +234,7 @@ class _Projection:
                     )
 
     def _touched(self, provider: str) -> int:
-        """The row of a provider that something of was written, whether or not its generation rises."""
+        """The row of a provider whose inventories, traits or aggregates change; that row is updated too."""
         row = self._row(provider)
         if row not in self._generations and (row,) not in self._effects["resource_providers"]:
             self._touch(row, self._fleet.generation.item(row))
@@ -278,7 +280,7 @@ class _Projection:
     def _set(self, table: str, key: Key, was: bool, row: Row | None) -> None:
         effects = self._effects[table]
         first = effects.pop(key, None)
-        # Whether the row was there counts from the first touch; the order from the last.
+        # The first effect on a key tells whether the row existed; the last one gives its place in the order.
         effects[key] = (first[0] if first is not None else was, row)
 
     def _row(self, uuid: str) -> int:

@@ -8,19 +8,19 @@ from roost.ledger.delta import Delta
 from roost.model.change import Change
 
 FOLLOW_CHARACTERS = 4 * 1024 * 1024
-"""Characters of changes that a replica follows at most before it is loaded anew. Applying as many takes
-about as long as loading a small fleet."""
+"""Most characters of changes that a replica follows; with more to follow it is loaded anew. Applying this
+many takes about as long as loading a small fleet."""
 
 FOLLOW_CHARACTERS_PER_PROVIDER = 1024
-"""More of them for each provider of the fleet, because a larger fleet takes longer to load."""
+"""Characters added to `FOLLOW_CHARACTERS` for each provider: a larger fleet takes longer to load."""
 
 
 class Replica:
     """A fleet at a position of the history. It does no I/O, and does not wait.
 
-    The fleet shows the changes of a draft while its append is under way. To undo them at once and redo them
-    when they are durable took three times the work for each claim; so they are undone only if the draft
-    comes to nothing, or if somebody reads before they are durable.
+    The fleet includes the changes of a draft while its append is under way. They are undone only if the
+    append fails, or if a client reads before they are durable. To undo them after every draft and redo them
+    when they are durable took three times the work for each claim.
     """
 
     def __init__(self, fleet: Fleet, position: Position, follow_characters: int = FOLLOW_CHARACTERS) -> None:
@@ -32,25 +32,25 @@ class Replica:
 
     @property
     def follow_limit(self) -> int:
-        """Characters of changes that may still be followed before loading is the shorter way.
+        """Characters of changes that the replica may still follow before it is loaded anew.
 
-        Those that were followed since the replica was at the head count. So a replica that follows more
-        slowly than others write is loaded anew in the end.
+        The characters followed since the replica was last at the head count, so that a replica that follows
+        more slowly than others write is loaded anew in the end.
         """
         return self._follow_characters + FOLLOW_CHARACTERS_PER_PROVIDER * len(self.fleet) - self._followed
 
     def show(self, changes: Sequence[Change]) -> None:
-        """Take note that the fleet shows these changes, which are not durable."""
+        """Note that the fleet includes these changes, which are not durable yet."""
         self._tentative = changes
 
     def discard(self) -> None:
-        """Undo what the fleet shows and is not durable."""
+        """Undo the changes that are not durable."""
         if self._tentative:
             self.fleet.undo(self._tentative)
             self._tentative = ()
 
     def settle(self, position: Position, changes: Sequence[Change], at: float) -> None:
-        """The draft became the commit at ``position``, made at ``at`` (seconds since the epoch)."""
+        """Advance to the commit that the draft became. ``at``: its time, seconds since the epoch."""
         if self._tentative:
             self._tentative = ()
             self.fleet.settle(position.seq, changes, at)

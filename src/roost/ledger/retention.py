@@ -1,4 +1,4 @@
-"""How long commits are kept, and the task by which every process that appends removes older ones."""
+"""Retention: how long commits are kept, and the task by which a process removes older ones."""
 
 import asyncio
 import random
@@ -43,9 +43,9 @@ _LOG = structlog.get_logger()
 
 
 class Retention(msgspec.Struct, frozen=True):
-    """The commits that are kept: the newest ``commits`` of those that are at most ``days`` old.
+    """The commits that are kept: the newest ``commits`` that are at most ``days`` old.
 
-    ``interval``: seconds between two removals of the others; 0: they are not removed.
+    ``interval``: seconds between two removals of all others; 0: they are not removed.
     """
 
     commits: int = 1_000_000
@@ -65,11 +65,10 @@ async def keep_trimming(
     clock: Callable[[], float],
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> None:
-    """Remove old commits from time to time, until cancelled.
+    """Remove old commits every ``retention.interval`` seconds, until cancelled.
 
-    Several processes on one database may do this: a commit that another one has removed is passed over. They
-    wait for different times, so that mostly one of them finds something to remove. ``clock``: seconds since
-    the epoch.
+    Several processes may do this on one database. The intervals vary at random by half, so that mostly one
+    process finds commits to remove. ``clock``: seconds since the epoch.
     """
     if not retention.interval:
         return
@@ -78,7 +77,7 @@ async def keep_trimming(
         try:
             removed = await ledger.trim(retention.commits, clock() - retention.days * DAY, PAUSE)
         except StorageError as error:
-            _LOG.warning("old commits are removed later", error=str(error))
+            _LOG.warning("old commits could not be removed; the next interval tries again", error=str(error))
             continue
         if removed:
             _LOG.info("old commits are removed", commits=removed)

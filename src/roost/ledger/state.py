@@ -20,9 +20,9 @@ class Held(msgspec.Struct, frozen=True):
 
 
 class State:
-    """The fleet at head with the batch's changes so far, and the consumers that its commands named.
+    """The fleet at the head with the batch's changes so far, and the consumers that its commands named.
 
-    Changes are tentative until the commit is durable.
+    Changes are tentative until the commit is durable. ``now``: time of the commit, seconds since the epoch.
     """
 
     def __init__(self, fleet: Fleet, held: dict[str, Held], now: float) -> None:
@@ -33,20 +33,23 @@ class State:
         self._named: frozenset[str] = frozenset()
 
     def name(self, consumers: Iterable[str]) -> None:
-        """Say which consumers the command that runs next may ask for."""
+        """Name the consumers that the next command may ask for."""
         self._named = frozenset(consumers)
 
     def held(self, consumer: str) -> Held | None:
         """A consumer and what it holds, None if there is no such consumer.
 
-        Only consumers that the command named may be asked for: others have not been read.
+        Raises: `LookupError` for a consumer that the command did not name, because it may not have been read.
         """
         if consumer not in self._named:
             raise LookupError(f"the command did not name consumer {consumer}")
         return self._held.get(consumer)
 
     def apply(self, change: Change) -> None:
-        """Make a change, tentatively."""
+        """Apply a change, tentatively.
+
+        Raises: `roost.fleet.FleetError` if the change contradicts the fleet.
+        """
         self.fleet.apply(change)
         self._remember(change)
         self.changes.append(change)
@@ -69,8 +72,8 @@ class State:
 class Command(msgspec.Struct, Generic[T_co], frozen=True):
     """A request to change something: a frozen value with everything that the client asked for.
 
-    Subclasses implement `run`. Those that read or write consumers also override `consumers`, and those that
-    only ever create consumers `requires_new_consumers`.
+    Subclasses implement `run`. A command that reads or writes consumers also overrides `consumers`; one that
+    only creates consumers also overrides `requires_new_consumers`.
     """
 
     def consumers(self) -> Iterable[str]:
@@ -81,8 +84,8 @@ class Command(msgspec.Struct, Generic[T_co], frozen=True):
     def requires_new_consumers(self) -> bool:
         """Whether `run` refuses the command if any of its consumers exists.
 
-        The ledger may draft a batch of such commands without a head check, because the table of consumers
-        refuses a consumer that exists.
+        The ledger may draft a batch of such commands without a head check, because the database refuses a
+        second consumer with the same uuid.
         """
         return False
 

@@ -2,7 +2,7 @@
 
 The state tables can be queried with SQL. Integer keys are the numbers in the changes (a provider's id is its
 row in every fleet). The commands enforce all rules; checks, and foreign keys where few rows are written, are
-a second line of defence.
+a second line of defence. Times are seconds since the epoch.
 """
 
 from pathlib import Path
@@ -94,8 +94,8 @@ provider_aggregates = sa.Table(
 consumers = sa.Table(
     "consumers",
     metadata,
-    # Rising from commit to commit, so that new consumers and what they hold lie side by side: under their
-    # uuids, each would be on a page of its own, and a commit of forty claims would write forty pages more.
+    # Ids rise from commit to commit, so that the rows of new consumers and their allocations are adjacent.
+    # Ordered by uuid, each would be on a separate page: forty more pages to write for forty claims.
     sa.Column("id", SEQUENCE, primary_key=True, autoincrement=False),
     sa.Column("uuid", UUID, nullable=False, unique=True),
     sa.Column("project_id", NAME, nullable=False),
@@ -110,8 +110,8 @@ consumers = sa.Table(
 allocations = sa.Table(
     "allocations",
     metadata,
-    # No foreign keys: each claim would pay for nine of their checks, on PostgreSQL a quarter of its time. One
-    # writer at a time, whose fleet knows what there is, and `roost db verify` looks for what dangles.
+    # No foreign keys: their checks, nine for each claim, took a quarter of its time on PostgreSQL. The writer
+    # has validated the rows on its fleet at the head, and `roost db verify` finds dangling references.
     sa.Column("consumer_id", SEQUENCE, primary_key=True),
     sa.Column("provider_id", sa.Integer, primary_key=True),
     sa.Column("resource_class_id", sa.Integer, primary_key=True),

@@ -11,8 +11,10 @@ TRIM_AT_ONCE = 1000
 
 
 def trim(connection: Connection, keep: int, older_than: float) -> int:
-    """Remove the oldest of the commits that are not among the newest ``keep`` or were all made before
-    ``older_than`` (seconds since the epoch), at most `TRIM_AT_ONCE`; return how many.
+    """Delete the oldest commits, at most `TRIM_AT_ONCE`, and return their number.
+
+    A commit may be deleted if it is not among the newest ``keep``, or if it and all commits before it were
+    made before ``older_than`` (seconds since the epoch).
 
     Only a beginning of the history is removed, because the clocks of writers differ, and a gap would break
     the sequence for every replica that is behind. The newest commit stays.

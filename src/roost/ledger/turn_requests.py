@@ -1,4 +1,4 @@
-"""Turn requests: the table through which a writer that lost several races asks the others to let it go first.
+"""Turn requests: rows by which a writer that lost several races asks the others to let it append first.
 
 When a writer requests its turn and for how long others honour it: see `roost.ledger.commit_protocol`.
 """
@@ -27,6 +27,6 @@ def request_turn(connection: Connection, request: str, at: float) -> None:
 
 
 def withdraw(connection: Connection, requests: Sequence[str]) -> None:
-    """Remove turn requests; those that are not there are passed over."""
+    """Delete turn requests. Requests that do not exist are ignored."""
     if requests:
         connection.execute(sa.delete(waiting_writers).where(waiting_writers.c.writer.in_(requests)))

@@ -17,7 +17,7 @@ class Usage(msgspec.Struct, frozen=True):
 
 
 def usages_of(connection: Connection, project_id: str, user_id: str | None = None) -> list[Usage]:
-    """The usages of a project's consumers (of one user, if named), by consumer type."""
+    """The usages of a project, or of one of its users: one for each consumer type, ordered by its name."""
     owned = consumers.c.project_id == project_id
     if user_id is not None:
         owned &= consumers.c.user_id == user_id

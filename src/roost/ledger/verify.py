@@ -4,7 +4,8 @@
     breaches        allocations that their inventories do not allow
     history         the commits, undone to the oldest one and applied again
 
-This shares no code with the writer of the tables and the fleet, except `roost.ledger.load`, which it tests.
+The code is independent of the writer's projection. It shares `roost.ledger.load` and the fleet, which are
+verified too, the decoder of commits, and the rule whether an amount fits (`roost.fleet.fits`).
 """
 
 import sqlalchemy as sa
@@ -41,7 +42,7 @@ def verify(connection: Connection) -> list[Finding]:
     snapshot, findings = read_audit_snapshot(connection)
     breaches = Breaches(snapshot)
     fleet = None
-    # With a reference broken there is no fleet: loading would only stumble over it again.
+    # No fleet can be loaded with broken references, which are findings already.
     if not any(finding.kind in (BROKEN_REFERENCE, PARENT_LOOP) for finding in findings):
         fleet, differing = _load(connection, snapshot)
         findings += differing

@@ -1,4 +1,4 @@
-"""The standard resource classes and traits, put into a ledger that lacks some of them."""
+"""The command that registers the standard resource classes and traits, and the choice of new ids."""
 
 from roost.ledger.state import Command, State
 from roost.model.change import ResourceClassChanged, TraitChanged
@@ -9,7 +9,7 @@ FIRST_CUSTOM_CLASS = 10_000
 
 
 class RegisterStandardNames(Command[None], frozen=True):
-    """Adds the standard names of the installed libraries that the ledger does not have yet."""
+    """Adds the standard names of the installed libraries that the ledger lacks."""
 
     def run(self, state: State) -> None:
         known = state.fleet.resource_classes

@@ -59,13 +59,16 @@ from roost.storage import DatabaseRefused, DatabaseUnavailable, OutcomeUnknown, 
 T = TypeVar("T")
 
 BATCH_COMMANDS = 500
-"""Commands that share a commit at most. The others wait for the next one."""
+"""Most commands that share a commit. The others wait for the next commit."""
 
 _LOG = structlog.get_logger()
 
 
 class Writer:
-    """Commits commands, those that wait at the same time together. ``clock``: seconds since the epoch."""
+    """Commits commands; those that wait at the same time share a commit.
+
+    ``clock``: gives the times of commits, in seconds since the epoch.
+    """
 
     def __init__(self, follower: Follower, clock: Callable[[], float]) -> None:
         self._follower = follower
@@ -75,7 +78,7 @@ class Writer:
         self._draining: asyncio.Task[None] | None = None
 
     async def execute(self, command: Command[T]) -> T:
-        """Run a command and return its result once its changes are durable. Raises what refused it."""
+        """Run a command and return its result once its changes are durable. Raises: see `Ledger.execute`."""
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         follower = self._follower
         follower.deadlines.watch(future, lambda: OutcomeUnknown(follower.database.no_answer()))
@@ -92,7 +95,7 @@ class Writer:
     async def _drain(self) -> None:
         while self._waiting:
             async with self._follower.turn:
-                # A command whose caller has its answer, because of a deadline, is not begun any more.
+                # A command whose caller was answered at its deadline is not started.
                 self._waiting = [waiting for waiting in self._waiting if not waiting.answered]
                 if not self._waiting:
                     break
@@ -108,7 +111,7 @@ class Writer:
 
 
 class _Batch:
-    """The commands of one batch, and what their effects have brought so far."""
+    """Performs the effects of the commit protocol for the commands of one batch."""
 
     def __init__(
         self,
@@ -188,7 +191,7 @@ class _Batch:
                 raise AssertionError("there is nothing to perform")
 
     def fail(self, error: Exception, number: int) -> None:
-        """Give the first commands an error; those that have an outcome keep it."""
+        """Give the first ``number`` commands an error. A command that already has an outcome keeps it."""
         self._answer([error] * number)
 
     def _answer(self, outcomes: list[Any]) -> None:
@@ -219,7 +222,7 @@ class _Batch:
         return Drafted(token, bool(drawn.changes), unchecked and creates_all(some, drawn))
 
     async def _append(self, token: str, withdrawn: Sequence[str]) -> Event:
-        """Make the draft durable. The fleet shows its changes already, unless a reader came meanwhile."""
+        """Make the draft durable. The fleet already includes its changes, unless a read has undone them."""
         drawn, after = self._draft, self._replica.position
         assert drawn is not None
         try:
@@ -246,8 +249,8 @@ class _Batch:
             if request is not None:
                 request_turn(connection, request, at)
 
-        # A writer that cannot request its turn can still be first; and a request that stays in the table is
-        # withdrawn with the next append, or taken for that of a dead writer.
+        # A writer that cannot request its turn can still be first. A request that stays in the table expires
+        # after `Limits.turn` seconds.
         with contextlib.suppress(DatabaseUnavailable):
             await self._database.write(write)
 

@@ -1,4 +1,4 @@
-"""Writers that ask the others to let them go first."""
+"""The table of turn requests."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,7 +1,7 @@
-"""SQLite finds commits by their number.
+"""On SQLite, the sequence number of a commit is the rowid.
 
-A BIGINT key is an index beside the table there, which its planner passed over once somebody had run ANALYZE
-while there were few commits: every look at the head read all of them.
+A BIGINT key is a separate index on SQLite. After an ANALYZE of a table with few commits the planner did not
+use the index, so that every head check read all commits.
 """
 
 import sqlalchemy as sa

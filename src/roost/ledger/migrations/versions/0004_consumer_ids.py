@@ -1,6 +1,6 @@
-"""Consumers and what they hold lie in the order in which they came, not in that of their uuids.
+"""Consumers get integer ids, so that they and their allocations are stored in the order of creation.
 
-Allocations have no foreign keys any more.
+The foreign keys of allocations are removed.
 """
 
 import sqlalchemy as sa
@@ -19,9 +19,9 @@ TABLES = ("consumers", "allocations")
 
 def upgrade() -> None:
     if op.get_context().dialect.name == "postgresql":
-        # Should anything still be writing: it waits, and then finds tables that it does not know.
+        # A process of an older version that still writes waits, and then fails on the changed tables.
         op.execute("LOCK TABLE consumers, allocations IN ACCESS EXCLUSIVE MODE")
-    # MariaDB commits each step. One that was cut off starts again with the copies, or goes on after the swap.
+    # MariaDB commits each step. An interrupted migration makes the copies again, or continues after the swap.
     if not _has("consumers", "id"):
         _drop("new_allocations", "new_consumers")
         _make_copies()
@@ -83,7 +83,7 @@ def _swap() -> None:
 
 
 def _name_constraints(table: str) -> None:
-    """As PostgreSQL would have named them, had the table had its name when it was made."""
+    """Rename the constraints of a renamed table to PostgreSQL's default names."""
     if op.get_context().dialect.name != "postgresql":
         return
     query = sa.text("SELECT conname FROM pg_constraint WHERE conrelid = CAST(:table AS regclass)")
