@@ -1,8 +1,8 @@
-"""Who may use the Placement API: the authenticator and the policy rules that the options name.
+"""Access to the Placement API: the authenticator and the policy rules that the options select.
 
 The rules without a policy file are upstream's: every operation is for the roles admin and service, a
-reshape is for services alone, and the usages of a project are also for its readers. While the new defaults
-are not enforced, the role admin may do everything. A token must be scoped to a project.
+reshape is for services alone, and the usages of a project are also for its readers. Without
+``enforce_new_defaults`` the role admin may do everything. A token must be scoped to a project.
 
 Source: ``placement/policies`` of OpenStack Placement. A test compares the rules.
 """
@@ -54,11 +54,11 @@ def open_authenticator(options: PlacementOptions) -> Authenticator:
     """The authenticator for ``[api] auth_strategy``.
 
     Raises:
-        OperatorError: The options cannot work.
+        OperatorError: The options for Keystone's tokens are incomplete or wrong.
     """
     if options.auth_strategy == "noauth2":
         return NoAuth()
-    # Imported only here: its imports take as long as all others together.
+    # Imported only here: its import takes as long as all others together.
     from roost.auth.keystone import Keystone
 
     return Keystone(options.source or Source())
@@ -68,7 +68,7 @@ def open_policy(options: PlacementOptions) -> Policy:
     """The policy, with the policy files that the options name.
 
     Raises:
-        OperatorError: A policy file is wrong.
+        OperatorError: A policy file cannot be read or parsed.
     """
     return Policy(Rules(default_rules(), options.source, options.enforce_new_defaults))
 

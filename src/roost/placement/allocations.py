@@ -41,7 +41,7 @@ class HeldByConsumer(NamedTuple):
 
 
 class HeldOnProvider(NamedTuple):
-    """A provider's generation, and the consumers with an allocation on it, by uuid.
+    """A provider's generation, and the consumers with an allocation on it, by uuid, with all they hold.
 
     ``written_at``: seconds since the epoch at which one of them was last written; None without consumers.
     """
@@ -52,7 +52,7 @@ class HeldOnProvider(NamedTuple):
 
 
 def allocations_of_consumer(connection: Connection, consumer: str) -> HeldByConsumer | None:
-    """What a consumer holds; None if there is no such consumer."""
+    """The allocations of a consumer; None if the consumer does not exist."""
     held = held_by(connection, (consumer,)).get(consumer)
     if held is None:
         return None
@@ -61,7 +61,7 @@ def allocations_of_consumer(connection: Connection, consumer: str) -> HeldByCons
 
 
 def allocations_on_provider(connection: Connection, provider: str) -> HeldOnProvider | None:
-    """What is allocated on a provider; None if there is no such provider."""
+    """The consumers with an allocation on a provider; None if the provider does not exist."""
     generation = _generations(connection, (provider,)).get(provider)
     if generation is None:
         return None

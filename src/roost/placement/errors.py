@@ -1,20 +1,20 @@
-"""Refusals of the Placement service. Each knows its HTTP status and Placement's error code.
+"""The errors of the Placement service, each with its HTTP status and Placement's error code.
 
 PlacementError
 ├── BadRequest                 400  malformed, or names something unknown
-│   ├── UnknownProvider             a reshape names a provider that is not there
-│   ├── DuplicateKey                a query parameter is there more than once
+│   ├── UnknownProvider             a reshape names a provider that does not exist
+│   ├── DuplicateKey                a query parameter is repeated that must not be
 │   ├── BadValue                    a query parameter contradicts itself or another
 │   └── MissingValue                no request group asks for anything
 ├── Forbidden                  403  policy does not allow it
-├── NotFound                   404  the thing addressed is not there
-└── Conflict                   409  cannot be done in the present state
+├── NotFound                   404  the addressed resource does not exist
+└── Conflict                   409  the present state does not allow the operation
     ├── ConcurrentUpdate            a generation is not the current one
-    ├── InventoryInUse              inventory would go from under allocations
+    ├── InventoryInUse              inventory with allocations would be removed
     ├── DuplicateName               name or uuid of a provider is taken
     ├── ProviderInUse               the provider has allocations
     ├── HasChildren                 the provider has children
-    ├── CannotAllocate              what is asked for does not fit
+    ├── CannotAllocate              an allocation does not fit
     └── NameInUse                   a class or trait is in use
 """
 
@@ -22,7 +22,7 @@ from roost.web.errors import HTTPError
 
 
 class PlacementError(HTTPError):
-    """A refusal of a request. The text says what is wrong, with which value."""
+    """The request is refused. The text names the fault and the value that has it."""
 
 
 class BadRequest(PlacementError):
@@ -32,7 +32,7 @@ class BadRequest(PlacementError):
 
 
 class UnknownProvider(BadRequest):
-    """A reshape names a provider that is not there."""
+    """A reshape names a provider that does not exist."""
 
     code = "placement.resource_provider.not_found"
 
@@ -56,7 +56,7 @@ class MissingValue(BadRequest):
 
 
 class Forbidden(PlacementError):
-    """Policy does not allow it."""
+    """The policy does not allow the operation."""
 
     status = 403
 
@@ -112,10 +112,10 @@ class NameInUse(Conflict):
 
 
 def error_for(status: int, code: str | None, text: str) -> PlacementError:
-    """The error that a service over HTTP meant by its status and code.
+    """The error that stands for the status and code of an HTTP response.
 
-    The code is looked at first; of a status without a class of its own a plain `PlacementError` with that
-    status is made.
+    A class with this code has precedence over others with the status. For a status that no class has, the
+    error is a plain `PlacementError` with that status.
     """
     kinds = _below(PlacementError)
     if code not in (None, PlacementError.code):
@@ -127,7 +127,7 @@ def error_for(status: int, code: str | None, text: str) -> PlacementError:
 
 
 def _below(kind: type[PlacementError]) -> list[type[PlacementError]]:
-    """All classes below one, those nearest to it first."""
+    """All subclasses of a class, direct ones first."""
     found = kind.__subclasses__()
     for each in found:
         found.extend(each.__subclasses__())

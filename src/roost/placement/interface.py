@@ -50,7 +50,7 @@ class ProviderSummary(msgspec.Struct, frozen=True):
 
 
 class Placement(Protocol):
-    """The operations, each atomic. A ``generation`` of None is not checked."""
+    """The operations. A ``generation`` of None is not checked."""
 
     async def ensure_provider(self, uuid: str, name: str, parent: str | None = None) -> Provider:
         """Return the provider ``uuid``; create it if it does not exist.

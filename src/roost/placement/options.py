@@ -1,4 +1,4 @@
-"""Configuration, by upstream's names. The options of Keystone's tokens are read in the room ``auth``."""
+"""Configuration options under upstream's names. The room ``auth`` reads those for Keystone's tokens."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -80,11 +80,13 @@ _POLICY = [
     cfg.BoolOpt(
         "enforce_new_defaults",
         default=True,
-        help="The role admin needs what the rules say. If false, it may do everything.",
+        help="The role admin may do what the rules allow. If false, it may do everything.",
     ),
     cfg.StrOpt("policy_file", default="policy.yaml", help="The rules in this file replace the defaults."),
     cfg.MultiStrOpt("policy_dirs", default=["policy.d"], help="These folders hold further files of rules."),
-    cfg.StrOpt("policy_default_rule", default="default", help="This rule applies to what has no rule."),
+    cfg.StrOpt(
+        "policy_default_rule", default="default", help="This rule applies to operations without a rule."
+    ),
 ]
 _MIDDLEWARE = [
     cfg.BoolOpt(
@@ -152,7 +154,12 @@ GROUPS: dict[str, Sequence[cfg.Opt]] = {
 
 
 class PlacementOptions(msgspec.Struct, frozen=True):
-    """What is configured. ``source`` is where it was read; None: nowhere, and there are no policy files."""
+    """The configuration of the Placement service.
+
+    ``max_allocation_candidates``: -1 sets no maximum. ``proxies``: None ignores the headers of proxies.
+    ``database``: a SQLAlchemy URL. ``answer_seconds``: seconds that the database has for each answer.
+    ``source``: where the options were read; None without files, policy files included.
+    """
 
     auth_strategy: str = "keystone"
     randomize_allocation_candidates: bool = False
@@ -172,9 +179,9 @@ class PlacementOptions(msgspec.Struct, frozen=True):
 
 
 def read_options(source: Source | str | None = None) -> PlacementOptions:
-    """The options of a source, or of a file and the environment, or of the environment.
+    """Read the options. ``source``: a source, the path of a file, or None for the environment alone.
 
-    Raises `OperatorError` for a file or value that is wrong.
+    Raises `OperatorError` for a file that cannot be read, and for a wrong value.
     """
     if not isinstance(source, Source):
         source = Source((source,) if source else ())
@@ -210,16 +217,16 @@ def unsupported_options(
     """Return a line for each option of a source that has no effect.
 
     Args:
-        auth_strategy: how tokens are checked; None: the command checks none.
-        others: the options of groups that only other services use.
+        auth_strategy: How tokens are checked. None: the command checks none.
+        others: The options of groups that only other services use.
 
     Raises:
-        OperatorError: an option of the command line has no effect, or a file cannot be read.
+        OperatorError: An option of the command line has no effect, or a file cannot be read.
     """
     supported = {group: set(_names(each)) for group, each in (*others.items(), *GROUPS.items())}
     supported["DEFAULT"].add("auth_strategy")
     if auth_strategy == "keystone":
-        # Imported only here: it takes as long as all the rest.
+        # Imported only here: its import takes as long as all others together.
         from roost.auth.token_check import known_options
 
         for group, of_keystone in known_options(source.open(), source).items():
@@ -230,7 +237,7 @@ def unsupported_options(
 
 
 def proxy_warnings(options: PlacementOptions) -> list[str]:
-    """A warning if the headers of proxies are believed from every peer."""
+    """Return a warning if the headers of proxies are believed from every client."""
     if options.proxies is None or options.proxies.trusted:
         return []
     return [

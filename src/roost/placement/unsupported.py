@@ -1,4 +1,4 @@
-"""Options that are set and have no effect: those of upstream that Roost lacks, and unknown names."""
+"""Finds options that are set without effect: options of upstream that Roost lacks, and unknown names."""
 
 import os
 import re
@@ -95,7 +95,7 @@ NO_EFFECT: Mapping[str, Mapping[str, str]] = {
         "filter_error_trace": _PROFILER,
     },
 }
-"""Options of upstream that are accepted and have no effect: by group, with the reason."""
+"""Options of upstream that are accepted and have no effect, by group, each with the reason."""
 
 _VARIABLE = re.compile(r"OS_([A-Z0-9_]+?)__([A-Z0-9_]+)")
 
@@ -106,11 +106,11 @@ def describe_unsupported(
     """Return a line for each option of the files and the environment that has no effect, without its value.
 
     Args:
-        supported: the names of the options that have an effect, by group.
-        unused: groups that this command does not use, with the reason to give; None: nothing is said.
+        supported: The names of the options that have an effect, by group.
+        unused: Groups that this command does not use, each with the reason to report. None: not reported.
 
     Raises:
-        OperatorError: an option of the command line has no effect.
+        OperatorError: An option of the command line has no effect.
     """
     for setting in source.settings:
         if setting.option not in supported.get(setting.group, ()):

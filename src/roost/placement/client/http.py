@@ -1,7 +1,7 @@
 """A placement service over HTTP: Roost's own or OpenStack's, at microversion 1.39.
 
-A write that checks no generation takes two requests here, one that reads the generation and one that writes
-at it, and two more after each conflict with another writer.
+A write that checks no generation first reads the generation of each provider or consumer concerned, in a
+request each, and writes at these. Both are repeated after a conflict with another writer.
 """
 
 import asyncio
@@ -38,15 +38,15 @@ ANSWER_SECONDS = 60
 """Seconds that the service may take to connect, and between two parts of its answer."""
 
 ATTEMPTS = 10
-"""Attempts of a write that checks no generation, while other writers are faster."""
+"""Attempts of a write that checks no generation. The conflict in the last one is raised."""
 
 
 class HttpPlacement:
     """`roost.placement.interface.Placement` over HTTP. Close it, or use it as an async context manager.
 
     Args:
-        credentials: Where the API's root is, and tokens for it.
-        client: An httpx client to use instead of one of its own.
+        credentials: The root URL of the API, and tokens for it.
+        client: The httpx client to send requests with; by default a new one.
     """
 
     def __init__(self, credentials: Credentials, *, client: httpx.AsyncClient | None = None) -> None:
@@ -55,7 +55,7 @@ class HttpPlacement:
     @classmethod
     def configured(cls, source: Source) -> "HttpPlacement":
         """A client by the options of keystoneauth1 in the group ``placement``. Raises `OperatorError`."""
-        # Imported only here: it takes as long as all the rest.
+        # Imported only here: its import takes as long as all others together.
         from roost.auth.keystone_credentials import read_client_options
 
         options = read_client_options(source, "placement", "placement")
@@ -100,7 +100,7 @@ class HttpPlacement:
         try:
             return _provider(await self._transport.call("POST", "/resource_providers", body))
         except PlacementError:
-            # Another writer may have created it since; if not, the refusal stands.
+            # Another writer may have created the provider since then; if not, the error stands.
             found = await self.provider(uuid)
             if found is None:
                 raise
@@ -209,7 +209,7 @@ class HttpPlacement:
         except Conflict as error:
             if type(error) is not Conflict:
                 raise
-            # A conflict without a code of its own means that the allocations do not fit.
+            # The service has no code for allocations that do not fit.
             raise CannotAllocate(str(error)) from error
 
     async def _allocation_bodies(self, writes: Sequence[ConsumerWrite]) -> dict[str, Any]:

@@ -41,7 +41,7 @@ class Transport:
         A token that the service refuses is renewed, and the request sent again, once.
 
         Raises:
-            PlacementError: The service refused the request, or (status 503) no token could be got for it.
+            PlacementError: The service refused the request, or (status 503) no token could be obtained.
             httpx.HTTPError: The service did not answer.
         """
         headers = {"accept": "application/json", "openstack-api-version": f"placement {version}"}

@@ -9,5 +9,5 @@
     generations            check and raise the generation of a provider
 
 A command is a frozen value that holds everything the client asked for. `run` validates it against the state
-and applies changes, or raises a `PlacementError`; then nothing is changed.
+and applies changes. If it raises a `PlacementError`, the ledger undoes the changes that it has applied.
 """

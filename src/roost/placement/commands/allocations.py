@@ -85,8 +85,8 @@ def write_allocations(state: State, writes: Sequence[ConsumerWrite]) -> None:
     """Check and apply the writes of several consumers as one.
 
     All present allocations of the consumers count as free, so that an allocation that moves from one of them
-    to another is not counted twice. An allocation that does not fit passes if no more of the inventory is
-    in use after the write than before: overuse may always be lowered.
+    to another is not counted twice. An allocation beyond the capacity passes if no more of the inventory is
+    in use after the writes than before: overuse may be lowered.
 
     Raises:
         ConcurrentUpdate: A generation is not the present one.
@@ -103,7 +103,7 @@ def write_allocations(state: State, writes: Sequence[ConsumerWrite]) -> None:
         _judge(state, write, freed, wanted)
     for write, before in zip(writes, held, strict=True):
         _apply(state, write, before)
-    # Upstream's rule: the providers of the new allocations; for a deleted consumer those of the old ones.
+    # As upstream: providers of new allocations; of the old ones only where the consumer is deleted.
     touched: dict[str, None] = {}
     for write, before in zip(writes, held, strict=True):
         touched.update(dict.fromkeys(write.allocations or (before.allocations if before else {})))
@@ -112,7 +112,7 @@ def write_allocations(state: State, writes: Sequence[ConsumerWrite]) -> None:
 
 
 def check_writes(state: State, writes: Sequence[ConsumerWrite]) -> list[Held | None]:
-    """What each consumer holds now.
+    """Check the writes apart from amounts. Returns the present allocations of each consumer.
 
     Raises, in upstream's order, `ConcurrentUpdate` for a generation, then `BadRequest` for an unknown
     provider, then for an unknown class.
@@ -158,19 +158,19 @@ def _judge(state: State, write: ConsumerWrite, freed: Use, wanted: Use) -> None:
 
 
 def _judge_amount(
-    stock: InventoryColumns, row: int, provider: str, name: str, amount: int, freed: Use, wanted: Use
+    columns: InventoryColumns, row: int, provider: str, name: str, amount: int, freed: Use, wanted: Use
 ) -> None:
-    slot = stock.slot(row)
+    slot = columns.slot(row)
     if slot < 0:
         raise CannotAllocate(
             f"Unable to allocate inventory: Inventory for '{name}' on resource provider '{provider}' "
             "invalid: there is none"
         )
     key = (provider, name)
-    used = stock.used.item(slot) - freed[key] + wanted[key]
+    used = columns.used.item(slot) - freed[key] + wanted[key]
     wanted[key] += amount
-    capacity = stock.capacity.item(slot)
-    units = (stock.min_unit.item(slot), stock.max_unit.item(slot), stock.step_size.item(slot))
+    capacity = columns.capacity.item(slot)
+    units = (columns.min_unit.item(slot), columns.max_unit.item(slot), columns.step_size.item(slot))
     if fits(amount, used, capacity, *units):
         return
     refusal = (
@@ -182,7 +182,7 @@ def _judge_amount(
             f"{refusal} The requested amount would violate inventory constraints: {amount} with "
             "min_unit {}, max_unit {}, step_size {}".format(*units)
         )
-    # Overuse may be lowered, if what is asked for is not more than what was held.
+    # Overuse may be lowered: the writes together want no more than their consumers held before.
     if wanted[key] > freed[key]:
         raise CannotAllocate(
             f"{refusal} The requested amount would exceed the capacity: {amount} more, where {used} of "

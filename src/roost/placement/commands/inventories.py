@@ -13,7 +13,7 @@ from roost.placement.errors import BadRequest, ConcurrentUpdate, InventoryInUse,
 class SetInventories(Command[int], frozen=True):
     """Replace all inventories of a provider. ``generation`` None is not checked.
 
-    ``may_reserve_all`` says whether as much may be reserved as there is in total. Source: microversion 1.26.
+    ``may_reserve_all`` says whether the reserved amount may equal the total. Source: microversion 1.26.
     """
 
     provider: str
@@ -106,7 +106,7 @@ class DeleteInventory(Command[int], frozen=True):
         try:
             return replace_inventories(state, row, after)
         except InventoryInUse as error:
-            # Upstream's code for this one operation.
+            # Upstream answers this operation alone with the code of a concurrent update.
             raise ConcurrentUpdate(
                 f"Unable to delete inventory of class {self.resource_class}: {error}"
             ) from error
@@ -122,7 +122,7 @@ def check_classes(state: State, names: Iterable[str]) -> None:
 def _check_capacity(
     provider: str, name: str, inventory: Inventory, may_reserve_all: bool, verb: str = "Unable to update"
 ) -> None:
-    """Check that not more is reserved than there is; before 1.26, not as much. Raises `BadRequest`."""
+    """Check that the capacity is not negative, nor 0 unless ``may_reserve_all``. Raises `BadRequest`."""
     if inventory.capacity < 0 or (inventory.capacity == 0 and not may_reserve_all):
         raise BadRequest(
             f"{verb} inventory for resource provider {provider}: Invalid inventory for '{name}' on "

@@ -30,8 +30,8 @@ class AddResourceClass(Command[bool], frozen=True):
 class RenameResourceClass(Command[None], frozen=True):
     """Rename a custom resource class, in use or not.
 
-    ``with_allocations`` are the consumers with an allocation of it. Source: PUT /resource_classes/{name} up
-    to microversion 1.6.
+    ``with_allocations``: the uuids of the consumers with an allocation of it. Source: PUT
+    /resource_classes/{name} up to microversion 1.6.
 
     Why there is no change "renamed": all other changes name classes in their inventories and allocations, so
     that every reader of commits would have to follow the new name. Instead, a new class is added, all
@@ -46,8 +46,11 @@ class RenameResourceClass(Command[None], frozen=True):
         return self.with_allocations
 
     def run(self, state: State) -> None:
-        """Raises `NotFound`, `BadRequest`, `Conflict`, and `ConcurrentUpdate` if other consumers have
-        allocations of the class as well."""
+        """Rename the class.
+
+        Raises `NotFound`, `BadRequest`, `Conflict`, and `ConcurrentUpdate` if other consumers have
+        allocations of the class as well.
+        """
         fleet = state.fleet
         number = custom_class(state, self.name, "update")
         if self.new_name == self.name:

@@ -23,7 +23,7 @@ class NewInventories(msgspec.Struct, frozen=True):
 class Reshape(Command[None], frozen=True):
     """Replace the inventories of providers and write the allocations of consumers, all or nothing.
 
-    The allocations are checked while every provider has its old and its new inventories. So an allocation can
+    The allocations are checked while every provider has both its old and its new inventories, so that one can
     move from an inventory that is deleted to one that is added.
     """
 
@@ -34,7 +34,10 @@ class Reshape(Command[None], frozen=True):
         return [write.consumer for write in self.writes]
 
     def run(self, state: State) -> None:
-        """Raises `UnknownProvider`, `ConcurrentUpdate`, `InventoryInUse`, `CannotAllocate`, `BadRequest`."""
+        """Reshape.
+
+        Raises `UnknownProvider`, `ConcurrentUpdate`, `InventoryInUse`, `CannotAllocate`, `BadRequest`.
+        """
         fleet = state.fleet
         for new in self.inventories:
             if new.provider not in fleet:

@@ -41,7 +41,7 @@ class SetTraits(Command[int], frozen=True):
 class SetAggregates(Command[int], frozen=True):
     """Replace all aggregates of a provider.
 
-    ``raises`` says whether this raises the provider's generation. Source: it does since microversion 1.19.
+    ``raises`` says whether the provider's generation is raised, as it is from microversion 1.19.
     """
 
     provider: str
