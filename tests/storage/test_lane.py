@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from roost.storage.lane import Lane, Unanswered
+from roost.storage.lane import CallTimedOut, Lane
 
 
 def hang_until(released: threading.Event, calls: list[str], name: str) -> Callable[[], None]:
@@ -45,7 +45,7 @@ def test_a_call_that_hangs_is_given_up_and_later_calls_are_made() -> None:
         hanging = asyncio.create_task(lane.run(hang_until(released, calls, "hangs"), 0.05))
         await asyncio.sleep(0)
         behind = asyncio.create_task(lane.run(lambda: calls.append("behind"), 3600))
-        with pytest.raises(Unanswered) as unanswered:
+        with pytest.raises(CallTimedOut) as unanswered:
             await hanging
         assert unanswered.value.begun
         await behind
@@ -63,7 +63,7 @@ def test_a_call_that_is_given_up_before_it_is_made_is_never_made() -> None:
         lane, released, calls = Lane("test"), threading.Event(), []
         hanging = asyncio.create_task(lane.run(hang_until(released, calls, "hangs")))
         await asyncio.sleep(0)
-        with pytest.raises(Unanswered) as unanswered:
+        with pytest.raises(CallTimedOut) as unanswered:
             await lane.run(lambda: calls.append("never"), 0.05)
         assert not unanswered.value.begun
         released.set()
@@ -81,7 +81,7 @@ def test_what_waits_can_be_given_up_at_once_and_a_hanging_thread_is_left_at_the_
         hanging = asyncio.create_task(lane.run(hang_until(released, calls, "hangs"), 3600))
         await asyncio.sleep(0)
         lane.give_up_after(0.05)
-        with pytest.raises(Unanswered):
+        with pytest.raises(CallTimedOut):
             await hanging
         another = asyncio.create_task(lane.run(hang_until(released, calls, "too")))
         await asyncio.sleep(0)

@@ -21,9 +21,9 @@ def path(tmp_path: Path) -> Path:
 def test_a_look_sees_what_another_has_just_written(place):
     async def use(database: Database) -> None:
         other = Database(place.url)
-        assert await database.look(count) == 0
+        assert await database.autocommit_read(count) == 0
         await other.write(put(1))
-        assert await database.look(count) == 1
+        assert await database.autocommit_read(count) == 1
         await other.close()
 
     using(place, use)
@@ -39,12 +39,12 @@ def test_connections_that_died_while_nobody_used_them_are_replaced(place):
         return connection.exec_driver_sql(own).scalar_one()
 
     async def use(database: Database) -> None:
-        numbers = [await way(number) for way in (database.look, database.read, database.write)]
+        numbers = [await way(number) for way in (database.autocommit_read, database.read, database.write)]
         other = Database(place.url)
         for each in numbers:
             other.write_now(lambda connection, each=each: connection.exec_driver_sql(end.format(each)))
         await other.close()
-        assert await asyncio.gather(*(database.look(count) for _ in range(3))) == [0, 0, 0]
+        assert await asyncio.gather(*(database.autocommit_read(count) for _ in range(3))) == [0, 0, 0]
         assert await database.read(count) == 0
         await database.write(put(1))
         assert await database.read(count) == 1
@@ -52,12 +52,14 @@ def test_connections_that_died_while_nobody_used_them_are_replaced(place):
     using(place, use)
 
 
-def test_a_look_that_fails_leaves_the_next_one_alone(place):
+def test_an_autocommit_read_that_fails_leaves_the_next_one_alone(place):
     async def use(database: Database) -> None:
-        assert await database.look(count) == 0
+        assert await database.autocommit_read(count) == 0
         with pytest.raises((ProgrammingError, DatabaseUnavailable)):
-            await database.look(lambda connection: connection.execute(sa.text("SELECT * FROM no_such")))
-        assert await database.look(count) == 0
+            await database.autocommit_read(
+                lambda connection: connection.execute(sa.text("SELECT * FROM no_such"))
+            )
+        assert await database.autocommit_read(count) == 0
 
     using(place, use)
 
@@ -67,14 +69,16 @@ def test_a_look_that_went_wrong_in_every_way_leaves_the_next_one_alone(path, mon
         raise sqlite3.OperationalError("no rollback either")
 
     async def use(database: Database) -> None:
-        assert await database.look(count) == 0
+        assert await database.autocommit_read(count) == 0
         with monkeypatch.context() as patched:
             patched.setattr(SQLiteDialect_pysqlite, "do_rollback", no_rollback)
             with pytest.raises(DatabaseUnavailable):
-                await database.look(lambda connection: connection.execute(sa.text("SELECT * FROM no_such")))
+                await database.autocommit_read(
+                    lambda connection: connection.execute(sa.text("SELECT * FROM no_such"))
+                )
         with pytest.raises(LookupError):
-            await database.look(lambda connection: {}["nothing"])
-        assert await database.look(count) == 0
+            await database.autocommit_read(lambda connection: {}["nothing"])
+        assert await database.autocommit_read(count) == 0
 
     using(path, use)
 

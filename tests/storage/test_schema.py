@@ -223,7 +223,7 @@ def test_an_upgrade_that_was_cut_off_is_finished_by_the_next(database, schema):
 
 @by_name
 def test_all_text_compares_exactly(database, schema):
-    """What MariaDB does not do unless each table says so; see roost.storage.exact."""
+    """What MariaDB does not do unless each table says so; see roost.storage.schema."""
     schema.upgrade(database)
     query = sa.text(
         "SELECT table_name, column_name, collation_name FROM information_schema.columns "

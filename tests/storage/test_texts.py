@@ -4,8 +4,7 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.exc import DataError
 
-from roost.storage import Database
-from roost.storage.exact import EXACT
+from roost.storage import EXACT, Database
 from support.things import using
 
 

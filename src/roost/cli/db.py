@@ -19,7 +19,7 @@ from roost.ledger.trim import trim as trim_commits
 from roost.ledger.verify import verify as verify_ledger
 from roost.model.errors import OperatorError
 from roost.records.tables import SCHEMA as RECORDS
-from roost.storage import PATIENT_SECONDS, Database, Schema
+from roost.storage import COMMAND_ANSWER_SECONDS, Database, Schema
 
 ROLES = {"api": (LEDGER, CONDUCTOR), "cell": (CELL,), "records": (RECORDS,)}
 """The schemas that belong in each kind of database."""
@@ -80,7 +80,7 @@ def upgrade(url: str, role: str | None, as_json: bool) -> None:
     Stop every process that uses the database first. A database that a newer Roost has written is left
     as it is.
     """
-    database = Database(url, answer_seconds=PATIENT_SECONDS)
+    database = Database(url, answer_seconds=COMMAND_ANSWER_SECONDS)
     try:
         schemas = ROLES[role] if role is not None else _schemas_in(database)
         before = [schema.known_revision(database) for schema in schemas]
@@ -103,7 +103,7 @@ def version(url: str, as_json: bool) -> None:
 
     Exit status: 0 they are the same, 1 they are not, 2 the database cannot be read.
     """
-    database = Database(url, read_only=True, answer_seconds=PATIENT_SECONDS)
+    database = Database(url, read_only=True, answer_seconds=COMMAND_ANSWER_SECONDS)
     try:
         rows = [
             {"schema": schema.name, "database": schema.revision(database), "program": schema.newest}
@@ -130,7 +130,7 @@ def trim(url: str, keep: int, days: float, as_json: bool) -> None:
 
     The newest commit always stays. The state itself is in the tables and is not touched.
     """
-    database = Database(url, create=False, answer_seconds=PATIENT_SECONDS)
+    database = Database(url, create=False, answer_seconds=COMMAND_ANSWER_SECONDS)
     try:
         _check_ledger(database)
         gone, older_than = 0, time.time() - days * 86_400
@@ -146,7 +146,7 @@ def trim(url: str, keep: int, days: float, as_json: bool) -> None:
 
 async def verify_database(url: str) -> tuple[list[Finding], list[Unread]]:
     """What is wrong in a database, and the cells that could not be read. Raises `StorageError`."""
-    database = Database(url, read_only=True, answer_seconds=PATIENT_SECONDS)
+    database = Database(url, read_only=True, answer_seconds=COMMAND_ANSWER_SECONDS)
     try:
         _check_ledger(database)
         findings = await database.read(verify_ledger)

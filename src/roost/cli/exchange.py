@@ -15,7 +15,7 @@ from roost.cli.options import as_json, database_url, print_json, print_table
 from roost.exchange import Report, export_placement, import_placement
 from roost.exchange.report import Progress as ProgressCallback
 from roost.placement.options import read_options
-from roost.storage import PATIENT_SECONDS, Database
+from roost.storage import COMMAND_ANSWER_SECONDS, Database
 
 
 @click.command(
@@ -42,7 +42,7 @@ def import_command(source: str, url: str, config_file: str | None, as_json: bool
     """
     incomplete = read_options(config_file)
     warn_of_options(config_file)
-    opened = Database(source, read_only=True, answer_seconds=PATIENT_SECONDS)
+    opened = Database(source, read_only=True, answer_seconds=COMMAND_ANSWER_SECONDS)
     try:
         with _progress("import") as show:
             report = import_placement(opened, url, incomplete, show)
@@ -66,7 +66,7 @@ def export_command(target: str, url: str, as_json: bool) -> None:
 
     Exit status: 0 copied, 1 copied with anomalies, 2 failed.
     """
-    opened = Database(url, read_only=True, answer_seconds=PATIENT_SECONDS)
+    opened = Database(url, read_only=True, answer_seconds=COMMAND_ANSWER_SECONDS)
     try:
         with _progress("export") as show:
             report = export_placement(opened, target, show)

@@ -5,8 +5,7 @@ from pathlib import Path
 import sqlalchemy as sa
 from sqlalchemy.dialects.mysql import LONGTEXT
 
-from roost.storage import Schema
-from roost.storage.exact import EXACT
+from roost.storage import EXACT, Schema
 
 metadata = sa.MetaData()
 

@@ -18,7 +18,7 @@ mapping without an instance is forgotten at the next start.
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 
 import msgspec
 import sqlalchemy as sa
@@ -35,7 +35,7 @@ from roost.ledger.tables import provider_traits, resource_providers, traits
 from roost.model.instance import ACTIVE, ASSIGNED, ERROR, FAILED, Instance
 from roost.model.vocabulary import SHARING_TRAIT
 from roost.scheduler.gateways.local import INSTANCE
-from roost.storage import PATIENT_SECONDS, Database, StorageError
+from roost.storage import COMMAND_ANSWER_SECONDS, Database, StorageError
 
 LEAKED_CLAIM = "leaked-claim"
 """Something is claimed for an instance that does not run and will not."""
@@ -84,23 +84,34 @@ class ApiState(msgspec.Struct, frozen=True):
     cells: dict[str, str]
 
 
-async def verify_instances(database: Database) -> tuple[list[Finding], list[Unread]]:
-    """Compare placement with all cells that the API database knows; nothing is written.
+async def _settle() -> None:
+    await asyncio.sleep(SETTLE_SECONDS)
 
-    Nothing is found in a database without the conductor's tables or without cells.
+
+async def verify_instances(
+    database: Database, settle: Callable[[], Awaitable[None]] = _settle
+) -> tuple[list[Finding], list[Unread]]:
+    """Compare placement with all cells that the API database names; nothing is written.
+
+    If the first comparison finds differences, a second one follows after ``settle``, and only differences of
+    both count: the others were work in progress. A database without the conductor's tables or without cells
+    has none.
+
+    Raises:
+        StorageError: the API database cannot be read.
     """
     if SCHEMA.known_revision(database) is None:
         return [], []
-    findings, unread = await _look(database)
+    findings, unread = await _compare(database)
     if findings:
-        await asyncio.sleep(SETTLE_SECONDS)
-        again, unread = await _look(database)
+        await settle()
+        again, unread = await _compare(database)
         before = {(finding.kind, finding.subject) for finding in findings}
         findings = [finding for finding in again if (finding.kind, finding.subject) in before]
     return findings, unread
 
 
-async def _look(database: Database) -> tuple[list[Finding], list[Unread]]:
+async def _compare(database: Database) -> tuple[list[Finding], list[Unread]]:
     api = await database.read(_read_api)
     cells: dict[str, CellState] = {}
     unread: list[Unread] = []
@@ -208,7 +219,7 @@ def _roots(providers: Iterable[tuple[int, str, int | None]]) -> dict[str, str]:
 
 
 async def _read_cell(name: str, url: str) -> CellState:
-    database = Database(url, read_only=True, answer_seconds=PATIENT_SECONDS)
+    database = Database(url, read_only=True, answer_seconds=COMMAND_ANSWER_SECONDS)
     try:
         CELL_SCHEMA.check(database)
         cell = Cell(name, database)

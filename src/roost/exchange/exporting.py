@@ -22,7 +22,7 @@ from roost.fleet.errors import FleetError
 from roost.ledger import SCHEMA
 from roost.ledger.load import load
 from roost.ledger.tables import consumers
-from roost.storage import PATIENT_SECONDS, Database
+from roost.storage import COMMAND_ANSWER_SECONDS, Database
 
 
 def export_placement(source: Database, target: str, progress: Progress) -> Report:
@@ -42,7 +42,7 @@ def export_placement(source: Database, target: str, progress: Progress) -> Repor
     SCHEMA.check(source)
     name = sa.make_url(target).render_as_string()
     probe(target, lambda connection: check_target(connection, name))
-    into = Database(target, answer_seconds=PATIENT_SECONDS)
+    into = Database(target, answer_seconds=COMMAND_ANSWER_SECONDS)
 
     def export(connection: Connection) -> Report:
         fleet = _fleet(connection, source)

@@ -28,7 +28,7 @@ from roost.exchange.report import Progress, Report
 from roost.ledger import SCHEMA, Command, Held, Ledger
 from roost.model.vocabulary import is_custom
 from roost.placement.options import PlacementOptions
-from roost.storage import PATIENT_SECONDS, Database
+from roost.storage import COMMAND_ANSWER_SECONDS, Database
 
 T = TypeVar("T")
 
@@ -59,7 +59,7 @@ def import_placement(
 async def _import(
     connection: Connection, url: str, incomplete: PlacementOptions, progress: Progress
 ) -> Report:
-    target = Database(url, answer_seconds=PATIENT_SECONDS)
+    target = Database(url, answer_seconds=COMMAND_ANSWER_SECONDS)
     try:
         ledger = await Ledger.open(target)
         try:

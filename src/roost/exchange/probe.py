@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import ArgumentError
 
-from roost.storage import PATIENT_SECONDS, Database
+from roost.storage import COMMAND_ANSWER_SECONDS, Database
 
 T = TypeVar("T")
 
@@ -28,7 +28,7 @@ def probe(url: str, work: Callable[[Connection], T]) -> T | None:
         name = parsed.database
         if name and name != ":memory:" and not Path(name).exists():
             return None
-    database = Database(url, read_only=True, answer_seconds=PATIENT_SECONDS)
+    database = Database(url, read_only=True, answer_seconds=COMMAND_ANSWER_SECONDS)
     try:
         return database.read_now(work)
     finally:

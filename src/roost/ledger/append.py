@@ -12,7 +12,7 @@ from roost.ledger.errors import SequenceTaken
 from roost.ledger.projection import Statement
 from roost.ledger.tables import commits
 from roost.ledger.turn_requests import withdraw
-from roost.storage import gives_a_row, is_duplicate_key, pipelined, table_refusing
+from roost.storage import deferred_exists, is_duplicate_key, pipelined, table_refusing
 
 _PREDECESSOR = sa.select(commits.c.seq).where(
     commits.c.seq == sa.bindparam("seq", type_=sa.BigInteger), commits.c.writer == sa.bindparam("token")
@@ -60,9 +60,9 @@ def append(
             # A free number is not enough: other writers may have used it and trimmed it since, or a standby
             # with another history may have taken over.
             if after.seq:
-                found = gives_a_row(connection, _PREDECESSOR, after._asdict())
+                found = deferred_exists(connection, _PREDECESSOR, after._asdict())
             else:
-                found = gives_a_row(connection, _SUCCESSOR, {"after_seq": commit.seq})
+                found = deferred_exists(connection, _SUCCESSOR, {"after_seq": commit.seq})
             for statement, rows in statements:
                 statement.run(connection, rows)
             withdraw(connection, withdrawn)

@@ -163,7 +163,7 @@ def newest(connection: Connection) -> Position:
 
 
 def check_head(connection: Connection, uuids: Sequence[str]) -> Head:
-    """The head and the holdings of consumers, at most `roost.storage.AT_ONCE`, by a single statement."""
+    """The head and the holdings of at most `NAMES_PER_STATEMENT` consumers, by a single statement."""
     rows = _head_and_named(connection, uuids)
     if not rows:
         return Head(NOWHERE, False, Holdings({}, {}))

@@ -17,7 +17,7 @@ from roost.ledger.delta import (
     read_delta,
 )
 from roost.ledger.replica import Replica
-from roost.storage import AT_ONCE, Database, DatabaseUnavailable, Deadlines
+from roost.storage import NAMES_PER_STATEMENT, Database, DatabaseUnavailable, Deadlines
 
 
 class Follower:
@@ -67,9 +67,9 @@ class Follower:
 
     async def check_head(self, uuids: Sequence[str]) -> Head:
         """The head of the database, and the holdings of the named consumers."""
-        if len(uuids) > AT_ONCE:
+        if len(uuids) > NAMES_PER_STATEMENT:
             return await self.database.read(lambda connection: check_head_of_many(connection, uuids))
-        return await self.database.look(lambda connection: check_head(connection, uuids))
+        return await self.database.autocommit_read(lambda connection: check_head(connection, uuids))
 
     async def follow(self, uuids: Sequence[str]) -> Delta:
         """Read the next page of the delta and move the replica to its end. The turn must be held."""
@@ -81,7 +81,7 @@ class Follower:
         return delta
 
     async def _catch_up(self) -> None:
-        if await self.database.look(newest) == self.replica.position:
+        if await self.database.autocommit_read(newest) == self.replica.position:
             return
         complete = False
         while not complete:

@@ -54,7 +54,7 @@ from roost.ledger.follower import Follower
 from roost.ledger.holdings import Holdings
 from roost.ledger.state import Command
 from roost.ledger.turn_requests import request_turn, withdraw
-from roost.storage import DatabaseRefused, DatabaseUnavailable, OutcomeUnknown, in_one_line
+from roost.storage import DatabaseRefused, DatabaseUnavailable, OutcomeUnknown, driver_message
 
 T = TypeVar("T")
 
@@ -236,7 +236,7 @@ class _Batch:
                 return AppendConflicted()
             if isinstance(error, OutcomeUnknown):
                 return AppendUnknown(error)
-            text = f"database {self._database}: {in_one_line(error)}"
+            text = f"database {self._database}: {driver_message(error)}"
             return AppendRefused(DatabaseRefused(text))
         self._replica.settle(Position(drawn.seq, token), drawn.changes, drawn.at)
         return Appended()

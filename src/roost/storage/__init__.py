@@ -1,22 +1,21 @@
-"""Databases: opening them, reading and writing off the event loop, and keeping their schemas current.
+"""Databases: connections, reads and writes off the event loop, schemas.
 
-database   one database: a reader thread, a writer thread, group commit, looks
-lane       a thread for blocking calls, replaced when a call hangs
-deadlines  deadlines for futures, with one timer
-engine     how connections are opened and set up, and how long they wait
-psycopg_connection  PostgreSQL connections that give up a server which says nothing
-pipeline   statements that need not wait for each other's answers
-conflicts  what a driver's error means for a transaction
-exact      options of tables whose text compares exactly
-schema     one room's tables in a database: created and upgraded by Alembic, checked at start
-errors     what can go wrong
+database      one database: a reader thread, a writer thread, reads outside of transactions
+group_commit  writes that wait at the same time share a transaction
+lane          a thread for blocking calls, replaced when a call hangs
+deadlines     deadlines for futures, with one timer
+engine        how connections are opened and set up, and their time limits
+psycopg_connection  PostgreSQL connections that close when the server does not answer in time
+statements    long lists of names in several statements; several statements in one round trip
+driver_errors  what a driver's error means for a transaction
+schema        one room's tables in a database: created and upgraded by Alembic, checked at start
+errors        the tree of this room's errors
 """
 
-from roost.storage.batches import AT_ONCE, in_batches
-from roost.storage.conflicts import in_one_line, is_duplicate_key, table_refusing
 from roost.storage.database import Database
 from roost.storage.deadlines import Deadlines
-from roost.storage.engine import ANSWER_SECONDS, PATIENT_SECONDS
+from roost.storage.driver_errors import driver_message, is_duplicate_key, table_refusing
+from roost.storage.engine import ANSWER_SECONDS, COMMAND_ANSWER_SECONDS
 from roost.storage.errors import (
     DatabaseDamaged,
     DatabaseFull,
@@ -28,13 +27,14 @@ from roost.storage.errors import (
     SchemaTooOld,
     StorageError,
 )
-from roost.storage.pipeline import gives_a_row, pipelined
-from roost.storage.schema import Schema
+from roost.storage.schema import EXACT, Schema
+from roost.storage.statements import NAMES_PER_STATEMENT, deferred_exists, in_batches, pipelined
 
 __all__ = [
     "ANSWER_SECONDS",
-    "AT_ONCE",
-    "PATIENT_SECONDS",
+    "COMMAND_ANSWER_SECONDS",
+    "EXACT",
+    "NAMES_PER_STATEMENT",
     "Database",
     "DatabaseDamaged",
     "DatabaseFull",
@@ -47,9 +47,9 @@ __all__ = [
     "SchemaTooNew",
     "SchemaTooOld",
     "StorageError",
-    "gives_a_row",
+    "deferred_exists",
+    "driver_message",
     "in_batches",
-    "in_one_line",
     "is_duplicate_key",
     "pipelined",
     "table_refusing",

@@ -1,54 +1,41 @@
-"""One database: reads in one thread, writes in another, many writes in one transaction.
+"""One database: reads in one thread, writes in another.
 
-Why group commit here: a durable commit costs a sync of the disk however little it holds. While one
-transaction is being made durable, the writes that arrive wait together, and all of them go into the next
-one. Under load a sync is shared by hundreds of writes; alone, a write does not wait.
-
-A server that hangs accepts connections and acknowledges what it is sent, but does not answer. So each
-operation has a limit, `ANSWER_SECONDS` unless told otherwise, after which its caller gets an error whatever
-the thread that makes it is doing; that thread is replaced (`Lane`). A SQLite file has no server that hangs.
+A server that hangs accepts connections, and its kernel acknowledges what it receives, but it does not answer.
+So each operation has a time limit, `ANSWER_SECONDS` by default. After it the caller gets an error even if the
+thread still waits, and the thread is replaced (`Lane`). A SQLite file has no server that can hang, and no
+such limit.
 """
 
-import asyncio
 import contextlib
 import random
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import TypeVar
 
 from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.engine.url import URL, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError
+from sqlalchemy.exc import ArgumentError, DBAPIError
 
-from roost.storage.conflicts import Trouble, in_one_line, is_rolled_back, trouble
+from roost.storage.driver_errors import ConflictRolledBack, ConnectionLost, driver_message, storage_error
 from roost.storage.engine import (
     ANSWER_SECONDS,
+    autocommit_engine,
     for_reading_only,
-    looking_engine,
     reading_engine,
     writing_engine,
 )
-from roost.storage.errors import (
-    DatabaseDamaged,
-    DatabaseFull,
-    DatabaseReadOnly,
-    DatabaseRefused,
-    DatabaseUnavailable,
-    OutcomeUnknown,
-)
-from roost.storage.lane import Lane, Unanswered
+from roost.storage.errors import DatabaseUnavailable
+from roost.storage.group_commit import GroupCommit, Work
+from roost.storage.lane import CallTimedOut, Lane
 
 T = TypeVar("T")
-Work = Callable[[Connection], T]
-"""A piece of work in a transaction. It may be run again if the transaction is rolled back, so it must
-have no effect beside the connection's."""
 
-CONFLICT_TRIES = 20
-"""How often a transaction is run that the server undoes for another's sake."""
+CONFLICT_ATTEMPTS = 20
+"""Runs of a transaction that the server rolls back in favour of others; then its caller gets the error."""
 
-CONFLICT_PAUSE = 0.05
-"""At most so many seconds pass before it is run again; at first nearly none."""
+CONFLICT_PAUSE_SECONDS = 0.05
+"""Upper bound of the random pause between two of these runs; the first pauses are shorter."""
 
 
 class Database:
@@ -58,9 +45,10 @@ class Database:
         url: SQLAlchemy URL. A SQLite file that does not exist is created if its folder exists.
         read_only: nothing can be written, and a SQLite file is not created.
         create: whether a SQLite file that does not exist is created.
-        answer_seconds: how long an operation may take on a server.
+        answer_seconds: time limit of an operation, on a server.
 
-    Raises `DatabaseUnavailable` if it cannot be opened.
+    Raises:
+        DatabaseUnavailable: the database cannot be opened.
     """
 
     def __init__(
@@ -81,21 +69,20 @@ class Database:
         try:
             self._engine = reading_engine(opened, read_only, answer_seconds)
             self._write_engine = writing_engine(opened, read_only, answer_seconds)
-            self._look_engine = looking_engine(opened, answer_seconds)
+            self._autocommit_engine = autocommit_engine(opened, answer_seconds)
         except (ArgumentError, ImportError) as error:
             raise DatabaseUnavailable(f"cannot open database {self}: {error}") from error
-        self._looking: Connection | None = None
+        self._autocommit: Connection | None = None
         self._reader = Lane("reader")
-        self._writer = Lane("writer")
-        self._waiting: list[_Waiting] = []
-        self._draining: asyncio.Task[None] | None = None
+        self._writes = GroupCommit(self.write_now, lambda: self._limit, self.no_answer)
         self._closed = False
         try:
-            # Of a server the connection with the shorter limit; a SQLite file is set up by the other one.
-            with (self._engine if self.is_sqlite else self._look_engine).connect():
+            # On a server the autocommit engine has the shorter limit; the reading engine sets a SQLite file
+            # up.
+            with (self._engine if self.is_sqlite else self._autocommit_engine).connect():
                 pass
         except DBAPIError as error:
-            raise DatabaseUnavailable(f"cannot open database {self}: {in_one_line(error)}") from error
+            raise DatabaseUnavailable(f"cannot open database {self}: {driver_message(error)}") from error
 
     def __str__(self) -> str:
         return self.url.render_as_string(hide_password=True)
@@ -107,101 +94,108 @@ class Database:
 
     @property
     def engine(self) -> Engine:
-        """The engine for writing, for tools that run without an event loop."""
+        """The engine for writing, for tools without an event loop."""
         return self._write_engine
 
     @property
     def limit(self) -> float | None:
-        """Seconds that an operation may take; None: a SQLite file, which has no server that could hang."""
+        """Seconds that an operation may take; None for a SQLite file."""
         return self._limit
 
     async def read(self, work: Work[T]) -> T:
         """Run ``work`` in the reader thread, in a transaction that sees one snapshot.
 
-        Raises `DatabaseUnavailable` if the database cannot be reached or does not answer in time.
+        Raises:
+            DatabaseUnavailable: the database cannot be reached or does not answer in time.
         """
         return await self._read_within(self._limit, lambda: self.read_now(work))
 
     async def load(self, work: Work[T]) -> T:
-        """Run ``work`` like `read`, but without a limit for the whole: it may read all there is.
+        """Run ``work`` like `read`, but without a time limit for the whole: it may read the whole database.
 
-        Raises `DatabaseUnavailable`.
+        Raises:
+            DatabaseUnavailable: the database cannot be reached or does not answer a statement in time.
         """
         return await self._read_within(self._limit if self.stopping else None, lambda: self.read_now(work))
 
-    async def look(self, work: Work[T]) -> T:
-        """Run ``work``, which is one short statement, outside of transactions.
+    async def autocommit_read(self, work: Work[T]) -> T:
+        """Run ``work``, one short query, outside of transactions.
 
-        SQLite answers in this thread, sooner than another one would have woken up: readers do not wait there.
-        Raises `DatabaseUnavailable` if the database cannot be reached or does not answer in time.
+        On SQLite it runs in the calling thread, which takes less time than to wake another one: readers of
+        SQLite do not wait for writers.
+
+        Raises:
+            DatabaseUnavailable: the database cannot be reached or does not answer in time.
         """
         if self.is_sqlite:
             self._check_open()
-            return self._look_now(work)
-        return await self._read_within(self._limit, lambda: self._look_now(work))
+            return self._autocommit_read_now(work)
+        return await self._read_within(self._limit, lambda: self._autocommit_read_now(work))
 
     async def _read_within(self, seconds: float | None, call: Callable[[], T]) -> T:
         self._check_open()
         try:
             return await self._reader.run(call, seconds)
-        except Unanswered as error:
+        except CallTimedOut as error:
             raise DatabaseUnavailable(self.no_answer()) from error
 
-    def _look_now(self, work: Work[T]) -> T:
-        # Kept for the next look only after a look that went well.
-        kept, self._looking = self._looking, None
+    def _autocommit_read_now(self, work: Work[T]) -> T:
+        # The connection is kept for the next read only after a success.
+        kept, self._autocommit = self._autocommit, None
         connection = kept
         try:
             if connection is None:
-                connection = self._look_engine.connect()
+                connection = self._autocommit_engine.connect()
             found = work(connection)
         except DBAPIError as error:
             _drop(connection)
-            ours = self._as_ours(error)
-            if isinstance(ours, _ConnectionLost) and kept is not None:
-                return self._look_now(work)  # it may have been lost long ago
+            ours = storage_error(error, self)
+            if isinstance(ours, ConnectionLost) and kept is not None:
+                return self._autocommit_read_now(work)  # the kept connection may have been lost while idle
             if ours is None:
                 raise
             raise ours from error
         except BaseException:
             _drop(connection)
             raise
-        self._looking = connection
+        self._autocommit = connection
         return found
 
     def read_now(self, work: Work[T]) -> T:
-        """Run ``work`` in this thread, in a transaction that sees one snapshot."""
+        """Run ``work`` in the calling thread, in a transaction that sees one snapshot.
+
+        Raises:
+            DatabaseUnavailable: the database cannot be reached or read.
+        """
         try:
             with self._engine.begin() as connection:
                 return work(connection)
         except DBAPIError as error:
-            if (ours := self._as_ours(error)) is None:
+            if (ours := storage_error(error, self)) is None:
                 raise
             raise ours from error
 
     async def write(self, work: Work[T]) -> T:
-        """Run ``work`` in the writer thread and return its result once it is durable.
+        """Run ``work`` in the writer thread, in a transaction that it shares with the other waiting writes.
 
-        Works that wait at the same time share a transaction. If one of them raises, the transaction is
-        rolled back and each is run in a transaction of its own, so that the error is only its own.
+        Returns:
+            Its result, once the transaction is durable.
 
-        Raises `OutcomeUnknown` if the database went away while it was committing, and `DatabaseUnavailable`
-        if it was away before; then nothing was written.
+        Raises:
+            OutcomeUnknown: the connection was lost or timed out during COMMIT.
+            DatabaseUnavailable: the database cannot be reached; nothing was written.
         """
         self._check_open()
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[T] = loop.create_future()
-        self._waiting.append(_Waiting(work, future, loop.time()))
-        if self._draining is None:
-            self._draining = asyncio.create_task(self._drain())
-        return await future
+        return await self._writes.write(work)
 
     def write_now(self, work: Work[T]) -> T:
-        """Run ``work`` in a transaction of its own in this thread, again if others' transactions undid it.
+        """Run ``work`` in the calling thread, in a transaction by itself; after a conflict run it again.
 
-        Raises `OutcomeUnknown` if the database went away while it was committing.
+        Raises:
+            OutcomeUnknown: the connection was lost or timed out during COMMIT.
+            DatabaseUnavailable: the database cannot be reached; nothing was written.
         """
-        for tried in range(CONFLICT_TRIES):
+        for attempt in range(CONFLICT_ATTEMPTS):
             committing = False
             try:
                 with self._write_engine.begin() as connection:
@@ -209,55 +203,40 @@ class Database:
                     committing = True
                 return result
             except DBAPIError as error:
-                ours = self._as_ours(error, committing)
+                ours = storage_error(error, self, committing)
                 if ours is None:
                     raise
-                if not isinstance(ours, _Conflict):
+                if not isinstance(ours, ConflictRolledBack):
                     raise ours from error
                 conflict = ours
-            time.sleep(random.uniform(0, min(CONFLICT_PAUSE, 0.001 * 2**tried)))
+            time.sleep(random.uniform(0, min(CONFLICT_PAUSE_SECONDS, 0.001 * 2**attempt)))
         raise conflict
 
     def stop_within(self, seconds: float) -> None:
-        """Have every operation end within so many seconds, those under way and all later ones, on a server.
+        """Limit every operation on a server to ``seconds``: present ones from now, later ones from their
+        start.
 
-        For a process that is told to stop, and whose database may hang.
+        For a process that is told to stop while its database may hang.
         """
         self.stopping = True
         if self._limit is not None:
             self._limit = min(self._limit, seconds)
-            for lane in (self._reader, self._writer):
-                lane.give_up_after(self._limit)
+            self._reader.give_up_after(self._limit)
+            self._writes.give_up_after(self._limit)
 
     async def close(self) -> None:
-        """Finish what is waiting and close all connections but those of threads that hang."""
+        """Finish the waiting operations and close all connections except those of threads that hang."""
         self._closed = True
-        if self._draining is not None:
-            await self._draining
+        await self._writes.close()
         await self._reader.close(self._limit)
-        kept, self._looking = self._looking, None
+        kept, self._autocommit = self._autocommit, None
         _drop(kept)
-        await self._writer.close(self._limit)
-        for engine in (self._look_engine, self._engine, self._write_engine):
+        for engine in (self._autocommit_engine, self._engine, self._write_engine):
             engine.dispose()
 
-    def _as_ours(self, error: DBAPIError, committing: bool = False) -> Exception | None:
-        """The error to raise for a driver's, None: that one."""
-        text = f"database {self}: {in_one_line(error)}"
-        match trouble(error):
-            case None:
-                return None
-            case Trouble.REFUSED_ROW:
-                assert error.orig is not None
-                return IntegrityError(error.statement, error.params, error.orig)
-            case Trouble.CONFLICT:
-                return _Conflict(text)
-            case _ if committing and not is_rolled_back(error):
-                return OutcomeUnknown(text)
-            case Trouble.LOST:
-                return _ConnectionLost(text)
-            case found:
-                return _ERRORS.get(found, DatabaseUnavailable)(text)
+    def no_answer(self) -> str:
+        """The text of the error of an operation that took too long."""
+        return f"database {self}: no answer for {self._limit:g} s"
 
     def _check_open(self) -> None:
         if self._closed:
@@ -266,98 +245,14 @@ class Database:
     def _check_file(self, must_exist: bool) -> None:
         name = self.url.database
         if not name or name == ":memory:":
-            # Reader and writer would each have a database of its own.
+            # Each connection would have a memory database to itself.
             raise DatabaseUnavailable(f"cannot open database {self}: name a file, as in sqlite:///roost.db")
         if must_exist and not Path(name).exists():
             raise DatabaseUnavailable(f"cannot open database {self}: there is no file {name}")
 
-    def no_answer(self) -> str:
-        """What is said of an operation that took too long."""
-        return f"database {self}: no answer for {self._limit:g} s"
-
-    async def _drain(self) -> None:
-        while self._waiting:
-            batch, self._waiting = self._waiting, []
-            for waiting, outcome in zip(batch, await self._write_batch(batch), strict=True):
-                if waiting.future.cancelled():
-                    continue
-                if isinstance(outcome, _Failed):
-                    waiting.future.set_exception(outcome.error)
-                else:
-                    waiting.future.set_result(outcome)
-        self._draining = None
-
-    async def _write_batch(self, batch: "list[_Waiting]") -> list[Any]:
-        """The outcomes of works that share a transaction, within the time that is left for the oldest."""
-        left = None
-        if self._limit is not None:
-            left = self._limit - (asyncio.get_running_loop().time() - batch[0].since)
-            if left <= 0:
-                return [_Failed(DatabaseUnavailable(self.no_answer()))] * len(batch)
-        works = [waiting.work for waiting in batch]
-        try:
-            return await self._writer.run(lambda: self._write_together(works), left)
-        except Unanswered as error:
-            kind = OutcomeUnknown if error.begun else DatabaseUnavailable
-            return [_Failed(kind(self.no_answer()))] * len(batch)
-
-    def _write_together(self, works: list[Work[Any]]) -> list[Any]:
-        begun = False
-
-        def together(connection: Connection) -> list[Any]:
-            nonlocal begun
-            begun = True
-            return [work(connection) for work in works]
-
-        try:
-            return self.write_now(together)
-        except Exception as error:
-            # What is true of the database is true of each work; each would only wait for it in its turn.
-            # After a lost connection, besides, nobody knows whether the transaction was committed.
-            if len(works) == 1 or not begun or isinstance(error, _ConnectionLost | OutcomeUnknown):
-                return [_Failed(error)] * len(works)
-        outcomes: list[Any] = []
-        for work in works:
-            try:
-                outcomes.append(self.write_now(work))
-            except Exception as error:
-                outcomes.append(_Failed(error))
-        return outcomes
-
-
-_ERRORS: dict[Trouble, type[DatabaseUnavailable]] = {
-    Trouble.FULL: DatabaseFull,
-    Trouble.READ_ONLY: DatabaseReadOnly,
-    Trouble.DAMAGED: DatabaseDamaged,
-    Trouble.REFUSED: DatabaseRefused,
-}
-
-
-class _Conflict(DatabaseUnavailable):
-    """The server undid a transaction for another's sake: a deadlock, a failed certification in Galera."""
-
-
-class _ConnectionLost(DatabaseUnavailable):
-    """The connection went away during a transaction."""
-
-
-class _Waiting(NamedTuple):
-    """A work to be written. ``since``: when it was asked for, by the event loop's clock."""
-
-    work: Work[Any]
-    future: asyncio.Future[Any]
-    since: float
-
-
-class _Failed:
-    """A work's error, on its way from the writer thread to the one who waits."""
-
-    def __init__(self, error: Exception) -> None:
-        self.error = error
-
 
 def _drop(connection: Connection | None) -> None:
-    """Give up a connection, whatever state it is in."""
+    """Close a connection, whatever its state."""
     if connection is not None:
         with contextlib.suppress(DBAPIError):
             connection.invalidate()

@@ -1,4 +1,4 @@
-"""Deadlines for futures that others set: one timer for all of them."""
+"""Deadlines for futures, with one timer for all of them."""
 
 import asyncio
 from collections import deque
@@ -10,7 +10,7 @@ class Deadlines:
     """Fails each watched future that is not done in time.
 
     Args:
-        seconds: the time that each has; None: without limit.
+        seconds: time for each future, from the call of `watch`; None: no limit.
     """
 
     def __init__(self, seconds: float | None) -> None:
@@ -19,7 +19,7 @@ class Deadlines:
         self._timer: asyncio.TimerHandle | None = None
 
     def watch(self, future: "asyncio.Future[Any]", failure: Callable[[], Exception]) -> None:
-        """Fail this future with what ``failure`` makes, unless it is done by then."""
+        """Set the exception that ``failure()`` returns if the future is not done at its deadline."""
         if self._seconds is None:
             return
         self._forget_done()
@@ -29,7 +29,7 @@ class Deadlines:
             self._timer = loop.call_later(self._seconds, self._check)
 
     def close(self) -> None:
-        """Watch no longer."""
+        """Stop watching all futures."""
         self._watched.clear()
         if self._timer is not None:
             self._timer.cancel()

@@ -1,10 +1,10 @@
 """Engines: how connections to each kind of database are opened and set up.
 
-SQLite: WAL, synchronous=FULL, foreign keys on, the transaction's BEGIN ours to choose.
-PostgreSQL: a peer that is dead or says nothing is noticed in seconds.
-MariaDB: the same; values are never cut to fit; on Galera a transaction begins by waiting until this node has
-applied what the whole cluster has committed, so that what was written through one node is read through
-another.
+SQLite: WAL, synchronous=FULL, foreign keys on; the engine chooses between BEGIN and BEGIN IMMEDIATE.
+PostgreSQL: a server that is dead or does not answer is detected within seconds.
+MariaDB: the same, and a value that does not fit its column is an error instead of being truncated. On Galera
+a transaction first waits until its node has applied all commits of the cluster (wsrep_sync_wait), so that a
+read through one node sees the writes through another.
 """
 
 import os
@@ -19,30 +19,29 @@ import sqlalchemy as sa
 from sqlalchemy.engine import URL, Connection, Engine
 
 ANSWER_SECONDS = 10.0
-"""Seconds within which an operation of a serving process is answered, also if the database says nothing."""
+"""Seconds that a database operation of a serving process may take; after them it fails."""
 
-PATIENT_SECONDS = 600.0
-"""The same for a command that works on a whole database, and whose statements may take long."""
+COMMAND_ANSWER_SECONDS = 600.0
+"""Seconds that a database operation of a command may take, which may read or copy a whole database."""
 
 CONNECT_SECONDS = 5.0
-"""Seconds that making a connection may take at most; fewer if an operation may take fewer."""
+"""Seconds that opening a connection may take, or the limit of an operation if that is less."""
 
-LOAD_SECONDS = 60.0
-"""Seconds that one statement of a read may take if nobody waits for it: reads load whole tables."""
+LOAD_STATEMENT_SECONDS = 60.0
+"""Seconds that one statement of `Database.load`, which reads whole tables, may take."""
 
-LOCK_SHARE = 0.5
-"""How much of an operation's time it waits for another's lock: not all of it, so that the server says so and
-the connection stays."""
+LOCK_WAIT_SHARE = 0.5
+"""Share of an operation's time limit that it may wait for a lock. It is below 1, so that the server reports
+the lock before the client closes the connection."""
 
-WHOLE_TABLES = ("enable_seqscan", "enable_hashjoin", "enable_mergejoin")
-"""PostgreSQL's settings for plans that read a table from end to end."""
+WHOLE_TABLE_PLANS = ("enable_seqscan", "enable_hashjoin", "enable_mergejoin")
+"""PostgreSQL's settings that allow plans which read a whole table."""
 
-# PostgreSQL keeps a statement's plan from the sixth time on, also one that was made while a table was empty:
-# to read it from end to end, however long it becomes, until it is analyzed. Commits and looks take a few rows
-# by their keys, and are planned for nothing else (rows that come as JSON it takes for a hundred, and for so
-# many it would read all of ten thousand providers). What reads much is planned each time, for tables as they
-# are.
-_BY_KEY = tuple(f"SET {setting} = off" for setting in WHOLE_TABLES)
+# PostgreSQL reuses the generic plan of a prepared statement from its sixth execution on. A plan made while a
+# table was empty reads the whole table, however long it becomes, until ANALYZE. Appends and autocommit reads
+# fetch a few rows by key, so plans that read whole tables are off for them. (PostgreSQL estimates a JSON list
+# at a hundred rows, and would read all of ten thousand providers for it.) Long reads are planned each time.
+_BY_KEY = tuple(f"SET {setting} = off" for setting in WHOLE_TABLE_PLANS)
 _EACH_TIME = ("SET plan_cache_mode = force_custom_plan",)
 
 _KEEPALIVE = {
@@ -51,15 +50,14 @@ _KEEPALIVE = {
     "keepalives_count": 3,
     "tcp_user_timeout": 25_000,  # milliseconds
 }
-"""libpq's parameters by which a dead peer is noticed that nobody waits for."""
+"""libpq's parameters that detect a dead server while a connection is idle. Seconds, if not said otherwise."""
 
 
 def for_reading_only(url: URL) -> URL:
-    """The URL to open a database with that is only read.
+    """The URL with which to open a database read-only.
 
-    Reading a SQLite file in WAL mode makes two files beside it. Where this process may not make or write
-    them, SQLite can still read the file as one that nobody changes; but not if a log is beside it, which may
-    hold newer commits.
+    SQLite creates two files beside a file in WAL mode, also to read it. Where this process may not write
+    there, the URL gets ``immutable=1``, unless a write-ahead log is present: it may hold newer commits.
     """
     if url.get_backend_name() != "sqlite" or not url.database:
         return url
@@ -74,29 +72,40 @@ def for_reading_only(url: URL) -> URL:
 
 
 def reading_engine(url: URL, read_only: bool, seconds: float) -> Engine:
-    """Connections whose transactions see one snapshot. ``seconds``: what an operation may take.
+    """Connections whose transactions see one snapshot.
 
-    Raises ArgumentError or ImportError.
+    ``seconds``: the time limit of an operation.
+
+    Raises:
+        ArgumentError, ImportError: the URL is invalid, or the driver is not installed.
     """
     if url.get_backend_name() == "sqlite":
         return _sqlite(url, "BEGIN", read_only, seconds)
-    return _server(url, "REPEATABLE READ", read_only, _EACH_TIME, seconds, max(seconds, LOAD_SECONDS))
+    return _server(
+        url, "REPEATABLE READ", read_only, _EACH_TIME, seconds, max(seconds, LOAD_STATEMENT_SECONDS)
+    )
 
 
 def writing_engine(url: URL, read_only: bool, seconds: float) -> Engine:
-    """Connections whose transactions write. ``seconds``: what an operation may take.
+    """Connections whose transactions write.
 
-    Raises ArgumentError or ImportError.
+    ``seconds``: the time limit of an operation.
+
+    Raises:
+        ArgumentError, ImportError: the URL is invalid, or the driver is not installed.
     """
     if url.get_backend_name() == "sqlite":
         return _sqlite(url, "BEGIN IMMEDIATE", read_only, seconds)
     return _server(url, "READ COMMITTED", read_only, _BY_KEY, seconds, seconds)
 
 
-def looking_engine(url: URL, seconds: float) -> Engine:
-    """Connections without transactions: each statement sees what is committed when it begins.
+def autocommit_engine(url: URL, seconds: float) -> Engine:
+    """Connections without transactions: each statement sees the commits before it.
 
-    ``seconds``: what an operation may take. Raises ArgumentError or ImportError.
+    ``seconds``: the time limit of an operation.
+
+    Raises:
+        ArgumentError, ImportError: the URL is invalid, or the driver is not installed.
     """
     if url.get_backend_name() == "sqlite":
         return _sqlite(url, None, True, seconds)
@@ -106,13 +115,13 @@ def looking_engine(url: URL, seconds: float) -> Engine:
 def _server(
     url: URL, isolation: str, read_only: bool, planning: Sequence[str], seconds: float, answer_seconds: float
 ) -> Engine:
-    """``seconds``: what an operation may take; ``answer_seconds``: what one statement may take."""
+    """``seconds``: the time limit of an operation; ``answer_seconds``: that of one statement."""
     postgresql = url.get_backend_name() == "postgresql"
     connect_seconds = min(CONNECT_SECONDS, seconds)
-    lock_seconds = seconds * LOCK_SHARE
+    lock_seconds = seconds * LOCK_WAIT_SHARE
     defaults: dict[str, Any] = {"connect_timeout": connect_seconds}
     if postgresql:
-        # libpq counts whole seconds, and takes one for two.
+        # libpq accepts whole seconds, at least 2.
         defaults = {**_KEEPALIVE, "connect_timeout": max(2, round(connect_seconds))}
     else:
         defaults |= {"read_timeout": answer_seconds, "write_timeout": answer_seconds}
@@ -157,7 +166,7 @@ def _postgresql(read_only: bool, planning: Sequence[str], lock_seconds: float) -
 def _mariadb(cursor: Any, read_only: bool, lock_seconds: float) -> list[str]:
     settings = [
         "SET SESSION sql_mode = 'TRADITIONAL'",
-        # Past its limit GROUP_CONCAT cuts a list in the middle of a number, and only warns.
+        # GROUP_CONCAT truncates longer results, possibly inside a number, with a warning only.
         "SET SESSION group_concat_max_len = 1073741824",
         f"SET SESSION innodb_lock_wait_timeout = {max(1, round(lock_seconds))}",
     ]
@@ -167,7 +176,7 @@ def _mariadb(cursor: Any, read_only: bool, lock_seconds: float) -> list[str]:
 
 
 def _sqlite(url: URL, begin: str | None, read_only: bool, seconds: float) -> Engine:
-    lock_seconds = seconds * LOCK_SHARE
+    lock_seconds = seconds * LOCK_WAIT_SHARE
     engine = sa.create_engine(
         url,
         poolclass=sa.pool.QueuePool,
@@ -178,7 +187,7 @@ def _sqlite(url: URL, begin: str | None, read_only: bool, seconds: float) -> Eng
 
     @sa.event.listens_for(engine, "connect")
     def prepare(connection: Any, _: object) -> None:
-        # The driver's own transaction handling is off, so that BEGIN is ours to choose.
+        # sqlite3's transaction handling is off: the engine sends BEGIN itself.
         connection.isolation_level = None
         for setting in (*settings, "foreign_keys=ON"):
             _set(connection, setting, lock_seconds)
@@ -193,7 +202,7 @@ def _sqlite(url: URL, begin: str | None, read_only: bool, seconds: float) -> Eng
 
 
 def _set(connection: Any, setting: str, lock_seconds: float) -> None:
-    """Set one of SQLite's settings, waiting for others: it does not wait itself while a file becomes WAL."""
+    """Set a PRAGMA, again while the file is busy: SQLite itself does not wait while a file changes to WAL."""
     until = time.monotonic() + lock_seconds
     while True:
         try:

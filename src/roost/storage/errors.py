@@ -1,21 +1,21 @@
-"""What can go wrong with a database.
+"""Errors of databases and schemas.
 
 StorageError
 ├── DatabaseUnavailable   it cannot be opened or reached
-│   ├── OutcomeUnknown    it went away during a commit
+│   ├── OutcomeUnknown    the connection was lost or timed out during a COMMIT
 │   ├── DatabaseFull      its disk or its quota has no space left
 │   ├── DatabaseReadOnly  it takes no writes
 │   ├── DatabaseDamaged   its files are damaged
-│   └── DatabaseRefused   it refuses a statement: a table or a right is missing, or a rule is broken
-├── SchemaTooNew          a newer Roost has written it
-└── SchemaTooOld          it must be upgraded first
+│   └── DatabaseRefused   a table or a privilege is missing, or a constraint is violated
+├── SchemaTooNew          a newer Roost has upgraded its tables
+└── SchemaTooOld          its tables must be upgraded first
 """
 
 from roost.model.errors import OperatorError
 
 
 class StorageError(OperatorError):
-    """Any failure of a database. ``summary``: a sentence for clients, without addresses and names."""
+    """Any failure of a database. ``summary``: a sentence for clients; it names no address and no database."""
 
     summary = "The database cannot be reached or is busy; try again."
 
@@ -25,14 +25,14 @@ class DatabaseUnavailable(StorageError):
 
 
 class OutcomeUnknown(DatabaseUnavailable):
-    """The database went away while a transaction was being committed: all of it is written, or nothing.
+    """The answer to a COMMIT is missing: the transaction is written as a whole, or not at all.
 
-    It may even be written later, by a server that has not noticed yet that nobody waits for it.
+    The server may also write it later than this error, while it has not noticed that the client is gone.
     """
 
 
 class DatabaseFull(DatabaseUnavailable):
-    """The disk or a quota of the database has no space left. Nothing was written."""
+    """The disk or a quota of the database is exhausted. Nothing was written."""
 
     summary = "The database has no space left; nothing was written."
 
@@ -52,7 +52,7 @@ class DatabaseDamaged(DatabaseUnavailable):
 class DatabaseRefused(DatabaseUnavailable):
     """The database refuses a statement of this program. Nothing was written.
 
-    A table, a column or a right is missing, or a rule of a table is broken that this program does not know.
+    A table, a column or a privilege is missing, or the row violates a constraint that Roost does not know.
     """
 
     summary = "The database refuses the statements of this service; nothing was written."

@@ -1,7 +1,7 @@
 """A lane: one thread that makes blocking calls one after another, and is replaced when a call hangs.
 
-Why not an executor: its threads are joined when the program ends. A driver that waits for a database that has
-stopped would keep the program from ending, and each later call from being made.
+Python joins the threads of an executor when the program ends. A driver that waits for a stopped database
+would then keep the program from ending, and would block every later call.
 """
 
 import asyncio
@@ -14,8 +14,8 @@ from typing import Any, Generic, TypeVar
 T = TypeVar("T")
 
 
-class Unanswered(Exception):
-    """A call did not return in time. ``begun``: whether it was made; then it may still have its effect."""
+class CallTimedOut(Exception):
+    """A call did not return in time. ``begun``: whether it had begun; then it may still take effect."""
 
     def __init__(self, begun: bool) -> None:
         super().__init__("no answer in time")
@@ -23,7 +23,7 @@ class Unanswered(Exception):
 
 
 class Lane:
-    """Makes calls in a thread of its own. For use from one event loop."""
+    """One thread that makes blocking calls for one event loop, in their order."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -32,13 +32,15 @@ class Lane:
         self._waiting: set[_Call[Any]] = set()
 
     async def run(self, call: Callable[[], T], seconds: float | None = None) -> T:
-        """Make a call after those that wait, and return its result.
+        """Make a call after the waiting ones, and return its result.
 
         Args:
-            seconds: how long the caller waits for it; None: without limit.
+            call: runs in the lane's thread.
+            seconds: time limit of waiting and call together; None: no limit.
 
         Raises:
-            Unanswered: it did not return in time. If it was being made, later calls go on in a new thread.
+            CallTimedOut: it did not return in time. If it had begun, a new thread makes the later calls.
+            Exception: any error of ``call``.
         """
         loop = asyncio.get_running_loop()
         made = _Call(call, loop)
@@ -55,15 +57,15 @@ class Lane:
                 timer.cancel()
 
     def give_up_after(self, seconds: float) -> None:
-        """Have all calls that wait now end within so many seconds, answered or `Unanswered`."""
+        """Make the calls that wait or run now fail with `CallTimedOut` after ``seconds``."""
         for made in self._waiting:
             made.loop.call_later(seconds, self._give_up, made)
 
     async def close(self, seconds: float | None) -> None:
-        """End the thread. One that does not come to its end within so many seconds is left to itself."""
+        """End the thread after its calls. A thread that takes longer than ``seconds`` is abandoned."""
         if self._worker is None:
             return
-        with contextlib.suppress(Unanswered):
+        with contextlib.suppress(CallTimedOut):
             await self.run(lambda: None, seconds)
         self._calls.put(None)
         self._worker = None
@@ -71,17 +73,17 @@ class Lane:
     def _give_up(self, made: "_Call[Any]") -> None:
         if made.future.done():
             return
-        made.future.set_exception(Unanswered(made.begun))
+        made.future.set_exception(CallTimedOut(made.begun))
         worker = self._worker
-        at = worker.at if worker is not None else None
-        if worker is not None and at is not None and at.future.done():
-            # Nobody waits for the call that it is at: it must not hold up the others.
+        current = worker.current if worker is not None else None
+        if worker is not None and current is not None and current.future.done():
+            # The thread hangs in a call that has timed out: a new thread makes the other calls.
             worker.replaced = True
             self._worker = _Worker(self._name, self._calls)
 
 
 class _Call(Generic[T]):
-    """A call, and the future of its result."""
+    """A call and the future of its result."""
 
     def __init__(self, call: Callable[[], T], loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
@@ -90,14 +92,14 @@ class _Call(Generic[T]):
         self._call = call
 
     def make(self) -> None:
-        """Call, in a worker's thread, and hand the outcome to the event loop."""
+        """Make the call in this thread and pass its result or error to the event loop."""
         result: T | None = None
         failure: BaseException | None = None
         try:
             result = self._call()
         except BaseException as error:
             failure = error
-        # A loop that is closed has nobody in it who waits.
+        # The loop may be closed; then no coroutine waits for the result.
         with contextlib.suppress(RuntimeError):
             self.loop.call_soon_threadsafe(self._settle, result, failure)
 
@@ -111,10 +113,13 @@ class _Call(Generic[T]):
 
 
 class _Worker:
-    """A thread that makes the calls of a queue until there is None, or until it is replaced."""
+    """A thread that makes the calls of a queue until it takes None, or until it is replaced.
+
+    ``current`` is the call that it is making.
+    """
 
     def __init__(self, name: str, calls: "SimpleQueue[_Call[Any] | None]") -> None:
-        self.at: _Call[Any] | None = None
+        self.current: _Call[Any] | None = None
         self.replaced = False
         self._calls = calls
         threading.Thread(target=self._work, name=name, daemon=True).start()
@@ -123,11 +128,11 @@ class _Worker:
         while not self.replaced:
             made = self._calls.get()
             if made is None or self.replaced:
-                # The end, or what another thread is to take, is passed on to it.
+                # None, and a call for the thread that replaces this one, go back to the queue.
                 self._calls.put(made)
                 return
             if not made.future.done():
-                self.at = made
+                self.current = made
                 made.begun = True
                 made.make()
-                self.at = None
+                self.current = None

@@ -1,4 +1,4 @@
-"""PostgreSQL connections that give up a server which says nothing."""
+"""PostgreSQL connections that close when the server does not answer in time."""
 
 from typing import Any, TypeVar
 
@@ -11,9 +11,9 @@ Connection = psycopg.Connection[Any]
 
 
 def connection_class(answer_seconds: float) -> type[Connection]:
-    """A class of connections that wait for an answer for at most so many seconds.
+    """A class of connections that wait for the answer to a statement at most ``answer_seconds``.
 
-    libpq has no such limit, and TCP's see nothing: the kernel of a server that hangs still acknowledges.
+    libpq has no such limit. TCP's time limits do not help: the kernel acknowledges for a server that hangs.
     """
 
     class AnsweredConnection(psycopg.Connection[Any]):
@@ -22,7 +22,7 @@ def connection_class(answer_seconds: float) -> type[Connection]:
                 return super().wait(gen, interval, answer_seconds if timeout is None else timeout)
             except psycopg.OperationalError as error:
                 if error.sqlstate is None and self.pgconn.transaction_status == TransactionStatus.ACTIVE:
-                    # The answer may still come, and must not be taken for that to another statement.
+                    # A late answer must not be read as the answer to the next statement.
                     self.close()
                     raise psycopg.OperationalError(f"no answer for {answer_seconds:g} s") from error
                 raise

@@ -1,13 +1,14 @@
-"""A room's tables in a database: made and upgraded by Alembic, checked before use.
+"""A room's tables in a database: created and upgraded by Alembic, checked before use.
 
-Several rooms may keep tables in one database (placement and the conductor share the API database), so
-each has its own line of revisions and its own version table.
+Several rooms may have tables in one database (the ledger and the conductor share the API database), so each
+has its own sequence of revisions and its own version table.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import sqlalchemy as sa
 from alembic.operations import Operations
@@ -17,19 +18,36 @@ from alembic.util import CommandError
 from sqlalchemy.engine import Connection
 
 from roost.storage.database import Database
-from roost.storage.engine import WHOLE_TABLES
+from roost.storage.engine import WHOLE_TABLE_PLANS
 from roost.storage.errors import SchemaTooNew, SchemaTooOld
 
-_UPGRADE_SECONDS = 600
-"""How long an upgrade waits for another's on MariaDB."""
+_UPGRADE_LOCK_SECONDS = 600
+"""Seconds that an upgrade waits on MariaDB for an upgrade by another process."""
+
+EXACT: dict[str, Any] = {
+    f"{dialect}_{option}": value
+    for dialect in ("mariadb", "mysql")
+    for option, value in (
+        ("engine", "InnoDB"),
+        ("default_charset", "utf8mb4"),
+        ("collate", "utf8mb4_nopad_bin"),
+    )
+}
+"""Options of every table, also in migrations: ``sa.Table(..., **EXACT)``. Its text then compares exactly.
+
+MariaDB's default collation has 'A' equal to 'a', and its usual binary collations have 'a' equal to 'a '. A
+unique key would then refuse a provider whose name the commands, which compare exactly, accept.
+"""
 
 
 @dataclass(frozen=True)
 class Schema:
-    """One line of revisions.
+    """The tables of one room and their revisions.
 
-    ``name`` names the version table, ``scripts`` is the folder that holds ``versions/``, ``metadata`` the
-    tables as they are at the newest revision.
+    Attributes:
+        name: names the version table, ``NAME_schema``.
+        scripts: the folder with Alembic's ``versions/``.
+        metadata: the tables at the newest revision.
     """
 
     name: str
@@ -37,9 +55,11 @@ class Schema:
     metadata: sa.MetaData
 
     def prepare(self, database: Database) -> None:
-        """Make the tables in an empty SQLite file; check them anywhere else.
+        """Create the tables in a SQLite file that has none of them; check them otherwise.
 
-        Raises `SchemaTooOld` or `SchemaTooNew`.
+        Raises:
+            SchemaTooOld, SchemaTooNew: the tables are not at the newest revision.
+            DatabaseUnavailable: the database cannot be read or written.
         """
         revision = self.revision(database)
         if revision is None and database.is_sqlite:
@@ -48,7 +68,12 @@ class Schema:
             self.check(database)
 
     def check(self, database: Database) -> None:
-        """Raise `SchemaTooOld` or `SchemaTooNew` unless the tables are at the newest revision."""
+        """Check that the tables are at the newest revision.
+
+        Raises:
+            SchemaTooOld, SchemaTooNew: they are not.
+            DatabaseUnavailable: the database cannot be read.
+        """
         revision = self.known_revision(database)
         head = self.newest
         if revision == head:
@@ -63,7 +88,12 @@ class Schema:
         )
 
     def upgrade(self, database: Database) -> None:
-        """Bring the tables to the newest revision. Raises `SchemaTooNew`."""
+        """Upgrade the tables to the newest revision.
+
+        Raises:
+            SchemaTooNew: the revision of the tables is unknown.
+            DatabaseUnavailable: the database cannot be written.
+        """
         self.known_revision(database)
         scripts = self._directory()
 
@@ -75,13 +105,13 @@ class Schema:
                     "fn": lambda at, _: scripts._upgrade_revs("head", at),
                 },
             )
-            with _alone(connection), Operations.context(context):
+            with _upgrade_lock(connection), Operations.context(context):
                 context.run_migrations()
 
         database.write_now(run)
 
     def revision(self, database: Database) -> str | None:
-        """The revision that the database is at, None if it has none of these tables."""
+        """The revision of the tables; None if the database has no version table for them."""
         return database.read_now(
             lambda connection: MigrationContext.configure(
                 connection, opts={"version_table": self._version_table}
@@ -89,7 +119,11 @@ class Schema:
         )
 
     def known_revision(self, database: Database) -> str | None:
-        """Like `revision`, but raise `SchemaTooNew` for one that this program does not know."""
+        """Like `revision`, but only a revision of this program.
+
+        Raises:
+            SchemaTooNew: this program does not have the revision.
+        """
         revision = self.revision(database)
         if revision is not None and not _knows(self._directory(), revision):
             raise SchemaTooNew(
@@ -100,7 +134,7 @@ class Schema:
 
     @property
     def newest(self) -> str | None:
-        """The newest revision that this program knows."""
+        """The newest revision in this program."""
         return self._directory().get_current_head()
 
     @property
@@ -112,20 +146,20 @@ class Schema:
 
 
 @contextmanager
-def _alone(connection: Connection) -> Iterator[None]:
-    """Have others who upgrade wait and find it done: on Galera those of this node; SQLite does so anyway."""
+def _upgrade_lock(connection: Connection) -> Iterator[None]:
+    """Make other upgrades wait. On Galera only those through the same node wait; SQLite needs no lock."""
     match connection.dialect.name:
         case "postgresql":
             connection.exec_driver_sql("SELECT pg_advisory_xact_lock(hashtext('roost upgrade'))")
-            for setting in WHOLE_TABLES:  # which upgrades may copy
+            for setting in WHOLE_TABLE_PLANS:  # an upgrade may copy a table
                 connection.exec_driver_sql(f"SET LOCAL {setting} = on")
             yield
         case "mysql" | "mariadb":
-            connection.exec_driver_sql(f"SELECT GET_LOCK('roost upgrade', {_UPGRADE_SECONDS})")
+            connection.exec_driver_sql(f"SELECT GET_LOCK('roost upgrade', {_UPGRADE_LOCK_SECONDS})")
             try:
                 yield
             finally:
-                if not connection.invalidated:  # with a lost connection the lock is gone as well
+                if not connection.invalidated:  # a lost connection has released the lock
                     connection.exec_driver_sql("SELECT RELEASE_LOCK('roost upgrade')")
         case _:
             yield

@@ -21,7 +21,7 @@ from roost.model.errors import OperatorError
 from roost.placement.access import open_authenticator, open_policy
 from roost.placement.http.worker import Worker
 from roost.placement.options import PlacementOptions
-from roost.storage import ANSWER_SECONDS, PATIENT_SECONDS, Database
+from roost.storage import ANSWER_SECONDS, COMMAND_ANSWER_SECONDS, Database
 
 _SERVER_LOGGER = "_granian"
 
@@ -48,7 +48,7 @@ def check_address(host: str, port: int) -> None:
 
 def prepare_database(url: str, upgrade: bool = False) -> None:
     """Set up an empty SQLite file, check any other database or upgrade it. Raises `StorageError`."""
-    database = Database(url, answer_seconds=PATIENT_SECONDS if upgrade else ANSWER_SECONDS)
+    database = Database(url, answer_seconds=COMMAND_ANSWER_SECONDS if upgrade else ANSWER_SECONDS)
     try:
         if upgrade:
             SCHEMA.upgrade(database)

@@ -4,7 +4,7 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects.mysql import LONGTEXT
 
-from roost.storage.exact import EXACT
+from roost.storage import EXACT
 
 revision = "0001"
 down_revision = None

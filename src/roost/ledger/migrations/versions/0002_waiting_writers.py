@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from roost.storage.exact import EXACT
+from roost.storage import EXACT
 
 revision = "0002"
 down_revision = "0001"

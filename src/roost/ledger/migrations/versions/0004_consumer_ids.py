@@ -6,7 +6,7 @@ The foreign keys of allocations are removed.
 import sqlalchemy as sa
 from alembic import op
 
-from roost.storage.exact import EXACT
+from roost.storage import EXACT
 
 revision = "0004"
 down_revision = "0003"

@@ -1,8 +1,9 @@
-"""Statements that need not wait for each other's answers."""
+"""Statements with long lists of names, and several statements in one round trip."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
+from itertools import islice
 from typing import Any
 
 import sqlalchemy as sa
@@ -10,15 +11,27 @@ from sqlalchemy.dialects.postgresql import psycopg
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import DBAPIError
 
+NAMES_PER_STATEMENT = 500
+"""Names in the IN list of one statement. Some databases accept only about a thousand parameters."""
+
+
+def in_batches(names: Iterable[str]) -> Iterator[list[str]]:
+    """Yield each distinct name once, in lists of at most `NAMES_PER_STATEMENT`."""
+    distinct = iter(dict.fromkeys(names))
+    while some := list(islice(distinct, NAMES_PER_STATEMENT)):
+        yield some
+
 
 @contextmanager
 def pipelined(connection: Connection) -> Iterator[None]:
-    """Have PostgreSQL send its answers to everything executed in here together, at the end.
+    """Send the statements of the ``with`` block to PostgreSQL in one round trip.
 
-    A way there and back for all statements instead of one for each. Only for such as give no rows, as there
-    is nothing to be read yet; and for what `gives_a_row` asks. What is wrong with one is raised at the end,
-    if not sooner; those after it did nothing. With other databases' drivers each statement is on its own, as
-    ever.
+    The statements must return no rows, because the answers arrive at the end of the block; a query goes
+    through `deferred_exists`. The error of a statement is raised at the end of the block or earlier, and the
+    statements after it have no effect. Drivers other than psycopg send each statement by itself.
+
+    Raises:
+        sqlalchemy.exc.DBAPIError: a statement failed.
     """
     if connection.dialect.driver != "psycopg":
         yield
@@ -29,13 +42,13 @@ def pipelined(connection: Connection) -> Iterator[None]:
         with driver.pipeline():
             yield
     except errors.Error as error:
-        raise _as_sqlalchemy_would(connection, error) from error
+        raise _as_sqlalchemy_error(connection, error) from error
 
 
-def gives_a_row(
+def deferred_exists(
     connection: Connection, query: sa.Select[Any], parameters: Mapping[str, object]
 ) -> Callable[[], bool]:
-    """Ask, in here, whether a query gives a row. Call what is returned after the end, to be told."""
+    """Send a query in a `pipelined` block; the returned function says after the block if a row exists."""
     if connection.dialect.driver != "psycopg":
         found = connection.execute(query, parameters).first() is not None
         return lambda: found
@@ -50,8 +63,8 @@ def _text(query: sa.Select[Any]) -> str:
     return str(query.compile(dialect=psycopg.dialect()))  # type: ignore[no-untyped-call]
 
 
-def _as_sqlalchemy_would(connection: Connection, error: Exception) -> BaseException:
-    """The driver's error as the one that SQLAlchemy raises for it: it sees none of a pipeline's end."""
+def _as_sqlalchemy_error(connection: Connection, error: Exception) -> BaseException:
+    """The SQLAlchemy error for a driver's: SQLAlchemy does not see errors at the end of a pipeline."""
     dialect = connection.dialect
     dbapi: Any = dialect.loaded_dbapi
     lost = dialect.is_disconnect(error, connection.connection.dbapi_connection, None)  # type: ignore[arg-type]
