@@ -2,14 +2,14 @@
 
     app                the ASGI application
     operations         the rows of all operations; versioned is the type of a row
-    microversions      versions on the wire, values by version, and since when each feature is there
+    microversions      versions on the wire, values by version, and the first version of each feature
     conventions        version headers and the forms of errors
     request, service   a request with its version; what the handlers work with
-    query              query strings: which parameters there are, and from text to the model's values
+    query              query strings: the parameters of each version, and from text to the model's values
     candidate_query    the same for the request groups of candidates; parameter_docs describes all parameters
     candidate_texts    the JSON of candidates, from rows to text; provider_texts keeps that of providers
     bodies, decoding   the types of JSON bodies, and from JSON to them
-    json_schema        the words of a JSON schema validator for values that are refused
+    json_schema        validation messages, in the words of jsonschema
     uuids              UUIDs as clients write them
     answers            from values to responses: JSON, empty, cache headers
     worker, server     one server process, and starting all of them

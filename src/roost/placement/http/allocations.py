@@ -1,4 +1,4 @@
-"""``/allocations`` and ``/resource_providers/{uuid}/allocations``: who holds what."""
+"""``/allocations`` and ``/resource_providers/{uuid}/allocations``: by consumer, and on one provider."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -19,7 +19,7 @@ CONSUMER_FIELDS = {
     "consumer_generation": ("generation", 28),
     "consumer_type": ("consumer_type", 38),
 }
-"""What is told of a consumer: the field on the wire -> ours, and since which version."""
+"""The members that describe a consumer -> the field of `Consumer`, and the first microversion."""
 
 
 async def write_allocations(service: Service, req: Request, resp: Response) -> None:

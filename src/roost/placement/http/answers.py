@@ -1,4 +1,4 @@
-"""From values to answers: JSON, nothing, and the headers that say how fresh it is."""
+"""Responses: JSON or no body, links, and the headers for caches."""
 
 import time
 from datetime import UTC, datetime
@@ -13,7 +13,7 @@ from roost.placement.http.request import Request, Response
 def answer(
     req: Request, resp: Response, document: object, *, status: int = 200, modified: float | None = None
 ) -> None:
-    """Answer with JSON. ``modified``: seconds since the epoch, None for now."""
+    """Answer with JSON. ``modified``: the last change, in seconds since the epoch; None for now."""
     resp.status = status
     resp.content_type = falcon.MEDIA_JSON
     resp.data = msgspec.json.encode(document)
@@ -28,17 +28,17 @@ def answer_empty(resp: Response, status: int = 204) -> None:
 
 
 def set_freshness(req: Request, resp: Response, modified: float | None = None) -> None:
-    """Say when the answer last changed, and that it must be asked for again (from 1.15)."""
+    """Set Last-Modified and ``Cache-Control: no-cache``, from 1.15. For ``modified`` see `answer`."""
     if req.version >= Since.CACHE_HEADERS:
         resp.last_modified = datetime.fromtimestamp(time.time() if modified is None else modified, UTC)
         resp.cache_control = ("no-cache",)
 
 
 def locate(req: Request, resp: Response, path: str) -> None:
-    """Say where the thing created is: an absolute URL."""
+    """Set Location to the absolute URL of a path of this API."""
     resp.location = f"{req.prefix}{path}"
 
 
 def href(req: Request, path: str) -> str:
-    """A link to a path of this API, with the prefix that it is mounted under."""
+    """A link to a path of this API, with the prefix under which the API is mounted."""
     return f"{req.root_path}{path}"

@@ -16,7 +16,7 @@ from roost.web.forwarded import through_proxies
 
 
 def create_app(ledger: Ledger, options: PlacementOptions) -> falcon.asgi.App:  # type: ignore[type-arg]
-    """The API on a ledger. The ledger stays its owner's to close.
+    """The API on a ledger, which the caller closes.
 
     Raises:
         OperatorError: The options for tokens or policies cannot work.
@@ -25,7 +25,7 @@ def create_app(ledger: Ledger, options: PlacementOptions) -> falcon.asgi.App:  #
 
 
 def kernel(ledger: Ledger, options: PlacementOptions) -> app.Kernel:
-    """What the application is made with. Raises `OperatorError`."""
+    """The kernel of the application. Raises `OperatorError` as `create_app` does."""
     proxies = options.proxies
     return app.Kernel(
         Service(ledger, options),

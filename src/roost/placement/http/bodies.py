@@ -19,7 +19,7 @@ LARGEST_FLOAT = 3.40282e38
 """The largest allocation ratio. A larger number does not fit into a single-precision float: 400."""
 
 # Patterns end in \Z: $ would let a newline pass at the end.
-# No NUL: PostgreSQL stores none in a text.
+# PostgreSQL stores no NUL in a text.
 _NO_NUL = r"^[^\x00]*\Z"
 Name = Annotated[str, Meta(max_length=200, pattern=_NO_NUL)]
 NewName = Annotated[str, Meta(min_length=1, max_length=200, pattern=_NO_NUL)]
@@ -167,6 +167,8 @@ class NewClass(Form):
 
 
 class ProviderName(Form):
+    """The provider of an allocation up to 1.11."""
+
     uuid: Uuid
 
 

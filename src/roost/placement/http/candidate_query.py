@@ -33,7 +33,8 @@ class CandidateRequest(msgspec.Struct, frozen=True):
 def parse_candidate_request(parameters: Parameters, version: int) -> CandidateRequest:
     """Convert checked parameters. Raises `BadRequest`.
 
-    Of several limits or group policies the first counts, of other parameters the last.
+    Of several limits or group policies the first counts. Several ``required``, ``member_of`` and
+    ``same_subtree`` count together where the version allows it. Of other parameters the last counts.
     """
     root_required, root_forbidden = _root_traits(parameters)
     query = CandidateQuery(

@@ -1,4 +1,4 @@
-"""The JSON of candidates, written from rows without objects in between.
+"""The JSON of candidates, written directly from rows of the fleet.
 
 The candidates of one query differ only in the providers that they name. So there is a template for each
 *pattern*, the partition of the query's needs into needs with the same provider, and a candidate is the
@@ -103,7 +103,7 @@ def summaries_text(
 ) -> str:
     """The member ``provider_summaries``, a JSON object.
 
-    It has the providers that candidates take something from, since 1.29 all providers of their trees.
+    It has the providers that candidates allocate from; from 1.29, all providers of their trees.
     """
     rows: set[int] = set()
     if all(need.resources for need in needs):

@@ -42,7 +42,7 @@ _FALLBACK = "The server could not complete the request."
 
 
 class PlacementError(msgspec.Struct):
-    """One error of a response. `code` is there from 1.23, the versions where no version was acceptable."""
+    """One error of a response. `code` from 1.23; `min_version` and `max_version` where no version fits."""
 
     status: int
     title: str
@@ -54,7 +54,7 @@ class PlacementError(msgspec.Struct):
 
 
 class PlacementErrors(msgspec.Struct):
-    """The body of every response that reports an error, but for a 401."""
+    """The body of every response that reports an error, except a 401."""
 
     errors: list[PlacementError]
 
@@ -75,7 +75,7 @@ class PlacementConventions(Conventions):
             raise BadRequest("content-type header required when content-length > 0")
 
     def accepts(self, req: Request, media_types: tuple[str, ...]) -> bool:  # type: ignore[override]
-        # A malformed header says nothing: some clients have had one for decades, such as Java's
+        # A malformed header is ignored: some clients have sent one for decades, such as Java's
         # ``text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2``.
         return super().accepts(req, media_types) or not all(
             not part or _RANGE.fullmatch(part) for part in map(str.strip, req.accept.split(","))
@@ -112,7 +112,7 @@ class PlacementConventions(Conventions):
 
 def _document(req: Request, error: HTTPError, title: str, sentence: str) -> object:
     if error.status == Unauthorised.status:
-        # Upstream's authentication middleware answers before Placement's own form applies.
+        # As upstream, where the authentication middleware answers in a form of its own.
         return {"message": sentence, "code": f"{error.status} {title}", "title": title}
     described = PlacementError(error.status, title, f"{sentence}\n\n {error}  ", req.request_id)
     if req.version >= Since.ERROR_CODES:

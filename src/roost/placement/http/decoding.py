@@ -1,7 +1,7 @@
 """From JSON to the types of `bodies`.
 
-msgspec decodes and judges. A value that it refuses is judged again, by the JSON schema that is made from the
-same type: clients match the words of JSON schema validators.
+msgspec decodes and validates. A value that it refuses is validated again with the JSON schema of the same
+type, because clients match the messages of jsonschema.
 """
 
 import math
@@ -14,18 +14,18 @@ from roost.placement.errors import BadRequest
 from roost.placement.http.bodies import Aggregates
 
 LARGEST_EXPLAINED = 2**17
-"""Bytes of a body whose error is told in the words of a JSON schema. That takes microseconds for each value
-of the body, in which nothing else is served. The error of a larger body is told in msgspec's words."""
+"""Bytes of the largest body whose error has the message of jsonschema. Finding it takes microseconds for each
+value of the body, and blocks the event loop. For a larger body the message is msgspec's."""
 
 _MALFORMED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What the decoder raises for a text that is no JSON, or is nested deeper than any form."""
+"""The errors of the decoder for a text that is not JSON, or is nested too deeply."""
 
 
 def decode(raw: bytes, form: Any) -> Any:
     """A body as a value of type ``form``.
 
     Raises:
-        BadRequest: The body is no JSON, or not of this type.
+        BadRequest: The body is not JSON, or not of this type.
     """
     try:
         value = _decoder(form).decode(raw)
@@ -49,7 +49,7 @@ def convert(value: object, form: Any) -> Any:
 def _decode_whole_numbers(raw: bytes, form: Any) -> Any:
     """A body as a value of type ``form``, where 1.0 is an integer, as it is in JSON schema."""
     try:
-        # An error of syntax is told before an error of form, wherever the two are.
+        # A syntax error has precedence over a wrong value, wherever the two are.
         value = _UNTYPED.decode(raw)
     except _MALFORMED as error:
         raise BadRequest(f"Malformed JSON: {error}") from error
@@ -85,7 +85,7 @@ def _refusal(value: object, form: Any, otherwise: str) -> BadRequest:
     try:
         described = describe_error(schema_of(form), value)
     except RecursionError:
-        # A value may be nested as deep as it can be decoded but not shown.
+        # A value can be nested too deeply for the validator, but not for the decoder.
         described = None
     return BadRequest(f"JSON does not validate: {described or otherwise}")
 

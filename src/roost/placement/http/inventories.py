@@ -1,4 +1,4 @@
-"""``/resource_providers/{uuid}/inventories``: what a provider has."""
+"""``/resource_providers/{uuid}/inventories``: the inventories of a provider."""
 
 from collections.abc import Mapping
 from typing import Any

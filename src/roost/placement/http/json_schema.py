@@ -1,6 +1,6 @@
-"""What is wrong with a JSON value, in the words of jsonschema, which clients of Placement match.
+"""Validation messages for JSON values in the words of jsonschema, which clients of Placement match.
 
-Only refusals need this module, and jsonschema takes long to import: import it where something is refused.
+jsonschema takes long to import, and only errors need it: import this module inside the function that raises.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -16,11 +16,11 @@ from jsonschema.validators import extend
 Schema = dict[str, Any]
 
 MOST_ERRORS = 100
-"""Errors of a value of which the best match is told. The others are not looked for."""
+"""Errors of a value among which the best match is chosen. Validation ends after so many."""
 
 LONGEST_START = 400
 LONGEST_END = 200
-"""Characters of a message: its start names the value, its end the rule. What is between them is cut out."""
+"""Characters kept of a longer message: its start has the value, its end the rule."""
 
 _Keyword = Callable[[Any, Any, Any, Schema], Iterator[ValidationError]]
 
@@ -34,7 +34,7 @@ def schema_of(form: Any) -> Schema:
 
 
 def describe_error(schema: Schema, value: object) -> str | None:
-    """The error of a value that fits best; None if the schema finds none."""
+    """The message for the most relevant error of a value; None if the schema finds none."""
     error = best_match(islice(_Validator(schema).iter_errors(value), MOST_ERRORS))
     if error is None:
         return None
@@ -77,7 +77,7 @@ def _pattern(pattern: str) -> str:
 
 
 def _named(keyword: str) -> _Keyword:
-    """A keyword whose errors are told in the name of the schema's format, if it has one."""
+    """A keyword whose message names the schema's format, if there is one: ``'x' is not a 'uuid'``."""
     check = Draft202012Validator.VALIDATORS[keyword]
 
     def checked(validator: Any, limit: object, instance: object, schema: Schema) -> Iterator[ValidationError]:
@@ -90,7 +90,7 @@ def _named(keyword: str) -> _Keyword:
 
 
 def _unique_items(validator: Any, limit: object, instance: Any, schema: Schema) -> Iterator[ValidationError]:
-    """``uniqueItems`` for texts. jsonschema compares items that cannot be sorted each with each."""
+    """``uniqueItems`` for texts. That of jsonschema takes quadratic time for items that cannot be sorted."""
     texts = isinstance(instance, list) and all(isinstance(item, str) for item in instance)
     if texts and len(set(instance)) < len(instance):
         yield ValidationError(f"{instance!r} has non-unique elements")

@@ -1,4 +1,4 @@
-"""Microversions: what is on the wire, and what each version has.
+"""Microversions: their header, values that depend on them, and the first one of each feature.
 
 A version is written here as its minor number, 27 for 1.27: the major number is always 1.
 """
@@ -16,12 +16,14 @@ HEADER: Final = "openstack-api-version"
 SERVICE: Final = "placement"
 
 _REMEMBERED = 1_000
+"""Headers whose versions are cached. Clients send the same few again and again."""
+
 _LONGEST_REMEMBERED = 100
-"""Headers that a version was read from, which clients send again and again."""
+"""Characters of a header. A longer one is not cached."""
 
 
 class Since:
-    """The first version with a feature, where no table of URLs, bodies or parameters says it."""
+    """The first version with each feature that no table of operations, bodies or parameters names."""
 
     PROVIDER_TREE = 14
     CACHE_HEADERS = 15
@@ -58,9 +60,9 @@ class ByVersion(Generic[T]):
 
 
 def parse_version(header: str | None) -> int:
-    """The version asked for in a header ``placement X.Y[, service X.Y...]``; without one, the oldest.
+    """The version in a header ``placement X.Y[, service X.Y...]``; without a header, the oldest.
 
-    Raises `BadRequest` if it is no version, `NotAcceptable` if there is no such version.
+    Raises `BadRequest` for a malformed version, `NotAcceptable` for one that does not exist.
     """
     if header is None:
         return 0

@@ -66,7 +66,7 @@ def _write(
     first_check: FirstCheck | None = None,
     **more: Any,
 ) -> VersionedOperation:
-    """An operation with a body. It is there since the first version that has a type for it."""
+    """An operation with a body. ``starts``: the type of the body by the first version that has it."""
     return VersionedOperation(
         method,
         path,
@@ -161,7 +161,7 @@ OPERATIONS: Final = (
         first_check=_check_provider,
     ),
     _delete(_INVENTORY, "resource_providers:inventories:delete", inventories.delete_inventory),
-    # What else they have
+    # Their usages, aggregates, traits and allocations
     _read(
         "/resource_providers/{uuid}/usages", _rule("resource_providers:usages"), usages.list_provider_usages
     ),

@@ -1,7 +1,7 @@
 """The query parameters of the Placement API as OpenAPI has them, by URL and microversion.
 
-`query.PARAMETERS` and `query.GROUP_PARAMETERS` say which parameters there are and since when; this table
-adds the descriptions and, for parameters that are more than a text, a schema.
+`query.PARAMETERS` and `query.GROUP_PARAMETERS` have the parameters and their first versions. The tables here
+add the descriptions and, for parameters that are more than a text, a schema.
 """
 
 from typing import Any, Final

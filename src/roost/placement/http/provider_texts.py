@@ -60,7 +60,7 @@ class _Quoted(dict[int, str]):
 
 
 class ProviderTexts:
-    """The cached texts of one fleet's providers. `bring_to` comes first; another fleet starts it anew."""
+    """The cached texts of one fleet's providers. Call `bring_to` before reading them."""
 
     def __init__(self) -> None:
         self.uuids: dict[int, str] = {}
@@ -71,7 +71,7 @@ class ProviderTexts:
         self._trees: dict[int, list[str]] = {}
 
     def bring_to(self, fleet: Fleet) -> None:
-        """Drop the texts of providers that have changed since the last call."""
+        """Drop the texts of providers that have changed since the last call; all, for another fleet."""
         changed = None
         if self._fleet is not None and self._fleet() is fleet:
             changed = fleet.invalidations.since(self._read)

@@ -25,7 +25,7 @@ from roost.placement.http.service import Service
 from roost.web.query import Parameters
 
 LINKS = {"inventories": 0, "usages": 0, "aggregates": 1, "traits": 6, "allocations": 11}
-"""What a provider links to, and since which version."""
+"""The links of a provider, and the first microversion of each."""
 
 
 async def list_providers(service: Service, req: Request, resp: Response) -> None:
@@ -90,7 +90,7 @@ async def _answer_provider(service: Service, req: Request, resp: Response, uuid:
 
 
 def _parse_group(parameters: Parameters, version: int) -> RequestGroup:
-    """The filters that are a request group's, for a provider that must meet them by itself."""
+    """The filters, except name and uuid, as a request group that one provider must satisfy alone."""
     resources = last(parameters, "resources")
     required, forbidden = parse_required(parameters.get("required", []), version)
     member_of, forbidden_aggregates = parse_member_of(parameters.get("member_of", []), version)

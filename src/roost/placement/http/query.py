@@ -74,7 +74,7 @@ def parse_parameters(req: Request) -> Parameters:
 def check_parameters(found: Parameters, url: str, version: int) -> None:
     """Check that ``url`` takes these parameters at a microversion. Raises `BadRequest`."""
     form, group = _form(url, version), _group_name(url, version)
-    # All values are checked; which of several counts is for the parameter to say.
+    # Every value of a repeated parameter is checked, also those that do not count.
     for place in range(max(map(len, found.values()), default=1)):
         values = {name: several[min(place, len(several) - 1)] for name, several in found.items()}
         try:

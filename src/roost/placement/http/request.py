@@ -6,7 +6,7 @@ Response = request.Response
 
 
 class Request(request.Request):
-    """``version_asked`` is the microversion of the request, None until it is known."""
+    """A request with its microversion: ``version_asked``, None until the header is read or if it is wrong."""
 
     __slots__ = ("version_asked",)
 
@@ -16,5 +16,5 @@ class Request(request.Request):
 
     @property
     def version(self) -> int:
-        """The microversion; the oldest if the request was refused before it was known."""
+        """The microversion; the oldest if ``version_asked`` is None."""
         return self.version_asked or 0

@@ -56,7 +56,7 @@ async def delete_resource_class(service: Service, req: Request, resp: Response, 
 
 
 async def _rename(service: Service, name: str, new_name: str) -> None:
-    """Rename, and if somebody claims some of the class meanwhile, do it again."""
+    """Rename a class. Try again if another consumer allocates of it in between."""
     tries = _TRIES_TO_RENAME
     while tries:
         tries -= 1

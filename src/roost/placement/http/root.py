@@ -1,4 +1,4 @@
-"""``/``: which versions there are."""
+"""``/``: the versions of the API."""
 
 from roost.placement.http.answers import answer
 from roost.placement.http.microversions import LATEST, version_text

@@ -27,15 +27,15 @@ _SERVER_LOGGER = "_granian"
 
 
 def check_options(options: PlacementOptions) -> None:
-    """Raise `OperatorError` if tokens cannot be checked or policies not be read with these options."""
+    """Check that tokens and policies work with these options. Raises `OperatorError`."""
     open_authenticator(options)
     open_policy(options)
 
 
 def check_address(host: str, port: int) -> None:
-    """Raise `OperatorError` if nobody can listen there.
+    """Check that the address is free and of this machine. Raises `OperatorError`.
 
-    Workers listen with SO_REUSEPORT, so they would share the port with another Roost and not notice.
+    Workers listen with SO_REUSEPORT, so they would share the port with another Roost without an error.
     """
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
@@ -59,9 +59,9 @@ def prepare_database(url: str, upgrade: bool = False) -> None:
 
 
 def check_exposure(host: str, allowed: bool) -> None:
-    """Raise `OperatorError` if a service that believes every token could be reached from another machine.
+    """Check that a service that believes every token cannot be reached from another machine.
 
-    ``allowed``: the operator has said that it may be.
+    ``allowed``: the operator allows it nevertheless. Raises `OperatorError`.
     """
     if not allowed and not _is_loopback(host):
         raise OperatorError(
@@ -112,7 +112,7 @@ def serve(
             failure = reports.recv()
             if failure is not None:
                 failures.append(failure)
-                # The server would say in further lines that a worker has ended.
+                # Otherwise the server logs further lines about the end of the worker.
                 silence(_SERVER_LOGGER)
                 return
         on_ready()

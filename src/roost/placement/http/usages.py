@@ -1,4 +1,4 @@
-"""``/usages`` and ``/resource_providers/{uuid}/usages``: how much is in use."""
+"""``/usages`` and ``/resource_providers/{uuid}/usages``: sums of allocations."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ async def list_provider_usages(service: Service, req: Request, resp: Response, u
 
 
 def _by_type(found: list[Usage], wanted: str | None) -> dict[str, Any]:
-    """The usages of each consumer type, or of the one wanted; of all together under ``all``."""
+    """The usages by consumer type. ``wanted``: only this type; ``all``: all types in one sum; None: each."""
     if wanted == "all":
         together = {**_totals(found), "consumer_count": sum(usage.consumers for usage in found)}
         return {"all": together} if found else {}

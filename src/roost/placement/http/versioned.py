@@ -1,4 +1,4 @@
-"""A row of the Placement API: an operation whose presence, body and query depend on the microversion."""
+"""Operations of the Placement API, whose presence, body and query depend on the microversion."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
@@ -15,10 +15,10 @@ from roost.web.operation import Operation
 NO_BODY = ByVersion[Any]({0: None})
 
 LARGEST_BODY = 64 * 2**20
-"""Bytes of a body at most. A reshape of hundreds of thousands of allocations is smaller."""
+"""Bytes of the largest body; a larger one is a 413. Hundreds of thousands of allocations fit."""
 
 FirstCheck = Callable[[Any, Mapping[str, str]], Awaitable[None]]
-"""``check(service, path_parameters)``: raises the error that goes before one of the body."""
+"""``check(service, path_parameters)``: raises the error that has precedence over one of the body."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class VersionedOperation(Operation):
 
 @dataclass(frozen=True)
 class QueryAtVersion:
-    """Reads the query of a URL at the version of the request. ``parse`` makes the value for the handler."""
+    """Reads the query of a URL, and describes it at ``version``. ``parse`` returns the handler's value."""
 
     url: str
     parse: Callable[[Request], Any] = parse_parameters

@@ -1,4 +1,4 @@
-"""One worker process: a database, a ledger on it and the application, opened in the server's event loop."""
+"""A worker process: the ASGI application that opens a database and its ledger in the server's event loop."""
 
 import asyncio
 import os
@@ -18,17 +18,18 @@ from roost.storage import Database
 from roost.web.dispatch import Application, Message, Receive, Send, dispatch
 
 STOP_SECONDS = 1.0
-"""Seconds that the database has for each answer once the process is told to stop."""
+"""Seconds that the database has for each answer after SIGTERM or SIGINT."""
 
 _PARENT_SECONDS = 1.0
-"""How often a worker looks whether its parent is still there."""
+"""Seconds between two checks that the parent process still exists."""
 
 
 class Worker:
     """An ASGI application that opens its replica at lifespan startup and closes it at shutdown.
 
-    ``parent`` is the process that supervises it: without it (kill -9) the worker stops, or else it would
-    keep the port. ``report`` is told None once the worker can serve, or why it cannot, and then it ends.
+    ``database``: its SQLAlchemy URL. ``parent``: the id of the supervising process; when that has ended
+    (kill -9), the worker stops and so frees the port. ``report`` is called once: with None when the worker
+    can serve, or with the reason why it cannot; then the worker ends.
     """
 
     def __init__(
@@ -85,11 +86,11 @@ class Worker:
 
 
 def _at_termination(*callbacks: Callable[[], None]) -> None:
-    """Call back in this event loop once the process is told to stop.
+    """Call back in this event loop on SIGTERM or SIGINT.
 
     The server waits for open connections before it ends the lifespan, so streams, and requests that wait for
-    a database that hangs, must be told earlier. Its own handlers are the event loop's, which learns of
-    signals by a file descriptor whatever is set here.
+    a database that hangs, must end earlier. The server's own handlers still run: the event loop learns of
+    signals through a file descriptor, whichever handler is set here.
     """
     loop = asyncio.get_running_loop()
 
