@@ -9,5 +9,6 @@ host           the report of a compute host
 instance       instances, build requests, build results, faults
 record         scheduler runs and claim attempts, as the records keep them
 vocabulary     standard resource classes and traits, and the syntax of custom names
+text           cleaning of text from outside
 errors         the base class of errors that an operator can correct
 """

@@ -6,4 +6,4 @@ file, a URL, an option, a database) derives from `OperatorError`; the command li
 
 
 class OperatorError(Exception):
-    """A fault in the installation or the configuration. The text is one line and names place and value."""
+    """A fault in the installation or the configuration. Its text is one line with the place and the value."""

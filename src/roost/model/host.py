@@ -1,4 +1,4 @@
-"""The report of a compute host: everything the scheduler knows of it beside its inventory."""
+"""The report of a compute host: everything that the scheduler knows about it besides its inventory."""
 
 import msgspec
 

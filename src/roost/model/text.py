@@ -1,29 +1,29 @@
-"""Text from outside, made such that UTF-8, JSON and every database take it.
+"""Cleans text from outside, so that UTF-8, JSON and every database accept it.
 
-PostgreSQL refuses a NUL character; UTF-8, and so JSON and every driver, refuse half of a surrogate pair,
-which is how Python reads a byte that is no UTF-8 (in a file name, in the output of a command).
+PostgreSQL refuses a NUL character. UTF-8, and so JSON and every driver, refuse a lone surrogate, as which
+Python reads a byte that is not valid UTF-8 (in a file name or in the output of a command).
 """
 
 import re
 
 MAX_TEXT = 8192
-"""Characters of a free text, such as the reason of a failure; the rest of a longer one is cut off."""
+"""Most characters of a free text, such as the reason of a failure; the rest is cut off."""
 
 REPLACEMENT = "\ufffd"
-"""Stands in the place of each character that cannot be stored."""
+"""Replaces each character that cannot be stored."""
 
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 def clean_text(text: str, limit: int = MAX_TEXT) -> str:
-    """The text without what cannot be stored, ``limit`` characters at most; a text that was cut ends in …."""
+    """The text with unstorable characters replaced, at most ``limit`` characters; a cut one ends in …."""
     if len(text) > limit:
         text = f"{text[: limit - 1]}…"
     return _UNSTORABLE.sub(REPLACEMENT, text)
 
 
 def is_storable(name: str, limit: int) -> bool:
-    """Whether a name can be stored as it is. A name is not to be cleaned: it says which thing is meant."""
+    """Whether a name of at most ``limit`` characters can be stored. Names are never cleaned."""
     return 0 < len(name) <= limit and _UNSTORABLE.search(name) is None
 
 
@@ -39,7 +39,7 @@ def clean_values(value: object) -> object:
 
 
 def error_text(error: BaseException) -> str:
-    """The text of an error, cleaned; the name of its type if it has no text or its text cannot be had."""
+    """The text of an error, cleaned; the name of its type if the text is empty or ``str`` raises."""
     try:
         text = str(error)
     except Exception:
