@@ -22,7 +22,7 @@ Data
     columns            array types, and columns that grow in place
     invalidation_log   the rows that have changed, for caches
     fits               the rule that decides whether an amount fits an inventory
-    reach              the trees that sharing providers serve; when no candidate has several providers
+    reach              the trees that each provider may serve; whether candidates have one provider only
     errors             the errors of the fleet
 
 Allocation candidates
@@ -34,7 +34,7 @@ Allocation candidates
     assignments        the results of a search, shared by trees that are alike
 
 Explanations of missing candidates
-    explanation        how many trees each constraint of a query leaves; in full with the two below
+    explanation        how many trees each constraint of a query leaves; in full with removals, near_misses
     constraint         the constraints of a query: named, added, left out
     constraint_mask    the providers that meet one constraint
     removals           how many providers and trees each constraint removes

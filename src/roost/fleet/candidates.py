@@ -39,9 +39,9 @@ class SearchLimits(NamedTuple):
     first_trees: int = 32
     """Trees laid out before the first is searched; blocks double."""
     max_trees: int = 1024
-    """Trees laid out at once at most."""
+    """Most trees laid out at once."""
     max_layouts: int = 256
-    """Layouts whose assignments are kept; beyond that all are dropped."""
+    """Layouts whose assignments are kept. Before one more is searched, all are dropped."""
     max_positions: int = 2**13
     """Positions kept in the assignments of one layout."""
 
@@ -89,7 +89,7 @@ class CandidateSearch:
 
     @cached_property
     def anchors(self) -> Rows:
-        """The roots of the trees that may have candidates, ascending: a superset of those that have."""
+        """The roots of the trees that may have candidates, ascending. Some of these trees may have none."""
         if self.single_provider:
             return self._roots_that_match(self._matched)
         options = {id(term.options): term.options for term in self._terms}
@@ -203,9 +203,10 @@ class CandidateSearch:
     def surely_local(self) -> Bools:
         """Whether counting proves that each anchor has a local candidate: bool[len(anchors)].
 
-        Terms that take from one class, or that must not share a provider, are rivals. If each rival has as
-        many options as there are rivals, each can have a provider of its own; every other term can have any
-        of its options, and so its first. Then only the required traits of these first options are open.
+        Terms are *rivals* if they take from the same class or must not share a provider. If each rival has at
+        least as many options as there are rivals, all rivals can have different providers. Every other term
+        can have its first option. Then only the traits that the unsuffixed group requires remain to be
+        checked on these first options.
         """
         fleet, query, anchors = self._fleet, self._query, self.anchors
         if query.same_subtree:
@@ -240,7 +241,7 @@ class CandidateSearch:
     # Candidates of a single provider
 
     def _blocks(self) -> Iterator[Rows]:
-        """The anchors where the root serves everything, in blocks of which the first are small.
+        """The anchors where the root serves everything, in blocks that start small and double.
 
         A caller that reads ten candidates does not wait until a million providers are matched.
         """
@@ -261,7 +262,7 @@ class CandidateSearch:
             start, size = start + size, size * 2
 
     def _roots_that_match(self, among: Rows | None) -> Rows:
-        """The roots that serve the whole query alone, of ``among`` or of all."""
+        """The roots that serve the whole query alone, out of ``among`` or of all providers."""
         query, rows = self._query, among
         for group in query.groups:
             rows = match(self._fleet, group, rows)
@@ -280,7 +281,7 @@ class CandidateSearch:
     # Candidates of several providers
 
     def _search(self, anchors: Rows) -> Iterator[tuple[int, Iterator[Assignment]]]:
-        """Trees, and for each the rows that serve the terms."""
+        """Each anchor with the assignments of its tree, as rows."""
         start, size = 0, self._limits.first_trees
         while start < len(anchors):
             for anchor, rows, key in self._layouts.trees(anchors[start : start + size]):
@@ -302,7 +303,7 @@ class CandidateSearch:
         return found
 
     def _repeats(self) -> "_Repeats | None":
-        """A filter of repeated candidates, None if none can be repeated."""
+        """A detector of repeated candidates; None if no candidate can be repeated."""
         sharing = self._fleet.sharing()
         if self.single_provider or len(self.anchors) < 2 or not len(sharing):
             return None
@@ -310,9 +311,9 @@ class CandidateSearch:
 
 
 class _Repeats:
-    """Finds candidates that another tree has given: those of sharing providers only.
+    """Detects candidates that were already found for another tree.
 
-    Such a candidate belongs to every tree that all of its providers serve.
+    Only a candidate of sharing providers alone can repeat: it belongs to every tree that all of them serve.
     """
 
     def __init__(self, sharing: RowSet) -> None:
@@ -320,7 +321,7 @@ class _Repeats:
         self._seen: set[Assignment] = set()
 
     def has(self, rows: Assignment) -> bool:
-        """Whether the candidate has been given already. It counts as given from now on."""
+        """Whether the candidate was found before. From now on it counts as found."""
         if not all(row in self._sharing for row in rows):
             return False
         if rows in self._seen:
@@ -330,7 +331,7 @@ class _Repeats:
 
 
 def _distinct(ascending: Rows) -> Rows:
-    """Each row of an ascending column once. `np.unique` would hash what is sorted already."""
+    """The distinct rows of an ascending column. `np.unique` would ignore that it is sorted."""
     first = np.ones(len(ascending), dtype=np.bool_)
     first[1:] = ascending[1:] != ascending[:-1]
     return ascending[first]

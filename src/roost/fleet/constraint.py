@@ -18,7 +18,7 @@ ROOT_FORBIDDEN = "root_forbidden"
 SAME_SUBTREE = "same_subtree"
 ISOLATE = "isolate"
 TOGETHER = "together"
-"""No constraint of the query itself: one tree must meet all of them at once."""
+"""Pseudo-constraint: a candidate of one tree must meet all constraints before it at once."""
 
 
 class Constraint(msgspec.Struct, frozen=True):
@@ -123,17 +123,17 @@ def _narrowed(group: RequestGroup, constraint: Constraint, names: frozenset[str]
 
 
 def without(query: CandidateQuery, left_out: Constraint) -> CandidateQuery:
-    """The query without one of its constraints, whose kind is not `RESOURCES`."""
+    """The query without one of its constraints. Its kind must not be `RESOURCES`: see `replaced`."""
     return _replaced(query, left_out, None)
 
 
 def replaced(query: CandidateQuery, constraint: Constraint, resource_class: str) -> CandidateQuery:
-    """The query with one unit of another class instead of the amount that a constraint demands."""
+    """The query with one unit of ``resource_class`` instead of the amount that a constraint demands."""
     return _replaced(query, constraint, Constraint(constraint.group, RESOURCES, (resource_class,), 1))
 
 
 def _replaced(query: CandidateQuery, old: Constraint, new: Constraint | None) -> CandidateQuery:
-    """Rebuild only the group of the constraint: a query may have hundreds of groups."""
+    """Replace ``old`` by ``new``. Only its group is rebuilt, because a query may have hundreds of groups."""
     if old.group is None:
         part = msgspec.structs.replace(query, groups=())
         made = CandidateQuery(())

@@ -1,8 +1,8 @@
 """Explanations: why a query has so few candidates.
 
-Why not count during a search: a search matches the rarest class first and each group by itself, so its
-counts would not follow the order of the query, and every decision would pay for what only a refusal needs.
-An explanation builds the query up again, one constraint at a time, and searches each time.
+An explanation builds the query up again, one constraint at a time, and searches each time. Counts taken
+during a normal search would not follow the order of the query, because the search matches the rarest class
+first and each group by itself; and every decision would pay for counts that only refusals need.
 """
 
 from collections.abc import Iterator
@@ -54,8 +54,8 @@ def cumulative_queries(query: CandidateQuery) -> Iterator[tuple[str, CandidateQu
 class Explanation(NamedTuple):
     """Why a query has so few candidates.
 
-    ``providers`` and ``trees`` count those of the fleet, ``served`` the trees with a candidate, ``unknown``
-    the trees that were not searched because there are too many.
+    ``providers``, ``trees``: numbers in the whole fleet. ``served``: trees with a candidate. ``unknown``:
+    trees that were not searched because there are too many.
     """
 
     providers: int

@@ -1,11 +1,11 @@
 """The rule that decides whether an amount fits an inventory. No other code decides it.
 
 The rule has two parts. *Room*: the amount is at most what is free, capacity less use. *Units*: the amount
-is within ``min_unit`` and ``max_unit`` and a multiple of ``step_size``. Candidates, claims, what-if,
-explanations, imports and ``db verify`` call `fits` or one of the parts.
+is within ``min_unit`` and ``max_unit`` and a multiple of ``step_size``. Candidates, claims, what-if
+queries, explanations, imports and ``db verify`` call `fits` or one of its parts.
 
 All functions but `violated_unit` take Python numbers or numpy columns (of equal length) alike, so that one
-provider and a million are judged by the same expression.
+expression decides for one provider and for a million.
 
 Source: ``placement.objects.allocation`` upstream, which checks each allocation of a claim in this way.
 """

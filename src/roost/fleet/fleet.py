@@ -1,4 +1,4 @@
-"""The fleet: every resource provider and everything it has, in memory, at one version of the ledger.
+"""The fleet: every resource provider with all its data, in memory, at one version of the ledger.
 
 Changes are the only way to alter a fleet, and every change can be undone.
 """
@@ -57,11 +57,10 @@ class Fleet(ProviderForest):
         aggregates: NameSets,
         used: Mapping[str, tuple[Rows, Int64]],
     ) -> "Fleet":
-        """A fleet from columns, as tables give them. ``used``: resource class -> rows, and the use of each.
+        """A fleet from the columns of the tables. ``used``: resource class -> rows, and the use of each.
 
-        Why not change by change: a hundred thousand hosts with three inventories and forty traits took 14
-        seconds that way, most of them to check each row against the others. The keys of the tables
-        guarantee what those checks would find.
+        Change by change, a hundred thousand hosts with three inventories and forty traits took 14 seconds,
+        mostly for checks of each row against the others. The tables' keys make these checks unnecessary.
 
         Raises:
             Inconsistent: a provider is its own ancestor.
@@ -76,7 +75,7 @@ class Fleet(ProviderForest):
             fleet._inventories.setdefault(name, InventoryColumns()).use_all(rows, amounts)
         return fleet
 
-    # What providers have
+    # Data of providers
 
     def inventory_columns(self, resource_class: str) -> InventoryColumns:
         """Inventories and use of a resource class; without slots if no provider has it."""
@@ -190,7 +189,7 @@ class Fleet(ProviderForest):
         self.settle(version, applied, at)
 
     def settle(self, version: int, changes: Iterable[Change], at: float) -> None:
-        """Make the changes applied last the commit ``version``, made at ``at`` (seconds since the epoch)."""
+        """Make the changes applied last the commit ``version``. ``at``: its time, seconds since the epoch."""
         for change in changes:
             uuid = getattr(change, "provider", None)
             if uuid is not None and uuid in self._row_of:
@@ -244,9 +243,9 @@ class Fleet(ProviderForest):
                 _renumber(self.traits, change)
 
     def _apply_allocations(self, before: Allocations, after: Allocations) -> None:
-        """Free what a consumer held and use what it holds now. Amounts that stay the same are not touched."""
+        """Subtract a consumer's allocations before a change from the use, and add those after it."""
         if not before:
-            # The common case, a new consumer: more use contradicts nothing.
+            # The common case, a new consumer: added use cannot contradict the fleet.
             for row, resources in [(self.row(uuid), resources) for uuid, resources in after.items()]:
                 for name, amount in resources.items():
                     self._use(row, name, amount)
@@ -295,9 +294,9 @@ class Fleet(ProviderForest):
             raise Inconsistent(f"resource provider {uuid} still has children, inventory or use")
 
     def _is_bare(self, row: int) -> bool:
-        """Whether a provider has nothing that its deletion would lose.
+        """Whether a provider has no children, inventories, use, traits or aggregates.
 
-        Other changes remove what it has before it is deleted, so that undoing them restores it.
+        Other changes remove them before the provider is deleted, so that undoing those restores them.
         """
         return not (
             self.children(row)

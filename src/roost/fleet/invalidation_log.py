@@ -1,19 +1,19 @@
 """A log of changed rows, from which caches beside a fleet learn which entries to recompute.
 
-Why not a version per row: a cache of a hundred thousand rows would compare all of them to find the two that
-a claim has changed.
+With a version for each row instead, a cache of a hundred thousand rows would compare all of them to find the
+two that a claim has changed.
 """
 
 MIN_ENTRIES = 100_000
-"""Entries kept at least. A cache that lags by more has to be rebuilt."""
+"""Least number of entries kept. A cache that lags by more may have to be rebuilt."""
 
 
 class InvalidationLog:
     """Rows in the order in which they changed.
 
     Every change of a row is an entry, except a change of its generation alone. Undoing a change is a change.
-    ``end`` is the number of all entries ever appended; it never falls. ``min_entries`` of the last entries
-    are always kept, at most twice as many.
+    ``end`` is the number of all entries ever appended; it never falls. At least the last ``min_entries``
+    entries are kept, at most twice as many.
     """
 
     __slots__ = ("_first", "_max_entries", "_min_entries", "_rows")

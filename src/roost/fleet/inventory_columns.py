@@ -16,7 +16,7 @@ from roost.model.inventory import Inventory
 from roost.model.vocabulary import MAX_INT
 
 CAPACITY_LIMIT = 2**62
-"""Units. A larger capacity (an allocation ratio may be 3.4e38) is stored as this. Use reaches neither."""
+"""Most units that a capacity is stored as; an allocation ratio may be 3.4e38. No use reaches it."""
 
 _INT32 = ("row", "total", "reserved", "min_unit", "max_unit", "step_size")
 
@@ -199,7 +199,7 @@ class InventoryColumns:
     def fitting(self, amount: int) -> Rows:
         """The slots at which ``amount`` more fits, ascending: intp[n]."""
         if amount > MAX_INT:
-            # An int32 column cannot be compared with it.
+            # numpy cannot compute with an int32 column and a larger integer. No max_unit is larger.
             return np.zeros(0, dtype=np.intp)
         n = self.n
         step = self.step_size[:n] if self.stepped else 1

@@ -1,4 +1,4 @@
-"""An inverted index: which names each provider has, and which providers have each name.
+"""An inverted index: the names of each provider, and the providers with each name.
 
 There are two in a fleet, one of traits and one of aggregates.
 """
@@ -46,7 +46,7 @@ class InvertedIndex:
             self.rows[name] = RowSet.of(np.concatenate(columns), len(self.names))
 
     def replace(self, row: int, names: tuple[str, ...]) -> None:
-        """Give a provider these names instead of those that it has."""
+        """Replace the names of a provider."""
         before, after = self.names[row], set(names)
         self.names[row] = self._intern(names)
         for name in before:

@@ -29,7 +29,7 @@ def match(fleet: Fleet, group: RequestGroup, among: Rows | None = None) -> Rows:
 
 
 def match_resources(fleet: Fleet, resources: Resources, among: Rows | None = None) -> Rows:
-    """The providers on which each of ``resources`` fits: ascending rows, of ``among`` if that is given."""
+    """The providers on which each of ``resources`` fits: ascending rows, out of ``among`` or of all."""
     rarest_first = sorted(
         ((fleet.inventory_columns(name), name) for name in resources), key=lambda pair: pair[0].n
     )

@@ -1,9 +1,9 @@
-"""Near misses: the trees that would serve a query if one constraint were relaxed, and what they lack.
+"""Near misses: the trees that would serve a query if one constraint were relaxed, each with its distance.
 
 Each constraint is left out once, and the query is searched again. A constraint on an amount is relaxed as if
-every provider with the class had plenty of it. Vector operations rank the trees that this admits by
-distance. Then, from the nearest on, a candidate of each tree tells which provider violates the constraint.
-So hardly more trees are searched than are returned.
+every provider with the class had plenty of it. Vector operations rank the trees that are then admitted by a
+lower bound of their distance. From the nearest tree on, a candidate of each tree then shows which provider
+violates the constraint. So hardly more trees are searched than are returned.
 """
 
 from bisect import insort
@@ -36,21 +36,21 @@ from roost.model.request import CandidateQuery
 from roost.model.vocabulary import MAX_INT
 
 MAX_DISTANCE = 1.0
-"""Distance of a tree that has nothing of what is demanded, or is not the demanded tree."""
+"""Distance of a tree that has nothing of the demanded class, or that is not the tree of ``in_tree``."""
 UNMEASURED_DISTANCE = 0.5
-"""Distance of a tree that lacks something without a measure, such as a trait or an aggregate."""
+"""Distance of a tree that violates a constraint without an amount, such as a trait or an aggregate."""
 
 PLENTY = "plenty"
-"""Name of the class with plenty of units. It collides with no real class: those have capital letters."""
+"""Resource class that stands for the relaxed one, with plenty of units. Real names are in capitals."""
 
 MAX_CANDIDATES_PER_TREE = 20
-"""Candidates of one tree that are measured at most, to find its smallest distance."""
+"""Most candidates of one tree that are measured to find its smallest distance."""
 
 MAX_GROUPS = 500
-"""Groups searched at most, summed over the searches. Further constraints are not relaxed."""
+"""Most groups searched, summed over the searches. Further constraints are not relaxed."""
 
 MAX_FAILED_TREES = 100
-"""Trees searched at most that turn out to be no near miss."""
+"""Most trees considered beyond the requested number, because some turn out to be no near miss."""
 
 
 class NearMiss(msgspec.Struct, frozen=True):
@@ -119,7 +119,7 @@ def _is_reported(fleet: Fleet, miss: NearMiss, found: list[NearMiss]) -> bool:
 
 
 class _Measure(NamedTuple):
-    """What a provider lacks of an amount; the fields are those of `NearMiss`."""
+    """The measure of one near miss of an amount; the fields are those of `NearMiss`."""
 
     distance: float
     free: int
@@ -129,7 +129,8 @@ class _Measure(NamedTuple):
 class _Relaxed:
     """A query without one constraint.
 
-    ``anchors``: the roots of the trees that this admits; ``distances``: float64[len(anchors)], lower bounds.
+    ``anchors``: the roots of the trees that it admits. ``distances``: float64[len(anchors)], lower bounds of
+    their distances.
     """
 
     def __init__(
@@ -189,7 +190,7 @@ class _Relaxed:
         return NearMiss(self.constraint, root, provider, measure.distance, measure.free, measure.unit)
 
     def _lack(self, provider: str, candidate: Candidate) -> _Measure | None:
-        """What a provider lacks to serve the amount beside the rest of the candidate; None if nothing."""
+        """The measure of a provider that cannot serve the amount beside the rest of a candidate, or None."""
         name, wanted = self.constraint.names[0], self.constraint.amount
         columns = self._fleet.inventory_columns(name)
         slot = columns.slot(self._fleet.row(provider))

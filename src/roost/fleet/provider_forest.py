@@ -16,7 +16,7 @@ from roost.fleet.invalidation_log import InvalidationLog
 from roost.model.change import ProviderFacts
 
 _MAX_DOUBLINGS = 64
-"""Passes over all rows that find the roots. Each doubles the depth covered, and no tree is 2**64 deep."""
+"""Most passes over all rows to find the roots. Each doubles the depth covered; no tree is 2**64 deep."""
 
 
 class ProviderColumns(NamedTuple):
@@ -180,7 +180,8 @@ class ProviderForest:
             raise Inconsistent(f"row {row} of the new resource provider {uuid} is not free")
         parent = self._parent_row(facts)
         if row >= self.n_rows:
-            # The rows between the last and the new one become free: another replica has deleted them.
+            # The skipped rows become free. They belonged to providers that were deleted before this fleet was
+            # loaded.
             self._free_rows[:0] = range(row - 1, self.n_rows - 1, -1)
             self._grow(row + 1)
         elif self._free_rows[-1] == row:
@@ -230,7 +231,7 @@ class ProviderForest:
         return self.row(facts.parent) if facts.parent is not None else -1
 
     def _attach(self, row: int, parent: int) -> None:
-        """Make a subtree the child of ``parent``, or a tree of its own if that is -1."""
+        """Make a subtree a child of ``parent``, or a separate tree if ``parent`` is -1."""
         self.parent[row] = parent
         if parent >= 0:
             self._children.setdefault(parent, []).append(row)
@@ -262,7 +263,7 @@ class ProviderForest:
         self.n_rows = size
 
     def _copy(self) -> Self:
-        """A forest with columns of its own and an empty log."""
+        """An independent copy, with an empty invalidation log."""
         other = self._shallow_copy()
         other.invalidations = InvalidationLog()
         for name in (

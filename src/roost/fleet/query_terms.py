@@ -1,4 +1,4 @@
-"""The terms of a query, and the providers that could serve each.
+"""The terms of a query, and the providers that could serve each term.
 
 A term is the part of a query that one provider must serve: a granular group, or one resource class of the
 unsuffixed group, which several providers may serve together.
@@ -31,7 +31,7 @@ class Options(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Term:
-    """A part of a query that one provider must serve. Terms that demand the same share one ``options``."""
+    """A part of a query that one provider must serve. Terms with equal demands share one ``options``."""
 
     group: RequestGroup
     resources: Resources
@@ -39,7 +39,7 @@ class Term:
 
 
 class TermMatch(NamedTuple):
-    """A term with the providers that match it, whichever tree they could serve it for.
+    """A term with the providers that match it, in any tree.
 
     ``rows`` ascend. ``demand`` is equal for terms that differ only in the suffix of their group; they share
     ``rows``.
@@ -96,17 +96,17 @@ def _demand(group: RequestGroup, resources: Resources) -> Hashable:
 def _matching_rows(fleet: Fleet, group: RequestGroup, resources: Resources) -> Rows:
     if group.granular:
         return match(fleet, group)
-    # The providers of the unsuffixed group have its required traits together: judged on whole candidates.
+    # The providers of the unsuffixed group need its required traits only jointly: the search checks them.
     rows = match_traits(fleet, match_resources(fleet, resources), (), group.forbidden)
     return match_location(fleet, rows, group, roots_span_trees=True)
 
 
 def _options(fleet: Fleet, group: RequestGroup, rows: Rows) -> Options:
-    """The options of a term: ``rows`` match it, each is paired with every tree that it could serve.
+    """The options of a term: each of the matching ``rows``, paired with every tree that it could serve.
 
-    A sharing provider serves other trees for a granular group always. For the unsuffixed group it does so
-    only without ``in_tree``, if the provider itself is in the demanded aggregates, and not for a tree whose
-    root is in a forbidden aggregate.
+    For a granular group a sharing provider serves all trees that it reaches. For the unsuffixed group it
+    serves other trees only if the group has no ``in_tree`` and the provider itself is in the demanded
+    aggregates, and it serves no tree whose root is in a forbidden aggregate.
     Source: the behaviour of upstream at microversion 1.39, which the differential tests compare.
     """
     anchors = fleet.roots(rows)

@@ -19,7 +19,7 @@ from roost.model.request import CandidateQuery
 class Reach(NamedTuple):
     """All pairs of a tree and a provider that may serve it, as parallel columns.
 
-    Provider ``rows[i]`` may serve the tree with root ``anchors[i]``. ``shared[i]``: it is of another tree.
+    Provider ``rows[i]`` may serve the tree with root ``anchors[i]``. ``shared[i]``: it is in another tree.
     """
 
     anchors: Rows
@@ -28,7 +28,7 @@ class Reach(NamedTuple):
 
 
 def reach_of(fleet: Fleet) -> Reach:
-    """The pairs of a fleet: first each provider with its own tree, then the sharing ones with other trees."""
+    """The pairs of a fleet: each provider with its own tree, then sharing providers with other trees."""
     own = fleet.rows()
     anchors, rows = [fleet.roots(own)], [own]
     for row in fleet.sharing().rows().tolist():
@@ -51,9 +51,10 @@ def trees_served(fleet: Fleet, row: int) -> Rows:
 
 
 def is_flat(fleet: Fleet, query: CandidateQuery) -> bool:
-    """Whether the fleet rules out, without a look at its rows, that candidates have several providers.
+    """Whether every candidate certainly has a single provider, decided without matching any rows.
 
-    That is so if no provider has a parent and no sharing provider has a class that the query names.
+    True if no provider has a parent, each group requests resources, and no sharing provider has one of the
+    requested classes.
     """
     if fleet.has_trees or not query.groups or not all(group.resources for group in query.groups):
         return False
@@ -65,7 +66,7 @@ def is_flat(fleet: Fleet, query: CandidateQuery) -> bool:
 
 
 def only_roots_match(fleet: Fleet, matched: Iterable[Rows]) -> bool:
-    """Whether all matching providers are roots that do not share: no candidate has several providers."""
+    """Whether all matching providers are roots that do not share, so that each candidate has one provider."""
     sharing = fleet.sharing()
     return all(
         (not fleet.has_trees or bool((fleet.parent[rows] < 0).all()))

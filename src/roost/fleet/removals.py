@@ -19,19 +19,20 @@ from roost.fleet.reach import Reach
 from roost.model.request import CandidateQuery
 
 MAX_SEARCHED_TERMS = 1000
-"""Terms of a query, summed over the trees searched for a whole candidate. Further trees remain unknown."""
+"""Most terms searched, summed over the trees. Further trees remain unknown."""
 
 
 class Removal:
     """The numbers of providers and trees that one constraint removes, of the whole fleet.
 
     ``providers_alone``, ``trees_alone``: removed by it as the only constraint. ``providers``, ``trees``:
-    removed by it from those that all constraints before it have left. ``trees_sole``: trees that only this
-    constraint removes, as far as each term of the query tells.
+    removed by it after all constraints before it. ``trees_sole``: trees that only this constraint removes; an
+    upper bound, because whole candidates are not searched for it.
 
-    A provider is judged as if it served its group alone. A tree is left while each term has a provider that
-    may serve it; `TOGETHER` and the constraints after it judge whole candidates. ``failing``: bool[n_rows],
-    whether ``trees_alone`` counts the tree with the root at each row.
+    Each constraint is evaluated for each provider as if it served its group alone. A tree is removed as soon
+    as some term has no provider left that may serve it. `TOGETHER` and the constraints after it are evaluated
+    on whole candidates. ``failing``: bool[n_rows], whether ``trees_alone`` counts the tree with the root at
+    each row.
     """
 
     __slots__ = (
@@ -54,8 +55,8 @@ class Removal:
 class ServedTrees:
     """The trees with a candidate of a query.
 
-    ``served``: roots of trees with one. ``unknown``: roots of trees beyond those searched. Both ascend.
-    ``among``: bool[n_rows], the only trees to search; None for all.
+    ``served``: roots of trees with one. ``unknown``: roots of trees that were not searched, because
+    there are too many. Both ascend. ``among``: bool[n_rows], the only trees to search; None for all.
     """
 
     def __init__(self, fleet: Fleet, query: CandidateQuery, among: Bools | None = None) -> None:
@@ -68,7 +69,7 @@ class ServedTrees:
             sure = search.surely_local()
         unsure = np.flatnonzero(~sure)
         if among is not None:
-            # A wider query has no candidate in the others.
+            # The caller knows that the other trees have no candidate.
             unsure = unsure[among[anchors[unsure]]]
         most = max(1, MAX_SEARCHED_TERMS // sum(max(1, len(group.resources)) for group in query.groups))
         sure[unsure[:most]] = search.have_candidates(anchors[unsure[:most]])
@@ -81,7 +82,7 @@ class ServedTrees:
 
 
 def removals(fleet: Fleet, query: CandidateQuery, reach: Reach) -> tuple[list[Removal], ServedTrees]:
-    """What each constraint removes, and the trees with a candidate of the query.
+    """The removals of each constraint, and the trees with a candidate of the query.
 
     The order is that of `constraints_of`, except that constraints on whole candidates come last, after
     `TOGETHER`.
@@ -132,7 +133,7 @@ def removals(fleet: Fleet, query: CandidateQuery, reach: Reach) -> tuple[list[Re
 
 
 class _TermCoverage:
-    """The trees in which every term so far, of the group at hand, has a provider that may serve it."""
+    """Finds the trees in which every term so far of the current group has a provider that may serve it."""
 
     def __init__(self, fleet: Fleet, reach: Reach) -> None:
         self._n_rows = fleet.n_rows
@@ -171,7 +172,7 @@ class _TermCoverage:
         left = np.ones(self._n_rows, dtype=np.bool_)
         for serving in self._serving:
             left &= self.reaching(self._providers & serving)
-        # The providers of the unsuffixed group have its traits together: for each trait, one of them has it.
+        # The providers of the unsuffixed group need its traits jointly: one of them must have each trait.
         serving = self._providers & np.logical_or.reduce(self._serving)
         for having in self._traits:
             left &= self.reaching(serving & having)

@@ -1,8 +1,8 @@
 """A set of rows, such as the providers that have a trait or are in an aggregate.
 
-Why not one boolean column for each: a region has tens of thousands of aggregates (racks) with forty hosts
-each, and a few dozen traits that nearly every host has. So a small set is *sparse*, a Python set, and becomes
-*dense*, a boolean column, once the column is the smaller of the two.
+A small set is *sparse*, a Python set, and becomes *dense*, a boolean column, once the column takes less
+memory. A region has tens of thousands of aggregates (racks) with forty hosts each, for which columns would be
+too large, and a few dozen traits that nearly every host has, for which Python sets would be.
 """
 
 import numpy as np
@@ -102,5 +102,5 @@ class RowSet:
 
 
 def _is_dense(rows: int, rows_in_fleet: int) -> bool:
-    """Whether a set of so many rows is smaller as a column."""
+    """Whether a set of ``rows`` rows takes less memory as a column."""
     return rows > max(_MAX_ALWAYS_SPARSE, rows_in_fleet // _BYTES_PER_MEMBER)

@@ -14,12 +14,12 @@ class TreeSearch:
     The search assigns a position to one term after the other; the *depth* of a term is its number in this
     order. It keeps what the assigned terms take, and backtracks.
 
-    Why not recursive generators: a query may have more terms than Python has stack frames.
+    The search is a loop and not recursive, because a query may have more terms than Python has stack frames.
 
-    Why look ahead: a request for one device too many fails only at the last term, and a plain search would
-    first try every assignment of the others (33 groups on 32 devices: 32! assignments). So the search
-    checks `_promising` before it begins; it checks after each isolated choice that the remaining groups can
-    still have a provider each; and it does not explore a state twice that led to nothing.
+    A request for one device too many fails only at the last term, and a plain search would first try every
+    assignment of the others (33 groups on 32 devices: 32! assignments). So the search looks ahead: it checks
+    `_promising` before it begins, and after each isolated choice that the remaining groups can still have a
+    provider each. It explores no state again that led to no assignment.
     """
 
     def __init__(

@@ -1,14 +1,14 @@
-"""The layout of a tree: everything that the search in it depends on. Found for many trees at once.
+"""The layout of a tree: all inputs of the search in this tree, computed for many trees at once.
 
-Most trees of a fleet are alike for a query: their providers have the same parents, and what is free differs,
-but not in a way that matters. So a tree is reduced to its *layout*, in which providers are not rows but
-*positions*, numbers within the tree. Trees with equal layouts have the same assignments, position by
-position and in the same order, so one search serves them all.
+Most trees of a fleet are alike for a query: their providers have the same parents, and their free amounts
+differ only where it does not matter. So a tree is reduced to its *layout*, in which providers are
+*positions*, numbers within the tree, instead of rows. Trees with equal layouts have the same assignments,
+position by position and in the same order, so one search serves them all.
 
-Why available amounts are limited to the demand: hosts have used a little more or less of everything. A device
-from which at most three units can be demanded is the same for the search whether it has three units free or
-thirty. A class of which only one term can take from a provider is left out: the provider would not be an
-option if it did not fit.
+Available amounts are limited to the demand: for the search, a device from which at most three units can be
+demanded is the same whether it has three units free or thirty. Without the limit hardly two hosts would be
+alike. A class of which only one term can take from a provider is left out: a provider without enough of it
+would not be an option.
 """
 
 from collections import Counter
@@ -32,7 +32,7 @@ Tree = tuple[int, list[int], LayoutKey]
 
 
 class TreeLayout(NamedTuple):
-    """Everything that the search in a tree depends on.
+    """All inputs of the search in a tree.
 
     ``options``: for each term its positions, ascending. By position: ``ancestor``, the next position above
     it, -1 for none; ``trait_bits``, which of the unsuffixed group's required traits its provider has, as
@@ -49,7 +49,8 @@ class TreeLayout(NamedTuple):
 class TreeLayouts:
     """The layouts of trees for one query.
 
-    Terms with the same options are of one *kind*, and kinds are numbered: options are listed once a kind.
+    Terms with the same options are of one *kind*. Kinds are numbered, and options are listed once for each
+    kind.
     """
 
     def __init__(self, fleet: Fleet, query: CandidateQuery, terms: Sequence[Term]) -> None:
@@ -133,7 +134,7 @@ class TreeLayouts:
 
 
 class _Demand(NamedTuple):
-    """How much of a class the terms of each kind can take from one provider.
+    """The amount of a class that the terms of each kind can take from one provider.
 
     ``largest``: of isolated terms, which share no provider, the largest amount. ``total``: of all others,
     the sum.
