@@ -1,13 +1,13 @@
 """The ledger: group commit, refusals, other writers, reads at the head."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
 import pytest
 
-from roost.ledger import Ledger, LedgerBusy
+from roost.ledger import Command, Ledger, LedgerBusy, State
 from roost.ledger.commit_states import Limits
 from roost.placement.commands.allocations import WriteAllocations
 from roost.placement.commands.inventories import SetInventories
@@ -42,6 +42,29 @@ def test_commands_that_wait_together_share_a_commit(place):
 
     asyncio.run(use())
     assert findings_in(place) == []
+
+
+class _EndsAnIterator(Command[None], frozen=True):
+    """A command with a defect: it reads on behind the end of an iterator."""
+
+    def consumers(self) -> Iterable[str]:
+        return ()
+
+    def run(self, state: State) -> None:
+        next(iter(()))
+
+
+def test_a_command_that_ends_an_iterator_fails_alone(place):
+    async def use() -> None:
+        async with opened(place) as [ledger]:
+            commands = [_EndsAnIterator(), CreateProvider("p", "name of p")]
+            failed, created = await asyncio.gather(*map(ledger.execute, commands), return_exceptions=True)
+            assert isinstance(failed, RuntimeError)
+            assert isinstance(failed.__cause__, StopIteration)
+            assert not isinstance(created, Exception)
+            assert "p" in whole(await ledger.current())["providers"]
+
+    asyncio.run(use())
 
 
 def test_a_refused_command_changes_nothing_and_leaves_the_others_alone(place):

@@ -147,3 +147,30 @@ def test_two_users_of_one_file_see_and_keep_each_others_records(make, write, tmp
         return found
 
     assert [one.run.id for one in asyncio.run(use())][:2] == ["run-4", "run-3"]
+
+
+CLOSED_WHILE_LOCKED = """
+import asyncio, fcntl, sys
+from pathlib import Path
+from roost.model.record import Attempt
+from roost.records import RecordQueue, Retention
+from roost.records.jsonl import JsonLinesRecords
+
+async def main():
+    queue = RecordQueue(JsonLinesRecords(path, Retention()), close_seconds=0.05)
+    fcntl.flock(other, fcntl.LOCK_EX)
+    queue.put([], [Attempt(run="run-1", request_id="r", instance="i", at=1.5, host="h", cell="c",
+                           weight=1.0, result="claimed")])
+    await queue.close()
+    assert queue.dropped == 1
+
+path = Path(sys.argv[1])
+other = path.open("wb")
+asyncio.run(main())
+"""
+"""Another user has locked the file until the program ends."""
+
+
+def test_a_write_that_hangs_does_not_keep_the_program_from_ending(tmp_path):
+    command = [sys.executable, "-c", CLOSED_WHILE_LOCKED, str(tmp_path / "records.jsonl")]
+    assert subprocess.run(command, timeout=30, check=False).returncode == 0

@@ -36,7 +36,12 @@ class Waiting(Generic[T]):
         """Give the caller the result, or the error that refused the command. Later outcomes are ignored."""
         if self._future.done():
             return
-        if isinstance(outcome, Exception):
+        if isinstance(outcome, StopIteration):
+            # A future refuses this error, which a defect in a plugin can raise. Source: PEP 479.
+            error = RuntimeError("a command raised StopIteration")
+            error.__cause__ = outcome
+            self._future.set_exception(error)
+        elif isinstance(outcome, Exception):
             self._future.set_exception(outcome)
         else:
             self._future.set_result(outcome)

@@ -4,6 +4,7 @@ import asyncio
 
 import httpx
 import pytest
+from structlog.testing import capture_logs
 
 from roost.placement.commands.allocations import WriteAllocations
 from roost.scheduler.errors import PlacementRefused, PlacementUnavailable
@@ -137,6 +138,32 @@ def test_run_that_is_cancelled_frees_its_claims(within: Within) -> None:
         assert room.held() == {}
 
     within(flat(2), work, hang)
+
+
+def test_run_that_is_cancelled_ends_so_even_if_its_claims_cannot_be_freed(within: Within) -> None:
+    async def hang_then_die(request: httpx.Request) -> Answer:
+        if claims:
+            return gone(request)
+        if request.method == "POST" and request.url.path == "/allocations":
+            claims.append(True)
+            waiting[0].set()
+            await asyncio.sleep(60)
+        return None
+
+    claims: list[bool] = []
+    waiting: list[asyncio.Event] = []
+
+    async def work(room: Room) -> None:
+        waiting.append(asyncio.Event())
+        task = asyncio.create_task(room.place(1))
+        await waiting[0].wait()
+        task.cancel()
+        with capture_logs() as logs, pytest.raises(asyncio.CancelledError):
+            await task
+        assert [log["event"] for log in logs] == ["a cancelled run left claims behind"]
+        assert INSTANCES[0] in logs[0]["error"]
+
+    within(flat(2), work, hang_then_die)
 
 
 def test_what_could_not_be_freed_is_said(within: Within) -> None:

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 import httpx
 import msgspec
+import structlog
 
 from roost.placement.client import HttpPlacement
 from roost.placement.errors import BadRequest, Conflict, PlacementError
@@ -33,6 +34,8 @@ from roost.scheduler.question import Question
 from roost.scheduler.selection import Plugins, Random, select
 
 T = TypeVar("T")
+
+_log = structlog.get_logger()
 
 
 class HttpGateway:
@@ -111,9 +114,12 @@ class _Claiming:
             await self._free()
         except (SchedulerError, PlacementError) as error:
             held = ", ".join([*self._made, *([self._in_doubt.instance] if self._in_doubt else [])])
-            raise PlacementUnavailable(
-                f"{cause}; and what {held} may have claimed could not be freed: {error}"
-            ) from cause
+            text = f"what {held} may have claimed could not be freed: {error}"
+            if not isinstance(cause, Exception):
+                # The run is cancelled, and must end so: its task would go on with any other error.
+                _log.warning("a cancelled run left claims behind", error=text)
+                return
+            raise PlacementUnavailable(f"{cause}; and {text}") from cause
 
     async def _free(self) -> None:
         started = time.perf_counter()
