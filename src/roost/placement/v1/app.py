@@ -17,7 +17,7 @@ from roost.web.operation import Operation
 
 
 class V1:
-    """The application. ``more`` are operations of other applications that its document describes too."""
+    """The application. ``more``: operations of other applications that its OpenAPI document describes too."""
 
     def __init__(self, ledger: Ledger, options: PlacementOptions, more: Sequence[Operation] = ()) -> None:
         self.service = Service(ledger, Past(ledger), Follower(ledger), (*OPERATIONS, *more))

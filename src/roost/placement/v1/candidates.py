@@ -20,8 +20,8 @@ from roost.web.errors import BadRequest, Gone
 from roost.web.query import LARGEST_PAGE
 from roost.web.request import Request, Response
 
-# The types describe the response. It is written as text: tens of thousands of objects a second would be
-# too slow.
+# These types are for the OpenAPI document only. The response is written as text: creating objects of them
+# would be too slow for pages of a thousand candidates.
 
 _Natural = Annotated[int, Meta(ge=0)]
 
@@ -80,7 +80,7 @@ async def first_page(service: Service, query: CandidateQuery, limit: int) -> dic
     """The first ``limit`` candidates at the newest version."""
     fleet = await service.ledger.current()
     check_known(fleet, query)
-    # On the fleet itself, which may change at the next await.
+    # The fleet may change at the next await, so the page is complete before it.
     reading = Reading(fleet, query)
     document = _page_of(reading, fleet, service.texts, limit)
     more = Cursor(fleet.version, reading.position, fingerprint(query)) if reading.has_more() else None

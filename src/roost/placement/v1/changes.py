@@ -28,16 +28,19 @@ LARGEST_SEQ: Final = 2**63 - 1
 """The largest number of a commit."""
 
 MOST_BYTES = 4 * 2**20
-"""A page has no further commit once its commits have so many bytes."""
+"""Characters of changes after which a page takes no further commit."""
 
 STREAMED_COMMITS = 50
+"""Commits that a stream reads at once at most."""
+
 STREAMED_BYTES = 2**18
-"""What a stream reads at once."""
+"""Characters of changes after which a stream reads no further commit at once."""
 
 HEARTBEAT_SECONDS = 15.0
+"""Seconds without a commit after which a stream sends a comment."""
 
 MOST_STREAMS = 500
-"""Streams that one worker serves at once."""
+"""Streams that one worker serves at once. A further request is refused with 429."""
 
 
 class ShownCommit(msgspec.Struct, forbid_unknown_fields=True):
@@ -58,7 +61,7 @@ class ChangePage(msgspec.Struct, forbid_unknown_fields=True):
 async def list_changes(service: Service, req: Request, resp: Response) -> dict[str, Any] | None:
     """List every commit in its order.
 
-    The response is JSON, or a stream of server-sent events for a client that accepts only that. The id of an
+    The response is JSON, or a stream of server-sent events for a client that prefers those. The id of an
     event is the number of the commit, its data is the commit. Comments in between are heartbeats. The header
     Last-Event-ID of a client that reconnects replaces `after`. An event `gone` ends a stream that is too far
     behind.
@@ -78,11 +81,12 @@ async def list_changes(service: Service, req: Request, resp: Response) -> dict[s
 
 
 async def begin_stream(service: Service, resp: Response, after: int) -> None:
-    """Answer with a stream of the commits after one.
+    """Answer with a stream of the commits after commit ``after``.
 
     Raises:
         TooMany: The worker serves `MOST_STREAMS` streams already.
-        BadRequest, Gone: There is no commit ``after`` yet, or the commits after it are trimmed away.
+        BadRequest: There is no commit ``after`` yet.
+        Gone: The commits after it are trimmed away.
     """
     if service.streams >= MOST_STREAMS:
         raise TooMany(f"This worker serves {MOST_STREAMS} streams already; try again later.")
@@ -96,7 +100,7 @@ async def _stream(service: Service, after: int, stretch: Stretch) -> AsyncIterat
     service.streams += 1
     follower = service.follower
     try:
-        # Announces the stream at once, and when to reconnect after its end.
+        # Sent at once, so that the client has the headers; retry: milliseconds before it reconnects.
         yield falcon.asgi.SSEvent(comment="changes", retry=1000)
         while not follower.closed:
             for commit in stretch.commits:
@@ -112,14 +116,14 @@ async def _stream(service: Service, after: int, stretch: Stretch) -> AsyncIterat
     except Gone as gone:
         yield falcon.asgi.SSEvent(event="gone", text=str(gone))
     except StorageError:
-        # The client reconnects. Then it is told of the outage, or the database is back.
+        # The client reconnects: it then gets a 503, or the database answers again.
         return
     finally:
         service.streams -= 1
 
 
 async def _read(ledger: Ledger, after: int, most: int, most_bytes: int) -> Stretch:
-    """The commits after one. Raises `Gone`, and `BadRequest` for a number that does not exist yet."""
+    """The commits after ``after``. Raises `Gone`, and `BadRequest` if that commit does not exist yet."""
     stretch = await ledger.database.read(
         lambda connection: commits_after(connection, after, most, most_bytes)
     )

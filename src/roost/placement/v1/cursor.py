@@ -1,8 +1,8 @@
-"""Cursors: which page of which query at which version. Opaque to clients, and of no use if altered.
+"""Cursors, which name a page by query, version and offset. Opaque to clients, and invalid if altered.
 
-A cursor is signed with the token of the commit that its version is, which every worker can read in the
-database and nobody outside knows. So workers need to share no key, and a cursor of another database, or
-of a commit that was lost with one, fits none.
+A cursor is signed with the append token of the commit with its version. Every worker reads that from the
+database, and no response contains it. So workers need not share a key, and a cursor of another database, or
+of a commit that was lost with a restored one, is invalid.
 """
 
 import base64
@@ -25,24 +25,24 @@ _CANONICAL = msgspec.json.Encoder(order="deterministic")
 
 
 class Cursor(msgspec.Struct, frozen=True):
-    """``version`` of the ledger; ``offset``: candidates on the pages before; ``query``: `fingerprint`."""
+    """``version`` of the ledger; ``offset``: candidates on the pages before; ``query``: its `fingerprint`."""
 
     version: int
     offset: int
     query: bytes
 
     def signed(self, token: str) -> str:
-        """The text for a client."""
+        """The cursor as clients get it: base64, signed with the token of the version's commit."""
         body = _FORM.pack(_FIRST_FORM, self.version, self.offset, self.query)
         return base64.urlsafe_b64encode(body + _signature(body, token)).decode()
 
     def is_signed(self, text: str, token: str) -> bool:
-        """Whether ``text``, which this was read from, is what was once given to a client."""
+        """Whether ``text``, from which this cursor was read, has a valid signature."""
         return hmac.compare_digest(text, self.signed(token))
 
 
 def read_cursor(text: str) -> Cursor:
-    """A cursor in its form; whether it is signed remains to be seen. Raises `BadRequest`."""
+    """Decode a cursor, without a check of its signature. Raises `BadRequest`."""
     if not _TEXT.fullmatch(text):
         raise malformed()
     try:
@@ -55,12 +55,12 @@ def read_cursor(text: str) -> Cursor:
 
 
 def malformed() -> BadRequest:
-    """What is answered to a cursor that was never given to anybody."""
+    """The error for a cursor that no response contained."""
     return BadRequest("Invalid cursor: it is not one that this service gave; begin without one.")
 
 
 def fingerprint(query: CandidateQuery) -> bytes:
-    """Equal for equal queries in canonical form, in every worker."""
+    """A hash of a query in canonical form, 12 bytes, the same in every worker."""
     return hashlib.blake2b(_CANONICAL.encode(query), digest_size=12).digest()
 
 

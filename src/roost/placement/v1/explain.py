@@ -1,4 +1,4 @@
-"""``/v1/explain``: why there are so few candidates, and what would be nearest."""
+"""``/v1/explain``: why a query has few candidates, and its near misses."""
 
 from typing import Annotated
 
@@ -17,7 +17,7 @@ from roost.web.errors import BadRequest
 from roost.web.request import Request, Response
 
 MOST_CONSTRAINTS = 100
-"""Constraints of a query that is explained at most. Each is judged on the whole fleet."""
+"""Constraints of a query at most; more are a 400, because each is evaluated on the whole fleet."""
 
 _KINDS = [
     "resources", "any_provider", "required", "forbidden", "member_of", "forbidden_aggregates", "in_tree",
@@ -39,7 +39,7 @@ class Range(msgspec.Struct, forbid_unknown_fields=True):
 class ProvidersRemoved(msgspec.Struct, forbid_unknown_fields=True):
     """Providers that do not meet a constraint.
 
-    `alone` counts all of them, `in_order` those that meet all constraints that the group has before it.
+    `alone` counts all of them, `in_order` only providers that meet all earlier constraints of the group.
     """
 
     alone: _Count
@@ -50,7 +50,7 @@ class TreesRemoved(msgspec.Struct, forbid_unknown_fields=True):
     """Trees that a constraint removes.
 
     `alone`: as the only constraint. `in_order`: of the trees that the constraints before it have left.
-    `sole`: trees that would do, as far as each part of the query tells, without this constraint.
+    `sole`: trees that may have candidates without this constraint, and have none with it.
     """
 
     alone: _Count
@@ -83,11 +83,11 @@ class ShownRemoval(ShownConstraint, forbid_unknown_fields=True, kw_only=True):
 
 
 class ShownMiss(ShownConstraint, forbid_unknown_fields=True, kw_only=True):
-    """A tree that would do if one constraint were relaxed.
+    """A near miss: a tree that would have candidates if one constraint were relaxed.
 
-    `provider` is the provider of the tree that misses the constraint. `free` is what one more allocation
+    `provider` is the provider that violates the constraint. `free` is the amount that one more allocation
     could take there beside the rest of the query. `unit` names the limit of the inventory that forbids the
-    amount.
+    amount although there is room.
     """
 
     text: Annotated[str, Meta(description="In a sentence.")]
@@ -112,7 +112,7 @@ class ShownExplanation(msgspec.Struct, forbid_unknown_fields=True):
 
 
 async def explain(service: Service, req: Request, resp: Response) -> ShownExplanation:
-    """Explain why there are so few candidates, and what would be nearest."""
+    """Explain why a query has few candidates, and which trees come nearest."""
     asked: Asked = req.query
     if len(constraints_of(asked.query)) > MOST_CONSTRAINTS:
         raise BadRequest(f"Only queries of at most {MOST_CONSTRAINTS} constraints are explained.")
@@ -194,7 +194,7 @@ _SENTENCES = {
 
 
 def _inside(fleet: Fleet, miss: NearMiss) -> list[str]:
-    """Those of the aggregates named that the provider or its root is in."""
+    """The aggregates of the constraint that the provider or its root is in."""
     row = fleet.row(miss.root if miss.provider is None else miss.provider)
     around = {*fleet.aggregates_of(row), *fleet.aggregates_of(fleet.root.item(row))}
     return [name for name in miss.constraint.names if name in around]

@@ -1,7 +1,7 @@
-"""Waking those who wait for commits, of this worker and of others.
+"""Wakes requests that wait for commits of any worker.
 
-One task looks at the head while anybody waits. Why not be told by the ledger: the commits of other
-workers are seen only by looking, and the look is one indexed query.
+While a request waits, one task polls the head for all of them. Why the ledger does not notify them: the
+commits of other workers are seen only by polling, and a poll is one indexed query.
 """
 
 import asyncio
@@ -11,6 +11,7 @@ from roost.ledger import Ledger
 from roost.storage import StorageError
 
 LOOK_SECONDS = 0.1
+"""Seconds between two polls."""
 
 
 class Follower:
@@ -25,12 +26,12 @@ class Follower:
         self._looking: asyncio.Task[None] | None = None
 
     def close(self) -> None:
-        """Nobody waits any more: those who do are woken."""
+        """Wake all waiting requests, and let none wait from now on."""
         self.closed = True
         self._wake()
 
     async def beyond(self, seq: int, seconds: float) -> bool:
-        """Wait until there is a commit after ``seq``, at most so long; whether there is one."""
+        """Wait for a commit after ``seq``, at most ``seconds``. Returns whether there is one."""
         until = asyncio.get_running_loop().time() + seconds
         self._waiting += 1
         try:
@@ -50,7 +51,7 @@ class Follower:
     async def _look(self) -> None:
         try:
             while self._waiting and not self.closed:
-                # A database that is away may come back; those who wait have their own patience.
+                # The database may answer again before the waits end.
                 with contextlib.suppress(StorageError):
                     head = (await self._ledger.current()).version
                     if head != self._head:

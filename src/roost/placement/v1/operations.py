@@ -51,7 +51,9 @@ class ChangesQuery(msgspec.Struct, forbid_unknown_fields=True):
 class ExplainQuery(msgspec.Struct, forbid_unknown_fields=True):
     """The extent of an explanation."""
 
-    misses: Annotated[int, Meta(ge=0, le=MOST_MISSES, description="How many nearest misses.")] = 10
+    misses: Annotated[
+        int, Meta(ge=0, le=MOST_MISSES, description="Near misses at most, the nearest first.")
+    ] = 10
 
 
 class OpenApi(msgspec.Struct):

@@ -28,7 +28,7 @@ class Asked(msgspec.Struct, frozen=True):
 
 
 class CandidateQueryReader:
-    """Reads the parameters of Placement's ``GET /allocation_candidates`` and those of a struct ``own``."""
+    """Reads the parameters of Placement's ``GET /allocation_candidates``, and fields of a struct ``own``."""
 
     def __init__(self, own: type[msgspec.Struct]) -> None:
         self._own = Query(own)
@@ -58,7 +58,7 @@ def _query(found: Parameters) -> CandidateQuery:
 
 
 def canonical(query: CandidateQuery) -> CandidateQuery:
-    """The same query for every order of its parameters. Equal queries give candidates in the same order."""
+    """A query in a form that does not depend on the order of parameters, nor does the order of candidates."""
     groups = [
         msgspec.structs.replace(
             group,

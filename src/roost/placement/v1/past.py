@@ -1,8 +1,8 @@
-"""Versions of the fleet that are no more: forks of it, with the commits since then undone.
+"""Past versions of the fleet: forks of it, with the commits since then undone.
 
-A client that reads pages needs one version for as long as it reads, while the fleet goes on. Why not keep
-a fork of each version that a page was given of: most clients read one page. So a version is made again
-when it is asked for, by any worker, and a few are kept for the pages after.
+A client reads all its pages at one version, while the fleet moves on. Why no fork is kept from the first page
+on: most clients read one page only. So any worker rebuilds the version when a second page is requested, and
+keeps a few for the pages after.
 """
 
 import asyncio
@@ -22,21 +22,23 @@ MOST_VERSIONS = 4
 """Forks kept; each takes the memory of a fleet."""
 
 IDLE_SECONDS = 120.0
-"""A fork that nobody has asked for so long is let go."""
+"""Seconds without a request after which a fork is dropped."""
 
 FARTHEST_COMMITS = 10_000
+"""Commits undone at most to rebuild a version; an older one is a 410."""
+
 FARTHEST_CHANGES = 500_000
-"""How much is undone at most to make a version again; some seconds."""
+"""Changes undone at most to rebuild a version, which takes some seconds; an older one is a 410."""
 
 MOST_READINGS = 8
-"""Searches kept open on one version."""
+"""Unfinished searches kept on one version."""
 
 SKIPPED_AT_ONCE = 200
-"""Candidates passed over before others get their turn."""
+"""Candidates skipped before the event loop serves other requests."""
 
 
 class Reading:
-    """The candidates of one query on one version, in their order, from some point on."""
+    """The candidates of one query on one version, in their order, read from ``position`` on."""
 
     def __init__(self, fleet: Fleet, query: CandidateQuery, offset: int = 0) -> None:
         search = CandidateSearch(fleet, query)
@@ -44,27 +46,27 @@ class Reading:
         self.position = 0
         self._choices = search.choices()
         if search.single_provider:
-            # One of each tree: those before need not be made to be passed.
+            # Each anchor has one candidate, so those before ``offset`` need not be generated.
             self.position = min(offset, len(search.anchors))
             anchors = search.anchors[self.position :].tolist()
             self._choices = (choice for anchor in anchors for choice in search.choices_at(anchor))
         self._ahead: list[Choice] = []
 
     def read(self, most: int) -> list[Choice]:
-        """The next candidates."""
+        """The next candidates, ``most`` at most."""
         page = [*self._ahead, *islice(self._choices, most - len(self._ahead))]
         self._ahead = page[most:]
         self.position += len(page[:most])
         return page[:most]
 
     def has_more(self) -> bool:
-        """Whether there is another one."""
+        """Whether there is another candidate."""
         if not self._ahead:
             self._ahead = list(islice(self._choices, 1))
         return bool(self._ahead)
 
     async def skip_to(self, offset: int) -> None:
-        """Pass over those before ``offset``. The fleet must not change meanwhile."""
+        """Skip the candidates before ``offset``. The fleet must not change until then."""
         while self.position < offset and self.read(min(SKIPPED_AT_ONCE, offset - self.position)):
             await asyncio.sleep(0)
 
@@ -81,7 +83,7 @@ class Moment:
     async def reading(self, query: CandidateQuery, name: bytes, offset: int) -> Reading:
         """The candidates of ``query``, whose fingerprint is ``name``, from ``offset`` on.
 
-        It is the caller's until it is given back with `keep`.
+        No other caller gets the same reading before `keep` returns it.
         """
         before = [key for key in self._readings if key[0] == name and key[1] <= offset]
         reading = self._readings.pop(max(before)) if before else Reading(self.fleet, query, offset)
@@ -89,7 +91,7 @@ class Moment:
         return reading
 
     def keep(self, reading: Reading, name: bytes) -> None:
-        """Keep a reading for the next page."""
+        """Keep an unfinished reading for the next page."""
         self._readings[name, reading.position] = reading
         if len(self._readings) > MOST_READINGS:
             self._readings.popitem(last=False)
@@ -106,7 +108,7 @@ class Past:
         self._forgetting: asyncio.TimerHandle | None = None
 
     def close(self) -> None:
-        """Let everything go."""
+        """Drop all versions and cancel those in the making."""
         if self._forgetting is not None:
             self._forgetting.cancel()
         for task in self._making.values():
@@ -114,14 +116,14 @@ class Past:
         self._moments.clear()
 
     async def at(self, version: int) -> Moment:
-        """The fleet at a version. Raises `Gone` if it cannot be made again."""
+        """The fleet at a version. Raises `Gone` if it cannot be rebuilt."""
         moment = self._moments.get(version)
         if moment is None:
             if version not in self._making:
                 task = asyncio.create_task(self._make(version))
                 self._making[version] = task
                 task.add_done_callback(lambda made: self._made(version, made))
-            # A client that goes away must not take it from the others who wait for it.
+            # A client that disconnects must not cancel the task that other requests wait for.
             moment = await asyncio.shield(self._making[version])
         else:
             self._moments.move_to_end(version)
@@ -143,7 +145,7 @@ class Past:
     def _made(self, version: int, task: "asyncio.Task[Moment]") -> None:
         del self._making[version]
         if not task.cancelled():
-            task.exception()  # seen, even if nobody waits any more
+            task.exception()  # else asyncio logs it as never retrieved when no request waits
 
     async def _rewind(self, fleet: Fleet, version: int) -> None:
         far = Gone(f"Version {version} is too far back to be made again: begin without a cursor.")

@@ -18,7 +18,7 @@ from roost.web.request import Request, Response
 
 @dataclass
 class Service:
-    """``operations`` are those that the document describes. ``streams`` counts open event streams."""
+    """``operations``: for the OpenAPI document. ``streams``: the number of open event streams."""
 
     ledger: Ledger
     past: Past
