@@ -100,7 +100,10 @@ class Proxies(msgspec.Struct, frozen=True):
         return _hop(*(several[place].strip() or None for several in values))
 
     def _first_believed(self, nodes: Sequence[str | None]) -> int:
-        """The index of the first proxy's report: each was added by the node that the next one names."""
+        """The index of the report to believe: the earliest that a trusted proxy has added.
+
+        Each report was added by the node that the next one names.
+        """
         if not self.trusted:
             return 0
         index = len(nodes) - 1

@@ -77,7 +77,7 @@ def check_known(fleet: Fleet, query: CandidateQuery) -> None:
 def _find(
     fleet: Fleet, search: CandidateSearch, limit: int | None, version: int, options: PlacementOptions
 ) -> Iterable[Choice]:
-    """The candidates of the answer. No others are generated."""
+    """The candidates of the answer. Unless they are shuffled, they are generated only as far as it needs."""
     found = search.choices_breadth_first() if options.breadth_first else search.choices()
     if options.max_allocation_candidates >= 0:
         found = islice(found, options.max_allocation_candidates)

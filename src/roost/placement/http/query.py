@@ -22,7 +22,7 @@ _Uuid = Annotated[str, Meta(pattern=DASHED_UUID, extra_json_schema={"format": "u
 _Owner = Annotated[str, Meta(min_length=1, max_length=255)]
 _ConsumerType = Annotated[str, Meta(min_length=1, max_length=255, pattern="^[A-Z0-9_]+$|^all$|^unknown$")]
 _Limit = Annotated[str, Meta(pattern="^[1-9][0-9]*$")]
-# A Literal would be told in alphabetical order; clients know the values in this one.
+# Messages list the values of a Literal in alphabetical order; clients match upstream's order.
 _GroupPolicy = Annotated[
     str, Meta(pattern=r"^(none|isolate)\Z", extra_json_schema={"enum": ["none", "isolate"], "pattern": ""})
 ]

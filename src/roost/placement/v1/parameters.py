@@ -58,7 +58,7 @@ def _query(found: Parameters) -> CandidateQuery:
 
 
 def canonical(query: CandidateQuery) -> CandidateQuery:
-    """A query in a form that does not depend on the order of parameters, nor does the order of candidates."""
+    """The query with groups and terms sorted: the order of candidates depends not on that of parameters."""
     groups = [
         msgspec.structs.replace(
             group,
