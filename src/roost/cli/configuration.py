@@ -1,4 +1,4 @@
-"""Options of configuration files: what all commands say of options without effect, and ``roost config``."""
+"""Options of configuration files: warnings of options without effect, and ``roost config``."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -28,10 +28,10 @@ SYSTEM_GROUPS: Mapping[str, Sequence[cfg.Opt]] = {
 def options_without_effect(source: Source, auth_strategy: str | None = None) -> list[str]:
     """Return a line for each option that has no effect: it is unknown, or Roost does not support it.
 
-    All commands may read the same files, so an option that only another command uses is none of them.
+    Commands may share a file, so an option that only another command uses counts as effective.
 
     Args:
-        auth_strategy: how the command checks tokens; None: it checks none.
+        auth_strategy: the strategy with which the command checks tokens; None: it checks none.
 
     Raises:
         OperatorError: such an option is on the command line, or a file cannot be read.
@@ -51,7 +51,7 @@ def warn_of_options(config_file: Path | str | None) -> None:
 
 
 _TYPES = {"floating point value": "number", "multi valued": "list", "dict value": "pairs"}
-"""Names for oslo.config's types that have clearer ones."""
+"""Clearer names for some of oslo.config's types."""
 
 
 class Described(NamedTuple):
@@ -69,7 +69,7 @@ class Described(NamedTuple):
 def config(as_json: bool) -> None:
     """List all options of configuration files, as a table in Markdown.
 
-    Those of [keystone_authtoken] are keystonemiddleware's and are not in the list.
+    The options of [keystone_authtoken] belong to keystonemiddleware and are not in the list.
     """
     described = list(describe_options())
     if as_json:

@@ -1,4 +1,4 @@
-"""``roost db``: schemas and the health of databases."""
+"""``roost db``: creates, upgrades, verifies and trims databases."""
 
 import asyncio
 import sys
@@ -25,7 +25,7 @@ ROLES = {"api": (LEDGER, CONDUCTOR), "cell": (CELL,), "records": (RECORDS,)}
 """The schemas that belong in each kind of database."""
 
 KINDS = {CELL: "a cell's database", RECORDS: "a records database", CONDUCTOR: "a conductor's database"}
-"""What a database without a ledger is called, by the schema that it has."""
+"""The name of a database without a ledger in an error text, by its schema."""
 
 
 @click.group()
@@ -41,9 +41,9 @@ for command in (import_command, export_command):
 @database_url
 @as_json
 def verify(url: str, as_json: bool) -> None:
-    """Check that the database tells one story; it may be in use.
+    """Check a database for contradictions; it may be in use.
 
-    The tables are compared with a fleet loaded from them and with all commits that are kept, allocations
+    The tables are compared with a fleet loaded from them and with all commits in the database, allocations
     with inventories, and claims with the instances in the cells' databases. Nothing is written.
 
     Exit status: 0 nothing found, 1 differences found (all are listed), 2 could not check everything.
@@ -71,7 +71,7 @@ def verify(url: str, as_json: bool) -> None:
 @click.option(
     "--role",
     type=click.Choice(list(ROLES)),
-    help="What the database is for. Not given: whatever it is for already; an empty one becomes api.",
+    help="Kind of the database. [default: its present kind; api for an empty database]",
 )
 @as_json
 def upgrade(url: str, role: str | None, as_json: bool) -> None:
@@ -119,14 +119,18 @@ def version(url: str, as_json: bool) -> None:
 @db.command(epilog="Example: roost db trim --database sqlite:///roost-data/api.db --keep 10000 --days 7")
 @database_url
 @click.option(
-    "--keep", type=click.IntRange(1), default=100_000, show_default=True, help="Newest commits that may stay."
+    "--keep", type=click.IntRange(1), default=100_000, show_default=True, help="Newest commits to keep."
 )
 @click.option(
-    "--days", type=click.FloatRange(0), default=30.0, show_default=True, help="Age up to which they stay."
+    "--days",
+    type=click.FloatRange(0),
+    default=30.0,
+    show_default=True,
+    help="Days for which commits are kept.",
 )
 @as_json
 def trim(url: str, keep: int, days: float, as_json: bool) -> None:
-    """Forget the ledger's old commits: those beyond the newest --keep, and those older than --days.
+    """Remove old commits of the ledger: all but the newest --keep, and all that are older than --days.
 
     The newest commit always stays. The state itself is in the tables and is not touched.
     """
@@ -145,7 +149,12 @@ def trim(url: str, keep: int, days: float, as_json: bool) -> None:
 
 
 async def verify_database(url: str) -> tuple[list[Finding], list[Unread]]:
-    """What is wrong in a database, and the cells that could not be read. Raises `StorageError`."""
+    """Return the differences in a database, and the cells that could not be read.
+
+    Raises:
+        StorageError: the database cannot be read, or its tables are not at the newest revision.
+        OperatorError: it is a database of another kind.
+    """
     database = Database(url, read_only=True, answer_seconds=COMMAND_ANSWER_SECONDS)
     try:
         _check_ledger(database)
@@ -157,8 +166,12 @@ async def verify_database(url: str) -> tuple[list[Finding], list[Unread]]:
 
 
 def _check_ledger(database: Database) -> None:
-    """Raise `StorageError` unless the ledger's tables are at the newest revision, and `OperatorError` for a
-    database of another kind, which an upgrade would not help."""
+    """Check that the ledger's tables are at the newest revision.
+
+    Raises:
+        StorageError: they are not.
+        OperatorError: it is a database of another kind, which an upgrade would not help.
+    """
     if LEDGER.revision(database) is None:
         for schema, kind in KINDS.items():
             if schema.revision(database) is not None:
@@ -169,7 +182,7 @@ def _check_ledger(database: Database) -> None:
 
 
 def _schemas_in(database: Database) -> list[Schema]:
-    """The schemas of all roles that a database has tables of; of an API database, if it has none."""
+    """The schemas of all roles whose tables a database has; those of an API database if it has none."""
     present = [
         schema
         for schemas in ROLES.values()

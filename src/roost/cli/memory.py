@@ -1,7 +1,7 @@
-"""How the process keeps memory that numpy has freed.
+"""Keeps memory that numpy has freed in the process.
 
-A decision on 10,000 hosts makes and drops arrays of 80 kB. By default glibc hands the top of its heap back
-to the system each time and faults it in again at the next array, which took a third of a decision's time.
+A decision on 10,000 hosts allocates and frees arrays of 80 kB. By default glibc returns the top of its heap
+to the system each time. The page faults at the next array then took a third of a decision's time.
 """
 
 import ctypes
@@ -9,18 +9,17 @@ import ctypes
 _M_TRIM_THRESHOLD = -1
 _M_TOP_PAD = -2
 _M_MMAP_THRESHOLD = -3
-_KEPT = 64 * 2**20
-"""Bytes at the top of the heap that are kept instead of being handed back, and the size from which an
-array is mapped by itself."""
-_GROWN_BY = 2**20
-"""Bytes that the heap grows by at least."""
+_KEPT_BYTES = 64 * 2**20
+"""Free bytes that glibc keeps at the top of the heap, and size from which an array has its own mapping."""
+_GROWTH_BYTES = 2**20
+"""Bytes by which the heap grows at least."""
 
 
 def keep_freed_memory() -> None:
-    """Have glibc keep what is freed; nothing happens with another C library."""
+    """Make glibc keep freed memory. Does nothing with another C library."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is None:
         return
-    mallopt(_M_TRIM_THRESHOLD, _KEPT)
-    mallopt(_M_TOP_PAD, _GROWN_BY)
-    mallopt(_M_MMAP_THRESHOLD, _KEPT)
+    mallopt(_M_TRIM_THRESHOLD, _KEPT_BYTES)
+    mallopt(_M_TOP_PAD, _GROWTH_BYTES)
+    mallopt(_M_MMAP_THRESHOLD, _KEPT_BYTES)

@@ -17,7 +17,7 @@ no_authentication = click.option(
     "--insecure-no-authentication",
     "insecure",
     is_flag=True,
-    help="Serve on an address that other machines reach although every token is believed.",
+    help="Serve on an address that other machines can reach although tokens are not checked.",
 )
 
 
@@ -27,8 +27,10 @@ def print_json(document: object) -> None:
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], numbers: int = 0) -> None:
-    """Print rows under a header. Long values are folded, not cut. ``numbers``: how many of the last columns
-    are numbers, which are aligned to the right."""
+    """Print rows under a header. Long values are folded, not cut.
+
+    ``numbers``: the number of last columns that are aligned to the right.
+    """
     table = Table()
     for place, name in enumerate(header):
         right = place >= len(header) - numbers

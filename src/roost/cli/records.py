@@ -1,4 +1,4 @@
-"""``roost records`` lists what the scheduler decided and why."""
+"""``roost records``: the scheduler's decisions and their reasons."""
 
 import asyncio
 import json
@@ -29,7 +29,7 @@ from roost.records.jsonl import JsonLinesRecords
 @click.option(
     "--last", type=click.IntRange(min=1), default=20, show_default=True, help="Number of runs to read."
 )
-@click.option("--refused", is_flag=True, help="Show only those of them that placed too few instances.")
+@click.option("--refused", is_flag=True, help="Show only runs that placed too few instances.")
 @as_json
 def records(name: str | None, data_dir: Path, last: int, refused: bool, as_json: bool) -> None:
     """List the last runs of the scheduler, or show the runs of one request or instance in full.
@@ -49,7 +49,7 @@ def records(name: str | None, data_dir: Path, last: int, refused: bool, as_json:
     if name is None:
         console.print(_list(found))
     for each in found if name is not None else ():
-        console.print(_whole(each))
+        console.print(_detailed(each))
 
 
 async def _read(data_dir: Path, name: str | None, last: int) -> list[RunWithAttempts]:
@@ -89,7 +89,7 @@ def _list(found: list[RunWithAttempts]) -> Table:
     return table
 
 
-def _whole(each: RunWithAttempts) -> Group:
+def _detailed(each: RunWithAttempts) -> Group:
     run = each.run
     facts = Table(box=None, show_header=False, pad_edge=False)
     for name, value in (

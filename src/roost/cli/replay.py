@@ -54,12 +54,14 @@ DEMO_FAILURE_RATE = 0.03
 @click.option(
     "--speed",
     type=click.FloatRange(min=0, min_open=True),
-    help="Virtual seconds in a second. [default: as fast as possible]",
+    help="Virtual seconds for each second of real time. [default: as fast as possible]",
 )
-@click.option("--data-dir", type=click.Path(path_type=Path), help="Databases. [default: roost-data/KIND]")
+@click.option(
+    "--data-dir", type=click.Path(path_type=Path), help="Folder of the databases. [default: roost-data/KIND]"
+)
 @click.option("--fresh", is_flag=True, help="Replace an unfinished replay in the data directory.")
 @click.option("--plot", type=click.Path(path_type=Path), help="PNG of use over time. [default: in data-dir]")
-@click.option("--no-plot", is_flag=True, help="Draw no plot, for which matplotlib is needed.")
+@click.option("--no-plot", is_flag=True, help="Draw no plot. A plot needs matplotlib.")
 @as_json
 def replay(
     kind: str,
@@ -83,7 +85,7 @@ def replay(
     """Replay a workload through placement, scheduler, conductors and cells of simulated hosts.
 
     KIND is demo (a built-in synthetic workload), azure-v1 or openb (a trace in DIR). An interrupted replay
-    continues where it was if it is started again with the same options. At the end the databases are
+    continues if it is started again with the same options. At the end the databases are
     verified, as by 'roost db verify'.
     """
     if not no_plot:

@@ -45,8 +45,9 @@ def serve(
 ) -> None:
     """Serve the Placement API, microversions 1.0 to 1.39.
 
-    An empty SQLite file is set up by itself; other databases need 'roost db upgrade' first. Options come
-    from configuration files, over them the environment as OS_<GROUP>__<OPTION>, and over it --set.
+    The tables of a new SQLite file are created; other databases need 'roost db upgrade' first. Options come
+    from configuration files; the environment (OS_<GROUP>__<OPTION>) overrides files, and --set overrides
+    both.
     """
     source = Source(config_files or default_files(), tuple(Setting.parse(each) for each in settings))
     options = read_options(source)
@@ -67,6 +68,6 @@ def serve(
 
 
 def default_files() -> tuple[str, ...]:
-    """The configuration that upstream's environment names."""
+    """The file in the folder that upstream's OS_PLACEMENT_CONFIG_DIR names; none if it is not set."""
     folder = os.environ.get("OS_PLACEMENT_CONFIG_DIR", "").strip()
     return (str(Path(folder) / "placement.conf"),) if folder else ()

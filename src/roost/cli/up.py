@@ -29,19 +29,25 @@ DEFAULT_CELLS = 3
     type=click.Path(path_type=Path),
     default=Path("roost-data/up"),
     show_default=True,
-    help="Where the databases are.",
+    help="Folder of the databases.",
 )
 @click.option("--hosts", type=click.IntRange(min=1), help=f"Simulated hosts. [default: {DEFAULT_HOSTS}]")
 @click.option("--cells", type=click.IntRange(min=1), help=f"Cells. [default: {DEFAULT_CELLS}]")
-@click.option("--host-vcpus", type=click.IntRange(min=1), default=64, show_default=True, help="Of a host.")
-@click.option("--host-memory-gib", type=click.IntRange(min=1), default=448, show_default=True, help="Same.")
-@click.option("--host-disk-gib", type=click.IntRange(min=1), default=4000, show_default=True, help="Same.")
+@click.option(
+    "--host-vcpus", type=click.IntRange(min=1), default=64, show_default=True, help="vCPUs of a host."
+)
+@click.option(
+    "--host-memory-gib", type=click.IntRange(min=1), default=448, show_default=True, help="Memory of a host."
+)
+@click.option(
+    "--host-disk-gib", type=click.IntRange(min=1), default=4000, show_default=True, help="Disk of a host."
+)
 @click.option("--failure-rate", type=click.FloatRange(0, 1), default=0.0, help="Share of builds that fail.")
-@click.option("--build-seconds", type=click.FloatRange(min=0), default=0.0, help="What a build takes.")
+@click.option("--build-seconds", type=click.FloatRange(min=0), default=0.0, help="Duration of a build.")
 @click.option(
     "--config-file", type=click.Path(path_type=Path), help="Options of scheduler, records, conductor."
 )
-@click.option("--seed", type=int, default=42, show_default=True, help="Of everything that is drawn.")
+@click.option("--seed", type=int, default=42, show_default=True, help="Seed of all random numbers.")
 @no_authentication
 def up(
     port: int,
@@ -60,9 +66,9 @@ def up(
 ) -> None:
     """Run placement, scheduler, conductors and cells of simulated hosts in one process.
 
-    The Placement API is at /, instances are asked for at /v1/instances. For development: every token is
-    believed, as with upstream's noauth2. A data directory that was set up before, also by a replay, is
-    taken up where it was, whatever stopped it.
+    The Placement API is at /, the conductor's at /v1/instances. For development: tokens are not checked, as
+    with upstream's noauth2. With the data directory of an earlier run or replay, the system continues in its
+    last state, also after a crash.
     """
     inventory = {
         "VCPU": Inventory(host_vcpus),
@@ -84,7 +90,7 @@ def up(
         system = await System.open(data_dir, layout, records, options)
         keep_what_is_loaded()
         try:
-            await serve(system, host, port, lambda: _say(data_dir, layout, host, port))
+            await serve(system, host, port, lambda: _announce(data_dir, layout, host, port))
         finally:
             await system.close()
 
@@ -92,7 +98,7 @@ def up(
         asyncio.run(run(_layout(data_dir, hosts, cells, inventory)))
 
 
-def _say(data_dir: Path, layout: Layout, host: str, port: int) -> None:
+def _announce(data_dir: Path, layout: Layout, host: str, port: int) -> None:
     click.echo(
         f"roost: up on http://{host}:{port} with {layout.hosts} hosts in {len(layout.cells)} cells, "
         f"data in {data_dir}",

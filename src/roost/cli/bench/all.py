@@ -23,7 +23,7 @@ FILTERS = "filters"
 @click.argument("results", type=click.Path(path_type=Path, file_okay=False))
 @click.option("--full", is_flag=True, help="All figures that are quoted, in hours instead of minutes.")
 @click.option("--peer", is_flag=True, help="Measure OpenStack Placement too, in turns.")
-@click.option("--no-plot", is_flag=True, help="Draw no plot, for which matplotlib is needed.")
+@click.option("--no-plot", is_flag=True, help="Draw no plot. A plot needs matplotlib.")
 @click.option(
     "--workers", type=click.IntRange(1), default=1, show_default=True, help="Worker processes of Roost."
 )

@@ -29,7 +29,7 @@ from roost.cli.bench.options import hosts, setting, setting_options, show_report
     multiple=True,
     default=(1_000, 10),
     show_default=True,
-    help="Of candidates; 0: none, on flat fleets of up to 10,000 hosts. May be repeated.",
+    help="Candidates in an answer; 0: no limit, on flat fleets of up to 10,000 hosts. May be repeated.",
 )
 @click.option("--clients", type=click.IntRange(1), default=1, show_default=True, help="Connections.")
 @setting_options

@@ -72,7 +72,7 @@ def duration(seconds: float) -> Callable[[F], F]:
 
 
 def setting_options(command: F) -> F:
-    """Add the options of a `Setting` to a command that measures services. `setting` makes it of them."""
+    """Add the options to a command from which `setting` makes a `Setting`."""
     for option in reversed(
         (
             directory,
