@@ -17,14 +17,14 @@ from roost.model.allocation import UNKNOWN_TYPE, Allocations, Consumer
 from roost.model.vocabulary import MAX_INT
 from roost.placement.options import PlacementOptions
 
-CONSUMERS_AT_ONCE = 1000
-"""Consumers that are read at a time."""
+CONSUMERS_PER_PAGE = 1000
+"""Consumers that one query reads."""
 
 Amounts = Iterable[tuple[int, int, Any]]
-"""For each allocation the id of its provider, the id of its resource class, and its amount."""
+"""Allocations: provider id, resource class id, and amount as the source has it, which may be no integer."""
 
 _CONSUMER = rows.consumers.c
-_HOLDING = rows.allocations.c
+_ALLOCATION = rows.allocations.c
 _AFTER: sa.BindParameter[int] = sa.bindparam("after")
 _CONSUMERS = (
     sa.select(
@@ -41,29 +41,29 @@ _CONSUMERS = (
     .outerjoin(rows.consumer_types, rows.consumer_types.c.id == _CONSUMER.consumer_type_id)
     .where(_CONSUMER.id > _AFTER)
     .order_by(_CONSUMER.id)
-    .limit(CONSUMERS_AT_ONCE)
+    .limit(CONSUMERS_PER_PAGE)
 )
 _ALLOCATIONS = (
-    sa.select(_CONSUMER.id, _HOLDING.resource_provider_id, _HOLDING.resource_class_id, _HOLDING.used)
+    sa.select(_CONSUMER.id, _ALLOCATION.resource_provider_id, _ALLOCATION.resource_class_id, _ALLOCATION.used)
     # The database compares the uuids; MariaDB ignores case.
-    .join_from(rows.consumers, rows.allocations, _HOLDING.consumer_id == _CONSUMER.uuid)
+    .join_from(rows.consumers, rows.allocations, _ALLOCATION.consumer_id == _CONSUMER.uuid)
     .where(_CONSUMER.id > _AFTER, _CONSUMER.id <= sa.bindparam("last"))
 )
-_WITHOUT_RECORD = (
-    sa.select(_HOLDING.consumer_id)
-    .outerjoin(rows.consumers, _HOLDING.consumer_id == _CONSUMER.uuid)
+_WITHOUT_ROW = (
+    sa.select(_ALLOCATION.consumer_id)
+    .outerjoin(rows.consumers, _ALLOCATION.consumer_id == _CONSUMER.uuid)
     .where(_CONSUMER.id.is_(None))
     .distinct()
-    .order_by(_HOLDING.consumer_id)
-    .limit(CONSUMERS_AT_ONCE)
+    .order_by(_ALLOCATION.consumer_id)
+    .limit(CONSUMERS_PER_PAGE)
 )
 _ALLOCATIONS_OF = sa.select(
-    _HOLDING.consumer_id, _HOLDING.resource_provider_id, _HOLDING.resource_class_id, _HOLDING.used
-).where(_HOLDING.consumer_id.in_(sa.bindparam("uuids", expanding=True)))
+    _ALLOCATION.consumer_id, _ALLOCATION.resource_provider_id, _ALLOCATION.resource_class_id, _ALLOCATION.used
+).where(_ALLOCATION.consumer_id.in_(sa.bindparam("uuids", expanding=True)))
 
 
 class ConsumerReader:
-    """Reads the consumers of a snapshot: first those that have a row, then those that only have allocations.
+    """Reads the consumers of a snapshot: first consumers with a row, then consumers with allocations only.
 
     Args:
         connection: the snapshot.
@@ -82,28 +82,28 @@ class ConsumerReader:
         self._report = report
 
     def read(self) -> Iterator[list[Held]]:
-        """Yield all consumers that have allocations, `CONSUMERS_AT_ONCE` at a time."""
-        # Ids begin at 1, but those of a damaged table may be negative.
+        """Yield all consumers that have allocations, `CONSUMERS_PER_PAGE` at a time."""
+        # Ids begin at 1, but a damaged table may have negative ones.
         after = -(2**31)
         while found := self._connection.execute(_CONSUMERS, {"after": after}).all():
             last = found[-1].id
             held: defaultdict[int, list[tuple[int, int, Any]]] = defaultdict(list)
             for consumer, *amount in self._connection.execute(_ALLOCATIONS, {"after": after, "last": last}):
                 held[consumer].append((amount[0], amount[1], amount[2]))
-            yield [each for row in found if (each := self._with_record(row, held.get(row.id, ())))]
+            yield [each for row in found if (each := self._with_row(row, held.get(row.id, ())))]
             after = last
-        yield from self._without_record()
+        yield from self._without_row()
 
-    def _without_record(self) -> Iterator[list[Held]]:
-        query = _WITHOUT_RECORD
+    def _without_row(self) -> Iterator[list[Held]]:
+        query = _WITHOUT_ROW
         while uuids := list(self._connection.execute(query).scalars()):
             held: defaultdict[str, list[tuple[int, int, Any]]] = defaultdict(list)
             for uuid, *amount in self._connection.execute(_ALLOCATIONS_OF, {"uuids": uuids}):
                 held[uuid].append((amount[0], amount[1], amount[2]))
             yield [each for uuid, amounts in held.items() if (each := self._incomplete(uuid, amounts))]
-            query = _WITHOUT_RECORD.where(_HOLDING.consumer_id > uuids[-1])
+            query = _WITHOUT_ROW.where(_ALLOCATION.consumer_id > uuids[-1])
 
-    def _with_record(self, row: Any, amounts: Amounts) -> Held | None:
+    def _with_row(self, row: Any, amounts: Amounts) -> Held | None:
         subject = f"consumer {row.uuid}"
         if not self._usable(subject, row.uuid):
             return None

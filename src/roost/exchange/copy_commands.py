@@ -1,7 +1,7 @@
 """The ledger's commands that store what an import has read, unchanged.
 
 Each command skips what is stored already, so that an import that was interrupted can be run again. Data
-that is stored with other values belongs to somebody else: the command raises `NotEmpty` and overwrites
+that is stored with other values is not from the source: the command raises `NotEmpty` and overwrites
 nothing.
 """
 

@@ -1,7 +1,7 @@
 """The export from a database of Roost into one of OpenStack Placement, in one transaction.
 
-Why not in many transactions, as an import: OpenStack Placement cannot tell a database that has half of an
-export from a complete one. Started on it, it would place instances on hosts that are full.
+An import uses many transactions; an export cannot. OpenStack Placement cannot distinguish half an export from
+a complete one: started on it, it would place instances on hosts that are full.
 """
 
 import asyncio

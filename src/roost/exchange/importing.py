@@ -2,7 +2,7 @@
 
 An import is a series of commits, which the change feed, ``roost db verify`` and every replica see like any
 other commits. After an interruption it is run again from the start: it compares what the target has with
-the source and adds the rest. Why it stores no position: the source may have changed since, which only a
+the source and adds the rest. It stores no position, because the source may have changed since, which only a
 comparison finds.
 """
 
@@ -174,7 +174,7 @@ def _refuse_placement(url: str) -> None:
 
 
 def _consumers_among(connection: Connection, uuids: list[str]) -> set[str]:
-    """Return those of the uuids of which the source has a consumer or an allocation."""
+    """Return the uuids of which the source has a consumer or an allocation."""
     found: set[str] = set()
     for column in (rows.consumers.c.uuid, rows.allocations.c.consumer_id):
         found.update(connection.execute(sa.select(column).where(column.in_(uuids)).distinct()).scalars())

@@ -9,13 +9,13 @@ from roost.ledger import Held
 from roost.ledger.holdings import held_by
 from roost.ledger.tables import consumers
 
-PAGE = 1000
-"""Consumers that are read at a time."""
+CONSUMERS_PER_PAGE = 1000
+"""Consumers that one query reads."""
 
 
 def consumers_after(connection: Connection, after: str | None) -> list[str]:
     """Return the uuids of the page of consumers after a uuid, in the database's order; None is the start."""
-    query = sa.select(consumers.c.uuid).order_by(consumers.c.uuid).limit(PAGE)
+    query = sa.select(consumers.c.uuid).order_by(consumers.c.uuid).limit(CONSUMERS_PER_PAGE)
     if after is not None:
         query = query.where(consumers.c.uuid > after)
     return list(connection.execute(query).scalars())

@@ -17,7 +17,7 @@ from roost.ledger import Held
 from roost.ledger.findings import EMPTY_CONSUMER
 from roost.model.allocation import UNKNOWN_TYPE
 
-PROVIDERS_AT_ONCE = 500
+PROVIDERS_PER_BATCH = 500
 """Providers whose rows are inserted together."""
 
 Row = dict[str, Any]
@@ -58,10 +58,12 @@ class PlacementWriter:
         order = [
             row for top in fleet.rows().tolist() if fleet.parent.item(top) < 0 for row in fleet.subtree(top)
         ]
-        for first in range(0, len(order), PROVIDERS_AT_ONCE):
-            some = order[first : first + PROVIDERS_AT_ONCE]
+        for first in range(0, len(order), PROVIDERS_PER_BATCH):
+            some = order[first : first + PROVIDERS_PER_BATCH]
             self._insert("resource providers", rows.resource_providers, [self._provider(row) for row in some])
-            self._insert("inventories", rows.inventories, [each for row in some for each in self._stock(row)])
+            self._insert(
+                "inventories", rows.inventories, [each for row in some for each in self._inventories(row)]
+            )
             self._insert(
                 "provider traits",
                 rows.provider_traits,
@@ -72,23 +74,23 @@ class PlacementWriter:
                 ],
             )
             aggregates = self._ids[rows.placement_aggregates]
-            inside = [
+            memberships = [
                 {"resource_provider_id": _id(row), "aggregate_id": aggregates.of(uuid)}
                 for row in some
                 for uuid in fleet.aggregates_of(row)
             ]
             self._add(aggregates)
-            self._insert("provider aggregates", rows.provider_aggregates, inside)
+            self._insert("provider aggregates", rows.provider_aggregates, memberships)
             yield len(some)
 
     def write_consumers(self, held: list[Held]) -> None:
         """Insert consumers with their allocations."""
         fleet = self._fleet
         written: list[Row] = []
-        holding: list[Row] = []
+        allocations: list[Row] = []
         for each in held:
             written.append(self._consumer(each))
-            holding += [
+            allocations += [
                 {
                     "consumer_id": each.consumer.uuid,
                     "resource_provider_id": _id(fleet.row(provider)),
@@ -101,7 +103,7 @@ class PlacementWriter:
         for table in (rows.projects, rows.users, rows.consumer_types):
             self._add(self._ids[table])
         self._insert("consumers", rows.consumers, written)
-        self._insert("allocations", rows.allocations, holding)
+        self._insert("allocations", rows.allocations, allocations)
 
     def _provider(self, row: int) -> Row:
         fleet = self._fleet
@@ -116,7 +118,7 @@ class PlacementWriter:
             "updated_at": datetime.fromtimestamp(fleet.changed_at.item(row), UTC).replace(tzinfo=None),
         }
 
-    def _stock(self, row: int) -> Iterator[Row]:
+    def _inventories(self, row: int) -> Iterator[Row]:
         for name, inventory in self._fleet.inventories(row).items():
             ratio = inventory.allocation_ratio
             if self._connection.dialect.name in ("mysql", "mariadb") and float(f"{ratio:.6g}") != ratio:

@@ -18,32 +18,32 @@ from roost.model.change import ProviderFacts
 from roost.model.inventory import Inventory
 from roost.model.vocabulary import MAX_INT, is_custom, standard_resource_classes, standard_traits
 
-PROVIDERS_AT_ONCE = 500
-"""Providers that are read at a time."""
+PROVIDERS_PER_BATCH = 500
+"""Providers whose rows are read by one set of queries."""
 
 _PROVIDER = rows.resource_providers.c
 _IDS: sa.BindParameter[int] = sa.bindparam("ids", expanding=True)
 _PROVIDERS = sa.select(_PROVIDER.id, _PROVIDER.name, _PROVIDER.generation, _PROVIDER.root_provider_id).where(
     _PROVIDER.id.in_(_IDS)
 )
-_STOCK = rows.inventories.c
+_INVENTORY = rows.inventories.c
 _INVENTORIES = sa.select(
-    _STOCK.resource_provider_id,
-    _STOCK.resource_class_id,
-    _STOCK.total,
-    _STOCK.reserved,
-    _STOCK.min_unit,
-    _STOCK.max_unit,
-    _STOCK.step_size,
-    _STOCK.allocation_ratio,
-).where(_STOCK.resource_provider_id.in_(_IDS))
-_HAVING = rows.provider_traits.c
-_TRAITS = sa.select(_HAVING.resource_provider_id, _HAVING.trait_id).where(
-    _HAVING.resource_provider_id.in_(_IDS)
+    _INVENTORY.resource_provider_id,
+    _INVENTORY.resource_class_id,
+    _INVENTORY.total,
+    _INVENTORY.reserved,
+    _INVENTORY.min_unit,
+    _INVENTORY.max_unit,
+    _INVENTORY.step_size,
+    _INVENTORY.allocation_ratio,
+).where(_INVENTORY.resource_provider_id.in_(_IDS))
+_PROVIDER_TRAIT = rows.provider_traits.c
+_TRAITS = sa.select(_PROVIDER_TRAIT.resource_provider_id, _PROVIDER_TRAIT.trait_id).where(
+    _PROVIDER_TRAIT.resource_provider_id.in_(_IDS)
 )
-_INSIDE = rows.provider_aggregates.c
-_AGGREGATES = sa.select(_INSIDE.resource_provider_id, _INSIDE.aggregate_id).where(
-    _INSIDE.resource_provider_id.in_(_IDS)
+_MEMBERSHIP = rows.provider_aggregates.c
+_AGGREGATES = sa.select(_MEMBERSHIP.resource_provider_id, _MEMBERSHIP.aggregate_id).where(
+    _MEMBERSHIP.resource_provider_id.in_(_IDS)
 )
 
 
@@ -115,30 +115,30 @@ class ProviderReader:
         self._trees = arrange_trees(names.parents)
 
     def read(self) -> Iterator[list[Provider]]:
-        """Yield all providers, `PROVIDERS_AT_ONCE` at a time."""
+        """Yield all providers, `PROVIDERS_PER_BATCH` at a time."""
         self._report_broken_trees()
         order = self._trees.order
-        for first in range(0, len(order), PROVIDERS_AT_ONCE):
-            yield self._some(order[first : first + PROVIDERS_AT_ONCE])
+        for first in range(0, len(order), PROVIDERS_PER_BATCH):
+            yield self._some(order[first : first + PROVIDERS_PER_BATCH])
         self._report_strays()
 
     def _some(self, ids: Sequence[int]) -> list[Provider]:
         about = {row.id: row for row in self._rows(_PROVIDERS, ids)}
-        stock: defaultdict[int, dict[str, Inventory]] = defaultdict(dict)
+        inventories: defaultdict[int, dict[str, Inventory]] = defaultdict(dict)
         for row, class_id, *record in self._rows(_INVENTORIES, ids):
             subject = f"inventory of class {class_id} of resource provider {self._names.providers[row]}"
             name = self._named(self._names.classes, "resource class", class_id, subject)
             if name is not None:
                 inventory = self._inventory(subject, record)
                 if inventory is not None:
-                    stock[row][name] = inventory
-        traits = self._having(_TRAITS, ids, self._names.traits, "trait")
-        aggregates = self._having(_AGGREGATES, ids, self._names.aggregates, "aggregate")
+                    inventories[row][name] = inventory
+        traits = self._names_by_provider(_TRAITS, ids, self._names.traits, "trait")
+        aggregates = self._names_by_provider(_AGGREGATES, ids, self._names.aggregates, "aggregate")
         return [
             Provider(
                 uuid=self._names.providers[row],
                 facts=self._facts(about[row]),
-                inventories=stock.get(row, {}),
+                inventories=inventories.get(row, {}),
                 traits=tuple(sorted(set(traits[row]))),
                 aggregates=tuple(sorted(set(aggregates[row]))),
             )
@@ -182,7 +182,7 @@ class ProviderReader:
             self._report.add(anomalies.ODD_INVENTORY, subject, f"{values.format(*record)}; {done}")
         return inventory
 
-    def _having(
+    def _names_by_provider(
         self, query: sa.Select[Any], ids: Sequence[int], names: Mapping[int, str], kind: str
     ) -> defaultdict[int, list[str]]:
         found: defaultdict[int, list[str]] = defaultdict(list)
@@ -212,9 +212,9 @@ class ProviderReader:
     def _report_strays(self) -> None:
         """Report rows whose provider does not exist or is left out."""
         for kind, row, other in (
-            ("inventory of class", _STOCK.resource_provider_id, _STOCK.resource_class_id),
-            ("trait", _HAVING.resource_provider_id, _HAVING.trait_id),
-            ("aggregate", _INSIDE.resource_provider_id, _INSIDE.aggregate_id),
+            ("inventory of class", _INVENTORY.resource_provider_id, _INVENTORY.resource_class_id),
+            ("trait", _PROVIDER_TRAIT.resource_provider_id, _PROVIDER_TRAIT.trait_id),
+            ("aggregate", _MEMBERSHIP.resource_provider_id, _MEMBERSHIP.aggregate_id),
         ):
             stray = (
                 sa.select(row, other)

@@ -199,11 +199,11 @@ class _Reading:
         self._find_loops()
 
     def inventories_and_sets(self) -> None:
-        stock: defaultdict[str, dict[str, Inventory]] = defaultdict(dict)
+        inventories: defaultdict[str, dict[str, Inventory]] = defaultdict(dict)
         for row_id, class_id, *record in self._rows(tables.inventories):
             found = self._provider_and(f"inventory of class {class_id}", row_id, class_id, self._classes)
             if found is not None:
-                stock[found[0]][found[1]] = Inventory(*record)
+                inventories[found[0]][found[1]] = Inventory(*record)
         having: defaultdict[str, list[str]] = defaultdict(list)
         for row_id, trait_id in self._rows(tables.provider_traits):
             found = self._provider_and(f"trait {trait_id}", row_id, trait_id, self._traits)
@@ -214,7 +214,7 @@ class _Reading:
             uuid = self._named(f"aggregate {aggregate} of provider {row_id}", PROVIDER, row_id, self._uuids)
             if uuid is not None:
                 inside[uuid].append(aggregate)
-        self.snapshot.facts[INVENTORIES].update(stock)
+        self.snapshot.facts[INVENTORIES].update(inventories)
         for kind, lists in ((TRAITS, having), (AGGREGATES, inside)):
             self.snapshot.facts[kind].update({uuid: tuple(sorted(names)) for uuid, names in lists.items()})
 

@@ -113,9 +113,9 @@ def _in_sum(snapshot: AuditSnapshot) -> Iterator[Breach]:
 def _in_units(snapshot: AuditSnapshot) -> Iterator[Breach]:
     for consumer, holding in snapshot.facts[CONSUMER].items():
         for provider, resources in holding.allocations.items():
-            stock = snapshot.facts[INVENTORIES].get(provider, {})
+            inventories = snapshot.facts[INVENTORIES].get(provider, {})
             for name, amount in resources.items():
-                inventory = stock.get(name)
+                inventory = inventories.get(name)
                 if inventory is not None and violates_units(inventory, amount):
                     detail = (
                         f"{amount} breaks min_unit {inventory.min_unit}, max_unit {inventory.max_unit} "
