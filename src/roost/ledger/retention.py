@@ -22,20 +22,20 @@ OPTIONS = [
         "keep_commits",
         default=1_000_000,
         min=1,
-        help="Of the commits, this many of the newest are kept. Followers of the change feed that are "
-        "further behind, and replays of older decisions, find theirs removed.",
+        help="The newest commits are kept, up to this number. A follower of the change feed that is further "
+        "behind, and a replay of an older decision, miss removed commits.",
     ),
     cfg.FloatOpt(
         "keep_days",
         default=7.0,
         min=0.0,
-        help="Commits older than this many days are removed, but for the newest commit.",
+        help="Commits older than this many days are removed, except the newest commit.",
     ),
     cfg.FloatOpt(
         "trim_interval",
         default=60.0,
         min=0.0,
-        help="Seconds between two removals of old commits. 0 removes none: 'roost db trim' does it then.",
+        help="Old commits are removed every so many seconds. With 0 only 'roost db trim' removes them.",
     ),
 ]
 

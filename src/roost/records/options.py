@@ -14,35 +14,35 @@ OPTIONS = [
             ("sql", "a SQL database, with an index for each search"),
             ("jsonl", "a file of JSON lines, which needs nothing but a disk"),
         ],
-        help="Backend that stores the records of the scheduler and the conductors.",
+        help="This backend stores the records of the scheduler and the conductors.",
     ),
     cfg.StrOpt(
         "connection",
         default="sqlite:///roost-records.sqlite",
         secret=True,
-        help="SQLAlchemy URL of the database of backend sql. A missing SQLite file is created.",
+        help="This is the SQLAlchemy URL of the database of backend sql. A missing SQLite file is created.",
     ),
     cfg.StrOpt(
         "path",
         default="roost-records.jsonl",
-        help="File of backend jsonl. A missing file is created, a missing folder is not.",
+        help="This is the file of backend jsonl. A missing file is created, a missing folder is not.",
     ),
     cfg.FloatOpt(
         "retention_days",
         default=30.0,
-        help="Days for which runs of the scheduler are kept. 0 sets no limit.",
+        help="Runs of the scheduler are kept for this many days. 0 sets no limit.",
     ),
     cfg.IntOpt(
         "retention_runs",
         default=1_000_000,
-        help="Number of runs of the scheduler that are kept, the last ones. 0 sets no limit.",
+        help="The last runs of the scheduler are kept, up to this number. 0 sets no limit.",
     ),
     cfg.IntOpt(
         "queue_limit",
         default=QUEUE_LIMIT,
         min=1,
-        help="Runs and attempts that may wait in memory to be written. Further ones are dropped and counted. "
-        "A process that is killed loses the waiting ones.",
+        help="This many runs and attempts may wait in memory to be written. Further ones are dropped and "
+        "counted. A process that is killed loses the waiting ones.",
     ),
 ]
 

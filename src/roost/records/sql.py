@@ -190,7 +190,7 @@ def insert_statement(table: sa.Table, columns: tuple[str, ...], dialect: sa.Dial
 
 
 def _recorded(connection: Connection, ids: Sequence[str]) -> set[str]:
-    """Return those of the runs with these ids that are recorded."""
+    """Return the ids among these whose runs are recorded."""
     return set(connection.scalars(sa.select(runs.c.id).where(runs.c.id.in_(ids))))
 
 

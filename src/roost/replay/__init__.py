@@ -1,4 +1,4 @@
-"""Replays a workload through the whole system and measures what becomes of it.
+"""Replays a workload through the whole system and measures the result.
 
     trace or seed ──► Workload ──► Replay ──► Summary, UsageSamples ──► table, JSON, PNG
 
@@ -14,5 +14,5 @@
     plot        the measurements over virtual time, as a PNG
     errors      the errors of a replay
 
-Virtual seconds are those of the workload's clock. Only ``runner`` reads a real clock.
+A virtual second is a second of the workload's clock. Only ``runner`` reads a real clock.
 """

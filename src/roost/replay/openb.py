@@ -6,8 +6,8 @@ A node becomes a host, and each of its GPUs a child provider ``<node>-gpu<i>`` w
 ``CUSTOM_GPU_MILLI``, so that pods can share it, and a trait for its model. A pod becomes a request for one
 instance.
 
-CPU becomes ``CUSTOM_CPU_MILLI``, in thousandths of a thread. Why not VCPU: two of three pods ask for a
-fraction of a thread and VCPU counts whole ones. Rounded up, fewer pods would fit than in the trace.
+CPU becomes ``CUSTOM_CPU_MILLI``, in thousandths of a thread. VCPU counts whole threads, but two of three
+pods ask for a fraction of one. Rounded up, fewer pods would fit than in the trace.
 """
 
 import re

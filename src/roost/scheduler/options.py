@@ -41,22 +41,52 @@ class SchedulerOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 OPTIONS = [
-    cfg.ListOpt("enabled_filters", default=list(DEFAULT_FILTERS), help="Filters, in order."),
-    cfg.ListOpt("enabled_weighers", default=list(DEFAULT_WEIGHERS), help="Weighers."),
-    cfg.IntOpt("host_subset_size", default=1, min=1, help="Pick at random among so many best hosts."),
-    cfg.FloatOpt("service_down_time", default=60.0, min=0.0, help="Seconds without heartbeat: down."),
-    cfg.StrOpt("default_availability_zone", default="nova", help="Zone of hosts that name none."),
-    cfg.DictOpt("weight_multipliers", default={}, help="Multiplier of each weigher, by name."),
-    cfg.DictOpt("metrics_weight_setting", default={}, help="Ratio of each metric in the weight."),
+    cfg.ListOpt(
+        "enabled_filters",
+        default=list(DEFAULT_FILTERS),
+        help="These filters are applied to the hosts, in this order.",
+    ),
+    cfg.ListOpt(
+        "enabled_weighers",
+        default=list(DEFAULT_WEIGHERS),
+        help="These weighers order the hosts that pass the filters.",
+    ),
+    cfg.IntOpt(
+        "host_subset_size",
+        default=1,
+        min=1,
+        help="The host is drawn at random from this many of the best hosts.",
+    ),
+    cfg.FloatOpt(
+        "service_down_time",
+        default=60.0,
+        min=0.0,
+        help="A host is down if its agent has not reported for this many seconds.",
+    ),
+    cfg.StrOpt(
+        "default_availability_zone",
+        default="nova",
+        help="Hosts without an availability zone are in this one.",
+    ),
+    cfg.DictOpt(
+        "weight_multipliers",
+        default={},
+        help="The numbers of the named weighers are multiplied by these, as in ram:2.0,cpu:0.5.",
+    ),
+    cfg.DictOpt(
+        "metrics_weight_setting",
+        default={},
+        help="The weigher metrics adds up the named metrics, each times its ratio, as in temperature:-1.0.",
+    ),
     cfg.BoolOpt(
         "metrics_required",
         default=True,
-        help="A host that does not report a metric of metrics_weight_setting fails the request.",
+        help="A request fails if a host does not report a metric of metrics_weight_setting.",
     ),
     cfg.FloatOpt(
         "weight_of_unavailable",
         default=-10000.0,
-        help="Raw weight of a host that does not report a metric, where metrics_required is false.",
+        help="A host that does not report a metric gets this weight if metrics_required is false.",
     ),
 ]
 
