@@ -58,7 +58,7 @@ def _query(found: Parameters) -> CandidateQuery:
 
 
 def canonical(query: CandidateQuery) -> CandidateQuery:
-    """The query with groups and terms sorted: the order of candidates depends not on that of parameters."""
+    """The query with sorted groups and terms, so that equal queries give candidates in the same order."""
     groups = [
         msgspec.structs.replace(
             group,
