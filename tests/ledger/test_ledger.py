@@ -67,6 +67,23 @@ def test_a_command_that_ends_an_iterator_fails_alone(place):
     asyncio.run(use())
 
 
+def test_a_close_that_is_cancelled_leaves_commands_their_outcomes(place):
+    async def use() -> None:
+        async with opened(place) as [ledger]:
+            await run(ledger, *host("p", VCPU=10))
+            first = asyncio.create_task(ledger.execute(claim("a", "p", VCPU=1)))
+            await asyncio.sleep(0)
+            closing = asyncio.create_task(ledger.close())
+            await asyncio.sleep(0)
+            closing.cancel()
+            async with asyncio.timeout(30):
+                await first
+                await ledger.execute(claim("b", "p", VCPU=1))
+            assert set(holdings_of(ledger.database)) == {"a", "b"}
+
+    asyncio.run(use())
+
+
 def test_a_refused_command_changes_nothing_and_leaves_the_others_alone(place):
     async def use() -> None:
         async with opened(place) as [ledger]:

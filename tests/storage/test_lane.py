@@ -75,6 +75,37 @@ def test_a_call_that_is_given_up_before_it_is_made_is_never_made() -> None:
     asyncio.run(use())
 
 
+def test_a_call_that_is_given_up_while_its_thread_takes_it_is_never_made() -> None:
+    given_up, reached = threading.Event(), threading.Event()
+
+    class LateFuture(asyncio.Future[None]):
+        """A future whose state another thread learns, and acts on only after the call is given up."""
+
+        def done(self) -> bool:
+            found = super().done()
+            if threading.current_thread() is not threading.main_thread():
+                reached.set()
+                given_up.wait()
+            return found
+
+    async def use() -> None:
+        lane, calls = Lane("test"), list[str]()
+        loop = asyncio.get_running_loop()
+        create_future = loop.create_future
+        loop.create_future = lambda: LateFuture(loop=loop)  # type: ignore[method-assign]
+        with pytest.raises(CallTimedOut) as timed_out:
+            await lane.run(lambda: calls.append("never"), 0.2)
+        loop.create_future = create_future  # type: ignore[method-assign]
+        assert reached.is_set()
+        given_up.set()
+        await lane.run(lambda: calls.append("later"))
+        assert not timed_out.value.begun
+        assert calls == ["later"]
+        await lane.close(None)
+
+    asyncio.run(use())
+
+
 def test_what_waits_can_be_given_up_at_once_and_a_hanging_thread_is_left_at_the_end() -> None:
     async def use() -> None:
         lane, released, calls = Lane("test"), threading.Event(), []

@@ -34,6 +34,19 @@ def test_writes_that_wait_together_share_a_transaction(place):
     using(place, use)
 
 
+def test_a_close_that_is_cancelled_leaves_writes_their_outcomes(place):
+    async def use(database: Database) -> None:
+        write = asyncio.create_task(database.write(put(1)))
+        await asyncio.sleep(0)
+        closing = asyncio.create_task(database.close())
+        await asyncio.sleep(0)
+        closing.cancel()
+        async with asyncio.timeout(30):
+            assert await write == 1
+
+    using(place, use)
+
+
 def test_an_error_is_only_its_own_works(place):
     async def use(database: Database) -> None:
         def half_done(connection: sa.Connection) -> None:

@@ -90,7 +90,8 @@ class Writer:
     async def close(self) -> None:
         """Wait until all commands have their outcomes."""
         if self._draining is not None:
-            await self._draining
+            # Shielded: if the caller is cancelled, the waiting ones still get their outcomes.
+            await asyncio.shield(self._draining)
 
     async def _drain(self) -> None:
         while self._waiting:

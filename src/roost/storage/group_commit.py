@@ -67,7 +67,8 @@ class GroupCommit:
     async def close(self) -> None:
         """Finish the waiting writes and end the thread, or abandon it if it hangs."""
         if self._draining is not None:
-            await self._draining
+            # Shielded: if the caller is cancelled, the waiting ones still get their outcomes.
+            await asyncio.shield(self._draining)
         await self._lane.close(self._limit())
 
     async def _drain(self) -> None:

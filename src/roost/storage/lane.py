@@ -73,7 +73,7 @@ class Lane:
     def _give_up(self, made: "_Call[Any]") -> None:
         if made.future.done():
             return
-        made.future.set_exception(CallTimedOut(made.begun))
+        made.future.set_exception(CallTimedOut(begun=not made.take()))
         worker = self._worker
         current = worker.current if worker is not None else None
         if worker is not None and current is not None and current.future.done():
@@ -88,8 +88,12 @@ class _Call(Generic[T]):
     def __init__(self, call: Callable[[], T], loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
         self.future: asyncio.Future[T] = loop.create_future()
-        self.begun = False
+        self._taken = threading.Lock()
         self._call = call
+
+    def take(self) -> bool:
+        """Whether the caller may make the call or give it up. True for one caller only, in any thread."""
+        return self._taken.acquire(blocking=False)
 
     def make(self) -> None:
         """Make the call in this thread and pass its result or error to the event loop."""
@@ -133,6 +137,6 @@ class _Worker:
                 return
             if not made.future.done():
                 self.current = made
-                made.begun = True
-                made.make()
+                if made.take():
+                    made.make()
                 self.current = None
