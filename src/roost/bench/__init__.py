@@ -8,7 +8,7 @@ contention    many clients that claim on few, nearly full hosts
 filters       suitable hosts found by a Python loop, by SQL and by the fleet
 decide        scheduling decisions, in memory and durable
 start         cold start and memory
-limits        what the machine allows for the same work
+limits        the limits of the machine for the same work
 suite         all of them, with results that an interrupted run keeps
 
 Fleets and databases:
@@ -26,7 +26,7 @@ services          services as processes
 peer              the installation of OpenStack Placement
 null_service      an HTTP service that does nothing
 load_generator    the client process that sends requests
-measurement       what the load generator saw, and figures of it
+measurement       runs of the load generator, and figures of their results
 timing            the median time of a function
 process_memory    memory of processes
 server_process    a database server as a process; tests use it as well

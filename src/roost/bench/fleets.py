@@ -21,7 +21,7 @@ AGGREGATES: Final = 50
 COMMON_TRAITS: Final = tuple(sorted(f"CUSTOM_TRAIT_{number:02}" for number in range(40)))
 """Traits of every host."""
 DISABLED_EVERY: Final = 51
-"""One host in so many is disabled. The number has no divisor in common with `AGGREGATES`."""
+"""One host in this many is disabled. The number has no divisor in common with `AGGREGATES`."""
 BATCH_HOSTS: Final = 20_000
 """Hosts of a `HostBatch`."""
 
@@ -83,7 +83,7 @@ class FleetPlan:
         return uuids(np.random.default_rng(SEED + 1), AGGREGATES)
 
     def host_batches(self) -> "Iterator[HostBatch]":
-        """Yield all hosts in order and in batches. Every call yields the same."""
+        """Yield all hosts in order, in batches. Every call yields the same hosts."""
         rng = np.random.default_rng(SEED)
         for first in range(0, self.hosts, BATCH_HOSTS):
             count = min(BATCH_HOSTS, self.hosts - first)

@@ -1,4 +1,4 @@
-"""Benchmark of limits: what this machine allows for a kind of work, and the share of it that Roost reaches.
+"""Benchmark of limits: the limit of this machine for a kind of work, and the share of it that Roost reaches.
 
 A limit is the time or rate of only that part of the work that cannot be avoided: the scan of the columns, the
 encoding of the answer, the rows in the database, or an HTTP exchange of the same size. Both are measured in

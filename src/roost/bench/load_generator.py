@@ -24,7 +24,7 @@ _CLOSES: Final = re.compile(rb"\r\nconnection: *close", re.IGNORECASE)
 _CODE: Final = re.compile(rb'"code": *"([\w.]+)"')
 _NO_BODY: Final = (b"204", b"304")
 _BUFFER: Final = 2**18
-_LOOK_SECONDS: Final = 0.5
+_CHECK_SECONDS: Final = 0.5
 """Seconds between checks for overdue answers."""
 
 CONFLICT: Final = "409 placement.concurrent_update"
@@ -125,16 +125,16 @@ class _Run:
         for connection in connections:
             connection.send_next()
         select = self.selector.select
-        look = time.perf_counter() + _LOOK_SECONDS
+        look = time.perf_counter() + _CHECK_SECONDS
         while self.waiting:
-            for key, ready in select(_LOOK_SECONDS):
+            for key, ready in select(_CHECK_SECONDS):
                 if ready & selectors.EVENT_WRITE:
                     key.data.write()
                 if ready & selectors.EVENT_READ:
                     key.data.read()
             now = time.perf_counter()
             if now > look:
-                look = now + _LOOK_SECONDS
+                look = now + _CHECK_SECONDS
                 if any(each.overdue(now) for each in connections):
                     self.outcomes[b"overdue"] += self.waiting
                     self.latencies.extend(now - each.sent_at for each in connections if each.busy)

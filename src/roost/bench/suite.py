@@ -24,8 +24,8 @@ class Extent(NamedTuple):
     """The extent of a suite.
 
     Numbers of hosts are in ``sizes`` for HTTP, ``decided`` for decisions and ``filtered`` for filters.
-    ``limits`` are those of candidates. ``seconds`` is the length of a round, ``timeout`` the seconds after
-    which an answer is abandoned.
+    ``limits`` are the limits of candidate queries. ``seconds`` is the length of a round, ``timeout`` the
+    seconds after which an answer is abandoned.
     """
 
     sizes: tuple[int, ...]
