@@ -5,6 +5,7 @@ from typing import Any
 
 import httpx
 
+from roost.placement.http.document import document_at
 from roost.placement.options import PlacementOptions
 from roost.placement.v1.app import V1
 from roost.web.dispatch import dispatch
@@ -17,7 +18,7 @@ class V1Api(Api):
     def __init__(self, folder: Path, empty: Path | None = None, **options: Any) -> None:
         super().__init__(folder, empty, **options)
         chosen = {"auth_strategy": "noauth2", **options}
-        self.v1 = V1(self.ledger, PlacementOptions(**chosen))
+        self.v1 = V1(self.ledger, PlacementOptions(**chosen), document_at)
         transport = httpx.ASGITransport(app=dispatch({"/v1": self.v1}, self.app))
         self.client = httpx.AsyncClient(transport=transport, base_url="http://placement")
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from roost.fleet import Fleet, UnknownProvider
+from roost.model.request import CandidateQuery
 from roost.placement.errors import BadRequest, NotFound
 
 
@@ -30,3 +31,11 @@ def check_traits(fleet: Fleet, groups: Iterable[frozenset[str]], where: str = ""
     unknown = sorted(frozenset[str]().union(*groups).difference(fleet.traits))
     if unknown:
         raise BadRequest(f"{where}No such trait(s): {', '.join(unknown)}.")
+
+
+def check_query(fleet: Fleet, query: CandidateQuery) -> None:
+    """Check that all classes and traits of a query exist. Raises `BadRequest`."""
+    check_classes(fleet, query.resources)
+    check_traits(fleet, (query.root_required, query.root_forbidden))
+    for group in query.groups:
+        check_traits(fleet, (*group.required, group.forbidden))

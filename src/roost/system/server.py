@@ -11,6 +11,7 @@ from granian.server.embed import Server
 from roost.auth import NoAuth
 from roost.conductor import http as conductor_http
 from roost.placement.http.app import create_app
+from roost.placement.http.document import document_at
 from roost.placement.options import PlacementOptions
 from roost.placement.v1.app import V1
 from roost.system.system import System
@@ -26,7 +27,7 @@ async def serve(system: System, host: str, port: int, on_ready: Callable[[], Non
     ``on_ready`` is called once the port is listened on.
     """
     options = PlacementOptions(auth_strategy="noauth2")
-    v1 = V1(system.ledger, options, conductor_http.OPERATIONS)
+    v1 = V1(system.ledger, options, document_at, conductor_http.OPERATIONS)
     server = Server(
         _application(system, v1, options),
         address=host,

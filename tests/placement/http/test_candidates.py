@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from roost.placement.http.candidate_query import parse_candidate_request
+from roost.placement.wire.candidate_query import parse_candidate_request
 from support.placement_api import Api, fault, uuid_of
 
 HOSTS = "abc"

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from roost.placement.errors import BadRequest
 from roost.placement.http import bodies
 from roost.placement.http.decoding import LARGEST_EXPLAINED, convert, decode
-from roost.placement.http.json_schema import describe_error, schema_of
 from roost.placement.http.operations import OPERATIONS
+from roost.placement.wire.json_schema import describe_error, schema_of
 
 FORMS = [
     form

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from roost.placement.http.microversions import LATEST
 from roost.placement.http.operations import OPERATIONS
+from roost.placement.wire.microversions import LATEST
 from support.placement_api import PROJECT, uuid_of
 from support.serving import Serving
 

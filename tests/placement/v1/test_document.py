@@ -17,8 +17,8 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from roost.conductor import http as conductor_http
-from roost.placement.http.query import GROUP_PARAMETERS, PARAMETERS
 from roost.placement.v1.operations import OPERATIONS
+from roost.placement.wire.query import GROUP_PARAMETERS, PARAMETERS
 from roost.web.conventions import Conventions
 from roost.web.openapi import describe
 from support.ledgers import host, opened, run

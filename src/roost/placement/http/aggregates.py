@@ -6,9 +6,9 @@ from typing import Any
 from roost.placement.addressing import provider_row
 from roost.placement.commands.traits_and_aggregates import SetAggregates
 from roost.placement.http.answers import answer
-from roost.placement.http.microversions import Since
-from roost.placement.http.request import Request, Response
 from roost.placement.http.service import Service
+from roost.placement.wire.microversions import Since
+from roost.placement.wire.request import Request, Response
 
 
 async def list_aggregates(service: Service, req: Request, resp: Response, uuid: str) -> None:

@@ -9,9 +9,9 @@ from roost.placement.allocations import HeldByConsumer, allocations_of_consumer,
 from roost.placement.commands.allocations import DeleteAllocations, WriteAllocations
 from roost.placement.errors import BadRequest, NotFound
 from roost.placement.http.answers import answer, answer_empty
-from roost.placement.http.request import Request, Response
 from roost.placement.http.service import Service
-from roost.placement.http.uuids import canonical_uuid, is_uuid_like
+from roost.placement.wire.request import Request, Response
+from roost.placement.wire.uuids import canonical_uuid, is_uuid_like
 
 CONSUMER_FIELDS = {
     "project_id": ("project_id", 12),

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 import falcon
 import msgspec
 
-from roost.placement.http.microversions import Since
-from roost.placement.http.request import Request, Response
+from roost.placement.wire.microversions import Since
+from roost.placement.wire.request import Request, Response
 
 
 def answer(

@@ -6,9 +6,9 @@ from roost.ledger import Ledger, LedgerBusy
 from roost.placement.access import open_authenticator, open_policy
 from roost.placement.http.conventions import PlacementConventions
 from roost.placement.http.operations import OPERATIONS
-from roost.placement.http.request import Request
 from roost.placement.http.service import Service
 from roost.placement.options import PlacementOptions
+from roost.placement.wire.request import Request
 from roost.storage import StorageError
 from roost.web import app
 from roost.web.cors import Cors

@@ -11,7 +11,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from roost.model.inventory import Inventory
 from roost.model.vocabulary import MAX_INT
 from roost.placement.commands.allocations import ConsumerWrite
-from roost.placement.http.uuids import LONGEST_UUID, UUID_LIKE
+from roost.placement.wire.uuids import LONGEST_UUID, UUID_LIKE
 
 T = TypeVar("T")
 

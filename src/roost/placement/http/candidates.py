@@ -1,24 +1,20 @@
 """``/allocation_candidates``: sets of allocations that satisfy a query."""
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from itertools import islice
 
-import msgspec
-
 from roost.fleet import Fleet
-from roost.fleet.candidates import CandidateSearch, Choice, Need
-from roost.model.request import CandidateQuery
-from roost.placement.addressing import check_classes, check_traits
+from roost.fleet.candidates import CandidateSearch, Choice
+from roost.placement.addressing import check_query
 from roost.placement.http.answers import answer
-from roost.placement.http.candidate_query import CandidateRequest, parse_candidate_request
-from roost.placement.http.candidate_texts import SHAPES, candidates_text, summaries_text
-from roost.placement.http.microversions import Since
-from roost.placement.http.provider_texts import ProviderTexts
-from roost.placement.http.query import parse_parameters
-from roost.placement.http.request import Request, Response
 from roost.placement.http.service import Service
 from roost.placement.options import PlacementOptions
+from roost.placement.wire.candidate_query import CandidateRequest, parse_candidate_request
+from roost.placement.wire.candidate_texts import describe_candidates
+from roost.placement.wire.microversions import Since
+from roost.placement.wire.query import parse_parameters
+from roost.placement.wire.request import Request, Response
 
 _MOST_PARSED = 1_000
 """Parsed queries that are kept. When there are more, all are dropped."""
@@ -34,10 +30,10 @@ async def list_candidates(service: Service, req: Request, resp: Response) -> Non
     """List allocation candidates."""
     wanted: CandidateRequest = req.query
     fleet = await service.ledger.current()
-    check_known(fleet, wanted.query)
+    check_query(fleet, wanted.query)
     search = CandidateSearch(fleet, wanted.query)
     found = list(_find(fleet, search, wanted.limit, req.version, service.options))
-    answer(req, resp, describe(fleet, search.needs, found, service.texts, req.version))
+    answer(req, resp, describe_candidates(fleet, search.needs, found, service.texts, req.version))
 
 
 def parse_cached(req: Request) -> CandidateRequest:
@@ -51,27 +47,6 @@ def parse_cached(req: Request) -> CandidateRequest:
         if len(req.query_string) <= _LONGEST_PARSED:
             _PARSED[key] = wanted
     return wanted
-
-
-def describe(
-    fleet: Fleet, needs: Sequence[Need], found: Sequence[Choice], texts: ProviderTexts, version: int
-) -> dict[str, msgspec.Raw]:
-    """The members of the answer with candidates at a microversion."""
-    texts.bring_to(fleet)
-    candidates = candidates_text(needs, found, texts, SHAPES.at(version))
-    summaries = summaries_text(fleet, needs, found, texts, version)
-    return {
-        "allocation_requests": msgspec.Raw(candidates.encode()),
-        "provider_summaries": msgspec.Raw(summaries.encode()),
-    }
-
-
-def check_known(fleet: Fleet, query: CandidateQuery) -> None:
-    """Check that all classes and traits of a query exist. Raises `BadRequest`."""
-    check_classes(fleet, query.resources)
-    check_traits(fleet, (query.root_required, query.root_forbidden))
-    for group in query.groups:
-        check_traits(fleet, (*group.required, group.forbidden))
 
 
 def _find(

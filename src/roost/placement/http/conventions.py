@@ -12,8 +12,8 @@ import re
 import falcon
 import msgspec
 
-from roost.placement.http.microversions import HEADER, LATEST, SERVICE, Since, parse_version, version_text
-from roost.placement.http.request import Request, Response
+from roost.placement.wire.microversions import HEADER, LATEST, SERVICE, Since, parse_version, version_text
+from roost.placement.wire.request import Request, Response
 from roost.web.conventions import Conventions
 from roost.web.errors import BadRequest, HTTPError, NotAcceptable, Unauthorised
 

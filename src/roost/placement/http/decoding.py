@@ -80,7 +80,7 @@ def _check_unique(value: Aggregates | list[str], form: Any) -> None:
 
 def _refusal(value: object, form: Any, otherwise: str) -> BadRequest:
     """The error for a value that is not of a type. ``otherwise`` is its text if the schema finds nothing."""
-    from roost.placement.http.json_schema import describe_error, schema_of
+    from roost.placement.wire.json_schema import describe_error, schema_of
 
     try:
         described = describe_error(schema_of(form), value)

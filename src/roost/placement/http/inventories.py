@@ -15,9 +15,9 @@ from roost.placement.commands.inventories import (
 )
 from roost.placement.errors import NotFound
 from roost.placement.http.answers import answer, answer_empty, locate
-from roost.placement.http.microversions import Since
-from roost.placement.http.request import Request, Response
 from roost.placement.http.service import Service
+from roost.placement.wire.microversions import Since
+from roost.placement.wire.request import Request, Response
 
 
 async def list_inventories(service: Service, req: Request, resp: Response, uuid: str) -> None:

@@ -21,11 +21,11 @@ from roost.placement.http import (
     traits,
     usages,
 )
-from roost.placement.http.microversions import ByVersion
-from roost.placement.http.query import last
 from roost.placement.http.service import Service
-from roost.placement.http.uuids import is_uuid_like
 from roost.placement.http.versioned import FirstCheck, QueryAtVersion, VersionedOperation
+from roost.placement.wire.microversions import ByVersion
+from roost.placement.wire.query import last
+from roost.placement.wire.uuids import is_uuid_like
 from roost.web.errors import NotAllowed
 from roost.web.operation import OPEN, Handler
 from roost.web.policy import Rule

@@ -13,15 +13,15 @@ from roost.model.request import RequestGroup
 from roost.placement.addressing import check_classes, check_traits, provider_row
 from roost.placement.commands.providers import CreateProvider, DeleteProvider, UpdateProvider
 from roost.placement.http.answers import answer, answer_empty, href, locate
-from roost.placement.http.microversions import Since
-from roost.placement.http.query import (
+from roost.placement.http.service import Service
+from roost.placement.wire.microversions import Since
+from roost.placement.wire.query import (
     last,
     parse_member_of,
     parse_required,
     parse_resources,
 )
-from roost.placement.http.request import Request, Response
-from roost.placement.http.service import Service
+from roost.placement.wire.request import Request, Response
 from roost.web.query import Parameters
 
 LINKS = {"inventories": 0, "usages": 0, "aggregates": 1, "traits": 6, "allocations": 11}

@@ -2,8 +2,8 @@
 
 from roost.placement.commands.reshape import NewInventories, Reshape
 from roost.placement.http.answers import answer_empty
-from roost.placement.http.request import Request, Response
 from roost.placement.http.service import Service
+from roost.placement.wire.request import Request, Response
 
 
 async def reshape(service: Service, req: Request, resp: Response) -> None:

@@ -8,8 +8,8 @@ from roost.placement.errors import ConcurrentUpdate, NotFound
 from roost.placement.http.answers import answer, answer_empty, href, locate
 from roost.placement.http.bodies import NewClass
 from roost.placement.http.decoding import convert
-from roost.placement.http.request import Request, Response
 from roost.placement.http.service import Service
+from roost.placement.wire.request import Request, Response
 
 _TRIES_TO_RENAME = 10
 

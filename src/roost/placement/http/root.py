@@ -1,9 +1,9 @@
 """``/``: the versions of the API."""
 
 from roost.placement.http.answers import answer
-from roost.placement.http.microversions import LATEST, version_text
-from roost.placement.http.request import Request, Response
 from roost.placement.http.service import Service
+from roost.placement.wire.microversions import LATEST, version_text
+from roost.placement.wire.request import Request, Response
 
 _VERSIONS = {
     "versions": [

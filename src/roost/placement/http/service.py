@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field
 
 from roost.ledger import Ledger
-from roost.placement.http.provider_texts import ProviderTexts
 from roost.placement.options import PlacementOptions
+from roost.placement.wire.provider_texts import ProviderTexts
 
 
 @dataclass(frozen=True)

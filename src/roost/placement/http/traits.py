@@ -9,9 +9,9 @@ from roost.placement.commands.names import AddTrait, DeleteTrait
 from roost.placement.commands.traits_and_aggregates import SetTraits
 from roost.placement.errors import BadRequest, NotFound
 from roost.placement.http.answers import answer, answer_empty, locate, set_freshness
-from roost.placement.http.query import last
-from roost.placement.http.request import Request, Response
 from roost.placement.http.service import Service
+from roost.placement.wire.query import last
+from roost.placement.wire.request import Request, Response
 from roost.web.query import Parameters
 
 

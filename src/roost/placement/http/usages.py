@@ -5,10 +5,10 @@ from typing import Any
 from roost.ledger.usages import Usage, usages_of
 from roost.placement.addressing import provider_row
 from roost.placement.http.answers import answer
-from roost.placement.http.microversions import Since
-from roost.placement.http.query import last
-from roost.placement.http.request import Request, Response
 from roost.placement.http.service import Service
+from roost.placement.wire.microversions import Since
+from roost.placement.wire.query import last
+from roost.placement.wire.request import Request, Response
 
 
 async def list_usages(service: Service, req: Request, resp: Response) -> None:

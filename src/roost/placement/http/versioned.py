@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from roost.placement.http.decoding import decode
-from roost.placement.http.microversions import LATEST, ByVersion
-from roost.placement.http.parameter_docs import parameters_of
-from roost.placement.http.query import parse_parameters
-from roost.placement.http.request import Request
+from roost.placement.wire.microversions import LATEST, ByVersion
+from roost.placement.wire.parameter_docs import parameters_of
+from roost.placement.wire.query import parse_parameters
+from roost.placement.wire.request import Request
 from roost.web.errors import HTTPError, NotFound
 from roost.web.operation import Operation
 

@@ -12,6 +12,7 @@ from roost.ledger import Ledger, keep_what_is_loaded
 from roost.ledger.retention import keep_trimming
 from roost.model.errors import OperatorError
 from roost.placement.http.app import create_app
+from roost.placement.http.document import document_at
 from roost.placement.options import PlacementOptions
 from roost.placement.v1.app import V1
 from roost.storage import Database
@@ -63,7 +64,7 @@ class Worker:
                 self._report(str(error) if isinstance(error, OperatorError) else f"cannot start: {error!r}")
                 await send({"type": "lifespan.startup.failed", "message": ""})
                 return
-            v1 = V1(ledger, self._options)
+            v1 = V1(ledger, self._options, document_at)
             stack.callback(v1.close)
             _at_termination(v1.close, partial(database.stop_within, STOP_SECONDS))
             self._app = dispatch({"/v1": v1}, create_app(ledger, self._options))

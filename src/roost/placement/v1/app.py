@@ -1,6 +1,8 @@
 """``/v1`` as an ASGI application."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+
+import msgspec
 
 from roost.ledger import Ledger, LedgerBusy
 from roost.placement.access import open_authenticator, open_policy
@@ -17,10 +19,22 @@ from roost.web.operation import Operation
 
 
 class V1:
-    """The application. ``more``: operations of other applications that its OpenAPI document describes too."""
+    """The application.
 
-    def __init__(self, ledger: Ledger, options: PlacementOptions, more: Sequence[Operation] = ()) -> None:
-        self.service = Service(ledger, Past(ledger), Follower(ledger), (*OPERATIONS, *more))
+    ``placement_document`` returns the Placement API's OpenAPI document at a microversion. ``more`` are
+    operations of other applications that the document of ``/v1`` describes too.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        options: PlacementOptions,
+        placement_document: Callable[[int], msgspec.Raw],
+        more: Sequence[Operation] = (),
+    ) -> None:
+        self.service = Service(
+            ledger, Past(ledger), Follower(ledger), placement_document, (*OPERATIONS, *more)
+        )
         kernel = Kernel(
             self.service,
             open_authenticator(options),

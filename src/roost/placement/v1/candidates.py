@@ -9,13 +9,14 @@ from roost.fleet import Fleet
 from roost.ledger import Ledger
 from roost.ledger.feed import token_at
 from roost.model.request import CandidateQuery
-from roost.placement.http.candidates import check_known, describe
-from roost.placement.http.microversions import LATEST
-from roost.placement.http.provider_texts import ProviderTexts
+from roost.placement.addressing import check_query
 from roost.placement.v1.cursor import Cursor, fingerprint, malformed, read_cursor
 from roost.placement.v1.parameters import Asked
 from roost.placement.v1.past import Reading
 from roost.placement.v1.service import Service
+from roost.placement.wire.candidate_texts import describe_candidates
+from roost.placement.wire.microversions import LATEST
+from roost.placement.wire.provider_texts import ProviderTexts
 from roost.web.errors import BadRequest, Gone
 from roost.web.query import LARGEST_PAGE
 from roost.web.request import Request, Response
@@ -79,7 +80,7 @@ async def list_candidates(service: Service, req: Request, resp: Response) -> dic
 async def first_page(service: Service, query: CandidateQuery, limit: int) -> dict[str, Any]:
     """The first ``limit`` candidates at the newest version."""
     fleet = await service.ledger.current()
-    check_known(fleet, query)
+    check_query(fleet, query)
     # The fleet may change at the next await, so the page is complete before it.
     reading = Reading(fleet, query)
     document = _page_of(reading, fleet, service.texts, limit)
@@ -112,7 +113,7 @@ async def page_at(service: Service, query: CandidateQuery, limit: int, text: str
 
 def _page_of(reading: Reading, fleet: Fleet, texts: ProviderTexts, limit: int) -> dict[str, Any]:
     found = reading.read(limit)
-    return {**describe(fleet, reading.needs, found, texts, LATEST), "version": fleet.version}
+    return {**describe_candidates(fleet, reading.needs, found, texts, LATEST), "version": fleet.version}
 
 
 async def _sign(ledger: Ledger, cursor: Cursor | None) -> str | None:

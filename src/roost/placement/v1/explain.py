@@ -10,7 +10,7 @@ from roost.fleet.constraint import RESOURCES, Constraint, constraints_of
 from roost.fleet.explanation import Explanation, explain_fully
 from roost.fleet.near_misses import NearMiss
 from roost.fleet.removals import Removal
-from roost.placement.http.candidates import check_known
+from roost.placement.addressing import check_query
 from roost.placement.v1.parameters import Asked
 from roost.placement.v1.service import Service
 from roost.web.errors import BadRequest
@@ -117,7 +117,7 @@ async def explain(service: Service, req: Request, resp: Response) -> ShownExplan
     if len(constraints_of(asked.query)) > MOST_CONSTRAINTS:
         raise BadRequest(f"Only queries of at most {MOST_CONSTRAINTS} constraints are explained.")
     fleet = await service.ledger.current()
-    check_known(fleet, asked.query)
+    check_query(fleet, asked.query)
     return _describe(fleet, explain_fully(fleet, asked.query, asked.own.misses))
 
 

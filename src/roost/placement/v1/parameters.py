@@ -9,10 +9,10 @@ import msgspec
 from roost.model.request import CandidateQuery
 from roost.model.vocabulary import MAX_INT
 from roost.placement.errors import DuplicateKey
-from roost.placement.http.candidate_query import parse_candidate_request
-from roost.placement.http.microversions import LATEST
-from roost.placement.http.parameter_docs import candidate_parameters
-from roost.placement.http.query import check_parameters
+from roost.placement.wire.candidate_query import parse_candidate_request
+from roost.placement.wire.microversions import LATEST
+from roost.placement.wire.parameter_docs import candidate_parameters
+from roost.placement.wire.query import check_parameters
 from roost.web.errors import BadRequest
 from roost.web.query import Parameters, Query, read_parameters
 

@@ -15,7 +15,7 @@ from roost.fleet.candidates import CandidateSearch, Choice
 from roost.ledger import Ledger
 from roost.ledger.feed import commits_before, decode_changes
 from roost.model.request import CandidateQuery
-from roost.placement.http.provider_texts import ProviderTexts
+from roost.placement.wire.provider_texts import ProviderTexts
 from roost.web.errors import Gone
 
 MOST_VERSIONS = 4

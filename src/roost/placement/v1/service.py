@@ -1,15 +1,15 @@
 """What the handlers of ``/v1`` work with, and the OpenAPI document."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import msgspec
 
 from roost.ledger import Ledger
-from roost.placement.http.provider_texts import ProviderTexts
 from roost.placement.v1.follower import Follower
 from roost.placement.v1.past import Past
+from roost.placement.wire.provider_texts import ProviderTexts
 from roost.web.conventions import Conventions
 from roost.web.openapi import describe
 from roost.web.operation import Operation
@@ -18,11 +18,17 @@ from roost.web.request import Request, Response
 
 @dataclass
 class Service:
-    """``operations``: for the OpenAPI document. ``streams``: the number of open event streams."""
+    """What the handlers work with.
+
+    - ``placement_document``: the Placement API's OpenAPI document at a microversion.
+    - ``operations``: those that the document of ``/v1`` describes.
+    - ``streams``: the number of open event streams.
+    """
 
     ledger: Ledger
     past: Past
     follower: Follower
+    placement_document: Callable[[int], msgspec.Raw]
     operations: Sequence[Operation] = ()
     texts: ProviderTexts = field(default_factory=ProviderTexts)
     streams: int = 0

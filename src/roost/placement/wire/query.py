@@ -10,9 +10,9 @@ from msgspec import UNSET, Meta, UnsetType
 
 from roost.model.allocation import Resources
 from roost.placement.errors import BadRequest
-from roost.placement.http.microversions import Since
-from roost.placement.http.request import Request
-from roost.placement.http.uuids import DASHED_UUID, is_uuid_like
+from roost.placement.wire.microversions import Since
+from roost.placement.wire.request import Request
+from roost.placement.wire.uuids import DASHED_UUID, is_uuid_like
 from roost.web.query import Parameters, read_parameters
 
 TraitTerms = tuple[tuple[frozenset[str], ...], frozenset[str]]
@@ -256,7 +256,7 @@ def _suffix(version: int) -> str:
 
 
 def _describe_error(url: str, version: int, values: Mapping[str, str]) -> str | None:
-    from roost.placement.http.json_schema import describe_error, schema_of
+    from roost.placement.wire.json_schema import describe_error, schema_of
 
     schema = dict(schema_of(_form(url, version)))
     if patterns := _group_patterns(url, version):

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import msgspec
 
-from roost.placement.http.microversions import Since
-from roost.placement.http.query import GROUP_PARAMETERS, PARAMETERS
+from roost.placement.wire.microversions import Since
+from roost.placement.wire.query import GROUP_PARAMETERS, PARAMETERS
 
 Parameter = dict[str, Any]
 

@@ -20,9 +20,9 @@ from roost.model.change import (
 )
 from roost.model.inventory import Inventory
 from roost.model.request import CandidateQuery, RequestGroup
-from roost.placement.http import provider_texts
-from roost.placement.http.candidates import describe
-from roost.placement.http.provider_texts import ProviderTexts
+from roost.placement.wire import provider_texts
+from roost.placement.wire.candidate_texts import describe_candidates as describe
+from roost.placement.wire.provider_texts import ProviderTexts
 from support.fleets import TRAITS, fleet_of, queries, worlds
 from support.oracle import SHARING, Provider, World
 

@@ -14,8 +14,8 @@ import numpy as np
 from roost.fleet import Fleet
 from roost.fleet.candidates import Choice, Need
 from roost.model.allocation import Resources
-from roost.placement.http.microversions import ByVersion, Since
-from roost.placement.http.provider_texts import Form, ProviderTexts, quoted
+from roost.placement.wire.microversions import ByVersion, Since
+from roost.placement.wire.provider_texts import Form, ProviderTexts, quoted
 
 
 class Shape(Enum):
@@ -121,3 +121,16 @@ def summaries_text(
         roots = np.unique(fleet.root[np.fromiter(rows, dtype=np.intp, count=len(rows))])
         return texts.summaries_of_trees(fleet, roots.tolist(), form)
     return texts.summaries(fleet, sorted(rows), form)
+
+
+def describe_candidates(
+    fleet: Fleet, needs: Sequence[Need], found: Sequence[Choice], texts: ProviderTexts, version: int
+) -> dict[str, msgspec.Raw]:
+    """The members of the answer with candidates at a microversion."""
+    texts.bring_to(fleet)
+    candidates = candidates_text(needs, found, texts, SHAPES.at(version))
+    summaries = summaries_text(fleet, needs, found, texts, version)
+    return {
+        "allocation_requests": msgspec.Raw(candidates.encode()),
+        "provider_summaries": msgspec.Raw(summaries.encode()),
+    }

@@ -6,8 +6,8 @@ import msgspec
 
 from roost.model.request import CandidateQuery, RequestGroup
 from roost.placement.errors import BadRequest, BadValue, DuplicateKey, MissingValue
-from roost.placement.http.microversions import Since
-from roost.placement.http.query import (
+from roost.placement.wire.microversions import Since
+from roost.placement.wire.query import (
     GROUP_PARAMETERS,
     last,
     parse_in_tree,
