@@ -1,9 +1,7 @@
 """Records in a file of JSON lines, one row a line, in the order in which they were recorded."""
 
-import asyncio
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
@@ -13,6 +11,7 @@ from roost.records.errors import DamagedRecords
 from roost.records.lines import LineFile
 from roost.records.records import Retention, RunWithAttempts, check, check_criteria
 from roost.records.rows import RunRow, row_of, run_with_attempts
+from roost.storage.lane import Lane
 
 
 class Line(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -43,24 +42,23 @@ class JsonLinesRecords:
     def __init__(self, path: Path, retention: Retention) -> None:
         self.retention = retention
         self._file = LineFile(path)
-        self._reader = ThreadPoolExecutor(1, thread_name_prefix="records-reader")
-        self._writer = ThreadPoolExecutor(1, thread_name_prefix="records-writer")
+        self._reader = Lane("records-reader")
+        self._writer = Lane("records-writer")
 
     async def write(self, runs: Sequence[Run], attempts: Sequence[Attempt]) -> None:
         """Record runs and attempts; see `Records.write`. A kill during a write may leave a part of it."""
-        await asyncio.get_running_loop().run_in_executor(self._writer, self._write, runs, attempts)
+        await self._writer.run(lambda: self._write(runs, attempts))
 
     async def last(self, n: int) -> list[RunWithAttempts]:
         """Return the last ``n`` runs; see `Records.last`."""
-        return await asyncio.get_running_loop().run_in_executor(self._reader, self._read, None, None, n)
+        return await self._reader.run(lambda: self._read(None, None, n))
 
     async def find(
         self, request_id: str | None = None, instance: str | None = None, limit: int = 100
     ) -> list[RunWithAttempts]:
         """Return the last runs of a request or for an instance; see `Records.find`."""
         check_criteria(request_id, instance)
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._reader, self._read, request_id, instance, limit)
+        return await self._reader.run(lambda: self._read(request_id, instance, limit))
 
     async def trim(self, now: float) -> int:
         """Remove the runs that are not to be kept at ``now``; see `Records.trim`.
@@ -70,18 +68,15 @@ class JsonLinesRecords:
         Raises:
             DamagedRecords: a line is not a record.
         """
-        return await asyncio.get_running_loop().run_in_executor(self._writer, self._trim, now)
+        return await self._writer.run(lambda: self._trim(now))
 
     async def close(self) -> None:
-        """Finish the write that has begun and close the file."""
-        loop = asyncio.get_running_loop()
-        try:
-            for thread in (self._writer, self._reader):
-                await loop.run_in_executor(thread, bool)
-        finally:
-            # A thread that hangs must not stop the event loop.
-            for thread in (self._writer, self._reader):
-                thread.shutdown(wait=False)
+        """Finish the write that has begun and close the file.
+
+        After a cancellation, a thread that hangs is left to itself: it does not keep the program from ending.
+        """
+        for lane in (self._writer, self._reader):
+            await lane.close(None)
         self._file.close()
 
     def _write(self, runs: Sequence[Run], attempts: Sequence[Attempt]) -> None:

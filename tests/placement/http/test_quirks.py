@@ -96,3 +96,9 @@ def test_kept_a_consumer_is_written_by_any_spelling_and_read_by_one(api: Api, co
 def test_kept_parameters_are_ignored_where_there_are_none(api: Api) -> None:
     api.provider("a")
     assert api.get(f"/resource_providers/{A}?colour=red")["uuid"] == A
+
+
+def test_refused_a_parameter_with_a_newline_at_the_end_of_its_name(api: Api) -> None:
+    answer = api.ask("GET", "/allocation_candidates?resources=VCPU:1&required1%0A=CUSTOM_X")
+    assert fault(answer)[0] == 400
+    assert "required1" in answer.json["errors"][0]["detail"]

@@ -214,6 +214,7 @@ class HttpPlacement:
 
     async def _allocation_bodies(self, writes: Sequence[ConsumerWrite]) -> dict[str, Any]:
         bodies = {}
+        typed = _typed(writes)
         for write in writes:
             generation = write.generation
             if generation is UNSET:
@@ -224,7 +225,7 @@ class HttpPlacement:
                 "project_id": write.project_id,
                 "user_id": write.user_id,
                 "consumer_generation": generation,
-                **({"consumer_type": write.consumer_type} if _typed(writes) else {}),
+                **({"consumer_type": write.consumer_type} if typed else {}),
             }
         return bodies
 

@@ -237,7 +237,8 @@ def _form(url: str, version: int) -> type[msgspec.Struct]:
 def _group_name(url: str, version: int) -> Callable[[str], object]:
     """Return a function that tells whether a name is a parameter of a granular group."""
     patterns = _group_patterns(url, version)
-    return re.compile("|".join(patterns)).search if patterns else lambda name: False
+    # The whole name must match: "$" would let a newline at its end through.
+    return re.compile("|".join(patterns)).fullmatch if patterns else lambda name: False
 
 
 def _group_patterns(url: str, version: int) -> list[str]:
