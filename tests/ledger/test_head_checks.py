@@ -1,4 +1,4 @@
-"""Claims by new consumers go without a look at the database; what it would show counts all the same."""
+"""Claims by new consumers skip the head check, and get the same answers as with it."""
 
 import asyncio
 
@@ -10,18 +10,18 @@ from roost.ledger.tables import waiting_writers
 from roost.placement.commands.allocations import DeleteAllocations, FreeConsumers
 from roost.placement.commands.traits_and_aggregates import SetTraits
 from roost.placement.errors import CannotAllocate, ConcurrentUpdate
-from support.ledgers import claim, counted_looks, findings_in, holdings_of, host, opened, run
+from support.ledgers import claim, counted_head_checks, findings_in, holdings_of, host, opened, run
 
 ONE = {"p": {"VCPU": 1}}
 SKIPPING = Limits(skip=1e6, no_skip=0.0)
 """One head check is enough for ever."""
 
 
-def test_only_the_first_claim_needs_a_look(place):
+def test_only_the_first_claim_needs_a_head_check(place):
     async def use() -> None:
         async with opened(place, 1, SKIPPING) as [ledger]:
             await run(ledger, *host("p", VCPU=10))
-            seen = counted_looks(ledger)
+            seen = counted_head_checks(ledger)
             await run(ledger, *(claim(name, "p", VCPU=1) for name in "abc"))
             assert len(seen) == 0
             await ledger.execute(DeleteAllocations("a"))
@@ -34,11 +34,11 @@ def test_only_the_first_claim_needs_a_look(place):
     assert findings_in(place) == []
 
 
-def test_a_consumer_that_is_there_is_refused_as_after_a_look(place):
+def test_a_consumer_that_is_there_is_refused_as_after_a_head_check(place):
     async def use() -> None:
         async with opened(place, 1, SKIPPING) as [ledger]:
             await run(ledger, *host("p", VCPU=3), claim("a", "p", VCPU=1))
-            seen = counted_looks(ledger)
+            seen = counted_head_checks(ledger)
             commands = [claim("b", "p", VCPU=1), claim("a", "p", VCPU=1), claim("a", "p", VCPU=1000)]
             outcomes = await asyncio.gather(*map(ledger.execute, commands), return_exceptions=True)
             assert len(seen) == 2
@@ -55,7 +55,7 @@ def test_one_that_is_there_and_fits_is_found_out_by_the_database(place):
     async def use() -> None:
         async with opened(place, 1, SKIPPING) as [ledger]:
             await run(ledger, *host("p", VCPU=3), claim("a", "p", VCPU=1))
-            seen = counted_looks(ledger)
+            seen = counted_head_checks(ledger)
             with pytest.raises(ConcurrentUpdate, match="expected 1 but got null"):
                 await ledger.execute(claim("a", "p", VCPU=1))
             assert len(seen) == 1
@@ -71,7 +71,7 @@ def test_a_refusal_is_judged_at_the_head(place):
     async def use() -> None:
         async with opened(place, 2, SKIPPING) as [ours, others]:
             await run(ours, *host("p", VCPU=1), claim("a", "p", VCPU=1))
-            seen = counted_looks(ours)
+            seen = counted_head_checks(ours)
             await others.execute(FreeConsumers(("a",)))
             await ours.execute(claim("b", "p", VCPU=1))
             assert len(seen) == 2
@@ -81,7 +81,7 @@ def test_a_refusal_is_judged_at_the_head(place):
     assert findings_in(place) == []
 
 
-def test_a_refusal_is_looked_for_once_and_judged_once(place, monkeypatch):
+def test_a_refusal_is_checked_for_once_and_judged_once(place, monkeypatch):
     drafts = 0
 
     def counted(*arguments):  # type: ignore[no-untyped-def]
@@ -95,7 +95,7 @@ def test_a_refusal_is_looked_for_once_and_judged_once(place, monkeypatch):
         async with opened(place, 1, SKIPPING) as [ledger]:
             await run(ledger, *host("p", VCPU=2), claim("a", "p", VCPU=1))
             monkeypatch.setattr(module, "draft", counted)
-            seen = counted_looks(ledger)
+            seen = counted_head_checks(ledger)
             commands = [claim("b", "p", VCPU=2), claim("c", "p", VCPU=1)]
             outcomes = await asyncio.gather(*map(ledger.execute, commands), return_exceptions=True)
             assert [type(outcome) for outcome in outcomes] == [CannotAllocate, type(None)]
@@ -110,15 +110,15 @@ def test_what_is_only_drafted_is_shown_to_nobody(place, monkeypatch):
     async def use() -> None:
         async with opened(place, 1, SKIPPING) as [ledger]:
             await run(ledger, *host("p", VCPU=2), claim("a", "p", VCPU=1))
-            look, shown = ledger.database.look, []
+            check, shown = ledger.database.autocommit_read, []
 
             async def read_meanwhile(work):  # type: ignore[no-untyped-def]
-                monkeypatch.setattr(ledger.database, "look", look)
+                monkeypatch.setattr(ledger.database, "autocommit_read", check)
                 fleet = await ledger.current()
                 shown.append(fleet.inventory_columns("VCPU").used_by(fleet.row("p")))
-                return await look(work)
+                return await check(work)
 
-            monkeypatch.setattr(ledger.database, "look", read_meanwhile)
+            monkeypatch.setattr(ledger.database, "autocommit_read", read_meanwhile)
             commands = [claim("b", "p", VCPU=2), claim("c", "p", VCPU=1)]
             await asyncio.gather(*map(ledger.execute, commands), return_exceptions=True)
             fleet = await ledger.current()
@@ -133,7 +133,7 @@ def test_another_writer_shows_at_the_append(place):
     async def use() -> None:
         async with opened(place, 2, SKIPPING) as [ours, others]:
             await run(ours, *host("p", VCPU=2), claim("a", "p", VCPU=1))
-            seen = counted_looks(ours)
+            seen = counted_head_checks(ours)
             await others.execute(claim("b", "p", VCPU=1))
             with pytest.raises(CannotAllocate):
                 await ours.execute(claim("c", "p", VCPU=1))
@@ -165,11 +165,11 @@ def test_a_number_that_was_taken_and_trimmed_away_is_not_free(place):
     assert findings_in(place) == []
 
 
-def test_nothing_is_claimed_without_a_look_that_writes_no_consumer(place):
+def test_nothing_is_claimed_without_a_head_check_that_writes_no_consumer(place):
     async def use() -> None:
         async with opened(place, 1, SKIPPING) as [ledger]:
             await run(ledger, *host("p", VCPU=2), claim("a", "p", VCPU=1))
-            seen = counted_looks(ledger)
+            seen = counted_head_checks(ledger)
             # Nothing is asked for: of a consumer that is there it is refused, of another it is done.
             with pytest.raises(ConcurrentUpdate):
                 await ledger.execute(claim("a", "p"))

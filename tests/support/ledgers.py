@@ -120,15 +120,15 @@ def before_each_append(ledger: Ledger, act: Callable[[], Awaitable[object]], tim
     ledger.database.write = late  # type: ignore[method-assign]
 
 
-def counted_looks(ledger: Ledger) -> list[None]:
+def counted_head_checks(ledger: Ledger) -> list[None]:
     """A list that grows with each head check of a ledger from now on."""
-    look, seen = ledger.database.look, list[None]()
+    check, seen = ledger.database.autocommit_read, list[None]()
 
     async def counted(work: Callable[[sa.Connection], Any]) -> Any:
         seen.append(None)
-        return await look(work)
+        return await check(work)
 
-    ledger.database.look = counted  # type: ignore[method-assign]
+    ledger.database.autocommit_read = counted  # type: ignore[method-assign]
     return seen
 
 
