@@ -10,6 +10,7 @@ import pytest
 
 from roost.fleet import Fleet
 from roost.ledger.feed import commits_after, decode_changes
+from roost.placement.http.document import document_at
 from roost.placement.v1 import changes
 from roost.placement.v1.follower import Follower
 from roost.placement.v1.past import Past
@@ -128,7 +129,7 @@ def test_whoever_follows_the_feed_has_the_fleet(tmp_path: Path) -> None:
 
 async def events(api: V1Api, count: int, after: int = 0) -> list[str]:
     """The first events of a stream, as text."""
-    service = Service(api.ledger, Past(api.ledger), Follower(api.ledger))
+    service = Service(api.ledger, Past(api.ledger), Follower(api.ledger), document_at)
     response = falcon.asgi.Response()
     await changes.begin_stream(service, response, after)
     assert response.sse is not None
@@ -157,7 +158,7 @@ def test_a_stream_that_is_overtaken_by_trimming_says_so(
     monkeypatch.setattr(changes, "STREAMED_COMMITS", 2)
 
     async def trimmed() -> str:
-        service = Service(written.ledger, Past(written.ledger), Follower(written.ledger))
+        service = Service(written.ledger, Past(written.ledger), Follower(written.ledger), document_at)
         response = falcon.asgi.Response()
         await changes.begin_stream(service, response, 0)
         await written.ledger.trim(1, float("inf"))

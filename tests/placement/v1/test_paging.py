@@ -21,6 +21,7 @@ from roost.placement.commands.names import AddResourceClass, AddTrait
 from roost.placement.commands.providers import CreateProvider, DeleteProvider, UpdateProvider
 from roost.placement.commands.traits_and_aggregates import SetAggregates, SetTraits
 from roost.placement.errors import PlacementError
+from roost.placement.http.document import document_at
 from roost.placement.v1.candidates import first_page, page_at
 from roost.placement.v1.follower import Follower
 from roost.placement.v1.parameters import canonical
@@ -58,7 +59,7 @@ async def make(ledger: Ledger, world: World) -> None:
 
 
 def service_of(ledger: Ledger) -> Service:
-    return Service(ledger, Past(ledger), Follower(ledger))
+    return Service(ledger, Past(ledger), Follower(ledger), document_at)
 
 
 def shown(candidate: Candidate) -> dict[str, Any]:
