@@ -1,12 +1,13 @@
 """Options of configuration files: every command warns of unknown ones, and the documentation has all."""
 
+import importlib
 import json
 from pathlib import Path
 
 import pytest
 
 from roost.auth import Source
-from roost.cli.configuration import describe_options, markdown, options_without_effect
+from roost.cli.configuration import SYSTEM_GROUPS, describe_options, markdown, options_without_effect
 from support.processes import free_port, run_roost
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "configuration.md"
@@ -102,3 +103,9 @@ def test_the_list_is_printed_as_a_table_or_as_json() -> None:
         "type": "integer from 1",
         "default": "3",
     }.items() <= (next(each for each in listed if each["option"] == "max_attempts").items())
+
+
+def test_the_groups_are_named_as_their_modules_name_them() -> None:
+    assert {group: importlib.import_module(module).GROUP for group, module in SYSTEM_GROUPS.items()} == {
+        group: group for group in SYSTEM_GROUPS
+    }

@@ -1,6 +1,8 @@
 """Schemas: made, upgraded and checked; the tables in the code are those that the migrations make."""
 
 import asyncio
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
@@ -246,3 +248,15 @@ def test_processes_that_prepare_one_file_at_once_agree(tmp_path):
         for number in range(5):
             urls = [f"sqlite:///{tmp_path / f'{number}.db'}"] * 4
             assert list(pool.map(prepare, urls)) == ["prepared"] * 4
+
+
+@by_name
+def test_the_revisions_are_those_that_alembic_finds(schema):
+    found = [script.revision for script in ScriptDirectory(str(schema.scripts)).walk_revisions()]
+    assert list(schema.revisions) == found[::-1]
+
+
+def test_a_server_that_upgrades_nothing_imports_neither_alembic_nor_the_scheduler():
+    program = "import sys, roost.cli.serve; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert not [name for name in done.stdout.split() if name.startswith(("alembic", "roost.scheduler"))]

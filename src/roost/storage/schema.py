@@ -4,17 +4,13 @@ Several rooms may have tables in one database (the ledger and the conductor shar
 has its own sequence of revisions and its own version table.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
-from alembic.operations import Operations
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from alembic.util import CommandError
 from sqlalchemy.engine import Connection
 
 from roost.storage.database import Database
@@ -46,7 +42,7 @@ class Schema:
 
     Attributes:
         name: names the version table, ``NAME_schema``.
-        scripts: the folder with Alembic's ``versions/``.
+        scripts: the folder with Alembic's ``versions/``, a file for each revision: ``REVISION_name.py``.
         metadata: the tables at the newest revision.
     """
 
@@ -94,8 +90,13 @@ class Schema:
             SchemaTooNew: the revision of the tables is unknown.
             DatabaseUnavailable: the database cannot be written.
         """
+        # Imported here because every start checks the tables but few upgrade them.
+        from alembic.operations import Operations
+        from alembic.runtime.migration import MigrationContext
+        from alembic.script import ScriptDirectory
+
         self.known_revision(database)
-        scripts = self._directory()
+        scripts = ScriptDirectory(str(self.scripts))
 
         def run(connection: Connection) -> None:
             context = MigrationContext.configure(
@@ -112,11 +113,14 @@ class Schema:
 
     def revision(self, database: Database) -> str | None:
         """The revision of the tables; None if the database has no version table for them."""
-        return database.read_now(
-            lambda connection: MigrationContext.configure(
-                connection, opts={"version_table": self._version_table}
-            ).get_current_revision()
-        )
+        version = sa.table(self._version_table, sa.column("version_num", sa.String))
+
+        def read(connection: Connection) -> str | None:
+            if not sa.inspect(connection).has_table(self._version_table):
+                return None
+            return connection.scalar(sa.select(version.c.version_num))
+
+        return database.read_now(read)
 
     def known_revision(self, database: Database) -> str | None:
         """Like `revision`, but only a revision of this program.
@@ -125,7 +129,7 @@ class Schema:
             SchemaTooNew: this program does not have the revision.
         """
         revision = self.revision(database)
-        if revision is not None and not _knows(self._directory(), revision):
+        if revision is not None and revision not in self.revisions:
             raise SchemaTooNew(
                 f"database {database} is at {self.name} revision {revision}, newer than this program, "
                 f"which knows up to {self.newest}: run a newer Roost"
@@ -133,16 +137,18 @@ class Schema:
         return revision
 
     @property
-    def newest(self) -> str | None:
+    def revisions(self) -> Sequence[str]:
+        """The revisions in this program, oldest first."""
+        return sorted(script.name.partition("_")[0] for script in self.scripts.glob("versions/[0-9]*_*.py"))
+
+    @property
+    def newest(self) -> str:
         """The newest revision in this program."""
-        return self._directory().get_current_head()
+        return self.revisions[-1]
 
     @property
     def _version_table(self) -> str:
         return f"{self.name}_schema"
-
-    def _directory(self) -> ScriptDirectory:
-        return ScriptDirectory(str(self.scripts))
 
 
 @contextmanager
@@ -163,10 +169,3 @@ def _upgrade_lock(connection: Connection) -> Iterator[None]:
                     connection.exec_driver_sql("SELECT RELEASE_LOCK('roost upgrade')")
         case _:
             yield
-
-
-def _knows(scripts: ScriptDirectory, revision: str) -> bool:
-    try:
-        return scripts.get_revision(revision) is not None
-    except CommandError:
-        return False
