@@ -12,6 +12,7 @@ from roost.auth import NoAuth
 from roost.conductor import http as conductor_http
 from roost.placement.http.app import create_app
 from roost.placement.http.document import document_at
+from roost.placement.http.edge import with_edge
 from roost.placement.options import PlacementOptions
 from roost.placement.v1.app import V1
 from roost.system.system import System
@@ -80,4 +81,5 @@ def _application(system: System, v1: V1, options: PlacementOptions) -> Applicati
     """``/v1/instances`` is the conductor's, the rest of ``/v1`` is V1's; all else is the Placement API's."""
     placement = create_app(system.ledger, options)
     conductor = conductor_http.create_app(system.super_conductor, system.requests, NoAuth())
-    return dispatch({"/v1": v1, "/v1/instances": conductor}, placement)
+    services = dispatch({"/v1": v1, "/v1/instances": conductor}, placement)
+    return with_edge(services, system.ledger, options)

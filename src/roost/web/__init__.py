@@ -1,6 +1,8 @@
 """The HTTP kernel that all services share: operations as rows, and everything around their handlers.
 
     operation    an operation as a row: method, path, policy rule, body, query, response, handler
+    edge         what is around every service: it sees each request from outside
+    observation  what a service knows of one request, from arrival to response
     app          rows to an ASGI application; authentication, authorisation, decoding, errors
     conventions  where services differ: checks of a request, the form of errors
     errors       the HTTP error tree

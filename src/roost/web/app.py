@@ -77,10 +77,10 @@ def create_app(operations: Sequence[Operation], kernel: Kernel) -> falcon.asgi.A
 
 
 class _Resource:
-    """One path, with a responder ``on_…`` for each of its operations."""
+    """One path, with a responder ``on_…`` for each of its operations. ``methods``: the name of each."""
 
     def __init__(self, kernel: Kernel, operations: Mapping[str, Operation]) -> None:
-        self.methods = tuple(operations)
+        self.methods = {method: f"{method} {operation.path}" for method, operation in operations.items()}
         for method, operation in operations.items():
             setattr(self, f"on_{method.lower()}", _responder(kernel, operation))
 
@@ -104,8 +104,12 @@ class _Gate:
     async def process_resource(
         self, req: Request, resp: Response, resource: _Resource, params: dict[str, str]
     ) -> None:
-        if req.method not in resource.methods:
-            raise NotAllowed("The method specified is not allowed for this resource.", resource.methods)
+        operation = resource.methods.get(req.method)
+        if operation is None:
+            raise NotAllowed(
+                "The method specified is not allowed for this resource.", tuple(resource.methods)
+            )
+        req.observation.operation = operation
 
     async def process_response(
         self, req: Request, resp: Response, resource: object, req_succeeded: bool

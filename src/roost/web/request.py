@@ -7,6 +7,8 @@ from typing import Any
 import falcon.asgi
 
 from roost.auth import NOBODY, Identity
+from roost.web.dispatch import Message
+from roost.web.observation import Observation, observation_of
 from roost.web.policy import NO_PROJECT, Projects
 
 Response = falcon.asgi.Response
@@ -17,7 +19,8 @@ _REQUEST_ID = re.compile(r"req-[a-f0-9]{8}(-[a-f0-9]{4}){3}-[a-f0-9]{12}")
 class Request(falcon.asgi.Request):
     """A request to any service.
 
-    The kernel sets these attributes before it calls a handler:
+    ``observation`` is what the edge and the kernel know of the request. The kernel sets the other attributes
+    before it calls a handler:
 
     - ``identity``: the user, from the token.
     - ``projects``: the projects whose resources the user may reach, if the rule has ``all_projects``.
@@ -25,10 +28,11 @@ class Request(falcon.asgi.Request):
     - ``body``: the decoded body, of the operation's body type.
     """
 
-    __slots__ = ("body", "identity", "projects", "query", "request_id")
+    __slots__ = ("body", "identity", "observation", "projects", "query", "request_id")
 
-    def __init__(self, *args: object, **kwargs: object) -> None:
-        super().__init__(*args, **kwargs)  # type: ignore[arg-type]
+    def __init__(self, scope: Message, *args: object, **kwargs: object) -> None:
+        super().__init__(scope, *args, **kwargs)  # type: ignore[arg-type]
+        self.observation: Observation = observation_of(scope)
         self.identity: Identity = NOBODY
         self.projects: Projects = NO_PROJECT
         self.query: Any = None

@@ -13,6 +13,7 @@ from roost.ledger.retention import keep_trimming
 from roost.model.errors import OperatorError
 from roost.placement.http.app import create_app
 from roost.placement.http.document import document_at
+from roost.placement.http.edge import with_edge
 from roost.placement.options import PlacementOptions
 from roost.placement.v1.app import V1
 from roost.storage import Database
@@ -67,7 +68,8 @@ class Worker:
             v1 = V1(ledger, self._options, document_at)
             stack.callback(v1.close)
             _at_termination(v1.close, partial(database.stop_within, STOP_SECONDS))
-            self._app = dispatch({"/v1": v1}, create_app(ledger, self._options))
+            services = dispatch({"/v1": v1}, create_app(ledger, self._options))
+            self._app = with_edge(services, ledger, self._options)
             self._watch_parent()
             keep_what_is_loaded()
             trimming = asyncio.create_task(keep_trimming(ledger, self._options.retention, time.time))

@@ -1,6 +1,7 @@
 """A request to the Placement API."""
 
 from roost.web import request
+from roost.web.dispatch import Message
 
 Response = request.Response
 
@@ -10,8 +11,8 @@ class Request(request.Request):
 
     __slots__ = ("version_asked",)
 
-    def __init__(self, *args: object, **kwargs: object) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(self, scope: Message, *args: object, **kwargs: object) -> None:
+        super().__init__(scope, *args, **kwargs)
         self.version_asked: int | None = None
 
     @property

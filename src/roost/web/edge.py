@@ -1,0 +1,101 @@
+"""The edge of a service: the one wrapper around its ASGI application, which sees each request from outside.
+
+Every service has one edge, outside of `dispatch`. It makes the `Observation` of a request, which the kernel
+completes (`Observation.operation`), and calls the parts that it is composed of:
+
+    request ─▶ open path? ─▶ watches begin ─▶ admission ─▶ application ─▶ watches end
+                   │                              │ refused
+                   └─▶ its own application        └─▶ the refusal, instead of the application
+
+- ``open_paths``: applications for single paths that always answer, such as health. They need no token, are
+  not watched, and are not counted as in flight.
+- ``watches``: see each request at its beginning and at its end, refused ones too: metrics, the access line,
+  the request ids of log lines, the span of a trace. `Watch.begin` and `Watch.end` run in the context of the
+  request, so a context variable that `begin` sets is seen by the application.
+- ``admission``: limits what is in flight. A refused request has a status and is watched as any other.
+
+A part adds a class in a module of its own and one argument in `roost.placement.http.edge`; the edge itself
+stays as it is. A part that has nothing to do is left out when the edge is composed, and costs nothing then.
+"""
+
+from collections.abc import Mapping, Sequence
+from time import perf_counter
+from types import MappingProxyType
+from typing import Protocol
+
+from roost.web.dispatch import Application, Message, Receive, Send
+from roost.web.observation import SCOPE_KEY, Observation
+
+_NO_PATHS: Mapping[str, Application] = MappingProxyType({})
+
+
+class Watch(Protocol):
+    """A part of the edge that sees requests and changes none. It must not raise."""
+
+    def begin(self, request: Observation) -> None:
+        """A request has arrived. Its operation and status are not known yet."""
+
+    def end(self, request: Observation) -> None:
+        """The request is over. ``status`` is None if no response was begun."""
+
+
+class Admission(Protocol):
+    """The part of the edge that decides whether a request is served."""
+
+    def enter(self, request: Observation) -> Application | None:
+        """Admit a request, with None, or return the application that refuses it."""
+
+    def leave(self, request: Observation) -> None:
+        """An admitted request is over. Not called for a refused one."""
+
+
+class Edge:
+    """An ASGI application around another one. ``in_flight``: the number of requests under way."""
+
+    def __init__(
+        self,
+        application: Application,
+        open_paths: Mapping[str, Application] = _NO_PATHS,
+        watches: Sequence[Watch] = (),
+        admission: Admission | None = None,
+    ) -> None:
+        self.in_flight = 0
+        self._application = application
+        self._open_paths = open_paths
+        self._watches = tuple(watches)
+        self._last_first = self._watches[::-1]
+        self._admission = admission
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._application(scope, receive, send)
+            return
+        open_path = self._open_paths.get(scope["path"])
+        if open_path is not None:
+            await open_path(scope, receive, send)
+            return
+        request = scope[SCOPE_KEY] = Observation(scope, send)
+        self.in_flight += 1
+        try:
+            for watch in self._watches:
+                watch.begin(request)
+            await self._admit(request, receive)
+        finally:
+            self.in_flight -= 1
+            request.seconds = perf_counter() - request.start
+            for watch in self._last_first:
+                watch.end(request)
+
+    async def _admit(self, request: Observation, receive: Receive) -> None:
+        admission = self._admission
+        if admission is None:
+            await self._application(request.scope, receive, request.send)
+            return
+        refusal = admission.enter(request)
+        if refusal is not None:
+            await refusal(request.scope, receive, request.send)
+            return
+        try:
+            await self._application(request.scope, receive, request.send)
+        finally:
+            admission.leave(request)

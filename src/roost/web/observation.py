@@ -1,0 +1,51 @@
+"""What a service knows of one request, from its arrival until its response is sent."""
+
+from collections.abc import Awaitable
+from time import perf_counter
+from typing import Any, Final
+
+from roost.web.dispatch import Message, Send
+
+SCOPE_KEY: Final = "roost.observation"
+"""The key of the ASGI scope under which the edge puts the observation of a request."""
+
+UNKNOWN: Final = "unknown"
+"""The name of the operation of a request that no operation is found for, or that ends before routing."""
+
+
+class Observation:
+    """One request: what arrived, and what became of it.
+
+    - ``scope``: the ASGI scope, as the server made it.
+    - ``start``: the time of arrival, in seconds of `time.perf_counter`.
+    - ``operation``: method and path template, such as ``GET /traits/{name}``, as soon as the request is
+      routed, else `UNKNOWN`. The number of values is bounded, so it serves as a label of metrics.
+    - ``status``: the status of the response, None before it begins.
+    - ``sent``: bytes of the response's body, as handed to the server.
+    - ``seconds``: the duration from arrival to the end of the response, 0 before it.
+    """
+
+    __slots__ = ("_send", "operation", "scope", "seconds", "sent", "start", "status")
+
+    def __init__(self, scope: Message, send: Send | None = None) -> None:
+        self.scope = scope
+        self.start = perf_counter()
+        self.operation = UNKNOWN
+        self.status: int | None = None
+        self.sent = 0
+        self.seconds = 0.0
+        self._send: Any = send
+
+    def send(self, message: Message) -> Awaitable[None]:
+        """Note status and bytes of a message of the response, and hand it to the server."""
+        if message["type"] == "http.response.body":
+            self.sent += len(message.get("body", b""))
+        elif message["type"] == "http.response.start":
+            self.status = message["status"]
+        sent: Awaitable[None] = self._send(message)
+        return sent
+
+
+def observation_of(scope: Message) -> Observation:
+    """The observation that the edge made of a request; a new one for an application without an edge."""
+    return scope.get(SCOPE_KEY) or Observation(scope)
