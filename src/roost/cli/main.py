@@ -16,8 +16,10 @@ COULD_NOT_RUN = 2
 
 COMMANDS = {
     "bench": "roost.cli.bench:bench",
+    "completion": "roost.cli.completion:completion",
     "config": "roost.cli.configuration:config",
     "db": "roost.cli.db:db",
+    "man": "roost.cli.man:man",
     "records": "roost.cli.records:records",
     "replay": "roost.cli.replay:replay",
     "serve": "roost.cli.serve:serve",
