@@ -122,3 +122,16 @@ def test_what_waits_can_be_given_up_at_once_and_a_hanging_thread_is_left_at_the_
         released.set()
 
     asyncio.run(use())
+
+
+def test_a_call_that_ends_an_iterator_has_an_answer() -> None:
+    async def use() -> None:
+        lane = Lane("test")
+        async with asyncio.timeout(30):
+            with pytest.raises(RuntimeError) as failed:
+                await lane.run(lambda: next(iter(())))
+        assert isinstance(failed.value.__cause__, StopIteration)
+        assert await lane.run(lambda: 1) == 1
+        await lane.close(None)
+
+    asyncio.run(use())

@@ -47,6 +47,25 @@ def test_a_close_that_is_cancelled_leaves_writes_their_outcomes(place):
     using(place, use)
 
 
+def test_a_work_that_ends_an_iterator_fails_alone(place):
+    async def use(database: Database) -> None:
+        def ends_an_iterator(connection: sa.Connection) -> None:
+            put(60)(connection)
+            next(iter(()))
+
+        async with asyncio.timeout(30):
+            for works in ([ends_an_iterator], [put(1), ends_an_iterator, put(2)]):
+                answers = await asyncio.gather(*map(database.write, works), return_exceptions=True)
+                [failed] = [answer for answer in answers if isinstance(answer, Exception)]
+                assert isinstance(failed, RuntimeError)
+                assert isinstance(failed.__cause__, StopIteration)
+            with pytest.raises(RuntimeError, match="StopIteration"):
+                await database.read(lambda connection: next(iter(())))
+        assert things(database) == [1, 2]
+
+    using(place, use)
+
+
 def test_an_error_is_only_its_own_works(place):
     async def use(database: Database) -> None:
         def half_done(connection: sa.Connection) -> None:

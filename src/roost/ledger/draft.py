@@ -10,6 +10,7 @@ from roost.ledger.holdings import Holdings
 from roost.ledger.projection import ConsumerIds, Statement, project
 from roost.ledger.state import Command, State
 from roost.model.change import AllocationsChanged, Change, GenerationChanged
+from roost.storage.lane import awaitable
 
 T = TypeVar("T")
 
@@ -36,13 +37,8 @@ class Waiting(Generic[T]):
         """Give the caller the result, or the error that refused the command. Later outcomes are ignored."""
         if self._future.done():
             return
-        if isinstance(outcome, StopIteration):
-            # A future refuses this error, which a defect in a plugin can raise. Source: PEP 479.
-            error = RuntimeError("a command raised StopIteration")
-            error.__cause__ = outcome
-            self._future.set_exception(error)
-        elif isinstance(outcome, Exception):
-            self._future.set_exception(outcome)
+        if isinstance(outcome, Exception):
+            self._future.set_exception(awaitable(outcome))
         else:
             self._future.set_result(outcome)
 

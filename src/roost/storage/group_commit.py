@@ -11,9 +11,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy.engine import Connection
 
-from roost.storage.driver_errors import ConnectionLost
-from roost.storage.errors import DatabaseUnavailable, OutcomeUnknown
-from roost.storage.lane import CallTimedOut, Lane
+from roost.storage.errors import ConnectionLost, DatabaseUnavailable, OutcomeUnknown
+from roost.storage.lane import CallTimedOut, Lane, awaitable
 
 T = TypeVar("T")
 Work = Callable[[Connection], T]
@@ -134,4 +133,4 @@ class _Failed:
     """The error of a work, passed from the writer thread to the event loop."""
 
     def __init__(self, error: Exception) -> None:
-        self.error = error
+        self.error = awaitable(error)

@@ -22,6 +22,18 @@ class CallTimedOut(Exception):
         self.begun = begun
 
 
+def awaitable(error: BaseException) -> BaseException:
+    """The error as a future can carry it: RuntimeError in place of StopIteration, as in PEP 479.
+
+    A future refuses StopIteration, and the coroutine that waits for it would wait for ever.
+    """
+    if not isinstance(error, StopIteration):
+        return error
+    carried = RuntimeError("a call raised StopIteration")
+    carried.__cause__ = error
+    return carried
+
+
 class Lane:
     """One thread that makes blocking calls for one event loop, in their order."""
 
@@ -102,7 +114,7 @@ class _Call(Generic[T]):
         try:
             result = self._call()
         except BaseException as error:
-            failure = error
+            failure = awaitable(error)
         # The loop may be closed; then no coroutine waits for the result.
         with contextlib.suppress(RuntimeError):
             self.loop.call_soon_threadsafe(self._settle, result, failure)
