@@ -17,7 +17,7 @@ from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.engine.url import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
-from roost.storage.driver_errors import ConflictRolledBack, ConnectionLost, driver_message, storage_error
+from roost.storage.driver_errors import driver_message, storage_error
 from roost.storage.engine import (
     ANSWER_SECONDS,
     autocommit_engine,
@@ -25,7 +25,7 @@ from roost.storage.engine import (
     reading_engine,
     writing_engine,
 )
-from roost.storage.errors import DatabaseUnavailable
+from roost.storage.errors import ConflictRolledBack, ConnectionLost, DatabaseUnavailable
 from roost.storage.group_commit import GroupCommit, Work
 from roost.storage.lane import CallTimedOut, Lane
 

@@ -13,6 +13,8 @@ from enum import Enum
 from sqlalchemy.exc import DatabaseError, DBAPIError, IntegrityError, InterfaceError, OperationalError
 
 from roost.storage.errors import (
+    ConflictRolledBack,
+    ConnectionLost,
     DatabaseDamaged,
     DatabaseFull,
     DatabaseReadOnly,
@@ -76,14 +78,6 @@ _DUPLICATE_KEY = frozenset(
     {"23505", 1062, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY, sqlite3.SQLITE_CONSTRAINT_UNIQUE}
     | {sqlite3.SQLITE_CONSTRAINT_ROWID}
 )
-
-
-class ConflictRolledBack(DatabaseUnavailable):
-    """The server rolled a transaction back in favour of another: a deadlock, or Galera's certification."""
-
-
-class ConnectionLost(DatabaseUnavailable):
-    """The connection was lost during a transaction."""
 
 
 _ERRORS: dict[Failure, type[DatabaseUnavailable]] = {

@@ -6,7 +6,9 @@ StorageError
 │   ├── DatabaseFull      its disk or its quota has no space left
 │   ├── DatabaseReadOnly  it takes no writes
 │   ├── DatabaseDamaged   its files are damaged
-│   └── DatabaseRefused   a table or a privilege is missing, or a constraint is violated
+│   ├── DatabaseRefused   a table or a privilege is missing, or a constraint is violated
+│   ├── ConflictRolledBack  other transactions were preferred each time
+│   └── ConnectionLost    the connection was lost before the COMMIT
 ├── SchemaTooNew          a newer Roost has upgraded its tables
 └── SchemaTooOld          its tables must be upgraded first
 """
@@ -29,6 +31,17 @@ class OutcomeUnknown(DatabaseUnavailable):
 
     The server may also write it later than this error, while it has not noticed that the client is gone.
     """
+
+
+class ConflictRolledBack(DatabaseUnavailable):
+    """The server rolled a transaction back in favour of another: a deadlock, or Galera's certification.
+
+    Nothing was written. The database runs the transaction again; this error ends the last attempt.
+    """
+
+
+class ConnectionLost(DatabaseUnavailable):
+    """The connection was lost before the COMMIT. Nothing was written."""
 
 
 class DatabaseFull(DatabaseUnavailable):
