@@ -97,11 +97,14 @@ def test_several_at_a_time_remove_each_commit_once(place) -> None:
     assert findings_in(place) == []
 
 
-def test_a_database_that_is_away_is_tried_again(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("failure", [DatabaseUnavailable("gone"), ValueError("a defect")])
+def test_after_any_failure_the_next_interval_tries_again(
+    tmp_path, monkeypatch: pytest.MonkeyPatch, failure: Exception
+) -> None:
     async def use() -> None:
         async with opened(tmp_path / "api.db") as [ledger]:
             kept = await filled(ledger)
-            write, failures = ledger.database.write, [DatabaseUnavailable("gone")]
+            write, failures = ledger.database.write, [failure]
 
             async def perhaps_write(work):
                 if failures:
@@ -115,7 +118,9 @@ def test_a_database_that_is_away_is_tried_again(tmp_path, monkeypatch: pytest.Mo
                 assert commits_of(ledger.database) == kept
                 await sleeps.one_round()
 
-            await trimming([ledger], Retention(commits=5), 0.0, two_rounds)
+            with capture_logs() as logs:
+                await trimming([ledger], Retention(commits=5), 0.0, two_rounds)
+            assert ["tries again" in line["event"] for line in logs] == [True, False]
             assert commits_of(ledger.database) == kept[-5:]
 
     asyncio.run(use())
