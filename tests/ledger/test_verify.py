@@ -115,6 +115,23 @@ def test_allocations_of_what_is_not_there_are_not_served(path, statement, what):
         asyncio.run(use())
 
 
+@pytest.mark.parametrize(
+    ("statement", "what"),
+    [
+        ("UPDATE inventories SET resource_class_id = 9999 WHERE total = 8", "inventories of resource class"),
+        ("UPDATE provider_traits SET trait_id = 9999", "providers with trait"),
+    ],
+)
+def test_inventories_and_traits_without_a_name_are_not_served(path, statement, what):
+    async def use() -> None:
+        async with opened(path):
+            pass
+
+    spoil(path, statement)
+    with pytest.raises(Damaged, match=f"{what} 9999 .*'roost db verify'"):
+        asyncio.run(use())
+
+
 def test_parent_loop(path):
     spoil(
         path,

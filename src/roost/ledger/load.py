@@ -33,7 +33,7 @@ def head(connection: Connection) -> int:
 def load(connection: Connection) -> Fleet:
     """The fleet in the state of the tables. The connection's transaction must see one snapshot.
 
-    Raises: `Damaged` if allocations refer to providers or resource classes that do not exist.
+    Raises: `Damaged` if rows refer to providers, resource classes or traits that do not exist.
     """
     classes = _names(connection, tables.resource_classes)
     traits = _names(connection, tables.traits)
@@ -76,7 +76,7 @@ def _inventories(connection: Connection, classes: dict[int, str]) -> Iterator[tu
         places = np.flatnonzero(class_ids == number)
         total, reserved, min_unit, max_unit, step_size, ratio = [column[places] for column in record]
         inventories = InventoryRecords(rows[places], total, reserved, min_unit, max_unit, step_size, ratio)
-        yield classes[number], inventories
+        yield _named(classes, number, "inventories of resource class"), inventories
 
 
 def _traits(connection: Connection, traits: dict[int, str]) -> NameSets:
@@ -93,7 +93,8 @@ def _traits(connection: Connection, traits: dict[int, str]) -> NameSets:
         for row, text in zip(rows, texts, strict=True):
             having.setdefault(text, []).append(row)
     for text, rows in having.items():
-        yield tuple(sorted(traits[int(number)] for number in text.split(","))), rows
+        names = (_named(traits, int(number), "providers with trait") for number in text.split(","))
+        yield tuple(sorted(names)), rows
 
 
 def _aggregates(connection: Connection) -> NameSets:
@@ -119,13 +120,24 @@ def _used(
     no_class = [number for number in numbers if number not in classes]
     for what, unknown in (("provider", no_provider), ("class", no_class)):
         if unknown:
-            raise Damaged(
-                f"there are allocations of resource {what} {unknown[0]} (an id), which is not there: "
-                "'roost db verify' tells all that is wrong"
-            )
+            raise _damaged(f"allocations of resource {what}", unknown[0])
     for number in numbers:
         places = np.flatnonzero(class_ids == number)
         yield classes[number], (rows[places], amounts[places])
+
+
+def _named(names: dict[int, str], number: int, what: str) -> str:
+    """The name of a resource class or a trait. Raises: `Damaged`."""
+    try:
+        return names[number]
+    except KeyError:
+        raise _damaged(what, number) from None
+
+
+def _damaged(what: str, number: int) -> Damaged:
+    return Damaged(
+        f"there are {what} {number} (an id), which is not there: 'roost db verify' tells all that is wrong"
+    )
 
 
 def _columns(parts: Iterable[Columns], dtypes: Sequence[npt.DTypeLike]) -> list[Column]:
