@@ -14,6 +14,7 @@ from roost.model.record import CLAIMED
 from roost.placement.commands.allocations import ConsumerWrite
 from roost.placement.errors import Forbidden, error_for
 from roost.scheduler.errors import PlacementRefused, PlacementUnavailable, SchedulerFault
+from roost.storage import DatabaseUnavailable, OutcomeUnknown
 from support.conducting import Conductors, conducting, request
 
 ONE = "i0"
@@ -81,8 +82,43 @@ def test_fault_that_stays_ends_in_error_after_a_limited_number_of_attempts(tmp_p
                 assert str(error) in (instance.reason or "")
                 [fault] = await now.cells[CELL0].faults_of(instance.uuid)
                 assert fault.reason == instance.reason
-            assert await now.requests.waiting() == []
+            assert [each async for each in now.requests.waiting()] == []
             assert conductor.failure is None
+            await now.check()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("written", [True, False])
+def test_request_whose_acceptance_has_no_answer_is_carried_out_if_it_is_written(
+    tmp_path, monkeypatch, written
+) -> None:
+    async def run() -> None:
+        async with conducting(tmp_path) as now:
+            write, read = now.ledger.database.write, now.ledger.database.read
+            unreadable = [DatabaseUnavailable("gone"), DatabaseUnavailable("still gone")]
+
+            async def write_without_answer(work):
+                if written:
+                    await write(work)
+                raise OutcomeUnknown("no answer")
+
+            async def read_later(work):
+                if unreadable:
+                    raise unreadable.pop()
+                return await read(work)
+
+            with monkeypatch.context() as cut:
+                cut.setattr(now.ledger.database, "write", write_without_answer)
+                cut.setattr(now.ledger.database, "read", read_later)
+                with pytest.raises(OutcomeUnknown):
+                    await now.super.accept(request(2))
+                cut.setattr(now.ledger.database, "write", write)
+                await now.arrive()
+            assert unreadable == []
+            found = await now.instances()
+            assert [each.state for each in found.values()] == [ASSIGNED, ASSIGNED] * written
+            assert [each async for each in now.requests.waiting()] == []
             await now.check()
 
     asyncio.run(run())
@@ -166,12 +202,12 @@ def test_claims_of_a_request_that_was_given_up_are_freed_after_a_crash(tmp_path,
                 await asyncio.sleep(0)
             await conductor.close()
             assert {each.state for each in (await now.instances()).values()} == {ERROR}
-            assert await now.requests.waiting() == [request(2)]
+            assert [each async for each in now.requests.waiting()] == [request(2)]
             await now.check()
         async with conducting(tmp_path) as now:
             await now.super.resume()
             await now.arrive()
-            assert await now.requests.waiting() == []
+            assert [each async for each in now.requests.waiting()] == []
             assert {each.state for each in (await now.instances()).values()} == {ERROR}
             assert await now.used() == 0
             await now.check()

@@ -3,7 +3,8 @@
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from typing import Any
 
 import msgspec
 import structlog
@@ -20,7 +21,7 @@ from roost.placement.interface import Placement
 from roost.scheduler import NoValidHost, Scheduler
 from roost.scheduler.claim_result import Verdict, result_of
 from roost.scheduler.errors import SchedulerError
-from roost.storage import StorageError
+from roost.storage import OutcomeUnknown, StorageError
 
 CELL0 = "cell0"
 """The cell without hosts that keeps what could not be placed."""
@@ -63,9 +64,17 @@ class SuperConductor:
         self.failure: BaseException | None = None
 
     async def accept(self, request: BuildRequest) -> "asyncio.Task[None]":
-        """Take a request: durable when this returns. The task ends when its instances are in cells."""
+        """Take a request: durable when this returns. The task ends when its instances are in cells.
+
+        Raises:
+            OutcomeUnknown: the request is carried out if it is found in the database, and not otherwise.
+        """
         request = clean_request(request)
-        await self._requests.accept(request)
+        try:
+            await self._requests.accept(request)
+        except OutcomeUnknown:
+            self._watch(self._carry_if_accepted(request))
+            raise
         return self._start(request)
 
     async def delete(self, instances: Sequence[str]) -> list[str]:
@@ -84,7 +93,7 @@ class SuperConductor:
 
     async def resume(self) -> None:
         """After a start: take up every request that was accepted and not finished."""
-        for request in await self._requests.waiting():
+        async for request in self._requests.waiting():
             _log.info("resuming a request", request_id=request.request_id)
             self._start(request, resumed=True)
         await self._forget_stale_mappings()
@@ -102,7 +111,10 @@ class SuperConductor:
         await asyncio.gather(*carrying, return_exceptions=True)
 
     def _start(self, request: BuildRequest, resumed: bool = False) -> "asyncio.Task[None]":
-        task = asyncio.create_task(self._carry_through(request, resumed))
+        return self._watch(self._carry_through(request, resumed))
+
+    def _watch(self, carrying: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+        task = asyncio.create_task(carrying)
         self._carrying.add(task)
         task.add_done_callback(self._ended)
         return task
@@ -112,6 +124,30 @@ class SuperConductor:
         if not task.cancelled() and task.exception() is not None:
             self.failure = task.exception()
             _log.error("a request could not be carried out", exc_info=self.failure)
+
+    async def _carry_if_accepted(self, request: BuildRequest) -> None:
+        """Carry a request whose acceptance has no answer, if it is found in the database.
+
+        The server may write it some time after the error, so it is looked for as often as work is tried.
+        """
+        failures = looks = 0
+        while not self._backoff.exhausted(looks):
+            await self._sleep(self._backoff.pause(failures + looks + 1))
+            try:
+                found = [each async for each in self._requests.waiting(request.request_id)]
+            except StorageError as error:
+                failures += 1
+                _log.warning(
+                    "whether a request is accepted cannot be read",
+                    request_id=request.request_id,
+                    error=str(error),
+                )
+                continue
+            if found:
+                _log.info("a request is accepted after all", request_id=request.request_id)
+                await self._carry_through(request, resumed=True)
+                return
+            looks += 1
 
     async def _carry_through(self, request: BuildRequest, resumed: bool) -> None:
         """Carry a request to its cells, again after every failure that may pass, until it is given up.
