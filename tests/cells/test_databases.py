@@ -119,13 +119,13 @@ def test_requests_wait_until_they_are_finished(place):
         ]
         for request in (*made, made[0]):
             await requests.accept(request)
-        assert await requests.waiting() == made[::-1]
+        assert [each async for each in requests.waiting()] == made[::-1]
         for url in ("here", "there", "there"):
             await requests.map_cells({"cell1": url, "Cell1": url})
         assert database.read_now(mapped_cells) == {"cell1": "there", "Cell1": "there"}
         for _ in range(2):
             await requests.finish(made[0], {"ione": "cell1", "iONE": "Cell1"})
-        assert await requests.waiting() == made[1:]
+        assert [each async for each in requests.waiting()] == made[1:]
         assert await requests.cells_of(["ione", "iONE", "none"]) == {"ione": "cell1", "iONE": "Cell1"}
         await requests.unmap(["ione"])
         assert await requests.every_mapping() == {"iONE": "Cell1"}

@@ -107,17 +107,17 @@ def test_on_its_way_it_is_shown_and_cannot_be_deleted(tmp_path, monkeypatch) -> 
 def test_what_reaches_its_cell_between_two_looks_is_never_unknown(tmp_path, monkeypatch) -> None:
     async def run() -> None:
         async with api(tmp_path) as (now, client):
-            waiting = now.requests.waiting
+            waiting_for = now.requests.waiting_for
 
-            async def wait_for_the_cell():
+            async def wait_for_the_cell(instance):
                 go.set()
                 await now.arrive()
-                return await waiting()
+                return await waiting_for(instance)
 
             for ask in (client.get, client.delete):
                 go = hold(now, monkeypatch)
                 [one] = (await client.post("/v1/instances", json={"flavor": FLAVOR})).json()["instances"]
-                monkeypatch.setattr(now.requests, "waiting", wait_for_the_cell)
+                monkeypatch.setattr(now.requests, "waiting_for", wait_for_the_cell)
                 assert (await ask(f"/v1/instances/{one}")).status_code in (200, 202)
                 monkeypatch.undo()
 
@@ -153,7 +153,7 @@ def test_bad_request_names_what_is_wrong_and_changes_nothing(tmp_path) -> None:
                 refused = await client.post("/v1/instances", **sent)
                 assert refused.status_code == 400, body
                 assert words in detail(refused), body
-            assert await now.requests.waiting() == []
+            assert [each async for each in now.requests.waiting()] == []
             assert await now.instances() == {}
 
     asyncio.run(run())
@@ -178,7 +178,7 @@ def test_names_of_users_have_a_limit(tmp_path) -> None:
                 "/v1/instances", json={"flavor": FLAVOR}, headers={"X-Auth-Token": "u" * 256}
             )
             assert (refused.status_code, "255" in detail(refused)) == (400, True)
-            assert await now.requests.waiting() == []
+            assert [each async for each in now.requests.waiting()] == []
 
     asyncio.run(run())
 
@@ -323,7 +323,7 @@ def test_body_has_a_limit(tmp_path) -> None:
                 refused = await client.post("/v1/instances", content=content)
                 assert refused.status_code == 413
                 assert "1048576 bytes" in detail(refused)
-            assert await now.requests.waiting() == []
+            assert [each async for each in now.requests.waiting()] == []
 
     asyncio.run(run())
 

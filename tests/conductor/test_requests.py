@@ -5,7 +5,8 @@ from contextlib import asynccontextmanager
 
 import msgspec
 
-from roost.conductor.requests import Requests, mapped_cells
+from roost.conductor.requests import PAGE, Requests, mapped_cells, waiting_requests
+from roost.model.instance import BuildRequest
 from roost.storage import Database
 from support.conducting import request
 
@@ -31,7 +32,35 @@ def test_request_comes_back_as_it_was_in_order_of_acceptance(tmp_path) -> None:
             await kept.accept(second)
             await kept.accept(msgspec.structs.replace(first, min_count=9))
         async with requests(tmp_path) as (kept, _):
-            assert await kept.waiting() == [second, first]
+            assert [each async for each in kept.waiting()] == [second, first]
+
+    asyncio.run(run())
+
+
+def test_requests_of_several_pages_come_once_each_and_in_order(tmp_path) -> None:
+    async def run() -> None:
+        # Every three requests are accepted at the same time.
+        async with requests(tmp_path, lambda: len(made) // 3) as (kept, database):
+            made: list[BuildRequest] = []
+            for number in range(2 * PAGE + 5):
+                asked = msgspec.structs.replace(
+                    request(1), request_id=f"req-{number:03}", instances=(f"i{number}",)
+                )
+                await kept.accept(asked)
+                made.append(asked)
+            counted: list[int] = []
+            pages = kept.waiting()
+            async for _ in pages:
+                counted.append(len(counted))
+                if len(counted) == PAGE:
+                    await kept.finish(made[-1], {})
+            assert len(counted) == len(made) - 1
+            assert [each async for each in kept.waiting()] == made[:-1]
+            assert list(database.read_now(lambda connection: list(waiting_requests(connection)))) == made[:-1]
+            assert [each async for each in kept.waiting("req-150")] == [made[150]]
+            assert await kept.waiting_for("i20") == made[20]
+            assert await kept.waiting_for("I20") is None
+            assert await kept.waiting_for("%") is None
 
     asyncio.run(run())
 
@@ -44,7 +73,7 @@ def test_finished_request_is_a_mapping_for_each_instance(tmp_path) -> None:
             cells = {uuid: f"cell{number % 2}" for number, uuid in enumerate(wanted.instances)}
             for _ in range(2):
                 await kept.finish(wanted, cells)
-                assert await kept.waiting() == []
+                assert [each async for each in kept.waiting()] == []
                 assert await kept.cells_of([*wanted.instances, "unknown"]) == cells
                 assert await kept.every_mapping() == cells
             await kept.unmap(wanted.instances[:1099])

@@ -15,9 +15,9 @@ def test_request_is_durable_before_it_is_accepted(tmp_path) -> None:
     async def run() -> None:
         async with conducting(tmp_path) as now:
             await now.super.accept(request(2))
-            assert await now.requests.waiting() == [request(2)]
+            assert [each async for each in now.requests.waiting()] == [request(2)]
             await now.arrive()
-            assert await now.requests.waiting() == []
+            assert [each async for each in now.requests.waiting()] == []
 
     asyncio.run(run())
 
@@ -119,7 +119,7 @@ def test_killed_at_any_write_it_carries_on_after_the_next_start(
 
     async def second_life(accepted: bool) -> None:
         async with conducting(tmp_path) as now:
-            known = bool(await now.requests.waiting() or await now.instances())
+            known = bool([each async for each in now.requests.waiting()] or await now.instances())
             assert known or not accepted, "what was accepted is lost"
             await now.super.resume()
             await now.settle()
@@ -131,7 +131,7 @@ def test_killed_at_any_write_it_carries_on_after_the_next_start(
                 each.uuid: {each.node: {"VCPU": wanted.spec.flavor.vcpus}} for each in running
             }, "claimed twice, or not at all"
             assert await now.used() == sum(claim[node]["VCPU"] for claim in claims.values() for node in claim)
-            assert await now.requests.waiting() == []
+            assert [each async for each in now.requests.waiting()] == []
             await now.check()
 
     accepted = asyncio.run(first_life())
@@ -264,7 +264,7 @@ def test_defect_is_noticed_and_the_request_kept(tmp_path, monkeypatch) -> None:
             monkeypatch.setattr(now.requests, "finish", None)
             await now.run(request())
             assert isinstance(now.super.failure, TypeError)
-            assert await now.requests.waiting() == [request()]
+            assert [each async for each in now.requests.waiting()] == [request()]
 
     asyncio.run(run())
 

@@ -31,6 +31,7 @@ instances = sa.Table(
     sa.Column("changed_at", sa.Double, nullable=False),
     sa.Index("instances_by_state", "state", "host"),
     sa.Index("instances_by_request", "request_id"),
+    sa.Index("instances_by_project", "project_id", "uuid"),
     **EXACT,
 )
 

@@ -179,8 +179,7 @@ async def list_instances(service: Service, req: Request, resp: Response) -> Inst
     query: InstancesQuery = req.query
     waiting = [
         _scheduling(request, uuid)
-        for request in await service.requests.waiting()
-        if query.request_id in (None, request.request_id)
+        async for request in service.requests.waiting(query.request_id)
         if req.projects.include(request.spec.project_id)
         for uuid in request.instances
         if uuid > (query.marker or "")
@@ -210,7 +209,7 @@ async def delete_instance(service: Service, req: Request, resp: Response, uuid: 
     """Delete an instance. It is marked for deletion when this is answered; its host destroys it later."""
     await _find(service, req, uuid)
     if not await service.conductor.delete([uuid]):
-        if any(uuid in request.instances for request in await service.requests.waiting()):
+        if await service.requests.waiting_for(uuid):
             raise Conflict(f"instance {uuid} is on its way to a cell; try again")
         # It may have arrived there between the two reads.
         if not await service.conductor.delete([uuid]):
@@ -221,9 +220,8 @@ async def _find(service: Service, req: Request, uuid: str) -> ShownInstance:
     """An instance of a project that the request may reach. Raises `NotFound` for all others."""
     shown = await _in_cell(service, uuid)
     if shown is None:
-        for request in await service.requests.waiting():
-            if uuid in request.instances:
-                shown = _scheduling(request, uuid)
+        request = await service.requests.waiting_for(uuid)
+        shown = _scheduling(request, uuid) if request is not None else None
         # It may have gone from there to its cell between the two reads.
         shown = shown or await _in_cell(service, uuid)
     if shown is None or not req.projects.include(shown.project_id):

@@ -1,7 +1,9 @@
 """Build requests and mappings: what has been accepted, and which cell has what."""
 
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping
+from functools import partial
+from typing import Any, NamedTuple
 
 import msgspec
 import sqlalchemy as sa
@@ -16,6 +18,9 @@ from roost.storage import Database, in_batches
 _log = structlog.get_logger()
 _ENCODER = msgspec.json.Encoder()
 _DECODER = msgspec.json.Decoder(BuildRequest)
+
+PAGE = 100
+"""Waiting requests that are read in one transaction. Thousands wait after an outage, each with its spec."""
 
 
 class Requests:
@@ -45,9 +50,29 @@ class Requests:
 
         await self._database.write(write)
 
-    async def waiting(self) -> list[BuildRequest]:
-        """The requests that are not finished, in order of acceptance."""
-        return await self._database.read(waiting_requests)
+    async def waiting(self, request_id: str | None = None) -> AsyncIterator[BuildRequest]:
+        """The requests that are not finished, or the one with this id, in order of acceptance.
+
+        Each page is read when it is needed: a request that is finished meanwhile may be missing.
+        """
+        page: _Page | None = _Page()
+        while page is not None:
+            requests, page = await self._database.read(partial(_read_page, after=page, only=request_id))
+            for request in requests:
+                yield request
+
+    async def waiting_for(self, instance: str) -> BuildRequest | None:
+        """The request that is not finished and has an instance; None if there is none."""
+        named = build_requests.c.request.contains(instance, autoescape=True)
+
+        def read(connection: Connection) -> BuildRequest | None:
+            rows = connection.execute(
+                sa.select(build_requests.c.request_id, build_requests.c.request).where(named)
+            )
+            found = (request for request in _decoded(rows) if instance in request.instances)
+            return next(found, None)
+
+        return await self._database.read(read)
 
     async def finish(self, request: BuildRequest, cells: Mapping[str, str]) -> None:
         """All instances of a request are in cells: ``cells`` maps instance uuid to cell name."""
@@ -128,21 +153,50 @@ def clean_request(request: BuildRequest) -> BuildRequest:
     return msgspec.convert(clean_values(msgspec.to_builtins(request)), BuildRequest)
 
 
-def waiting_requests(connection: Connection) -> list[BuildRequest]:
-    """The requests that are not finished, in order of acceptance.
+def waiting_requests(connection: Connection) -> Iterator[BuildRequest]:
+    """The requests that are not finished, in order of acceptance, in the connection's transaction."""
+    page: _Page | None = _Page()
+    while page is not None:
+        requests, page = _read_page(connection, page, None)
+        yield from requests
+
+
+class _Page(NamedTuple):
+    """The place before a page of waiting requests: the last request of the page before."""
+
+    accepted_at: float = 0.0
+    request_id: str = ""
+
+
+def _read_page(
+    connection: Connection, after: _Page, only: str | None
+) -> tuple[list[BuildRequest], _Page | None]:
+    """Up to `PAGE` waiting requests, and the place before the next page; None after the last one."""
+    place = (build_requests.c.accepted_at, build_requests.c.request_id)
+    at, request_id = place
+    query = (
+        sa.select(request_id, build_requests.c.request, at)
+        .where(at >= after.accepted_at, sa.or_(at > after.accepted_at, request_id > after.request_id))
+        .order_by(*place)
+        .limit(PAGE)
+    )
+    if only is not None:
+        query = query.where(request_id == only)
+    rows = connection.execute(query).all()
+    following = _Page(rows[-1].accepted_at, rows[-1].request_id) if len(rows) == PAGE else None
+    return list(_decoded(row[:2] for row in rows)), following
+
+
+def _decoded(rows: Iterable[Any]) -> Iterator[BuildRequest]:
+    """The requests in rows of id and text.
 
     One that cannot be read is left out, with a log line: it must not keep the others from being carried out.
     """
-    query = sa.select(build_requests.c.request_id, build_requests.c.request).order_by(
-        build_requests.c.accepted_at, build_requests.c.request_id
-    )
-    found = []
-    for request_id, text in connection.execute(query):
+    for request_id, text in rows:
         try:
-            found.append(_DECODER.decode(text))
+            yield _DECODER.decode(text)
         except (msgspec.MsgspecError, UnicodeEncodeError) as error:
             _log.error("a build request cannot be read", request_id=request_id, error=str(error))
-    return found
 
 
 def mapped_cells(connection: Connection) -> dict[str, str]:

@@ -17,6 +17,7 @@ build_requests = sa.Table(
     sa.Column("request_id", NAME, primary_key=True),
     sa.Column("request", sa.Text().with_variant(LONGTEXT(), "mysql", "mariadb"), nullable=False),
     sa.Column("accepted_at", sa.Double, nullable=False),
+    sa.Index("build_requests_by_acceptance", "accepted_at", "request_id"),
     **EXACT,
 )
 
