@@ -72,6 +72,11 @@ def test_json_has_whole_records(roost_records, data_dir, make):
     assert msgspec.json.decode(answer.out, type=list[RunWithAttempts]) == [make(2, tries=0)]
 
 
+def test_refused_runs_are_counted_by_themselves(roost_records, data_dir, make):
+    answer = roost_records("--data-dir", data_dir, "--refused", "--last", 1, "--json")
+    assert msgspec.json.decode(answer.out, type=list[RunWithAttempts]) == [make(2, tries=0)]
+
+
 def test_an_unknown_name_and_an_empty_directory_are_named(roost_records, data_dir, tmp_path):
     unknown = roost_records("req-9", "--data-dir", data_dir)
     assert unknown.status == 2

@@ -37,10 +37,10 @@ def records(name: str | None, data_dir: Path, last: int, refused: bool, as_json:
     A run in full shows how many hosts each step removed, which hosts were tried, and why an attempt failed.
     Runs appear some milliseconds after their decision.
     """
-    found = asyncio.run(_read(data_dir, name, last))
+    found = asyncio.run(_read(data_dir, name, last, refused))
     if name is not None and not found:
         raise OperatorError(f"data directory {data_dir} has no record of a request or an instance {name}")
-    if refused:
+    if refused and name is not None:
         found = [each for each in found if each.run.refusal is not None]
     if as_json:
         print_json(found)
@@ -52,11 +52,11 @@ def records(name: str | None, data_dir: Path, last: int, refused: bool, as_json:
         console.print(_detailed(each))
 
 
-async def _read(data_dir: Path, name: str | None, last: int) -> list[RunWithAttempts]:
+async def _read(data_dir: Path, name: str | None, last: int, refused: bool) -> list[RunWithAttempts]:
     backend = await _open(data_dir)
     try:
         if name is None:
-            return await backend.last(last)
+            return await backend.last(last, refused)
         by_request = await backend.find(request_id=name, limit=last)
         return by_request or await backend.find(instance=name, limit=last)
     finally:

@@ -1,7 +1,7 @@
 """Records in a file of JSON lines, one row a line, in the order in which they were recorded."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -49,16 +49,22 @@ class JsonLinesRecords:
         """Record runs and attempts; see `Records.write`. A kill during a write may leave a part of it."""
         await self._writer.run(lambda: self._write(runs, attempts))
 
-    async def last(self, n: int) -> list[RunWithAttempts]:
+    async def last(self, n: int, refused: bool = False) -> list[RunWithAttempts]:
         """Return the last ``n`` runs; see `Records.last`."""
-        return await self._reader.run(lambda: self._read(None, None, n))
+
+        def wanted(row: RunRow) -> bool:
+            return not refused or row.refusal is not None
+
+        return await self._reader.run(lambda: self._read(wanted, n))
 
     async def find(
         self, request_id: str | None = None, instance: str | None = None, limit: int = 100
     ) -> list[RunWithAttempts]:
         """Return the last runs of a request or for an instance; see `Records.find`."""
         check_criteria(request_id, instance)
-        return await self._reader.run(lambda: self._read(request_id, instance, limit))
+        return await self._reader.run(
+            lambda: self._read(lambda row: row.matches(request_id, instance), limit)
+        )
 
     async def trim(self, now: float) -> int:
         """Remove the runs that are not to be kept at ``now``; see `Records.trim`.
@@ -86,7 +92,7 @@ class JsonLinesRecords:
         if lines:
             self._file.append(b"\n".join((*lines, b"")))
 
-    def _read(self, request_id: str | None, instance: str | None, limit: int) -> list[RunWithAttempts]:
+    def _read(self, wanted: Callable[[RunRow], bool], limit: int) -> list[RunWithAttempts]:
         found: dict[str, RunWithAttempts] = {}
         attempts: dict[str, list[Attempt]] = defaultdict(list)
         for line in self._lines_backwards() if limit > 0 else ():
@@ -95,7 +101,7 @@ class JsonLinesRecords:
             elif line.run is not None:
                 # An attempt is written with its run or later: all attempts of this run have been read.
                 row, latest_first = line.run, attempts.pop(line.run.id, [])
-                if row.matches(request_id, instance) and row.id not in found:
+                if wanted(row) and row.id not in found:
                     found[row.id] = run_with_attempts(row, reversed(latest_first))
                     if len(found) == limit:
                         break

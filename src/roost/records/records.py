@@ -65,8 +65,8 @@ class Records(Protocol):
         """
         ...
 
-    async def last(self, n: int) -> list[RunWithAttempts]:
-        """Return the last ``n`` runs.
+    async def last(self, n: int, refused: bool = False) -> list[RunWithAttempts]:
+        """Return the last ``n`` runs, or the last ``n`` of those that placed too few instances.
 
         Raises:
             DamagedRecords: something that is stored is not a record.

@@ -69,9 +69,9 @@ class SqlRecords:
         except (StorageError, SQLAlchemyError) as error:
             raise self._error(error) from error
 
-    async def last(self, n: int) -> list[RunWithAttempts]:
+    async def last(self, n: int, refused: bool = False) -> list[RunWithAttempts]:
         """Return the last ``n`` runs; see `Records.last`."""
-        return await self._read(sa.true(), n)
+        return await self._read(runs.c.refusal.is_not(None) if refused else sa.true(), n)
 
     async def find(
         self, request_id: str | None = None, instance: str | None = None, limit: int = 100
