@@ -155,12 +155,8 @@ class HttpPlacement:
         async def write_all() -> None:
             await self._post_writes("/allocations", await self._allocation_bodies(writes), writes)
 
-        if not writes:
-            return
-        if any(each.generation is UNSET for each in writes):
-            await _retry_conflicts(write_all)
-        else:
-            await write_all()
+        if writes:
+            await self._write_at_present(write_all, (), writes)
 
     async def reshape(self, inventories: Sequence[NewInventories], writes: Sequence[ConsumerWrite]) -> None:
         """Reshape all or nothing. For consumer types see `write_allocations`."""
@@ -172,13 +168,7 @@ class HttpPlacement:
             }
             await self._post_writes("/reshaper", body, writes)
 
-        unchecked = any(new.generation is None for new in inventories) or any(
-            write.generation is UNSET for write in writes
-        )
-        if unchecked:
-            await _retry_conflicts(reshape_all)
-        else:
-            await reshape_all()
+        await self._write_at_present(reshape_all, inventories, writes)
 
     async def delete_allocations(self, consumers: Sequence[str]) -> None:
         """Send one request for each consumer: one for several would have to name their generations."""
@@ -202,6 +192,33 @@ class HttpPlacement:
             await self._transport.call("DELETE", path_to("allocations", consumer))
         except NotFound:
             return
+
+    async def _write_at_present(
+        self,
+        write: Callable[[], Awaitable[None]],
+        inventories: Sequence[NewInventories],
+        writes: Sequence[ConsumerWrite],
+    ) -> None:
+        """Write at the present generations where none is named; again if only these have changed meanwhile.
+
+        Raises: `ConcurrentUpdate` at once if a generation that the caller named is not the present one.
+        """
+
+        async def is_outdated() -> bool:
+            for new in inventories:
+                if new.generation is not None and await self._generation(new.provider) != new.generation:
+                    return True
+            for each in writes:
+                if each.generation is not UNSET:
+                    held = await self.allocations_of(each.consumer)
+                    if each.generation != (held.consumer.generation if held else None):
+                        return True
+            return False
+
+        unchecked = any(new.generation is None for new in inventories) or any(
+            each.generation is UNSET for each in writes
+        )
+        await _retry_conflicts(write, is_outdated) if unchecked else await write()
 
     async def _post_writes(self, path: str, body: object, writes: Sequence[ConsumerWrite]) -> None:
         try:
@@ -257,15 +274,23 @@ class HttpPlacement:
         async def put_at_present() -> int:
             return await put(await self._generation(provider))
 
-        return await _retry_conflicts(put_at_present) if generation is None else await put(generation)
+        if generation is not None:
+            return await put(generation)
+        return await _retry_conflicts(put_at_present, _never)
 
 
-async def _retry_conflicts(write: Callable[[], Awaitable[T]]) -> T:
+async def _never() -> bool:
+    return False
+
+
+async def _retry_conflicts(write: Callable[[], Awaitable[T]], is_final: Callable[[], Awaitable[bool]]) -> T:
+    """Write, again after a conflict unless ``is_final`` says that it will come again."""
     for _ in range(ATTEMPTS - 1):
         try:
             return await write()
         except ConcurrentUpdate:
-            continue
+            if await is_final():
+                raise
     return await write()
 
 
