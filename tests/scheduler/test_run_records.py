@@ -1,5 +1,7 @@
 """The record of a run: what was claimed, or how many hosts each step left and why it was refused."""
 
+import re
+
 import pytest
 
 from roost.model.inventory import Inventory
@@ -143,7 +145,7 @@ def test_name_that_placement_does_not_know(within: Within, extra_specs: dict[str
         with pytest.raises(BadRequestSpec, match="CUSTOM_NOTHING"):
             await room.place(extra_specs=extra_specs)
         [run] = room.kept.runs
-        assert run.refusal == "placement knows no resource class or trait CUSTOM_NOTHING"
+        assert re.fullmatch("placement cannot serve the request: .*CUSTOM_NOTHING.", run.refusal)
 
     within(flat(1), work)
 

@@ -52,7 +52,7 @@ class Stretch(NamedTuple):
 def commits_after(connection: Connection, seq: int, most: int, most_bytes: int) -> Stretch:
     """The commits after ``seq`` without a gap: at most ``most``, up to the one that reaches ``most_bytes``.
 
-    ``most_bytes`` is compared with the characters of the changes. Without the next commit, because it was
+    ``most_bytes`` is compared with the changes in UTF-8. Without the next commit, because it was
     trimmed, there are none: then ``oldest`` is more than ``seq + 1``. The connection's transaction must see
     one snapshot.
     """
@@ -70,7 +70,7 @@ def commits_after(connection: Connection, seq: int, most: int, most_bytes: int) 
             if row.seq != at + 1 or size >= most_bytes:
                 break
             at = row.seq
-            size += len(row.changes)
+            size += len(row.changes.encode())
             found.append(Commit(*row))
         if at == before:
             break

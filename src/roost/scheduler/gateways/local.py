@@ -14,9 +14,10 @@ from roost.fleet.explanation import explain
 from roost.ledger import Command, Ledger, State
 from roost.model.record import Step
 from roost.model.request import CandidateQuery
+from roost.placement.addressing import check_query
 from roost.placement.commands.allocations import write_allocations
-from roost.placement.errors import PlacementError
-from roost.scheduler.claim_result import CLAIMED, ClaimResult, Verdict, result_of
+from roost.placement.errors import BadRequest, PlacementError
+from roost.scheduler.claim_result import CLAIMED, ClaimResult, Verdict, one_line, result_of
 from roost.scheduler.errors import BadRequestSpec
 from roost.scheduler.field import Field
 from roost.scheduler.fleet_offers import FleetOffers
@@ -59,7 +60,10 @@ class Decide(Command[Decided], frozen=True):
     def run(self, state: State) -> Decided:
         started = time.perf_counter()
         mark = len(state.changes)
-        _check_known(state.fleet, self.question.query)
+        try:
+            check_query(state.fleet, self.question.query)
+        except BadRequest as error:
+            raise BadRequestSpec(f"placement cannot serve the request: {one_line(error)}") from error
         selecting = choose(self.question, self.table, self._field(state.fleet), self.random)
         driven = Driven(selecting)
         while driven.claim is not None:
@@ -98,18 +102,3 @@ def _explained(outcome: Outcome, fleet: Fleet, query: CandidateQuery) -> Outcome
         steps=(known, *narrowing, *rest),
         refusal=outcome.refusal if nothing is None else f"no host left after {nothing}",
     )
-
-
-def _check_known(fleet: Fleet, query: CandidateQuery) -> None:
-    """Raise `BadRequestSpec` for what placement would refuse to look for: nothing has what is no name."""
-    traits = [*query.root_required, *query.root_forbidden]
-    for group in query.groups:
-        traits += group.forbidden
-        for any_of in group.required:
-            traits += any_of
-    unknown = [
-        name for group in query.groups for name in group.resources if name not in fleet.resource_classes
-    ]
-    unknown += [name for name in traits if name not in fleet.traits]
-    if unknown:
-        raise BadRequestSpec(f"placement knows no resource class or trait {', '.join(sorted(unknown))}")
