@@ -272,19 +272,19 @@ def test_upgrade_makes_an_api_database(roost, tmp_path):
     answer = roost("db", "upgrade", "--database", url(path), "--json")
     assert answer.status == 0
     assert json.loads(answer.out) == [
-        {"schema": "ledger", "from": None, "to": "0004"},
-        {"schema": "conductor", "from": None, "to": "0001"},
+        {"schema": "ledger", "from": None, "to": "0005"},
+        {"schema": "conductor", "from": None, "to": "0002"},
     ]
     again = roost("db", "upgrade", "--database", url(path))
     assert again.status == 0
-    assert (again.out.count("0001"), again.out.count("0004")) == (2, 2)
+    assert (again.out.count("0002"), again.out.count("0005")) == (2, 2)
     assert roost("db", "verify", "--database", url(path)).status == 0
 
 
 def test_upgrade_adds_what_a_placement_database_lacks(roost, placement):
     assert roost("db", "version", "--database", url(placement)).status == 1
     answer = roost("db", "upgrade", "--database", url(placement), "--json")
-    assert [step["from"] for step in json.loads(answer.out)] == ["0004", None]
+    assert [step["from"] for step in json.loads(answer.out)] == ["0005", None]
     assert roost("db", "version", "--database", url(placement)).status == 0
 
 
@@ -294,7 +294,7 @@ def test_upgrade_keeps_a_cell_a_cell(roost, tmp_path):
         answer = roost("db", "upgrade", "--database", url(path), "--json", *arguments)
         assert [step["schema"] for step in json.loads(answer.out)] == ["cell"]
     answer = roost("db", "version", "--database", url(path), "--json")
-    assert json.loads(answer.out) == [{"schema": "cell", "database": "0001", "program": "0001"}]
+    assert json.loads(answer.out) == [{"schema": "cell", "database": "0002", "program": "0002"}]
 
 
 @pytest.mark.parametrize("command", ["upgrade", "verify", "trim"])
@@ -304,7 +304,7 @@ def test_a_newer_database_is_left_alone(roost, placement, command):
     assert (answer.status, answer.out) == (2, "")
     assert answer.err == (
         f"roost: database {url(placement)} is at ledger revision 9999, newer than this program, "
-        "which knows up to 0004: run a newer Roost\n"
+        "which knows up to 0005: run a newer Roost\n"
     )
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import sqlalchemy as sa
 from sqlalchemy.dialects.mysql import LONGTEXT
 
-from roost.storage import EXACT, Schema
+from roost.storage import EXACT, Schema, identity_table
 
 metadata = sa.MetaData()
 
@@ -59,5 +59,7 @@ hosts = sa.Table(
     sa.Index("hosts_by_last_seen", "last_seen"),
     **EXACT,
 )
+
+database_identity = identity_table(metadata)
 
 SCHEMA = Schema("cell", Path(__file__).parent / "migrations", metadata)

@@ -5,7 +5,7 @@ from pathlib import Path
 import sqlalchemy as sa
 from sqlalchemy.dialects.mysql import LONGTEXT
 
-from roost.storage import EXACT, Schema
+from roost.storage import EXACT, Schema, identity_table
 
 metadata = sa.MetaData()
 
@@ -36,5 +36,7 @@ instance_mappings = sa.Table(
     sa.Column("cell", NAME, sa.ForeignKey("cell_mappings.name"), nullable=False),
     **EXACT,
 )
+
+database_identity = identity_table(metadata)
 
 SCHEMA = Schema("conductor", Path(__file__).parent / "migrations", metadata)

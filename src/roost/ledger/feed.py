@@ -9,6 +9,7 @@ from sqlalchemy.engine import Connection
 
 from roost.ledger.tables import commits
 from roost.model.change import Change
+from roost.storage import read_identity
 
 ROWS_AT_ONCE = 50
 """Commits fetched together. A limit of bytes is passed by these at most."""
@@ -42,11 +43,15 @@ class Commit(NamedTuple):
 
 
 class Stretch(NamedTuple):
-    """Consecutive commits, and the first and last commit of the table: ``oldest`` and ``head``; 0: none."""
+    """Consecutive commits, and the first and last commit of the table: ``oldest`` and ``head``; 0: none.
+
+    ``history``: identity and incarnation of the database, within which a number names one commit.
+    """
 
     commits: list[Commit]
     oldest: int
     head: int
+    history: str
 
 
 def commits_after(connection: Connection, seq: int, most: int, most_bytes: int) -> Stretch:
@@ -74,7 +79,7 @@ def commits_after(connection: Connection, seq: int, most: int, most_bytes: int) 
             found.append(Commit(*row))
         if at == before:
             break
-    return Stretch(found, oldest or 0, head or 0)
+    return Stretch(found, oldest or 0, head or 0, str(read_identity(connection)))
 
 
 def commits_before(connection: Connection, seq: int, down_to: int) -> list[Commit]:

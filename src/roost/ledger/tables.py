@@ -10,7 +10,7 @@ from pathlib import Path
 import sqlalchemy as sa
 from sqlalchemy.dialects.mysql import LONGTEXT
 
-from roost.storage import EXACT, Schema
+from roost.storage import EXACT, Schema, identity_table
 
 metadata = sa.MetaData()
 
@@ -128,5 +128,7 @@ waiting_writers = sa.Table(
     sa.Column("asked_at", sa.Double, nullable=False),
     **EXACT,
 )
+
+database_identity = identity_table(metadata)
 
 SCHEMA = Schema("ledger", Path(__file__).parent / "migrations", metadata)

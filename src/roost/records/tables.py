@@ -5,7 +5,7 @@ from pathlib import Path
 import sqlalchemy as sa
 from sqlalchemy.dialects.mysql import LONGTEXT
 
-from roost.storage import EXACT, Schema
+from roost.storage import EXACT, Schema, identity_table
 
 metadata = sa.MetaData()
 
@@ -65,5 +65,7 @@ attempts = sa.Table(
     sa.Index("attempts_by_time", "at"),
     **EXACT,
 )
+
+database_identity = identity_table(metadata)
 
 SCHEMA = Schema("records", Path(__file__).parent / "migrations", metadata)

@@ -9,6 +9,7 @@ psycopg_connection  PostgreSQL connections that close when the server does not a
 statements    long lists of names in several statements; several statements in one round trip
 driver_errors  what a driver's error means for a transaction
 schema        one room's tables in a database: created and upgraded by Alembic, checked at start
+identity      the uuid of a database, and its incarnation, which a restore raises
 errors        the tree of this room's errors
 """
 
@@ -27,6 +28,7 @@ from roost.storage.errors import (
     SchemaTooOld,
     StorageError,
 )
+from roost.storage.identity import DatabaseIdentity, identity_table, read_identity
 from roost.storage.schema import EXACT, Schema
 from roost.storage.statements import NAMES_PER_STATEMENT, deferred_exists, in_batches, pipelined
 
@@ -38,6 +40,7 @@ __all__ = [
     "Database",
     "DatabaseDamaged",
     "DatabaseFull",
+    "DatabaseIdentity",
     "DatabaseReadOnly",
     "DatabaseRefused",
     "DatabaseUnavailable",
@@ -49,8 +52,10 @@ __all__ = [
     "StorageError",
     "deferred_exists",
     "driver_message",
+    "identity_table",
     "in_batches",
     "is_duplicate_key",
     "pipelined",
+    "read_identity",
     "table_refusing",
 ]

@@ -113,14 +113,14 @@ class Schema:
 
     def revision(self, database: Database) -> str | None:
         """The revision of the tables; None if the database has no version table for them."""
+        return database.read_now(self.revision_in)
+
+    def revision_in(self, connection: Connection) -> str | None:
+        """Like `revision`, in the transaction of a connection."""
         version = sa.table(self._version_table, sa.column("version_num", sa.String))
-
-        def read(connection: Connection) -> str | None:
-            if not sa.inspect(connection).has_table(self._version_table):
-                return None
-            return connection.scalar(sa.select(version.c.version_num))
-
-        return database.read_now(read)
+        if not sa.inspect(connection).has_table(self._version_table):
+            return None
+        return connection.scalar(sa.select(version.c.version_num))
 
     def known_revision(self, database: Database) -> str | None:
         """Like `revision`, but only a revision of this program.

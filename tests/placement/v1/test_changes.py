@@ -15,6 +15,7 @@ from roost.placement.v1 import changes
 from roost.placement.v1.follower import Follower
 from roost.placement.v1.past import Past
 from roost.placement.v1.service import Service
+from roost.storage.identity import set_incarnation
 from support.ledgers import claim, host, opened, run, whole
 from support.placement_api import uuid_of
 from support.v1_api import V1Api, fault_of
@@ -74,7 +75,7 @@ def test_a_version_yet_to_come_is_refused(written: V1Api, accept: str) -> None:
     assert fault_of(written.fetch(f"/v1/changes?after={2**63 - 1}", accept=accept))[0] == 400
 
 
-@pytest.mark.parametrize("last", ["x", "-1", "1.5", "99999", "9" * 40])
+@pytest.mark.parametrize("last", ["x", "-1", "1.5", "99999", "9" * 40, "@", "x@y"])
 def test_a_wrong_last_event_is_refused(written: V1Api, last: str) -> None:
     answer = written.fetch("/v1/changes", accept="text/event-stream", last_event_id=last)
     assert fault_of(answer)[0] == 400
@@ -131,7 +132,7 @@ async def events(api: V1Api, count: int, after: int = 0) -> list[str]:
     """The first events of a stream, as text."""
     service = Service(api.ledger, Past(api.ledger), Follower(api.ledger), document_at)
     response = falcon.asgi.Response()
-    await changes.begin_stream(service, response, after)
+    await changes.begin_stream(service, response, changes.Since(after, None))
     assert response.sse is not None
     found = [event.serialize().decode() async for event, _ in _both(response.sse, range(count))]
     assert service.streams == 0
@@ -160,13 +161,51 @@ def test_a_stream_that_is_overtaken_by_trimming_says_so(
     async def trimmed() -> str:
         service = Service(written.ledger, Past(written.ledger), Follower(written.ledger), document_at)
         response = falcon.asgi.Response()
-        await changes.begin_stream(service, response, 0)
+        await changes.begin_stream(service, response, changes.Since(0, None))
         await written.ledger.trim(1, float("inf"))
         return "".join([event.serialize().decode() async for event in response.sse or ()])
 
     text = written.run(trimmed())
     assert text.count("event: commit") == 2
-    assert "id: 2" in text and text.index("event: gone") > text.index("id: 2")
+    assert "id: 2@" in text and text.index("event: gone") > text.index("id: 2@")
+
+
+def restored(api: V1Api) -> None:
+    """Raise the incarnation, as a restore does."""
+    api.run(api.ledger.database.write(lambda connection: set_incarnation(connection, 2)))
+
+
+def test_a_position_from_before_a_restore_is_refused(written: V1Api) -> None:
+    page = written.read("/v1/changes?limit=2")
+    uuid, _, incarnation = page["history"].rpartition(".")
+    assert (len(uuid), incarnation) == (36, "1")
+    assert numbers(written.read(f"/v1/changes?after=2&limit=1&history={page['history']}")) == [3]
+    restored(written)
+    status, text = fault_of(written.fetch(f"/v1/changes?after=2&history={page['history']}"))
+    assert (status, f"has the history {uuid}.2" in text) == (410, True)
+    # Without a history nothing is compared, as before there were any.
+    assert written.read("/v1/changes?after=2&limit=1")["history"] == f"{uuid}.2"
+
+
+def test_a_stream_does_not_go_on_in_another_history(written: V1Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(changes, "STREAMED_COMMITS", 2)
+
+    async def followed() -> list[str]:
+        service = Service(written.ledger, Past(written.ledger), Follower(written.ledger), document_at)
+        response = falcon.asgi.Response()
+        await changes.begin_stream(service, response, changes.Since(0, None))
+        assert response.sse is not None
+        found = [(await anext(response.sse)).serialize().decode() for _ in range(3)]
+        await written.ledger.database.write(lambda connection: set_incarnation(connection, 2))
+        return found + [event.serialize().decode() async for event in response.sse]
+
+    *commits, last = written.run(followed())
+    assert len(commits) == 3
+    assert "event: gone" in last and "restored from a backup" in last
+    # The id of the last event is what a client reconnects with.
+    last_id = commits[-1].partition("id: ")[2].partition("\n")[0]
+    answer = written.fetch("/v1/changes", accept="text/event-stream", last_event_id=last_id)
+    assert fault_of(answer)[0] == 410
 
 
 def test_a_worker_serves_only_so_many_streams(written: V1Api, monkeypatch: pytest.MonkeyPatch) -> None:

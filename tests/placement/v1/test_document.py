@@ -39,7 +39,12 @@ CHECKS = [
 PLACEMENTS = {*PARAMETERS["/allocation_candidates"], *GROUP_PARAMETERS, "groups"}
 OWN = {
     "/v1/allocation_candidates": {"limit": (1, 1000, 100), "cursor": None},
-    "/v1/changes": {"after": (0, 2**63 - 1, 0), "limit": (1, 1000, 100), "wait": (0, 60, 0)},
+    "/v1/changes": {
+        "after": (0, 2**63 - 1, 0),
+        "limit": (1, 1000, 100),
+        "wait": (0, 60, 0),
+        "history": None,
+    },
     "/v1/explain": {"misses": (0, 100, 10)},
 }
 

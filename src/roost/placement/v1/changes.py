@@ -5,7 +5,7 @@ takes them. A slow client falls behind alone, and the server keeps nothing for i
 """
 
 from collections.abc import AsyncIterator
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, NamedTuple
 
 import falcon
 import falcon.asgi
@@ -56,47 +56,58 @@ class ChangePage(msgspec.Struct, forbid_unknown_fields=True):
 
     commits: Annotated[list[ShownCommit], Meta(max_length=LARGEST_PAGE)]
     head: Annotated[int, Meta(ge=0, description="The number of the newest commit.")]
+    history: Annotated[
+        str, Meta(description="Identity and incarnation of the database. A restore from a backup changes it.")
+    ]
+
+
+class Since(NamedTuple):
+    """A position of a client. ``history``: that of the response with the commit ``after``; None: not told."""
+
+    after: int
+    history: str | None
 
 
 async def list_changes(service: Service, req: Request, resp: Response) -> dict[str, Any] | None:
     """List every commit in its order.
 
     The response is JSON, or a stream of server-sent events for a client that prefers those. The id of an
-    event is the number of the commit, its data is the commit. Comments in between are heartbeats. The header
-    Last-Event-ID of a client that reconnects replaces `after`. An event `gone` ends a stream that is too far
-    behind.
+    event is the number of the commit and the history, its data is the commit. Comments in between are
+    heartbeats. The header Last-Event-ID of a client that reconnects replaces `after` and `history`. An event
+    `gone` ends a stream that is too far behind, or whose history has ended.
     """
     asked = req.query
+    since = Since(asked.after, asked.history)
     if req.client_prefers((JSON, EVENTS)) == EVENTS:
-        await begin_stream(service, resp, _last_event(req, asked.after))
+        await begin_stream(service, resp, _last_event(req, since))
         return None
-    stretch = await _read(service.ledger, asked.after, asked.limit, MOST_BYTES)
+    stretch = await _read(service.ledger, since, asked.limit, MOST_BYTES)
     if not stretch.commits and asked.wait and await service.follower.beyond(asked.after, asked.wait):
-        stretch = await _read(service.ledger, asked.after, asked.limit, MOST_BYTES)
+        stretch = await _read(service.ledger, since, asked.limit, MOST_BYTES)
     commits = [
         {"seq": commit.seq, "at": commit.at, "changes": msgspec.Raw(commit.changes)}
         for commit in stretch.commits
     ]
-    return {"commits": commits, "head": stretch.head}
+    return {"commits": commits, "head": stretch.head, "history": stretch.history}
 
 
-async def begin_stream(service: Service, resp: Response, after: int) -> None:
-    """Answer with a stream of the commits after commit ``after``.
+async def begin_stream(service: Service, resp: Response, since: Since) -> None:
+    """Answer with a stream of the commits after ``since``.
 
     Raises:
         TooMany: The worker serves `MOST_STREAMS` streams already.
-        BadRequest: There is no commit ``after`` yet.
-        Gone: The commits after it are trimmed away.
+        BadRequest: There is no commit of that number yet.
+        Gone: The commits after it are trimmed away, or the database has another history.
     """
     if service.streams >= MOST_STREAMS:
         raise TooMany(f"This worker serves {MOST_STREAMS} streams already; try again later.")
-    first = await _read(service.ledger, after, STREAMED_COMMITS, STREAMED_BYTES)
+    first = await _read(service.ledger, since, STREAMED_COMMITS, STREAMED_BYTES)
     resp.cache_control = ("no-store",)
     resp.set_header("x-accel-buffering", "no")
-    resp.sse = _stream(service, after, first)
+    resp.sse = _stream(service, Since(since.after, first.history), first)
 
 
-async def _stream(service: Service, after: int, stretch: Stretch) -> AsyncIterator[falcon.asgi.SSEvent]:
+async def _stream(service: Service, since: Since, stretch: Stretch) -> AsyncIterator[falcon.asgi.SSEvent]:
     service.streams += 1
     follower = service.follower
     try:
@@ -104,15 +115,15 @@ async def _stream(service: Service, after: int, stretch: Stretch) -> AsyncIterat
         yield falcon.asgi.SSEvent(comment="changes", retry=1000)
         while not follower.closed:
             for commit in stretch.commits:
-                yield _event(commit)
-                after = commit.seq
+                since = Since(commit.seq, stretch.history)
+                yield _event(commit, since)
                 if follower.closed:
                     return
-            if not stretch.commits and not await follower.beyond(after, HEARTBEAT_SECONDS):
+            if not stretch.commits and not await follower.beyond(since.after, HEARTBEAT_SECONDS):
                 if not follower.closed:
                     yield falcon.asgi.SSEvent(comment="heartbeat")
                 continue
-            stretch = await _read(service.ledger, after, STREAMED_COMMITS, STREAMED_BYTES)
+            stretch = await _read(service.ledger, since, STREAMED_COMMITS, STREAMED_BYTES)
     except Gone as gone:
         yield falcon.asgi.SSEvent(event="gone", text=str(gone))
     except StorageError:
@@ -122,11 +133,18 @@ async def _stream(service: Service, after: int, stretch: Stretch) -> AsyncIterat
         service.streams -= 1
 
 
-async def _read(ledger: Ledger, after: int, most: int, most_bytes: int) -> Stretch:
-    """The commits after ``after``. Raises `Gone`, and `BadRequest` if that commit does not exist yet."""
+async def _read(ledger: Ledger, since: Since, most: int, most_bytes: int) -> Stretch:
+    """The commits after ``since``. Raises `Gone`, and `BadRequest` if that commit does not exist yet."""
+    after = since.after
     stretch = await ledger.database.read(
         lambda connection: commits_after(connection, after, most, most_bytes)
     )
+    if since.history is not None and since.history != stretch.history:
+        raise Gone(
+            f"The history {since.history[:80]} has ended: the database was restored from a backup or is "
+            f"another one, and has the history {stretch.history}. Read the whole state anew, then follow "
+            "from its version."
+        )
     if after > stretch.head:
         raise BadRequest(f"There is no version {after} yet: the newest is {stretch.head}.")
     if stretch.oldest > after + 1:
@@ -137,18 +155,19 @@ async def _read(ledger: Ledger, after: int, most: int, most_bytes: int) -> Stret
     return stretch
 
 
-def _last_event(req: Request, after: int) -> int:
-    """Where a stream begins: after the last event of a client that reconnects, else after ``after``."""
+def _last_event(req: Request, since: Since) -> Since:
+    """Where a stream begins: after the last event of a client that reconnects, else after ``since``."""
     text = req.get_header("last-event-id")
     if not text:
-        return after
-    if not (text.isascii() and text.isdigit() and len(text) <= len(str(LARGEST_SEQ))):
-        raise BadRequest(f"Last-Event-ID must be the number of a commit. Got: {text[:40]}")
-    if int(text) > LARGEST_SEQ:
-        raise BadRequest(f"Last-Event-ID must be at most {LARGEST_SEQ}. Got: {text}")
-    return int(text)
+        return since
+    number, _, history = text.partition("@")
+    if not (number.isascii() and number.isdigit() and len(number) <= len(str(LARGEST_SEQ))):
+        raise BadRequest(f"Last-Event-ID must be the id of an event of this stream. Got: {text[:80]}")
+    if int(number) > LARGEST_SEQ:
+        raise BadRequest(f"Last-Event-ID must be at most {LARGEST_SEQ}. Got: {number}")
+    return Since(int(number), history or None)
 
 
-def _event(commit: Commit) -> falcon.asgi.SSEvent:
+def _event(commit: Commit, at: Since) -> falcon.asgi.SSEvent:
     data = f'{{"seq":{commit.seq},"at":{commit.at},"changes":{commit.changes}}}'
-    return falcon.asgi.SSEvent(event="commit", event_id=str(commit.seq), text=data)
+    return falcon.asgi.SSEvent(event="commit", event_id=f"{at.after}@{at.history}", text=data)

@@ -46,6 +46,13 @@ class ChangesQuery(msgspec.Struct, forbid_unknown_fields=True):
     wait: Annotated[
         int, Meta(ge=0, le=LONGEST_WAIT, description="Seconds to wait for a commit if there is none.")
     ] = 0
+    history: Annotated[
+        str | None,
+        Meta(
+            description="`history` of the response with the commit `after`. If the database has another one "
+            "now, the response is a 410."
+        ),
+    ] = None
 
 
 class ExplainQuery(msgspec.Struct, forbid_unknown_fields=True):
