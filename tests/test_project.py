@@ -23,6 +23,7 @@ DEVELOPMENT: list[str] = PYPROJECT["dependency-groups"]["dev"]
 LOCKS = (
     "requirements.lock",
     "requirements-dev.lock",
+    "requirements-build.lock",
     "requirements-keystone.lock",
     "src/roost/bench/peer-requirements.lock",
 )
@@ -50,7 +51,11 @@ def test_lock_names_no_address(lock: str) -> None:
 
 @pytest.mark.parametrize(
     ("lock", "declared"),
-    [("requirements.lock", RUNTIME), ("requirements-dev.lock", RUNTIME + BENCH + DEVELOPMENT)],
+    [
+        ("requirements.lock", RUNTIME),
+        ("requirements-dev.lock", RUNTIME + BENCH + DEVELOPMENT),
+        ("requirements-build.lock", PYPROJECT["build-system"]["requires"]),
+    ],
 )
 def test_lock_satisfies_every_declared_requirement(lock: str, declared: list[str]) -> None:
     pins = read_pins(lock)
@@ -63,6 +68,8 @@ def test_lock_satisfies_every_declared_requirement(lock: str, declared: list[str
 def test_tests_run_on_the_versions_that_are_deployed() -> None:
     deployed, tested = read_pins("requirements.lock"), read_pins("requirements-dev.lock")
     assert deployed == {name: tested.get(name) for name in deployed}
+    build = read_pins("requirements-build.lock")
+    assert build == {name: tested.get(name) for name in build}
 
 
 NOT_IMPORTED = {

@@ -1,0 +1,97 @@
+"""The compose file: what it starts exists, and its health check answers as a container's engine needs it."""
+
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+import httpx
+import pytest
+import yaml
+
+from roost.auth import Source
+from roost.cli.configuration import options_without_effect
+from roost.cli.main import roost_command
+from support.serving import Serving
+
+ROOT = Path(__file__).parents[2]
+COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text())
+SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
+OURS = ("migrate", "placement")
+
+
+def test_the_services_wait_for_each_other() -> None:
+    assert set(SERVICES) == {"database", *OURS}
+    assert SERVICES["migrate"]["depends_on"] == {"database": {"condition": "service_healthy"}}
+    assert SERVICES["placement"]["depends_on"] == {"migrate": {"condition": "service_completed_successfully"}}
+    assert "healthcheck" in SERVICES["database"] and SERVICES["migrate"]["restart"] == "no"
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_images_have_short_names_and_can_be_replaced(service: str) -> None:
+    assert re.fullmatch(r"\$\{[A-Z]+_IMAGE:-[a-z]+(:[\w.-]+)?\}", SERVICES[service]["image"])
+
+
+def test_the_image_is_built_from_the_containerfile() -> None:
+    build = SERVICES["migrate"]["build"]
+    assert (ROOT / build["context"] / build["dockerfile"]).is_file()
+    containerfile = (ROOT / build["dockerfile"]).read_text()
+    for name, value in build["args"].items():
+        default = value.partition(":-")[2].removesuffix("}")
+        assert f"ARG {name}={default}\n" in containerfile
+    assert SERVICES["migrate"]["image"] == SERVICES["placement"]["image"]
+
+
+@pytest.mark.parametrize("service", OURS)
+def test_a_container_is_locked_down(service: str) -> None:
+    settings = SERVICES[service]
+    assert settings["read_only"] is True and settings["tmpfs"] == ["/tmp"]
+    assert settings["cap_drop"] == ["ALL"] and settings["security_opt"] == ["no-new-privileges:true"]
+    assert all(port.startswith("127.0.0.1:") for port in settings.get("ports", ()))
+
+
+@pytest.mark.parametrize("service", OURS)
+def test_a_command_is_one_of_roost(service: str) -> None:
+    command: click.Command | None = roost_command
+    words = list(SERVICES[service]["command"])
+    while isinstance(command, click.Group):
+        command = command.get_command(click.Context(command), words.pop(0))
+    assert command is not None
+    context = command.make_context("roost", words)
+    url = context.params.get("url") or SERVICES[service]["environment"]["OS_PLACEMENT_DATABASE__CONNECTION"]
+    assert url == "postgresql+psycopg://roost@database/roost", "the password is in PGPASSWORD"
+
+
+def test_two_workers_serve() -> None:
+    command = SERVICES["placement"]["command"]
+    assert command[command.index("--workers") + 1] == "2"
+
+
+@pytest.mark.parametrize("service", OURS)
+def test_every_variable_is_an_option_of_roost(service: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in SERVICES[service]["environment"].items():
+        monkeypatch.setenv(name, value)
+        assert name == "PGPASSWORD" or name.startswith("OS_")
+    assert options_without_effect(Source(())) == []
+
+
+def check(port: str) -> int:
+    """Run the health check of the placement service with the Python of this environment."""
+    kind, program, *arguments = SERVICES["placement"]["healthcheck"]["test"]
+    assert (kind, program) == ("CMD", "python")
+    command = [sys.executable, *(each.replace(":8778", f":{port}") for each in arguments)]
+    return subprocess.run(command, capture_output=True, timeout=60, check=False).returncode
+
+
+def test_the_health_check_tells_a_serving_process_from_a_stopped_one(tmp_path: Path) -> None:
+    server = Serving(f"sqlite:///{tmp_path / 'roost.db'}", tmp_path / "log")
+    port = str(httpx.URL(server.url).port)
+    try:
+        healthy = check(port)
+    finally:
+        server.end(signal.SIGKILL)
+    assert healthy == 0
+    assert check(port) != 0
