@@ -273,11 +273,11 @@ def test_upgrade_makes_an_api_database(roost, tmp_path):
     assert answer.status == 0
     assert json.loads(answer.out) == [
         {"schema": "ledger", "from": None, "to": "0005"},
-        {"schema": "conductor", "from": None, "to": "0002"},
+        {"schema": "conductor", "from": None, "to": "0003"},
     ]
     again = roost("db", "upgrade", "--database", url(path))
     assert again.status == 0
-    assert (again.out.count("0002"), again.out.count("0005")) == (2, 2)
+    assert (again.out.count("0003"), again.out.count("0005")) == (2, 2)
     assert roost("db", "verify", "--database", url(path)).status == 0
 
 
@@ -294,7 +294,7 @@ def test_upgrade_keeps_a_cell_a_cell(roost, tmp_path):
         answer = roost("db", "upgrade", "--database", url(path), "--json", *arguments)
         assert [step["schema"] for step in json.loads(answer.out)] == ["cell"]
     answer = roost("db", "version", "--database", url(path), "--json")
-    assert json.loads(answer.out) == [{"schema": "cell", "database": "0002", "program": "0002"}]
+    assert json.loads(answer.out) == [{"schema": "cell", "database": "0003", "program": "0003"}]
 
 
 @pytest.mark.parametrize("command", ["upgrade", "verify", "trim"])
