@@ -13,7 +13,7 @@ from roost.placement.options import PlacementOptions, read_options
 FILE = """
 [DEFAULT]
 debug = true
-log_file = /var/log/placement.log
+log_rotation_type = size
 [placement_database]
 connection = mysql+pymysql://placement:SECRET@db/placement?charset=utf8
 connection_parameters = a=1&b=2
@@ -53,7 +53,7 @@ def file(tmp_path: Path) -> str:
 def test_a_file_of_upstream_is_understood(file: str) -> None:
     options = read_options(file)
     assert options.database == "mysql+pymysql://placement:SECRET@db/placement?charset=utf8&a=1&b=2"
-    assert options.upgrade_database and options.proxies and options.debug
+    assert options.upgrade_database and options.proxies and options.logs.debug
     assert options.randomize_allocation_candidates and not options.enforce_new_defaults
     assert options.auth_strategy == "keystone"
 
@@ -62,7 +62,7 @@ def test_what_does_nothing_is_told_in_a_line_each_without_values(file: str) -> N
     options = read_options(Source((file,), (Setting("api", "auth_strategy", "noauth2"),)))
     lines = without_effect(options)
     assert [line.removeprefix(f"{file}: ").partition(" is ignored: ")[0] for line in lines] == [
-        "[DEFAULT] log_file",
+        "[DEFAULT] log_rotation_type",
         "[placement_database] max_pool_size",
         "[placement_database] slave_connection",
         "[placement] allocation_conflict_retry_count",

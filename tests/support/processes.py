@@ -49,6 +49,10 @@ class RoostUp:
         return "".join(self._lines)
 
     @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
     def cpu_seconds(self) -> float:
         """The processor time in seconds that it has used."""
         fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()

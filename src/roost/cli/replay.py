@@ -17,6 +17,7 @@ from roost.cli.main import FOUND_WRONG
 from roost.cli.options import as_json
 from roost.compute.drivers.simulated import FailureRule, Script
 from roost.ledger import keep_what_is_loaded
+from roost.logs import configure_logs
 from roost.replay import azure, openb, synthetic
 from roost.replay.plot import check_plotting, draw
 from roost.replay.runner import Replay, layout_of
@@ -24,8 +25,9 @@ from roost.replay.state import ReplayState, open_state, save_state
 from roost.replay.summary import Summary, render
 from roost.replay.workload import HostShape, Workload
 from roost.system import System
-from roost.system.config import open_system_records, read_config, system_options
+from roost.system.config import log_options, open_system_records, read_config, system_options
 from roost.system.lock import locked
+from roost.system.report import report_of
 from roost.system.system import API_DB
 
 AZURE_HOSTS = 820
@@ -99,6 +101,7 @@ def replay(
     into = data_dir or Path("roost-data") / kind
     conf = read_config(config_file, into)
     warn_of_options(config_file)
+    configure_logs(log_options(conf))
     options = system_options(
         conf, script=Script(failures=(FailureRule(rate),) if rate else (), seed=seed), seed=seed
     )
@@ -117,6 +120,7 @@ def replay(
     async def run(state: ReplayState) -> Summary:
         records = await open_system_records(conf, into)
         system = await System.open(into, layout_of(workload, cells), records, options)
+        report_of(system, conf).on_signal()
         keep_what_is_loaded()
         try:
             with _progress(console) as progress:

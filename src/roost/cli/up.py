@@ -9,12 +9,14 @@ from roost.cli.configuration import warn_of_options
 from roost.cli.options import no_authentication
 from roost.compute.drivers.simulated import FailureRule, Script
 from roost.ledger import keep_what_is_loaded
+from roost.logs import configure_logs
 from roost.model.errors import OperatorError
 from roost.model.inventory import Inventory
 from roost.placement.http.server import check_address, check_exposure
 from roost.system import Layout, System, kept_layout, uniform_layout
-from roost.system.config import open_system_records, read_config, system_options
+from roost.system.config import log_options, open_system_records, read_config, system_options
 from roost.system.lock import locked
+from roost.system.report import report_of
 from roost.system.server import serve
 
 DEFAULT_HOSTS = 100
@@ -79,6 +81,8 @@ def up(
     check_address(host, port)
     conf = read_config(config_file, data_dir)
     warn_of_options(config_file)
+    logs = log_options(conf)
+    configure_logs(logs)
     options = system_options(
         conf,
         script=Script(build_seconds, (FailureRule(failure_rate),) if failure_rate else (), seed),
@@ -88,9 +92,10 @@ def up(
     async def run(layout: Layout) -> None:
         records = await open_system_records(conf, data_dir)
         system = await System.open(data_dir, layout, records, options)
+        report_of(system, conf).on_signal()
         keep_what_is_loaded()
         try:
-            await serve(system, host, port, lambda: _announce(data_dir, layout, host, port))
+            await serve(system, host, port, lambda: _announce(data_dir, layout, host, port), logs)
         finally:
             await system.close()
 

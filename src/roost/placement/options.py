@@ -9,17 +9,18 @@ from roost.auth import Source
 from roost.ledger.retention import GROUP as LEDGER
 from roost.ledger.retention import OPTIONS as LEDGER_OPTIONS
 from roost.ledger.retention import Retention, retention_from
+from roost.logs import LogOptions
+from roost.logs.options import OPTIONS as LOG_OPTIONS
+from roost.logs.options import log_options_from
 from roost.model.errors import OperatorError
 from roost.placement.unsupported import describe_unsupported
+from roost.report import masked_options
 from roost.storage import ANSWER_SECONDS
 from roost.web.cors import CorsOptions
 from roost.web.forwarded import Proxies
 
 _NOBODY = "00000000-0000-0000-0000-000000000000"
 
-_DEFAULT = [
-    cfg.BoolOpt("debug", default=False, help="All messages are logged, not only warnings and errors."),
-]
 _API = [
     cfg.StrOpt(
         "auth_strategy",
@@ -142,7 +143,7 @@ _CORS = [
     cfg.IntOpt("max_age", default=3600, help="A browser may remember for this many seconds what is allowed."),
 ]
 GROUPS: dict[str, Sequence[cfg.Opt]] = {
-    "DEFAULT": _DEFAULT,
+    "DEFAULT": LOG_OPTIONS,
     "api": _API,
     "placement": _PLACEMENT,
     "placement_database": _DATABASE,
@@ -173,7 +174,7 @@ class PlacementOptions(msgspec.Struct, frozen=True):
     upgrade_database: bool = False
     answer_seconds: float = ANSWER_SECONDS
     retention: Retention = Retention()
-    debug: bool = False
+    logs: LogOptions = LogOptions()
     cors: CorsOptions = CorsOptions()
     source: Source | None = None
 
@@ -203,7 +204,7 @@ def read_options(source: Source | str | None = None) -> PlacementOptions:
             upgrade_database=conf.placement_database.sync_on_startup,
             answer_seconds=conf.placement_database.answer_timeout,
             retention=retention_from(conf),
-            debug=conf.debug,
+            logs=log_options_from(conf),
             cors=_cors(conf.cors),
             source=source,
         )
@@ -234,6 +235,20 @@ def unsupported_options(
         return describe_unsupported(source, supported, {})
     reason = None if auth_strategy is None else "auth_strategy is not keystone"
     return describe_unsupported(source, supported, {"keystone_authtoken": reason})
+
+
+def shown_options(options: PlacementOptions) -> dict[str, object]:
+    """Return all options with their values, secrets masked, for a report of a process."""
+    source = options.source or Source()
+    conf = source.open()
+    groups: dict[str, Sequence[cfg.Opt]] = dict(GROUPS)
+    if options.auth_strategy == "keystone":
+        from roost.auth.token_check import known_options
+
+        groups |= known_options(conf, source)
+    for group, of_group in groups.items():
+        source.register(conf, group, of_group)
+    return masked_options(conf, groups)
 
 
 def proxy_warnings(options: PlacementOptions) -> list[str]:

@@ -10,7 +10,10 @@ from oslo_config import cfg
 from roost.auth import Source
 from roost.model.errors import OperatorError
 
-_LOGS = "logs go to standard error"
+_FORMAT = "lines have one format, with all of it; use_json = true gives JSON"
+_ROTATION = "another program rotates the file, such as logrotate; a file that was moved is opened anew"
+_LOG_RATE = "the number of lines is not limited"
+_SQL = "default_log_levels = sqlalchemy.engine=INFO logs statements"
 _POOL = "connections are few and look after themselves"
 _TRIES = "the database's own time limits count"
 _PROFILER = "there is no profiler"
@@ -22,35 +25,28 @@ NO_EFFECT: Mapping[str, Mapping[str, str]] = {
         "tempdir": _PATHS,
         "pybasedir": _PATHS,
         "state_path": _PATHS,
-        "log_options": _LOGS,
-        "log_config_append": _LOGS,
-        "log_date_format": _LOGS,
-        "log_file": _LOGS,
-        "log_dir": _LOGS,
-        "use_syslog": _LOGS,
-        "use_journal": _LOGS,
-        "syslog_log_facility": _LOGS,
-        "use_json": _LOGS,
-        "use_stderr": _LOGS,
-        "log_color": _LOGS,
-        "log_rotate_interval": _LOGS,
-        "log_rotate_interval_type": _LOGS,
-        "max_logfile_count": _LOGS,
-        "max_logfile_size_mb": _LOGS,
-        "log_rotation_type": _LOGS,
-        "logging_context_format_string": _LOGS,
-        "logging_default_format_string": _LOGS,
-        "logging_debug_format_suffix": _LOGS,
-        "logging_exception_prefix": _LOGS,
-        "logging_user_identity_format": _LOGS,
-        "default_log_levels": _LOGS,
-        "publish_errors": _LOGS,
-        "instance_format": _LOGS,
-        "instance_uuid_format": _LOGS,
-        "rate_limit_interval": _LOGS,
-        "rate_limit_burst": _LOGS,
-        "rate_limit_except_level": _LOGS,
-        "fatal_deprecations": _LOGS,
+        "log_options": "roost config prints the options, and signal USR2 logs them",
+        "log_config_append": "log_file, use_syslog, use_json and default_log_levels configure logging",
+        "use_journal": "the journal takes standard error",
+        "watch_log_file": "a file that was moved is always opened anew",
+        "log_color": _FORMAT,
+        "log_rotate_interval": _ROTATION,
+        "log_rotate_interval_type": _ROTATION,
+        "max_logfile_count": _ROTATION,
+        "max_logfile_size_mb": _ROTATION,
+        "log_rotation_type": _ROTATION,
+        "logging_context_format_string": _FORMAT,
+        "logging_default_format_string": _FORMAT,
+        "logging_debug_format_suffix": _FORMAT,
+        "logging_exception_prefix": _FORMAT,
+        "logging_user_identity_format": _FORMAT,
+        "publish_errors": "errors are logged and not sent anywhere else",
+        "instance_format": _FORMAT,
+        "instance_uuid_format": _FORMAT,
+        "rate_limit_interval": _LOG_RATE,
+        "rate_limit_burst": _LOG_RATE,
+        "rate_limit_except_level": _LOG_RATE,
+        "fatal_deprecations": "nothing that is used is deprecated",
     },
     "placement": {
         "allocation_conflict_retry_count": "writes queue and are judged one after the other: no retries",
@@ -68,8 +64,8 @@ NO_EFFECT: Mapping[str, Mapping[str, str]] = {
         "pool_timeout": _POOL,
         "max_retries": _TRIES,
         "retry_interval": _TRIES,
-        "connection_debug": _LOGS,
-        "connection_trace": _LOGS,
+        "connection_debug": _SQL,
+        "connection_trace": _SQL,
     },
     "oslo_policy": {
         "enforce_scope": "the scope of tokens is always enforced",

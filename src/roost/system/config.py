@@ -1,6 +1,7 @@
 """The configuration of a whole system: a file, and over it the environment as ``OS_<GROUP>__<OPTION>``.
 
 Each room defines the options of its group: ``conductor``, ``filter_scheduler``, ``ledger`` and ``records``.
+Those of logs are in ``DEFAULT``.
 """
 
 from pathlib import Path
@@ -12,6 +13,9 @@ from roost.conductor.options import OPTIONS as CONDUCTOR_OPTIONS
 from roost.ledger.retention import GROUP as LEDGER
 from roost.ledger.retention import OPTIONS as LEDGER_OPTIONS
 from roost.ledger.retention import retention_from
+from roost.logs import LogOptions
+from roost.logs.options import OPTIONS as LOG_OPTIONS
+from roost.logs.options import log_options_from
 from roost.model.errors import OperatorError
 from roost.records import RecordQueue, open_records, register_options
 from roost.scheduler.options import options_from
@@ -24,6 +28,7 @@ def read_config(config_file: Path | None, data_dir: Path) -> cfg.ConfigOpts:
     Raises `OperatorError` for a file or value that cannot be used.
     """
     conf = cfg.ConfigOpts()
+    conf.register_opts(LOG_OPTIONS)
     conf.register_opts(CONDUCTOR_OPTIONS, group=CONDUCTOR)
     conf.register_opts(LEDGER_OPTIONS, group=LEDGER)
     register_options(conf)
@@ -45,6 +50,14 @@ def system_options(conf: cfg.ConfigOpts, **others: object) -> SystemOptions:
             retention=retention_from(conf),
             **others,  # type: ignore[arg-type]
         )
+    except (cfg.Error, ValueError) as error:
+        raise OperatorError(f"configuration: {' '.join(str(error).split())}") from error
+
+
+def log_options(conf: cfg.ConfigOpts) -> LogOptions:
+    """The options of logging as a configuration has them. Raises `OperatorError`."""
+    try:
+        return log_options_from(conf)
     except (cfg.Error, ValueError) as error:
         raise OperatorError(f"configuration: {' '.join(str(error).split())}") from error
 

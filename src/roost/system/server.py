@@ -10,6 +10,7 @@ from granian.server.embed import Server
 
 from roost.auth import NoAuth
 from roost.conductor import http as conductor_http
+from roost.logs import LogOptions
 from roost.placement.http.app import create_app
 from roost.placement.http.document import document_at
 from roost.placement.http.edge import with_edge
@@ -22,12 +23,14 @@ STOP_SECONDS = 1.0
 """So long requests under way may take once the server is to stop."""
 
 
-async def serve(system: System, host: str, port: int, on_ready: Callable[[], None]) -> None:
+async def serve(
+    system: System, host: str, port: int, on_ready: Callable[[], None], logs: LogOptions | None = None
+) -> None:
     """Serve until SIGTERM or SIGINT. Raises whatever kills a part of the system, the server among them.
 
     ``on_ready`` is called once the port is listened on.
     """
-    options = PlacementOptions(auth_strategy="noauth2")
+    options = PlacementOptions(auth_strategy="noauth2", logs=logs or LogOptions())
     v1 = V1(system.ledger, options, document_at, conductor_http.OPERATIONS)
     server = Server(
         _application(system, v1, options),

@@ -127,7 +127,7 @@ class _Gate:
             if self._authenticator.challenge is not None:
                 error.headers = {"www-authenticate": self._authenticator.challenge}
             raise error
-        req.identity = identity
+        req.identity = req.observation.identity = identity
 
 
 def _responder(kernel: Kernel, operation: Operation) -> Any:
@@ -196,10 +196,10 @@ def _add_error_handlers(app: falcon.asgi.App, kernel: Kernel) -> None:  # type: 
 
     async def failed(req: Request, resp: Response, error: Exception, _: object) -> None:
         if isinstance(error, kernel.unavailable):
-            _log.error("a backend did not serve a request", request=req.log_id, error=str(error))
+            _log.error("a backend did not serve a request", error=str(error))
             refuse(req, resp, Unavailable(getattr(error, "summary", _BUSY)))
             return
-        _log.error("request failed", request=req.log_id, method=req.method, path=req.path, exc_info=error)
+        _log.error("request failed", method=req.method, path=req.path, exc_info=error)
         refuse(req, resp, HTTPError(f"Internal error; the log has it under {req.request_id}."))
 
     app.add_error_handler(Exception, failed)

@@ -4,10 +4,14 @@ from collections.abc import Awaitable
 from time import perf_counter
 from typing import Any, Final
 
+from roost.auth import NOBODY, Identity
+from roost.logs.request_ids import HEADER, RequestIds, new_request_ids
 from roost.web.dispatch import Message, Send
 
 SCOPE_KEY: Final = "roost.observation"
 """The key of the ASGI scope under which the edge puts the observation of a request."""
+
+_ID_HEADER = HEADER.encode()
 
 UNKNOWN: Final = "unknown"
 """The name of the operation of a request that no operation is found for, or that ends before routing."""
@@ -17,6 +21,8 @@ class Observation:
     """One request: what arrived, and what became of it.
 
     - ``scope``: the ASGI scope, as the server made it.
+    - ``ids``: the request's own id, and the one that its client has sent.
+    - ``identity``: the user, as soon as the token is validated, else `NOBODY`.
     - ``start``: the time of arrival, in seconds of `time.perf_counter`.
     - ``operation``: method and path template, such as ``GET /traits/{name}``, as soon as the request is
       routed, else `UNKNOWN`. The number of values is bounded, so it serves as a label of metrics.
@@ -25,10 +31,12 @@ class Observation:
     - ``seconds``: the duration from arrival to the end of the response, 0 before it.
     """
 
-    __slots__ = ("_send", "operation", "scope", "seconds", "sent", "start", "status")
+    __slots__ = ("_send", "identity", "ids", "operation", "scope", "seconds", "sent", "start", "status")
 
     def __init__(self, scope: Message, send: Send | None = None) -> None:
         self.scope = scope
+        self.ids = _ids(scope)
+        self.identity: Identity = NOBODY
         self.start = perf_counter()
         self.operation = UNKNOWN
         self.status: int | None = None
@@ -49,3 +57,10 @@ class Observation:
 def observation_of(scope: Message) -> Observation:
     """The observation that the edge made of a request; a new one for an application without an edge."""
     return scope.get(SCOPE_KEY) or Observation(scope)
+
+
+def _ids(scope: Message) -> RequestIds:
+    for name, value in scope.get("headers", ()):
+        if name == _ID_HEADER:
+            return new_request_ids(value.decode("latin-1"))
+    return new_request_ids(None)

@@ -1,7 +1,5 @@
 """A request, with the identity, projects, query and body that the kernel adds to it."""
 
-import random
-import re
 from typing import Any
 
 import falcon.asgi
@@ -12,8 +10,6 @@ from roost.web.observation import Observation, observation_of
 from roost.web.policy import NO_PROJECT, Projects
 
 Response = falcon.asgi.Response
-
-_REQUEST_ID = re.compile(r"req-[a-f0-9]{8}(-[a-f0-9]{4}){3}-[a-f0-9]{12}")
 
 
 class Request(falcon.asgi.Request):
@@ -37,16 +33,4 @@ class Request(falcon.asgi.Request):
         self.projects: Projects = NO_PROJECT
         self.query: Any = None
         self.body: Any = None
-        self.request_id = _new_id()
-
-    @property
-    def log_id(self) -> str:
-        """The request's id, and the id in the header X-Openstack-Request-Id, if that has the form of one."""
-        cause = self.get_header("x-openstack-request-id") or ""
-        return f"{self.request_id} for {cause}" if _REQUEST_ID.fullmatch(cause) else self.request_id
-
-
-def _new_id() -> str:
-    """A random UUID of version 4 after ``req-``. It is no secret, so the fastest random source suffices."""
-    digits = f"{random.getrandbits(128):032x}"
-    return f"req-{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-a{digits[17:20]}-{digits[20:]}"
+        self.request_id = self.observation.ids.own

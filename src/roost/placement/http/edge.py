@@ -2,10 +2,14 @@
 
 from roost.ledger import Ledger
 from roost.placement.options import PlacementOptions
+from roost.web.access_log import AccessLines, RequestLines
 from roost.web.dispatch import Application
-from roost.web.edge import Edge
+from roost.web.edge import Edge, Watch
 
 
 def with_edge(application: Application, ledger: Ledger, options: PlacementOptions) -> Edge:
     """Put the edge around the application of a service. Parts that ``options`` turn off are left out."""
-    return Edge(application)
+    watches: list[Watch] = [RequestLines()]
+    if options.logs.access:
+        watches.append(AccessLines())
+    return Edge(application, watches=watches)

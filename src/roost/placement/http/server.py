@@ -92,7 +92,7 @@ def serve(
     ``on_ready`` is called, in another thread, once all workers can serve. Raises `OperatorError` if one
     cannot.
     """
-    level = "DEBUG" if options.debug else "WARNING"
+    configure_logs(options.logs)
     server = Granian(
         "placement",
         address=host,
@@ -102,7 +102,7 @@ def serve(
         websockets=False,
         workers_kill_timeout=10,
         log_level=LogLevels.warning,
-        log_dictconfig=logging_config(level),
+        log_dictconfig=logging_config(options.logs),
     )
     reports, reporting = multiprocessing.Pipe(duplex=False)
     failures: list[str] = []
@@ -118,7 +118,7 @@ def serve(
         on_ready()
 
     threading.Thread(target=follow_start, daemon=True).start()
-    load = partial(_load_worker, level, database, options, os.getpid(), reporting)
+    load = partial(_load_worker, database, options, os.getpid(), reporting)
     try:
         server.serve(target_loader=load, wrap_loader=False)
     except SystemExit:
@@ -128,11 +128,9 @@ def serve(
         raise OperatorError(failures[0])
 
 
-def _load_worker(
-    level: str, database: str, options: PlacementOptions, parent: int, reporting: Connection
-) -> Worker:
+def _load_worker(database: str, options: PlacementOptions, parent: int, reporting: Connection) -> Worker:
     """Make the application of a worker. The server calls this in the worker's process."""
-    configure_logs(level)
+    configure_logs(options.logs)
 
     def report(failure: str | None) -> None:
         reporting.send(failure)

@@ -14,8 +14,9 @@ from roost.model.errors import OperatorError
 from roost.placement.http.app import create_app
 from roost.placement.http.document import document_at
 from roost.placement.http.edge import with_edge
-from roost.placement.options import PlacementOptions
+from roost.placement.options import PlacementOptions, shown_options
 from roost.placement.v1.app import V1
+from roost.report import Report
 from roost.storage import Database
 from roost.web.dispatch import Application, Message, Receive, Send, dispatch
 
@@ -70,6 +71,7 @@ class Worker:
             _at_termination(v1.close, partial(database.stop_within, STOP_SECONDS))
             services = dispatch({"/v1": v1}, create_app(ledger, self._options))
             self._app = with_edge(services, ledger, self._options)
+            self._report_on_signal(database)
             self._watch_parent()
             keep_what_is_loaded()
             trimming = asyncio.create_task(keep_trimming(ledger, self._options.retention, time.time))
@@ -78,6 +80,10 @@ class Worker:
             self._report(None)
             await receive()
         await send({"type": "lifespan.shutdown.complete"})
+
+    def _report_on_signal(self, database: Database) -> None:
+        sections = {"database": lambda: {"url": str(database)}}
+        Report(asyncio.get_running_loop(), partial(shown_options, self._options), sections).on_signal()
 
     def _watch_parent(self) -> None:
         if self._parent is None:

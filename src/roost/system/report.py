@@ -1,0 +1,39 @@
+"""The report of a process that runs a whole system."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+from oslo_config import cfg
+
+from roost.conductor.options import GROUP as CONDUCTOR
+from roost.conductor.options import OPTIONS as CONDUCTOR_OPTIONS
+from roost.ledger.retention import GROUP as LEDGER
+from roost.ledger.retention import OPTIONS as LEDGER_OPTIONS
+from roost.logs.options import OPTIONS as LOG_OPTIONS
+from roost.records.options import GROUP as RECORDS
+from roost.records.options import OPTIONS as RECORD_OPTIONS
+from roost.report import Report, masked_options
+from roost.scheduler.options import GROUP as SCHEDULER
+from roost.scheduler.options import OPTIONS as SCHEDULER_OPTIONS
+from roost.system.system import System
+
+_GROUPS: Mapping[str, Sequence[cfg.Opt]] = {
+    "DEFAULT": LOG_OPTIONS,
+    CONDUCTOR: CONDUCTOR_OPTIONS,
+    LEDGER: LEDGER_OPTIONS,
+    RECORDS: RECORD_OPTIONS,
+    SCHEDULER: SCHEDULER_OPTIONS,
+}
+
+
+def report_of(system: System, conf: cfg.ConfigOpts) -> Report:
+    """The report of the process that runs this system in the running event loop."""
+
+    def describe() -> Mapping[str, object]:
+        return {
+            "directory": str(system.directory),
+            "cells": sorted(system.cells),
+            "hosts": system.layout.hosts,
+        }
+
+    return Report(asyncio.get_running_loop(), lambda: masked_options(conf, _GROUPS), {"system": describe})

@@ -1,0 +1,49 @@
+"""The parts of the edge that log: the ids of the request in each line, and the access line."""
+
+import structlog
+
+from roost.logs import ACCESS_LOGGER
+from roost.logs.request_ids import enter
+from roost.web.observation import Observation
+
+LONGEST_PATH = 2048
+"""Characters of path and query string in an access line. Of a longer one the line has the beginning."""
+
+
+class RequestLines:
+    """Attaches the ids of a request to all that is logged for it."""
+
+    def begin(self, request: Observation) -> None:
+        enter((request.ids,))
+
+    def end(self, request: Observation) -> None:
+        enter(())
+
+
+class AccessLines:
+    """Logs one line for each request. ``milliseconds`` last from its arrival to the end of its response.
+
+    ``status`` is None if no response was begun: the client has left, or the process ends.
+    """
+
+    def __init__(self) -> None:
+        self._log = structlog.get_logger(ACCESS_LOGGER)
+
+    def begin(self, request: Observation) -> None:
+        pass
+
+    def end(self, request: Observation) -> None:
+        scope, identity = request.scope, request.identity
+        path = scope["path"]
+        if query := scope["query_string"]:
+            path = f"{path}?{query.decode('latin-1')}"
+        self._log.info(
+            "request",
+            method=scope["method"],
+            path=path[:LONGEST_PATH],
+            status=request.status,
+            bytes=request.sent,
+            milliseconds=round(request.seconds * 1000, 3),
+            user=identity.user_id or None,
+            project=identity.project_id,
+        )
