@@ -95,8 +95,8 @@ def test_the_server_and_its_workers_log_in_one_format(tmp_path: Path) -> None:
         assert theirs and {each["process"] for each in theirs} == {ours["process"]} != {str(server.pid)}
 
         os.kill(int(ours["process"]), signal.SIGKILL)
-        wait_for(lambda: bool(lines_of(log.read_text(), "_granian")))
-        assert lines_of(log.read_text(), "_granian")[0]["process"] == str(server.pid)
+        wait_for(lambda: bool(lines_of(log.read_text(), "roost.serving.supervisor")))
+        assert lines_of(log.read_text(), "roost.serving.supervisor")[0]["process"] == str(server.pid)
     finally:
         server.terminate()
         server.wait(30)

@@ -35,15 +35,22 @@ def roost(*arguments: str) -> subprocess.CompletedProcess[str]:
 class Serving:
     """A running `roost serve` in a process group of its own.
 
-    ``log``: the file of its output. ``settings``: options as GROUP.OPTION=VALUE.
+    ``log``: the file of its output. ``settings``: options as GROUP.OPTION=VALUE. ``arguments``: further ones.
     """
 
-    def __init__(self, url: str, log: Path, workers: int = 1, settings: Sequence[str] = ()) -> None:
-        port = free_port()
+    def __init__(
+        self,
+        url: str,
+        log: Path,
+        workers: int = 1,
+        settings: Sequence[str] = (),
+        arguments: Sequence[str] = (),
+    ) -> None:
+        self.port = port = free_port()
         self.url = f"http://127.0.0.1:{port}"
         self._log = log
         command = [ROOST, "serve", "--port", str(port), "--database", url, "--workers", str(workers)]
-        command += [part for setting in settings for part in ("--set", setting)]
+        command += [*arguments, *(part for setting in settings for part in ("--set", setting))]
         with log.open("ab") as file:
             self._process = subprocess.Popen(
                 command, env=ENVIRONMENT, stderr=file, start_new_session=True, preexec_fn=die_with_parent
@@ -63,6 +70,20 @@ class Serving:
         # Not verified, as nothing is encrypted: loading certificates takes longer than most answers.
         with httpx.Client(base_url=self.url, headers=HEADERS, timeout=SECONDS, verify=False) as client:
             return client.request(method, path, json=body)
+
+    @property
+    def pid(self) -> int:
+        """The id of its first process, the parent of the workers."""
+        return self._process.pid
+
+    @property
+    def workers(self) -> set[int]:
+        """The ids of the processes of its workers."""
+        return {int(pid) for pid in Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()}
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal to its first process."""
+        self._process.send_signal(number)
 
     def said(self) -> str:
         """What it wrote to standard error."""

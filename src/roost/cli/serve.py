@@ -10,9 +10,30 @@ from roost.auth.source import Setting
 from roost.cli.configuration import options_without_effect, print_warnings
 from roost.cli.options import no_authentication
 from roost.model.errors import OperatorError
-from roost.placement.http.server import check_address, check_exposure, check_options, prepare_database
+from roost.placement.http.server import (
+    PlacementService,
+    check_exposure,
+    check_options,
+    prepare_database,
+)
 from roost.placement.http.server import serve as serve_placement
 from roost.placement.options import proxy_warnings, read_options
+from roost.serving.listeners import Address, listen
+from roost.serving.processors import count_processors
+from roost.serving.supervision import Rules
+
+MIB = 1 << 20
+
+
+class WorkerCount(click.ParamType[int]):
+    """A positive number of worker processes, or ``auto``."""
+
+    name = "number|auto"
+
+    def convert(self, value: str | int, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if value == "auto":
+            return count_processors()
+        return int(click.IntRange(1).convert(value, param, ctx))  # type: ignore[arg-type]
 
 
 @click.command(
@@ -21,7 +42,27 @@ from roost.placement.options import proxy_warnings, read_options
 @click.option("--port", type=click.IntRange(1, 65535), default=8778, show_default=True, help="Port.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--database", metavar="URL", help="SQLAlchemy URL; else [placement_database] connection.")
-@click.option("--workers", type=click.IntRange(1), default=1, show_default=True, help="Processes.")
+@click.option(
+    "--workers",
+    type=WorkerCount(),
+    default="1",
+    show_default=True,
+    help="Processes. auto: one for each processor that this process may use.",
+)
+@click.option(
+    "--worker-memory-limit",
+    "memory_limit",
+    type=click.IntRange(1),
+    metavar="MIB",
+    help="A worker whose resident memory is larger is replaced by a new one.",
+)
+@click.option(
+    "--drain-seconds",
+    type=click.FloatRange(0),
+    default=10.0,
+    show_default=True,
+    help="Time to finish requests under way when a worker ends; then it is killed.",
+)
 @click.option(
     "--config-file",
     "config_files",
@@ -39,6 +80,8 @@ def serve(
     host: str,
     database: str | None,
     workers: int,
+    memory_limit: int | None,
+    drain_seconds: float,
     config_files: tuple[str, ...],
     settings: tuple[str, ...],
     insecure: bool,
@@ -60,11 +103,17 @@ def serve(
         )
     if options.auth_strategy == "noauth2":
         check_exposure(host, allowed=insecure)
-    check_address(host, port)
+    listeners = listen(Address(host, port), workers)
     prepare_database(url, options.upgrade_database)
     print_warnings([*warnings, *proxy_warnings(options)])
     announcement = f"roost: Placement API on http://{host}:{port} with {workers} worker(s)"
-    serve_placement(host, port, workers, url, options, lambda: click.echo(announcement, err=True))
+    rules = Rules(
+        workers,
+        drain_seconds=drain_seconds,
+        memory_limit=None if memory_limit is None else memory_limit * MIB,
+    )
+    service = PlacementService(url, options, host, insecure, rules.linger_seconds)
+    serve_placement(listeners, service, rules, lambda: click.echo(announcement, err=True))
 
 
 def default_files() -> tuple[str, ...]:

@@ -12,7 +12,8 @@ from roost.ledger import keep_what_is_loaded
 from roost.logs import configure_logs
 from roost.model.errors import OperatorError
 from roost.model.inventory import Inventory
-from roost.placement.http.server import check_address, check_exposure
+from roost.placement.http.server import check_exposure
+from roost.serving.listeners import check_address
 from roost.system import Layout, System, kept_layout, uniform_layout
 from roost.system.config import log_options, open_system_records, read_config, system_options
 from roost.system.lock import locked

@@ -1,49 +1,33 @@
-"""Serving the API with Granian: the checks before any process starts, and the processes."""
+"""Serving the API: the checks before any process starts, and what the processes run."""
 
 import asyncio
 import ipaddress
-import multiprocessing
-import os
 import socket
-import threading
-from collections.abc import Callable
-from contextlib import closing
-from functools import partial
-from multiprocessing.connection import Connection
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
-from granian import Granian
-from granian.constants import Interfaces
-from granian.log import LogLevels
+import structlog
 
 from roost.ledger import SCHEMA
 from roost.logs import configure_logs, logging_config, silence
 from roost.model.errors import OperatorError
 from roost.placement.access import open_authenticator, open_policy
 from roost.placement.http.worker import Worker
-from roost.placement.options import PlacementOptions
+from roost.placement.options import PlacementOptions, read_options, shown_options
+from roost.report import Report as ProcessReport
+from roost.serving.supervision import Rules
+from roost.serving.supervisor import Hooks, Report, Supervisor
+from roost.serving.worker_process import run_application
 from roost.storage import ANSWER_SECONDS, COMMAND_ANSWER_SECONDS, Database
 
 _SERVER_LOGGER = "_granian"
+_LOG = structlog.get_logger()
 
 
 def check_options(options: PlacementOptions) -> None:
     """Check that tokens and policies work with these options. Raises `OperatorError`."""
     open_authenticator(options)
     open_policy(options)
-
-
-def check_address(host: str, port: int) -> None:
-    """Check that the address is free and of this machine. Raises `OperatorError`.
-
-    Workers listen with SO_REUSEPORT, so they would share the port with another Roost without an error.
-    """
-    try:
-        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        with closing(socket.socket(family, kind, protocol)) as trial:
-            trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            trial.bind(address)
-    except OSError as error:
-        raise OperatorError(f"cannot listen on {host} port {port}: {error.strerror}") from error
 
 
 def prepare_database(url: str, upgrade: bool = False) -> None:
@@ -79,62 +63,66 @@ def _is_loopback(host: str) -> bool:
     return all(ipaddress.ip_address(str(address[0]).partition("%")[0]).is_loopback for *_, address in found)
 
 
-def serve(
-    host: str,
-    port: int,
-    workers: int,
-    database: str,
-    options: PlacementOptions,
-    on_ready: Callable[[], None],
-) -> None:
-    """Serve until SIGTERM or SIGINT, one process for each worker.
+@dataclass(frozen=True)
+class PlacementService:
+    """The Placement API with its configuration, of which each worker process serves one replica.
 
-    ``on_ready`` is called, in another thread, once all workers can serve. Raises `OperatorError` if one
-    cannot.
+    ``database``: its SQLAlchemy URL. ``host``: where it listens. ``insecure``: the operator allows to serve
+    other machines without authentication. ``linger_seconds``: see `Retiring`.
     """
-    configure_logs(options.logs)
-    server = Granian(
-        "placement",
-        address=host,
-        port=port,
-        interface=Interfaces.ASGI,
-        workers=workers,
-        websockets=False,
-        workers_kill_timeout=10,
-        log_level=LogLevels.warning,
-        log_dictconfig=logging_config(options.logs),
-    )
-    reports, reporting = multiprocessing.Pipe(duplex=False)
-    failures: list[str] = []
 
-    def follow_start() -> None:
-        for _ in range(workers):
-            failure = reports.recv()
+    database: str
+    options: PlacementOptions
+    host: str
+    insecure: bool
+    linger_seconds: float
+
+    def run(self, listener: socket.socket, report: Report) -> None:
+        """Serve in this process, a worker, until it is told to end."""
+        configure_logs(self.options.logs)
+
+        def report_quietly(failure: str | None) -> None:
             if failure is not None:
-                failures.append(failure)
                 # Otherwise the server logs further lines about the end of the worker.
                 silence(_SERVER_LOGGER)
-                return
-        on_ready()
+            report(failure)
 
-    threading.Thread(target=follow_start, daemon=True).start()
-    load = partial(_load_worker, database, options, os.getpid(), reporting)
-    try:
-        server.serve(target_loader=load, wrap_loader=False)
-    except SystemExit:
-        if not failures:
+        worker = Worker(self.database, self.options, report_quietly)
+        run_application(worker, listener, logging_config(self.options.logs), self.linger_seconds)
+
+    def reread(self) -> "PlacementService":
+        """Return the service with the options as files have them now.
+
+        The database stays: workers with different databases would contradict each other. Raises
+        `OperatorError` if an option is wrong.
+        """
+        options = read_options(self.options.source)
+        check_options(options)
+        if options.auth_strategy == "noauth2":
+            check_exposure(self.host, self.insecure)
+        if options.database != self.options.database:
+            _LOG.warning(
+                "an option changes only when the service is restarted",
+                option="[placement_database] connection",
+            )
+        try:
+            configure_logs(options.logs)
+        except OperatorError:
+            configure_logs(self.options.logs)
             raise
-    if failures:
-        raise OperatorError(failures[0])
+        return replace(self, options=options)
 
 
-def _load_worker(database: str, options: PlacementOptions, parent: int, reporting: Connection) -> Worker:
-    """Make the application of a worker. The server calls this in the worker's process."""
-    configure_logs(options.logs)
+def serve(
+    listeners: Sequence[socket.socket],
+    service: PlacementService,
+    rules: Rules,
+    on_ready: Callable[[], None],
+) -> None:
+    """Serve until SIGTERM or SIGINT, with one process for each listening socket.
 
-    def report(failure: str | None) -> None:
-        reporting.send(failure)
-        if failure is not None:
-            silence(_SERVER_LOGGER)
-
-    return Worker(database, options, parent, report)
+    ``on_ready`` is called once all workers can serve. Raises `OperatorError` if one cannot.
+    """
+    configure_logs(service.options.logs)
+    state = ProcessReport(options=lambda: shown_options(service.options))
+    Supervisor(listeners, service, rules, Hooks(on_ready, on_report=state.log)).run()

@@ -1,7 +1,6 @@
 """A worker process: the ASGI application that opens a database and its ledger in the server's event loop."""
 
 import asyncio
-import os
 import signal
 import time
 from collections.abc import Callable
@@ -23,28 +22,22 @@ from roost.web.dispatch import Application, Message, Receive, Send, dispatch
 STOP_SECONDS = 1.0
 """Seconds that the database has for each answer after SIGTERM or SIGINT."""
 
-_PARENT_SECONDS = 1.0
-"""Seconds between two checks that the parent process still exists."""
-
 
 class Worker:
     """An ASGI application that opens its replica at lifespan startup and closes it at shutdown.
 
-    ``database``: its SQLAlchemy URL. ``parent``: the id of the supervising process; when that has ended
-    (kill -9), the worker stops and so frees the port. ``report`` is called once: with None when the worker
-    can serve, or with the reason why it cannot; then the worker ends.
+    ``database``: its SQLAlchemy URL. ``report`` is called once: with None when the worker can serve, or with
+    the reason why it cannot; then the worker ends.
     """
 
     def __init__(
         self,
         database: str,
         options: PlacementOptions,
-        parent: int | None = None,
         report: Callable[[str | None], None] = lambda _: None,
     ) -> None:
         self._url = database
         self._options = options
-        self._parent = parent
         self._report = report
         self._app: Application | None = None
 
@@ -72,7 +65,6 @@ class Worker:
             services = dispatch({"/v1": v1}, create_app(ledger, self._options))
             self._app = with_edge(services, ledger, self._options)
             self._report_on_signal(database)
-            self._watch_parent()
             keep_what_is_loaded()
             trimming = asyncio.create_task(keep_trimming(ledger, self._options.retention, time.time))
             stack.callback(trimming.cancel)
@@ -84,14 +76,6 @@ class Worker:
     def _report_on_signal(self, database: Database) -> None:
         sections = {"database": lambda: {"url": str(database)}}
         Report(asyncio.get_running_loop(), partial(shown_options, self._options), sections).on_signal()
-
-    def _watch_parent(self) -> None:
-        if self._parent is None:
-            return
-        if os.getppid() != self._parent:
-            os.kill(os.getpid(), signal.SIGTERM)
-            return
-        asyncio.get_running_loop().call_later(_PARENT_SECONDS, self._watch_parent)
 
 
 def _at_termination(*callbacks: Callable[[], None]) -> None:

@@ -1,0 +1,357 @@
+"""The decisions of a parent process about its workers, as a state machine: events in, effects out.
+
+It does no I/O and reads no clock. Each *slot* has one worker that serves. A slot is empty after its worker
+ended, and has two workers while one replaces the other::
+
+    Start ─▶ starting ──Ready──▶ ready ──(replaced, or Stop)──▶ leaving ──Ended──▶ gone
+                └──Ended──▶ gone; the slot starts another, after a pause
+
+A worker is replaced after `Reload` and when it uses more memory than the limit. The worker that it has stays
+until the other one is ready, and one slot is replaced at a time: so every slot keeps serving, and the machine
+needs the memory of one more worker only.
+"""
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The limits of the supervision.
+
+    - ``workers``: the number of slots.
+    - ``drain_seconds``: seconds that a worker has to end; then it is killed.
+    - ``linger_seconds``: seconds that a replaced worker has in addition, to tell its clients to reconnect.
+    - ``memory_limit``: bytes of resident memory past which a worker is replaced. None: there is no limit.
+    - ``memory_rest_seconds``: seconds after its start in which a worker is not replaced for its memory. They
+      bound the rate of replacements if the limit is below what every worker needs.
+    - ``steady_seconds``: a worker that was ready for so long is no failed start.
+    - ``attempts``: failed starts of a slot, before all slots have served once, after which the service gives
+      up.
+    """
+
+    workers: int
+    drain_seconds: float = 30.0
+    linger_seconds: float = 1.0
+    memory_limit: int | None = None
+    memory_rest_seconds: float = 10.0
+    steady_seconds: float = 1.0
+    attempts: int = 3
+
+
+FIRST_PAUSE: Final = 0.1
+"""Seconds before a slot starts again after one failed start. The pause doubles with each further one."""
+
+LONGEST_PAUSE: Final = 1.0
+"""Seconds of the longest pause after workers that ended without a reason, as by a signal."""
+
+LONGEST_PAUSE_WITH_REASON: Final = 5.0
+"""Seconds of the longest pause after workers that could not start, as when the database does not answer."""
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A worker can serve."""
+
+    worker: int
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A worker cannot start, for a reason in one line, and is about to end."""
+
+    worker: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A worker's process has ended. ``how``: its exit status or signal, for people."""
+
+    worker: int
+    how: str
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The resident memory of a worker, in bytes."""
+
+    worker: int
+    memory: int
+
+
+@dataclass(frozen=True)
+class Reload:
+    """A new configuration is there. Workers that start from now on have it."""
+
+
+@dataclass(frozen=True)
+class Stop:
+    """The service has to end."""
+
+
+@dataclass(frozen=True)
+class Tick:
+    """Time has passed. The first one starts the workers."""
+
+
+Event = Ready | Failed | Ended | Measured | Reload | Stop | Tick
+
+
+@dataclass(frozen=True)
+class Start:
+    """Start a worker with the configuration of a generation, which is a number of reloads."""
+
+    worker: int
+    slot: int
+    generation: int
+
+
+@dataclass(frozen=True)
+class Retire:
+    """Let a worker end that another one has replaced."""
+
+    worker: int
+
+
+@dataclass(frozen=True)
+class Terminate:
+    """Let a worker end that nothing replaces."""
+
+    worker: int
+
+
+@dataclass(frozen=True)
+class Kill:
+    """End a worker at once."""
+
+    worker: int
+
+
+@dataclass(frozen=True)
+class Serving:
+    """All slots serve for the first time."""
+
+
+@dataclass(frozen=True)
+class Reloaded:
+    """All workers have the configuration of this generation."""
+
+    generation: int
+
+
+@dataclass(frozen=True)
+class ReloadAbandoned:
+    """No worker could start with the new configuration. All have the one before it."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Lost:
+    """A worker has ended that should not have. ``pause``: seconds until the slot starts another one."""
+
+    worker: int
+    how: str
+    pause: float
+    reason: str | None
+
+
+@dataclass(frozen=True)
+class OverLimit:
+    """A worker uses more memory than the limit and is replaced."""
+
+    worker: int
+    memory: int
+
+
+@dataclass(frozen=True)
+class Finished:
+    """No worker is left and none will be started. ``reason``: why the service could not start."""
+
+    reason: str | None
+
+
+Effect = (
+    Start | Retire | Terminate | Kill | Serving | Reloaded | ReloadAbandoned | Lost | OverLimit | Finished
+)
+
+
+@dataclass
+class _Worker:
+    slot: int
+    generation: int
+    phase: Literal["starting", "ready", "leaving"] = "starting"
+    ready_at: float = 0.0
+    kill_at: float = 0.0
+    killed: bool = False
+    over_limit: bool = False
+    reason: str | None = None
+
+
+@dataclass
+class _Slot:
+    """``failures``: failed starts in a row. ``not_before``: when it may start a worker."""
+
+    failures: int = 0
+    not_before: float = 0.0
+
+
+class Supervision:
+    """The state of all workers of a service.
+
+    ``handle`` must be called with each event, and with `Tick` when ``due`` has come. Times are seconds of any
+    one clock that does not go back.
+    """
+
+    def __init__(self, rules: Rules) -> None:
+        self._rules = rules
+        self._slots = [_Slot() for _ in range(rules.workers)]
+        self._workers: dict[int, _Worker] = {}
+        self._started = 0
+        self._generation = 0
+        self._proven = 0
+        self._last_generation = 0
+        self._serving = self._reloading = self._stopping = self._finished = False
+        self._reason: str | None = None
+
+    @property
+    def generations(self) -> frozenset[int]:
+        """The generations whose configuration may still be needed."""
+        return frozenset((self._generation, self._proven))
+
+    @property
+    def due(self) -> float | None:
+        """The time of the next `Tick`, None if nothing waits for a time."""
+        times = [
+            each.kill_at for each in self._workers.values() if each.phase == "leaving" and not each.killed
+        ]
+        if not self._stopping:
+            times += [
+                slot.not_before
+                for number, slot in enumerate(self._slots)
+                if not self._in_slot(number) or (self._is_stale(number) and not self._replaces())
+            ]
+        return min(times, default=None)
+
+    def handle(self, event: Event, now: float) -> list[Effect]:
+        """Take an event at a time; return what has to be done about it, in this order."""
+        effects: list[Effect] = []
+        match event:
+            case Ready(worker):
+                self._ready(worker, now, effects)
+            case Failed(worker, reason):
+                self._workers[worker].reason = reason
+            case Ended(worker, how):
+                self._ended(worker, how, now, effects)
+            case Measured(worker, memory):
+                self._measured(worker, memory, now, effects)
+            case Reload():
+                self._last_generation += 1
+                self._generation = self._last_generation
+                self._reloading = True
+            case Stop():
+                self._stop(now, effects)
+        self._converge(now, effects)
+        return effects
+
+    def _ready(self, number: int, now: float, effects: list[Effect]) -> None:
+        worker = self._workers[number]
+        if worker.phase != "starting":
+            return
+        replaced = [key for key in self._in_slot(worker.slot) if key != number]
+        worker.phase, worker.ready_at = "ready", now
+        self._proven = max(self._proven, worker.generation)
+        for other in replaced:
+            self._workers[other].phase = "leaving"
+            self._workers[other].kill_at = now + self._rules.linger_seconds + self._rules.drain_seconds
+            effects.append(Retire(other))
+        if not self._serving and self._all_ready():
+            self._serving = True
+            effects.append(Serving())
+
+    def _ended(self, number: int, how: str, now: float, effects: list[Effect]) -> None:
+        worker = self._workers.pop(number)
+        if self._stopping or worker.phase == "leaving":
+            return
+        slot = self._slots[worker.slot]
+        steady = worker.phase == "ready" and now - worker.ready_at >= self._rules.steady_seconds
+        slot.failures = 0 if steady else slot.failures + 1
+        if not self._serving and (worker.reason is not None or slot.failures >= self._rules.attempts):
+            self._reason = worker.reason or f"a worker ended before it could serve: {how}"
+            self._stop(now, effects)
+            return
+        longest = LONGEST_PAUSE if worker.reason is None else LONGEST_PAUSE_WITH_REASON
+        pause = min(FIRST_PAUSE * 2.0 ** (slot.failures - 1), longest) if slot.failures else 0.0
+        slot.not_before = now + pause
+        effects.append(Lost(number, how, pause, worker.reason))
+        if worker.reason is not None and self._reloading and self._proven < self._generation:
+            self._generation = self._proven
+            self._reloading = False
+            slot.failures, slot.not_before = 0, now
+            effects.append(ReloadAbandoned(worker.reason))
+
+    def _measured(self, number: int, memory: int, now: float, effects: list[Effect]) -> None:
+        worker, limit = self._workers.get(number), self._rules.memory_limit
+        if worker is None or limit is None or worker.phase != "ready" or worker.over_limit:
+            return
+        if memory > limit and now - worker.ready_at >= self._rules.memory_rest_seconds:
+            worker.over_limit = True
+            effects.append(OverLimit(number, memory))
+
+    def _stop(self, now: float, effects: list[Effect]) -> None:
+        if self._stopping:
+            return
+        self._stopping = True
+        for number, worker in self._workers.items():
+            worker.kill_at = now + self._rules.drain_seconds
+            worker.phase = "leaving"
+            effects.append(Terminate(number))
+
+    def _converge(self, now: float, effects: list[Effect]) -> None:
+        """Do what the state asks for, whatever event has led to it."""
+        for number, worker in self._workers.items():
+            if worker.phase == "leaving" and not worker.killed and now >= worker.kill_at:
+                worker.killed = True
+                effects.append(Kill(number))
+        if self._stopping:
+            if not self._workers and not self._finished:
+                self._finished = True
+                effects.append(Finished(self._reason))
+            return
+        for number, slot in enumerate(self._slots):
+            may_start = now >= slot.not_before
+            if may_start and (not self._in_slot(number) or (self._is_stale(number) and not self._replaces())):
+                effects.append(self._start(number))
+        if self._reloading and self._all_ready():
+            self._reloading = False
+            effects.append(Reloaded(self._generation))
+
+    def _start(self, slot: int) -> Start:
+        self._started += 1
+        self._workers[self._started] = _Worker(slot, self._generation)
+        return Start(self._started, slot, self._generation)
+
+    def _in_slot(self, slot: int) -> list[int]:
+        """The workers of a slot that serve or will."""
+        return [key for key, each in self._workers.items() if each.slot == slot and each.phase != "leaving"]
+
+    def _is_stale(self, slot: int) -> bool:
+        """Whether the worker of a slot serves, has to be replaced, and nothing replaces it yet."""
+        workers = [self._workers[key] for key in self._in_slot(slot)]
+        return len(workers) == 1 and workers[0].phase == "ready" and self._is_outdated(workers[0])
+
+    def _is_outdated(self, worker: _Worker) -> bool:
+        return worker.generation != self._generation or worker.over_limit
+
+    def _replaces(self) -> bool:
+        """Whether a worker is starting that will replace another one."""
+        return any(len(self._in_slot(slot)) > 1 for slot in range(len(self._slots)))
+
+    def _all_ready(self) -> bool:
+        """Whether each slot has one worker, which serves with the current configuration."""
+        for slot in range(len(self._slots)):
+            workers = [self._workers[key] for key in self._in_slot(slot)]
+            if len(workers) != 1 or workers[0].phase != "ready" or workers[0].generation != self._generation:
+                return False
+        return True

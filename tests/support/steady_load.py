@@ -1,0 +1,98 @@
+"""Clients that send one request after the other on kept connections, and note each that got no answer."""
+
+import http.client
+import os
+import signal
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+from types import TracebackType
+from typing import NamedTuple
+
+SECONDS = 60.0
+HEADERS = {"x-auth-token": "admin", "openstack-api-version": "placement 1.39"}
+
+
+class Unanswered(NamedTuple):
+    """A request without an answer. ``port``: of its client, 0 if it could not connect."""
+
+    port: int
+    error: str
+
+
+class SteadyLoad(AbstractContextManager["SteadyLoad"]):
+    """``clients`` threads, each with one connection, which send GET requests until the context ends."""
+
+    def __init__(self, connect: Callable[[], http.client.HTTPConnection], clients: int = 8) -> None:
+        self.statuses: Counter[int] = Counter()
+        self.unanswered: list[Unanswered] = []
+        self._connect = connect
+        self._ended = threading.Event()
+        self._threads = [threading.Thread(target=self._ask) for _ in range(clients)]
+
+    def __enter__(self) -> "SteadyLoad":
+        for each in self._threads:
+            each.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._ended.set()
+        for each in self._threads:
+            each.join()
+
+    def wait_for_answers(self, more: int) -> None:
+        """Wait until that many further requests are answered."""
+        wanted = self.statuses.total() + more
+        until = time.monotonic() + SECONDS
+        while self.statuses.total() < wanted:
+            assert time.monotonic() < until, f"too few answers: {self.statuses} {self.unanswered}"
+            time.sleep(0.02)
+
+    def _ask(self) -> None:
+        connection = self._connect()
+        while not self._ended.is_set():
+            port = 0
+            try:
+                if connection.sock is None:
+                    connection.connect()
+                name = connection.sock.getsockname()
+                port = name[1] if isinstance(name, tuple) else 0
+                connection.request("GET", "/resource_providers", headers=HEADERS)
+                answer = connection.getresponse()
+                answer.read()
+                self.statuses[answer.status] += 1
+            except (OSError, http.client.HTTPException) as error:
+                self.unanswered.append(Unanswered(port, repr(error)))
+                connection.close()
+            time.sleep(0.01)
+        connection.close()
+
+
+def freeze(pid: int) -> None:
+    """Stop a process with SIGSTOP and wait until all its threads stand still."""
+    os.kill(pid, signal.SIGSTOP)
+    until = time.monotonic() + SECONDS
+    while any(state_of(each) not in "Tt" for each in Path(f"/proc/{pid}/task").iterdir()):
+        assert time.monotonic() < until, "the process does not stop"
+        time.sleep(0.002)
+
+
+def state_of(task: Path) -> str:
+    """The state of a thread as proc(5) has it: one letter."""
+    return (task / "stat").read_text().rpartition(")")[2].split()[0]
+
+
+def client_ports(pid: int) -> set[int]:
+    """The ports of the clients whose connections a process has accepted."""
+    inodes = set()
+    for each in Path(f"/proc/{pid}/fd").iterdir():
+        target = str(each.readlink())
+        if target.startswith("socket:["):
+            inodes.add(target[8:-1])
+    rows = [line.split() for line in Path(f"/proc/{pid}/net/tcp").read_text().splitlines()[1:]]
+    return {int(row[2].rpartition(":")[2], 16) for row in rows if row[9] in inodes}
