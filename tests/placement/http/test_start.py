@@ -10,6 +10,7 @@ from roost.bench.loopback import free_port
 from roost.model.errors import OperatorError
 from roost.placement.http.server import check_exposure, prepare_database
 from support.serving import Serving, roost
+from support.waiting import wait_for
 
 
 def damage(path: Path, table: str) -> None:
@@ -37,6 +38,7 @@ def test_a_database_with_damaged_pages_is_one_line_and_nothing_is_announced(
 
 def test_it_is_announced_once_when_all_workers_serve(tmp_path: Path) -> None:
     serving = Serving(f"sqlite:///{tmp_path}/api.db", tmp_path / "log", workers=2)
+    wait_for(lambda: "roost: Placement API on" in serving.said())
     serving.terminate()
     assert serving.wait() == 0
     assert serving.said().count("roost: Placement API on") == 1
