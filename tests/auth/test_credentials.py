@@ -1,6 +1,8 @@
 """Credentials for requests to another service: tokens by keystoneauth1, the catalogue, renewal."""
 
 import asyncio
+import subprocess
+import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -191,6 +193,38 @@ def test_a_request_that_is_given_up_takes_the_token_from_no_other() -> None:
 
     assert asyncio.run(ask()) == Access("http://inside", "1")
     assert issuer.issued == 1
+
+
+HANGING = """
+import asyncio, threading
+from keystoneauth1.adapter import Adapter
+from keystoneauth1.identity.base import BaseIdentityPlugin
+from keystoneauth1.session import Session
+from roost.auth.keystone_credentials import KeystoneCredentials
+
+asked = threading.Event()
+
+class Hanging(BaseIdentityPlugin):
+    def get_auth_ref(self, session, **_):
+        asked.set()
+        threading.Event().wait()
+
+async def give_up():
+    plugin = Hanging()
+    credentials = KeystoneCredentials(Adapter(Session(auth=plugin), "placement", auth=plugin))
+    asking = asyncio.create_task(credentials.access())
+    while not asked.is_set():
+        await asyncio.sleep(0.01)
+    asking.cancel()
+
+asyncio.run(give_up())
+print("ended")
+"""
+
+
+def test_the_end_of_the_program_waits_for_no_answer_of_keystone() -> None:
+    ended = subprocess.run([sys.executable, "-c", HANGING], capture_output=True, text=True, timeout=120)
+    assert (ended.returncode, ended.stdout) == (0, "ended\n")
 
 
 def test_a_wrong_password_is_an_error_of_placement_with_status_503(

@@ -1,6 +1,7 @@
 """Credentials by keystoneauth1, which gets tokens and reads the catalogue of services.
 
-Its sessions are synchronous, so they run in a thread and only for this purpose. An asynchronous HTTP client
+Its sessions are synchronous, so they run in a lane and only for this purpose: the end of the program does not
+wait for a Keystone that does not answer. An asynchronous HTTP client
 sends the requests to the service. The import of keystoneauth1 is slow, so other modules import this one only
 if it is configured.
 """
@@ -18,6 +19,7 @@ from oslo_config import cfg
 from roost.auth.authenticator import IdentityUnavailable
 from roost.auth.credentials import Access, Credentials
 from roost.auth.source import Source
+from roost.lane import Lane
 from roost.model.errors import OperatorError
 
 RENEWED_BEFORE = 120
@@ -47,6 +49,7 @@ class KeystoneCredentials:
         self._access: Access | None = None
         self._valid_until = 0.0
         self._fetching: asyncio.Task[Access] | None = None
+        self._lane = Lane("keystone")
 
     async def access(self) -> Access:
         if self._access is not None and time.monotonic() < self._valid_until:
@@ -70,7 +73,7 @@ class KeystoneCredentials:
 
     async def _fetch(self, new: bool) -> Access:
         try:
-            access, seconds = await asyncio.to_thread(self._ask, new)
+            access, seconds = await self._lane.run(lambda: self._ask(new))
         except exceptions.ClientException as error:
             raise IdentityUnavailable(f"no token or no endpoint for this service: {error}") from error
         finally:

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from roost.fleet import Fleet
+from roost.lane import awaitable
 from roost.ledger.holdings import Holdings
 from roost.ledger.projection import ConsumerIds, Statement, project
 from roost.ledger.state import Command, State
 from roost.model.change import AllocationsChanged, Change, GenerationChanged
-from roost.storage.lane import awaitable
 
 T = TypeVar("T")
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import msgspec
 
+from roost.lane import Lane
 from roost.model.record import Attempt, Run
 from roost.records.errors import DamagedRecords
 from roost.records.lines import LineFile
 from roost.records.records import Retention, RunWithAttempts, check, check_criteria
 from roost.records.rows import RunRow, row_of, run_with_attempts
-from roost.storage.lane import Lane
 
 
 class Line(msgspec.Struct, frozen=True, omit_defaults=True):

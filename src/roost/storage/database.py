@@ -17,6 +17,7 @@ from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.engine.url import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
+from roost.lane import CallTimedOut, Lane
 from roost.storage.driver_errors import driver_message, storage_error
 from roost.storage.engine import (
     ANSWER_SECONDS,
@@ -27,7 +28,6 @@ from roost.storage.engine import (
 )
 from roost.storage.errors import ConflictRolledBack, ConnectionLost, DatabaseUnavailable
 from roost.storage.group_commit import GroupCommit, Work
-from roost.storage.lane import CallTimedOut, Lane
 
 T = TypeVar("T")
 

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy.engine import Connection
 
+from roost.lane import CallTimedOut, Lane, awaitable
 from roost.storage.errors import ConnectionLost, DatabaseUnavailable, OutcomeUnknown
-from roost.storage.lane import CallTimedOut, Lane, awaitable
 
 T = TypeVar("T")
 Work = Callable[[Connection], T]

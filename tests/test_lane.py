@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from roost.storage.lane import CallTimedOut, Lane
+from roost.lane import CallTimedOut, Lane
 
 
 def hang_until(released: threading.Event, calls: list[str], name: str) -> Callable[[], None]:
