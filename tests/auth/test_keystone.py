@@ -234,6 +234,7 @@ PASSWORD = "auth_type = password\nauth_url = http://x\nusername = u\npassword = 
         ("", "has no auth_type"),
         ("auth_type = guess", "auth_type"),
         ("auth_type = password", "auth_url|auth-url"),
+        ("auth_type = none\nendpoint = http://x", "auth_type = none, which gives this service no token"),
         ("auth_type = password\nauth_url = http://x", "no username or user_id"),
         ("auth_type = password\nauth_url = http://x\nusername = u", "no password"),
         ("auth_type = v3password\nauth_url = http://x\nuser_id = u", "no password"),

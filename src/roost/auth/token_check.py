@@ -31,6 +31,9 @@ _CREDENTIALS = (
 )
 """An option of a plugin, and the options of which one must be set if the plugin has it."""
 
+_TOKENLESS = ("none", "http_basic")
+"""Plugins of keystoneauth1 that send no token. Keystone refuses to validate the tokens of others for them."""
+
 _ANSWER_SECONDS = 30
 """Seconds to wait for Keystone's answer, if http_connect_timeout is not set."""
 
@@ -138,6 +141,11 @@ def _check_credentials(conf: cfg.ConfigOpts) -> None:
     """
     section = conf[GROUP].auth_section or GROUP
     kind = conf[section].auth_type
+    if kind in _TOKENLESS:
+        raise OperatorError(
+            f"[{section}] has auth_type = {kind}, which gives this service no token, so that Keystone would "
+            "validate none of others: set auth_type = password and its credentials"
+        )
     options = {
         option.dest for option in loading.get_auth_plugin_conf_options(loading.get_plugin_loader(kind))
     }
