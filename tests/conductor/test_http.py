@@ -1,49 +1,10 @@
 """Instances over HTTP: what is asked for is durable, what is wrong is said, and then nothing is changed."""
 
 import asyncio
-from contextlib import asynccontextmanager
 from typing import Any
 
-import httpx
-
-from roost.auth import NoAuth
-from roost.conductor.http import create_app
 from roost.storage import DatabaseUnavailable
-from support.conducting import Conductors, conducting
-
-FLAVOR = {"vcpus": 1, "memory_mb": 0}
-TOKEN = {"X-Auth-Token": "user:project", "X-Roles": "member"}
-READER = {"X-Auth-Token": "rita:project", "X-Roles": "reader"}
-OTHER = {"X-Auth-Token": "otto:other", "X-Roles": "member"}
-ADMIN = {"X-Auth-Token": "admin", "X-Roles": "admin"}
-
-
-@asynccontextmanager
-async def api(directory):
-    async with conducting(directory) as now:
-        app = create_app(now.super, now.requests, NoAuth())
-        transport = httpx.ASGITransport(app)
-        async with httpx.AsyncClient(transport=transport, base_url="http://roost", headers=TOKEN) as client:
-            yield now, client
-
-
-def hold(now: Conductors, monkeypatch) -> asyncio.Event:
-    """Keep requests on their way to their cells until the event is set."""
-    go, place = asyncio.Event(), now.scheduler.select_destinations
-
-    async def later(*arguments, **named):
-        await go.wait()
-        return await place(*arguments, **named)
-
-    monkeypatch.setattr(now.scheduler, "select_destinations", later)
-    return go
-
-
-def detail(answer: httpx.Response) -> str:
-    [error] = answer.json()["errors"]
-    assert error["status"] == answer.status_code
-    text: str = error["detail"]
-    return text
+from support.conductor_api import FLAVOR, OTHER, api, asked_for, detail, hold
 
 
 def test_asked_for_looked_at_and_deleted(tmp_path) -> None:
@@ -227,86 +188,6 @@ def test_flavor_that_makes_no_sense_ends_in_error_and_breaks_nothing(tmp_path) -
                 shown = (await client.get(f"/v1/instances/{one}")).json()
                 assert shown["state"] == "error", extra_specs
                 assert shown["reason"], extra_specs
-
-    asyncio.run(run())
-
-
-async def asked_for(client: httpx.AsyncClient, count: int, headers: dict[str, str] = TOKEN) -> list[str]:
-    """The new instances of the project of a token."""
-    answer = await client.post("/v1/instances", json={"flavor": FLAVOR, "count": count}, headers=headers)
-    assert answer.status_code == 202, answer.text
-    found: list[str] = answer.json()["instances"]
-    return found
-
-
-async def listed(client: httpx.AsyncClient, headers: dict[str, str] = TOKEN, **query: str) -> list[str]:
-    """The instances on one page."""
-    answer = await client.get("/v1/instances", params=query, headers=headers)
-    assert answer.status_code == 200, answer.text
-    return [each["uuid"] for each in answer.json()["instances"]]
-
-
-def test_instance_of_another_project_is_not_found(tmp_path, monkeypatch) -> None:
-    async def run() -> None:
-        async with api(tmp_path) as (now, client):
-            [own] = await asked_for(client, 1)
-            [others] = await asked_for(client, 1, OTHER)
-            await now.settle()
-            go = hold(now, monkeypatch)
-            [on_its_way] = await asked_for(client, 1, OTHER)
-            assert await listed(client) == [own]
-            assert set(await listed(client, OTHER)) == {others, on_its_way}
-            for uuid in (others, on_its_way):
-                for method in ("GET", "DELETE"):
-                    refused = await client.request(method, f"/v1/instances/{uuid}")
-                    assert (refused.status_code, uuid in detail(refused)) == (404, True)
-                assert (await client.get(f"/v1/instances/{uuid}", headers=OTHER)).status_code == 200
-            go.set()
-            await now.settle()
-            assert len(await now.instances()) == 3
-
-    asyncio.run(run())
-
-
-def test_admin_reaches_all_projects_and_lists_them_on_request(tmp_path) -> None:
-    async def run() -> None:
-        async with api(tmp_path) as (now, client):
-            [first] = await asked_for(client, 1)
-            [second] = await asked_for(client, 1, OTHER)
-            await now.settle()
-            assert await listed(client, ADMIN) == []
-            assert set(await listed(client, ADMIN, all_projects="true")) == {first, second}
-            assert await listed(client, ADMIN, project_id="other") == [second]
-            assert await listed(client, ADMIN, all_projects="true", project_id="other") == [second]
-            assert await listed(client, TOKEN, project_id="project") == [first]
-            for query in ({"all_projects": "true"}, {"project_id": "other"}):
-                refused = await client.get("/v1/instances", params=query)
-                assert refused.status_code == 403, query
-            assert (await client.get(f"/v1/instances/{first}", headers=ADMIN)).status_code == 200
-            assert (await client.delete(f"/v1/instances/{second}", headers=ADMIN)).status_code == 202
-
-    asyncio.run(run())
-
-
-def test_reader_may_look_and_a_token_without_a_role_may_nothing(tmp_path) -> None:
-    async def run() -> None:
-        async with api(tmp_path) as (now, client):
-            [one] = await asked_for(client, 1)
-            await now.settle()
-            calls = (("GET", ""), ("GET", f"/{one}"), ("POST", ""), ("DELETE", f"/{one}"))
-            unscoped = {"X-Auth-Token": "user", "X-Roles": "member", "OpenStack-System-Scope": "all"}
-            for headers, expected in (
-                (READER, [200, 200, 403, 403]),
-                ({"X-Auth-Token": "user:project", "X-Roles": ""}, [403] * 4),
-                (unscoped, [403] * 4),
-            ):
-                statuses = []
-                for method, path in calls:
-                    body = {"flavor": FLAVOR} if method == "POST" else None
-                    answer = await client.request(method, f"/v1/instances{path}", json=body, headers=headers)
-                    statuses.append(answer.status_code)
-                assert statuses == expected, headers
-            assert set(await now.instances()) == {one}
 
     asyncio.run(run())
 

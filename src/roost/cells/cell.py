@@ -10,9 +10,9 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.cells.reported import clean_reports, clean_results
+from roost.cells.results import end_attempts, keep_faults
 from roost.cells.rows import (
     alternates_text,
-    fault_row,
     host_row,
     instance_of,
     instance_row,
@@ -40,12 +40,6 @@ GONE = "gone"
 """Not a state: what listeners of removals name."""
 
 _INSTANCE = sa.select(*(column for column in instances.columns if column.name != "changed_at"))
-_END_ATTEMPT = (
-    sa.update(instances)
-    .where(instances.c.uuid == sa.bindparam("key"))
-    .where(instances.c.attempt == sa.bindparam("of_attempt"), instances.c.state == ASSIGNED)
-    .values(state=sa.bindparam("new_state"), reason=sa.bindparam("why"), changed_at=sa.bindparam("at"))
-)
 _UPDATE_HOST = (
     sa.update(hosts)
     .where(hosts.c.host == sa.bindparam("key"))
@@ -113,7 +107,7 @@ class Cell:
             rows = [instance_row(instance, self._clock()) for instance in new if instance.uuid not in there]
             if rows:
                 connection.execute(sa.insert(instances), rows)
-            _keep_faults(connection, [fault for fault in why if fault.instance not in there])
+            keep_faults(connection, [fault for fault in why if fault.instance not in there])
 
         await self._write(write, *{instance.state for instance in new})
 
@@ -189,34 +183,10 @@ class Cell:
         """Take in the results of builds. A result of an attempt that is over counts nothing."""
         results = clean_results(results)
 
-        def write(connection: Connection) -> None:
-            current = _current(connection, results)
-            if not current:
-                return
-            now = self._clock()
-            connection.execute(
-                _END_ATTEMPT,
-                [
-                    {
-                        "key": result.instance,
-                        "of_attempt": result.attempt,
-                        "new_state": ACTIVE if result.failure is None else FAILED,
-                        "why": result.failure,
-                        "at": now,
-                    }
-                    for result in current
-                ],
-            )
-            _keep_faults(
-                connection,
-                [
-                    Fault(result.instance, result.attempt, result.host, result.failure, now)
-                    for result in current
-                    if result.failure is not None
-                ],
-            )
-
-        await self._write(write, *{ACTIVE if result.failure is None else FAILED for result in results})
+        await self._write(
+            lambda connection: end_attempts(connection, results, self._clock()),
+            *{ACTIVE if result.failure is None else FAILED for result in results},
+        )
 
     async def reassign(self, uuid: str, selection: Selection, alternates: Sequence[Selection]) -> None:
         """Give a failed instance to another host, if it is still wanted."""
@@ -332,25 +302,3 @@ async def changed(event: asyncio.Event, seconds: float) -> None:
         async with asyncio.timeout(seconds):
             await event.wait()
     event.clear()
-
-
-def _current(connection: Connection, results: Sequence[BuildResult]) -> list[BuildResult]:
-    """The results of attempts that are not over, one for each."""
-    columns = (instances.c.uuid, instances.c.attempt, instances.c.host)
-    awaited: set[tuple[str, int, str | None]] = set()
-    for some in in_batches({result.instance for result in results}):
-        named = sa.select(*columns).where(instances.c.uuid.in_(some), instances.c.state == ASSIGNED)
-        awaited.update((row.uuid, row.attempt, row.host) for row in connection.execute(named))
-    current = []
-    for result in results:
-        attempt = (result.instance, result.attempt, result.host)
-        if attempt in awaited:
-            awaited.remove(attempt)
-            current.append(result)
-    return current
-
-
-def _keep_faults(connection: Connection, new: Collection[Fault]) -> None:
-    if not new:
-        return
-    connection.execute(sa.insert(faults), [fault_row(fault) for fault in new])
