@@ -184,6 +184,29 @@ def test_what_is_in_use_stays(api: Api, placement: Placement, host: str) -> None
         api.run(placement.delete_provider(A))
 
 
+def test_the_client_does_not_repeat_a_write_at_a_generation_that_was_named(
+    api: Api, placement: Placement, client: HttpPlacement, host: str
+) -> None:
+    sent: list[str] = []
+
+    async def note(request: httpx.Request) -> None:
+        if request.method == "POST":
+            sent.append(request.url.path)
+
+    noting = httpx.AsyncClient(transport=httpx.ASGITransport(app=api.app), event_hooks={"request": [note]})
+    other = HttpPlacement(FixedCredentials("http://placement", "admin"), client=noting)
+    api.run(placement.write_allocations([write(C, {A: {"VCPU": 1}})]))
+    outdated = write(C, {A: {"VCPU": 2}}, generation=None)
+    unchecked = write(D, {A: {"VCPU": 1}})
+    with pytest.raises(ConcurrentUpdate):
+        api.run(other.write_allocations([unchecked, outdated]))
+    assert sent == ["/allocations"]
+    with pytest.raises(ConcurrentUpdate):
+        api.run(other.reshape([NewInventories(A, {"VCPU": Inventory(8)}, 0)], [unchecked]))
+    assert sent == ["/allocations", "/reshaper"]
+    api.run(other.close())
+
+
 def test_the_client_asks_for_candidates(api: Api, client: HttpPlacement, host: str) -> None:
     api.put("/traits/CUSTOM_X")
     plain = RequestGroup({"VCPU": 1}, forbidden=frozenset({"CUSTOM_X"}), in_tree=A)

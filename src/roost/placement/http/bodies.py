@@ -166,7 +166,7 @@ class NewClass(Form):
 # Allocations
 
 
-class ProviderName(Form):
+class AllocationProvider(Form):
     """The provider of an allocation up to 1.11."""
 
     uuid: Uuid
@@ -175,7 +175,7 @@ class ProviderName(Form):
 class ListedAllocation(Form):
     """An allocation up to 1.11."""
 
-    resource_provider: ProviderName
+    resource_provider: AllocationProvider
     resources: Amounts
 
 

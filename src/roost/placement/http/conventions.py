@@ -41,7 +41,7 @@ _SENTENCES = {
 _FALLBACK = "The server could not complete the request."
 
 
-class PlacementError(msgspec.Struct):
+class ReportedError(msgspec.Struct):
     """One error of a response. `code` from 1.23; `min_version` and `max_version` where no version fits."""
 
     status: int
@@ -53,16 +53,16 @@ class PlacementError(msgspec.Struct):
     max_version: str | msgspec.UnsetType = msgspec.UNSET
 
 
-class PlacementErrors(msgspec.Struct):
+class ReportedErrors(msgspec.Struct):
     """The body of every response that reports an error, except a 401."""
 
-    errors: list[PlacementError]
+    errors: list[ReportedError]
 
 
 class PlacementConventions(Conventions):
     """The conventions of the Placement API."""
 
-    errors = PlacementErrors
+    errors = ReportedErrors
     raises = (BadRequest, NotAcceptable)
 
     def receive(self, req: Request) -> None:  # type: ignore[override]
@@ -114,10 +114,10 @@ def _document(req: Request, error: HTTPError, title: str, sentence: str) -> obje
     if error.status == Unauthorised.status:
         # As upstream, where the authentication middleware answers in a form of its own.
         return {"message": sentence, "code": f"{error.status} {title}", "title": title}
-    described = PlacementError(error.status, title, f"{sentence}\n\n {error}  ", req.request_id)
+    described = ReportedError(error.status, title, f"{sentence}\n\n {error}  ", req.request_id)
     if req.version >= Since.ERROR_CODES:
         described.code = error.code
     if error.status == NotAcceptable.status and req.version_asked is None:
         described.min_version = version_text(0)
         described.max_version = version_text(LATEST)
-    return PlacementErrors([described])
+    return ReportedErrors([described])

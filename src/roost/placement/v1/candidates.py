@@ -33,7 +33,7 @@ class AllocationOn(msgspec.Struct, forbid_unknown_fields=True):
     resources: dict[str, Annotated[int, Meta(ge=1)]]
 
 
-class AllocationRequest(msgspec.Struct, forbid_unknown_fields=True):
+class ShownCandidate(msgspec.Struct, forbid_unknown_fields=True):
     """One candidate: allocations by provider, and the providers of each request group by its suffix."""
 
     allocations: dict[str, AllocationOn]
@@ -47,7 +47,7 @@ class Capacity(msgspec.Struct, forbid_unknown_fields=True):
     used: _Natural
 
 
-class ProviderSummary(msgspec.Struct, forbid_unknown_fields=True):
+class ShownSummary(msgspec.Struct, forbid_unknown_fields=True):
     """A provider of the candidates, with everything that it has."""
 
     resources: dict[str, Capacity]
@@ -59,8 +59,8 @@ class ProviderSummary(msgspec.Struct, forbid_unknown_fields=True):
 class CandidatePage(msgspec.Struct, forbid_unknown_fields=True):
     """A page of candidates."""
 
-    allocation_requests: Annotated[list[AllocationRequest], Meta(max_length=LARGEST_PAGE)]
-    provider_summaries: dict[str, ProviderSummary]
+    allocation_requests: Annotated[list[ShownCandidate], Meta(max_length=LARGEST_PAGE)]
+    provider_summaries: dict[str, ShownSummary]
     version: Annotated[int, Meta(ge=0, description="Version of the ledger, that of the first page on all.")]
     next: Annotated[str | None, Meta(description="Cursor of the next page; null on the last one.")]
 

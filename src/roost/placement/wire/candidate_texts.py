@@ -15,7 +15,7 @@ from roost.fleet import Fleet
 from roost.fleet.candidates import Choice, Need
 from roost.model.allocation import Resources
 from roost.placement.wire.microversions import ByVersion, Since
-from roost.placement.wire.provider_texts import Form, ProviderTexts, quoted
+from roost.placement.wire.provider_texts import ProviderTexts, SummaryContent, quoted
 
 
 class Shape(Enum):
@@ -112,15 +112,15 @@ def summaries_text(
         taken = [place for place, need in enumerate(needs) if need.resources]
         rows.update(choice[1][place] for choice in found for place in taken)
     asked = dict.fromkeys(name for need in needs for name in need.resources)
-    form = Form(
+    content = SummaryContent(
         classes=None if version >= Since.SUMMARY_OF_ALL_CLASSES else tuple(asked),
         traits=version >= Since.SUMMARY_TRAITS,
         tree=version >= Since.CANDIDATES_IN_TREES,
     )
     if version >= Since.CANDIDATES_IN_TREES and fleet.has_trees:
         roots = np.unique(fleet.root[np.fromiter(rows, dtype=np.intp, count=len(rows))])
-        return texts.summaries_of_trees(fleet, roots.tolist(), form)
-    return texts.summaries(fleet, sorted(rows), form)
+        return texts.summaries_of_trees(fleet, roots.tolist(), content)
+    return texts.summaries(fleet, sorted(rows), content)
 
 
 def describe_candidates(

@@ -21,7 +21,7 @@ MAX_ENTRIES = 200_000
 
 
 @dataclass(frozen=True)
-class Form:
+class SummaryContent:
     """The content of a summary, which depends on microversion and query.
 
     ``classes``: the resource classes to show, None for all that the provider has. ``traits``: whether to
@@ -89,26 +89,26 @@ class ProviderTexts:
                     self._trees.pop(fleet.root.item(row), None)
         self._read = fleet.invalidations.end
 
-    def summaries(self, fleet: Fleet, rows: Collection[int], form: Form) -> str:
+    def summaries(self, fleet: Fleet, rows: Collection[int], content: SummaryContent) -> str:
         """The member ``provider_summaries``, a JSON object in the order of ``rows``."""
-        return _object(self._texts_of(fleet, rows, form))
+        return _object(self._texts_of(fleet, rows, content))
 
-    def summaries_of_trees(self, fleet: Fleet, roots: Sequence[int], form: Form) -> str:
+    def summaries_of_trees(self, fleet: Fleet, roots: Sequence[int], content: SummaryContent) -> str:
         """The member ``provider_summaries`` with all providers of some trees, one tree after the other."""
-        trees = self._trees if form.whole else {}
+        trees = self._trees if content.whole else {}
         missing = [root for root in roots if root not in trees]
         below = {root: sorted(fleet.subtree(root)) for root in missing}
-        texts = iter(self._texts_of(fleet, list(chain(*below.values())), form))
+        texts = iter(self._texts_of(fleet, list(chain(*below.values())), content))
         trees.update(
             (root, list(islice(texts, len(_Summary._fields) * len(rows)))) for root, rows in below.items()
         )
         return _object(list(chain.from_iterable([trees[root] for root in roots])))
 
-    def _texts_of(self, fleet: Fleet, rows: Collection[int], form: Form) -> list[str]:
+    def _texts_of(self, fleet: Fleet, rows: Collection[int], content: SummaryContent) -> list[str]:
         """The parts of the summaries of ``rows``, one summary after the other."""
-        kept = self._summaries if form.whole else {}
+        kept = self._summaries if content.whole else {}
         missing = [row for row in rows if row not in kept]
-        kept.update(zip(missing, self._make(fleet, missing, form), strict=True))
+        kept.update(zip(missing, self._make(fleet, missing, content), strict=True))
         texts: list[str] = []
         for row in rows:
             texts += kept[row]
@@ -117,9 +117,9 @@ class ProviderTexts:
             self._trees = {}
         return texts
 
-    def _make(self, fleet: Fleet, rows: Sequence[int], form: Form) -> Iterable[_Summary]:
+    def _make(self, fleet: Fleet, rows: Sequence[int], content: SummaryContent) -> Iterable[_Summary]:
         resources_of: list[list[str]] = [[] for _ in rows]
-        for name in fleet.inventoried_classes() if form.classes is None else form.classes:
+        for name in fleet.inventoried_classes() if content.classes is None else content.classes:
             columns = fleet.inventory_columns(name)
             slots = columns.slots(np.array(rows, dtype=np.intp))
             places = np.flatnonzero(slots >= 0)
@@ -131,9 +131,9 @@ class ProviderTexts:
                 resources_of[place].append(f'{key}:{{"capacity":{capacity},"used":{used}}}')
         for row, resources in zip(rows, resources_of, strict=True):
             start = f'{self.uuids[row]}:{{"resources":{{{",".join(resources)}}}'
-            traits = self._traits_of(fleet, row) if form.traits else ""
+            traits = self._traits_of(fleet, row) if content.traits else ""
             tree = ""
-            if form.tree:
+            if content.tree:
                 parent = fleet.parent.item(row)
                 above = self.uuids[parent] if parent >= 0 else "null"
                 root = self.uuids[fleet.root.item(row)]
