@@ -10,6 +10,7 @@ import pytest
 
 from roost.fleet import Fleet
 from roost.ledger.feed import commits_after, decode_changes
+from roost.placement.commands.providers import CreateProvider
 from roost.placement.http.document import document_at
 from roost.placement.v1 import changes
 from roost.placement.v1.follower import Follower
@@ -95,6 +96,18 @@ def test_waiting_ends_with_the_next_commit(written: V1Api) -> None:
 
     assert numbers(written.run(wait())) == [head + 1]
     assert numbers(written.read(f"/v1/changes?after={head + 1}&wait=1")) == []
+
+
+def test_a_limit_of_bytes_counts_bytes(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with opened(tmp_path / "roost.db") as [ledger]:
+            for number in range(3):
+                await ledger.execute(CreateProvider(f"p{number}", "\N{SNOWMAN}" * 100 + str(number)))
+            read = ledger.database.read
+            stretch = await read(lambda connection: commits_after(connection, 1, 10, 600))
+            assert [commit.seq for commit in stretch.commits] == [2, 3]
+
+    asyncio.run(check())
 
 
 def test_whoever_follows_the_feed_has_the_fleet(tmp_path: Path) -> None:
