@@ -9,7 +9,12 @@ from auth.conftest import configure
 from support.keystone import Keystone
 from support.v1_api import V1Api, fault_of
 
-PATHS = ["/v1/allocation_candidates?resources=VCPU:1", "/v1/changes", "/v1/explain?resources=VCPU:1"]
+PATHS = [
+    "/v1/allocation_candidates?resources=VCPU:1",
+    "/v1/capacity",
+    "/v1/changes",
+    "/v1/explain?resources=VCPU:1",
+]
 each = pytest.mark.parametrize("path", PATHS)
 
 

@@ -45,6 +45,7 @@ RULES = (
     "reshaper:reshape",
     # Of /v1, which upstream does not have.
     "allocation_candidates:explain",
+    "capacity:show",
     "changes:list",
 )
 """The names of the rules, without `PREFIX`."""

@@ -16,7 +16,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "api-v1.md"
 def test_the_examples_work(tmp_path: Path) -> None:
     lines = [line.strip() for line in PAGE.read_text().splitlines() if line.startswith("    ")]
     examples = [line for line in lines if line.startswith("curl")]
-    assert len(examples) == 4
+    assert len(examples) == 5
     server = Serving(f"sqlite:///{tmp_path / 'roost.db'}", tmp_path / "log")
     try:
         settings = "\n".join(line for line in lines if not line.startswith("curl"))

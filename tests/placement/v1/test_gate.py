@@ -11,7 +11,7 @@ from support.placement_api import uuid_of
 from support.v1_api import V1Api, fault_of
 
 CANDIDATES = "/v1/allocation_candidates?resources=VCPU:1"
-PROTECTED = [CANDIDATES, "/v1/changes", "/v1/explain?resources=VCPU:1"]
+PROTECTED = [CANDIDATES, "/v1/capacity", "/v1/changes", "/v1/explain?resources=VCPU:1"]
 
 
 @pytest.mark.parametrize("path", PROTECTED)

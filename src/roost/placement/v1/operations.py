@@ -7,6 +7,7 @@ from msgspec import Meta
 
 from roost.placement.access import PREFIX
 from roost.placement.v1.candidates import CandidatePage, list_candidates
+from roost.placement.v1.capacity import CapacityQuery, ShownCapacity, show_capacity
 from roost.placement.v1.changes import EVENTS, LARGEST_SEQ, ChangePage, list_changes
 from roost.placement.v1.explain import ShownExplanation, explain
 from roost.placement.v1.parameters import CandidateQueryReader
@@ -79,6 +80,14 @@ OPERATIONS: Final = (
         query=CandidateQueryReader(CandidatesQuery),
         answer=CandidatePage,
         raises=(Gone,),
+    ),
+    Operation(
+        "GET",
+        "/v1/capacity",
+        Rule(f"{PREFIX}capacity:show"),
+        show_capacity,
+        query=Query(CapacityQuery),
+        answer=ShownCapacity,
     ),
     Operation(
         "GET",

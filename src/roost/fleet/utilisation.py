@@ -1,0 +1,68 @@
+"""Utilisation: the capacity and use of each resource class, and the fullest providers."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from roost.fleet.columns import Float64
+from roost.fleet.fleet import Fleet
+
+
+class ClassUse(NamedTuple):
+    """Capacity and use of a resource class, summed over all providers, in units of the class."""
+
+    resource_class: str
+    providers: int
+    capacity: int
+    used: int
+
+
+class FullProvider(NamedTuple):
+    """A provider and the resource class of which the largest share of its capacity is in use.
+
+    ``row``: the provider's row. ``share``: used divided by capacity; more than 1 if it is oversubscribed.
+    """
+
+    row: int
+    resource_class: str
+    capacity: int
+    used: int
+    share: float
+
+
+def class_uses(fleet: Fleet) -> list[ClassUse]:
+    """The capacity and use of each class of which a provider has an inventory, in order of name."""
+    found = []
+    for name in sorted(fleet.inventoried_classes()):
+        columns = fleet.inventory_columns(name)
+        # An inventory may have a capacity below 0, which takes nothing away from others.
+        capacity = int(np.maximum(columns.capacity[: columns.n], 0).sum())
+        found.append(ClassUse(name, columns.n, capacity, int(columns.used[: columns.n].sum())))
+    return found
+
+
+def fullest_providers(fleet: Fleet, most: int) -> list[FullProvider]:
+    """The ``most`` providers with the largest share in use of one class, fullest first, then by name."""
+    classes = sorted(fleet.inventoried_classes())
+    best: Float64 = np.full(fleet.n_rows, -1.0)
+    of_class = np.zeros(fleet.n_rows, dtype=np.intp)
+    for number, name in enumerate(classes):
+        columns = fleet.inventory_columns(name)
+        rows, capacity = columns.row[: columns.n], columns.capacity[: columns.n]
+        # With no capacity any use is all that there is and more.
+        share = columns.used[: columns.n] / np.maximum(capacity, 1)
+        fuller = share > best[rows]
+        best[rows[fuller]] = share[fuller]
+        of_class[rows[fuller]] = number
+    full = np.flatnonzero(best > 0)
+    if len(full) > most > 0:
+        # Of equally full ones all are kept until they are sorted by name.
+        full = full[best[full] >= np.partition(best[full], len(full) - most)[len(full) - most]]
+    ordered = sorted(full.tolist(), key=lambda row: (-best.item(row), fleet.name(row)))[:most]
+    return [_full(fleet, row, classes[of_class.item(row)], best.item(row)) for row in ordered]
+
+
+def _full(fleet: Fleet, row: int, name: str, share: float) -> FullProvider:
+    columns = fleet.inventory_columns(name)
+    slot = columns.slot(row)
+    return FullProvider(row, name, columns.capacity.item(slot), columns.used.item(slot), share)

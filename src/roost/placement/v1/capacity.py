@@ -1,0 +1,68 @@
+"""``/v1/capacity``: how full the cloud is, by resource class, and its fullest providers."""
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from roost.fleet.utilisation import class_uses, fullest_providers
+from roost.placement.v1.service import Service
+from roost.web.request import Request, Response
+
+MOST_PROVIDERS = 1000
+"""The fullest providers in a response at most. A larger number is refused."""
+
+_Count = Annotated[int, Meta(ge=0)]
+
+
+class CapacityQuery(msgspec.Struct, forbid_unknown_fields=True):
+    """The extent of the response."""
+
+    fullest: Annotated[int, Meta(ge=0, le=MOST_PROVIDERS, description="The fullest providers at most.")] = 10
+
+
+class ShownClass(msgspec.Struct, forbid_unknown_fields=True):
+    """A resource class: its providers, and their capacity and use in units of the class."""
+
+    providers: _Count
+    capacity: _Count
+    used: _Count
+
+
+class ShownProvider(msgspec.Struct, forbid_unknown_fields=True):
+    """A provider, and its capacity and use of the class of which the largest share is in use."""
+
+    uuid: str
+    name: str
+    resource_class: str
+    capacity: int
+    used: _Count
+
+
+class ShownCapacity(msgspec.Struct, forbid_unknown_fields=True):
+    """Capacity and use at a version of the ledger. `trees`: the providers without a parent."""
+
+    version: _Count
+    providers: _Count
+    trees: _Count
+    resources: dict[str, ShownClass]
+    fullest: list[ShownProvider]
+
+
+async def show_capacity(service: Service, req: Request, resp: Response) -> ShownCapacity:
+    """Show the capacity and use of each resource class, and the fullest providers."""
+    query: CapacityQuery = req.query
+    fleet = await service.ledger.current()
+    rows = fleet.rows()
+    return ShownCapacity(
+        version=fleet.version,
+        providers=len(rows),
+        trees=int((fleet.parent[rows] < 0).sum()),
+        resources={each.resource_class: ShownClass(*each[1:]) for each in class_uses(fleet)},
+        fullest=[
+            ShownProvider(
+                fleet.uuid(each.row), fleet.name(each.row), each.resource_class, each.capacity, each.used
+            )
+            for each in fullest_providers(fleet, query.fullest)
+        ],
+    )
