@@ -23,6 +23,7 @@ COMMANDS = {
     "records": "roost.cli.records:records",
     "replay": "roost.cli.replay:replay",
     "serve": "roost.cli.serve:serve",
+    "top": "roost.cli.top:top",
     "up": "roost.cli.up:up",
 }
 """The module and the attribute of each command. The module is imported when the command is used."""

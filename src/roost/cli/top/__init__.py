@@ -1,0 +1,102 @@
+"""``roost top``: a running service, live in the terminal.
+
+samples   the metrics of a service at one moment
+figures   rates and latencies that follow from two samples
+view      all that is known at one moment, read from the API and the metrics address
+screen    a view as tables
+"""
+
+import time
+
+import click
+import httpx
+import msgspec
+from rich.console import Console
+from rich.live import Live
+
+from roost.cli.top.screen import screen
+from roost.cli.top.view import MOST_ANSWER_SECONDS, View, Watcher
+from roost.model.errors import OperatorError
+
+SOMETHING_UNREACHABLE = 1
+
+
+@click.command(epilog="Example: roost top --url http://localhost:8778 --metrics http://localhost:9100")
+@click.option("--url", default="http://127.0.0.1:8778", show_default=True, help="The service's root URL.")
+@click.option("--metrics", metavar="URL", help="The service's metrics address, see --metrics-port.")
+@click.option(
+    "--token",
+    envvar="OS_TOKEN",
+    default="admin",
+    show_default=True,
+    show_envvar=True,
+    help="A token of a user with the role admin or service.",
+)
+@click.option(
+    "--interval",
+    type=click.FloatRange(min=0.1),
+    default=2.0,
+    show_default=True,
+    help="Seconds between two samples.",
+)
+@click.option(
+    "--fullest",
+    type=click.IntRange(0, 1000),
+    default=10,
+    show_default=True,
+    help="Number of the fullest hosts to show.",
+)
+@click.option("--once", is_flag=True, help="Show one interval and end. Status 1: an address does not answer.")
+@click.option("--json", "as_json", is_flag=True, help="Print a line of JSON for each interval.")
+def top(
+    url: str, metrics: str | None, token: str, interval: float, fullest: int, once: bool, as_json: bool
+) -> None:
+    """Watch a service: hosts, use, requests, decisions, refusals, latency, lag and processes.
+
+    Hosts and use come from the API (GET /v1/capacity). All else comes from the metrics address and covers the
+    interval between two samples.
+    """
+    console = Console()
+    with httpx.Client(timeout=max(interval, MOST_ANSWER_SECONDS)) as client:
+        try:
+            watcher = Watcher(client, url, metrics, token, fullest)
+        except httpx.InvalidURL as error:
+            raise OperatorError(f"--metrics {metrics} is not a URL: {error}") from error
+        if once:
+            view = _after_one_interval(watcher, metrics, interval)
+            _print(console, view, metrics, as_json)
+            raise SystemExit(SOMETHING_UNREACHABLE if view.problems else 0)
+        try:
+            if as_json:
+                _follow_as_json(watcher, interval)
+            _follow(console, watcher, metrics, interval)
+        except KeyboardInterrupt:
+            raise SystemExit(0) from None
+
+
+def _after_one_interval(watcher: Watcher, metrics: str | None, interval: float) -> View:
+    view = watcher.look()
+    if metrics is None:
+        return view
+    time.sleep(interval)
+    return watcher.look()
+
+
+def _follow(console: Console, watcher: Watcher, metrics: str | None, interval: float) -> None:
+    with Live(console=console, screen=console.is_terminal, auto_refresh=False) as live:
+        while True:
+            live.update(screen(watcher.look(), metrics is not None, time.time()), refresh=True)
+            time.sleep(interval)
+
+
+def _follow_as_json(watcher: Watcher, interval: float) -> None:
+    while True:
+        click.echo(msgspec.json.encode(watcher.look()))
+        time.sleep(interval)
+
+
+def _print(console: Console, view: View, metrics: str | None, as_json: bool) -> None:
+    if as_json:
+        click.echo(msgspec.json.encode(view))
+    else:
+        console.print(screen(view, metrics is not None, time.time()))

@@ -1,0 +1,162 @@
+"""Figures: rates, latencies and levels that follow from two samples of a service's metrics."""
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping
+
+import msgspec
+
+from roost.cli.top.samples import Labels, Sample, label
+
+REQUESTS = "roost_http_request_duration_seconds"
+DECISIONS = "roost_scheduler_decisions_total"
+REFUSALS = "roost_scheduler_refusals_total"
+COMMITS = "roost_ledger_commits_total"
+OUTRUNS = "roost_ledger_outruns_total"
+RELOADS = "roost_ledger_reloads_total"
+VERSION = "roost_ledger_version"
+WAITING = "roost_ledger_waiting_commands"
+IN_FLIGHT = "roost_http_requests_in_flight"
+STARTED = "roost_process_start_time_seconds"
+CPU = "roost_process_cpu_seconds_total"
+MEMORY = "roost_process_resident_memory_bytes"
+
+
+class OperationFigures(msgspec.Struct, frozen=True):
+    """The requests of one operation between two samples.
+
+    ``rate`` and ``failed`` (status 5xx): requests a second. ``p50`` and ``p99``: seconds; None without a
+    request.
+    """
+
+    operation: str
+    rate: float
+    failed: float
+    p50: float | None
+    p99: float | None
+
+
+class ProcessFigures(msgspec.Struct, frozen=True):
+    """A process of the service. ``cpu``: processors in use. ``memory``: bytes. ``started``: epoch seconds."""
+
+    process: str
+    started: float | None
+    cpu: float | None
+    memory: float | None
+
+
+class Figures(msgspec.Struct, frozen=True):
+    """What a service did between two samples, and its state at the second one.
+
+    ``seconds`` lie between the samples. Rates are per second. ``decisions`` are by result and ``refusals`` by
+    cause. A number is None if the service has no such metric.
+    """
+
+    seconds: float
+    operations: list[OperationFigures]
+    decisions: dict[str, float]
+    refusals: dict[str, float]
+    commits: float | None
+    outruns: float | None
+    reloads: float | None
+    version: float | None
+    waiting: float | None
+    in_flight: float | None
+    processes: list[ProcessFigures]
+
+
+def figures(before: Sample, now: Sample) -> Figures:
+    """The figures between two samples of one service, ``before`` being the earlier one."""
+    seconds = now.at - before.at
+    started = {label(each, "process"): value for each, value in now.series(STARTED).items()}
+    cpu = _rates(before, now, CPU, "process")
+    memory = {label(each, "process"): value for each, value in now.series(MEMORY).items()}
+    return Figures(
+        seconds=seconds,
+        operations=_operations(before, now),
+        decisions=_rates(before, now, DECISIONS, "result"),
+        refusals=_rates(before, now, REFUSALS, "cause"),
+        commits=_rate(before, now, COMMITS),
+        outruns=_rate(before, now, OUTRUNS),
+        reloads=_rate(before, now, RELOADS),
+        version=now.total(VERSION),
+        waiting=now.total(WAITING),
+        in_flight=now.total(IN_FLIGHT),
+        processes=[
+            ProcessFigures(name, started.get(name), cpu.get(name), memory.get(name))
+            for name in sorted(
+                started.keys() | cpu.keys() | memory.keys(), key=lambda name: (len(name), name)
+            )
+        ],
+    )
+
+
+def quantile(share: float, buckets: Mapping[float, float]) -> float | None:
+    """The quantile of a histogram, linear inside of a bucket; None of an empty one.
+
+    ``buckets``: upper bound -> number of values up to it. Beyond the last finite bound it is this bound.
+
+    Source: ``histogram_quantile`` of Prometheus.
+    """
+    bounds = sorted(buckets)
+    if not bounds or not buckets[bounds[-1]]:
+        return None
+    wanted = share * buckets[bounds[-1]]
+    below, lower = 0.0, 0.0
+    for bound in bounds:
+        if buckets[bound] >= wanted:
+            if math.isinf(bound):
+                return lower
+            inside = buckets[bound] - below
+            return lower + (bound - lower) * ((wanted - below) / inside if inside else 1.0)
+        below, lower = buckets[bound], bound
+    return lower
+
+
+def _operations(before: Sample, now: Sample) -> list[OperationFigures]:
+    seconds = now.at - before.at
+    counts: defaultdict[str, float] = defaultdict(float)
+    failed: defaultdict[str, float] = defaultdict(float)
+    buckets: defaultdict[str, defaultdict[float, float]] = defaultdict(lambda: defaultdict(float))
+    for labels, grown in _growth(before, now, f"{REQUESTS}_count").items():
+        operation = label(labels, "operation")
+        counts[operation] += grown
+        if label(labels, "status").startswith("5"):
+            failed[operation] += grown
+    for labels, grown in _growth(before, now, f"{REQUESTS}_bucket").items():
+        buckets[label(labels, "operation")][float(label(labels, "le"))] += grown
+    found = [
+        OperationFigures(
+            operation,
+            count / seconds,
+            failed[operation] / seconds,
+            quantile(0.5, buckets[operation]),
+            quantile(0.99, buckets[operation]),
+        )
+        for operation, count in counts.items()
+        if count
+    ]
+    return sorted(found, key=lambda each: (-each.rate, each.operation))
+
+
+def _growth(before: Sample, now: Sample, name: str) -> dict[Labels, float]:
+    """By how much each time series of a counter has grown. One that is smaller now began again from 0."""
+    old = before.series(name)
+    grown = {}
+    for labels, value in now.series(name).items():
+        start = old.get(labels, 0.0)
+        grown[labels] = value - start if value >= start else value
+    return grown
+
+
+def _rates(before: Sample, now: Sample, name: str, by: str) -> dict[str, float]:
+    """The growth of a counter a second, by the value of a label."""
+    rates: defaultdict[str, float] = defaultdict(float)
+    for labels, grown in _growth(before, now, name).items():
+        rates[label(labels, by)] += grown / (now.at - before.at)
+    return dict(sorted(rates.items()))
+
+
+def _rate(before: Sample, now: Sample, name: str) -> float | None:
+    grown = _growth(before, now, name)
+    return sum(grown.values()) / (now.at - before.at) if grown else None

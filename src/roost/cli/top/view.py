@@ -1,0 +1,140 @@
+"""The view: what `roost top` knows at one moment, and how it is read from the two addresses."""
+
+import time
+from collections.abc import Callable
+
+import httpx
+import msgspec
+
+from roost.cli.top.figures import Figures, figures
+from roost.cli.top.samples import Sample, parse_sample
+
+MOST_ANSWER_SECONDS = 5.0
+"""Seconds after which an address that does not answer counts as unreachable."""
+
+
+class ResourceUse(msgspec.Struct, frozen=True):
+    """Capacity and use of a resource class, in units of the class."""
+
+    providers: int
+    capacity: int
+    used: int
+
+
+class FullHost(msgspec.Struct, frozen=True):
+    """A provider, and the resource class of which the largest share is in use."""
+
+    name: str
+    resource_class: str
+    capacity: int
+    used: int
+
+
+class Capacity(msgspec.Struct, frozen=True):
+    """The answer of ``GET /v1/capacity``."""
+
+    version: int
+    providers: int
+    trees: int
+    resources: dict[str, ResourceUse]
+    fullest: list[FullHost]
+
+
+class View(msgspec.Struct, frozen=True):
+    """All that is known. ``capacity`` and ``figures`` are None until they are known.
+
+    ``problems``: a sentence for each address that did not answer; its values are those of its last answer.
+    ``lag``: the commits between the head and what every process of the service has applied.
+    """
+
+    capacity: Capacity | None
+    figures: Figures | None
+    lag: int | None
+    problems: list[str]
+
+
+class Watcher:
+    """Reads the API and the metrics address of a service, again and again.
+
+    Args:
+        client: sends the requests.
+        api: root URL of the service.
+        metrics: URL of its metrics address; None: it is not read.
+        token: of a user with the role admin or service.
+        fullest: number of the fullest providers to show.
+        clock: seconds that never go back.
+    """
+
+    def __init__(
+        self,
+        client: httpx.Client,
+        api: str,
+        metrics: str | None,
+        token: str,
+        fullest: int = 10,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._client = client
+        self._api = api.rstrip("/")
+        self._metrics = None if metrics is None else _metrics_url(metrics)
+        self._token = token
+        self._fullest = fullest
+        self._clock = clock
+        self._capacity: Capacity | None = None
+        self._sample: Sample | None = None
+        self._figures: Figures | None = None
+
+    def look(self) -> View:
+        """Read both addresses, and compare the metrics with those of the last look."""
+        problems = []
+        try:
+            self._capacity = self._read_capacity()
+        except (httpx.HTTPError, httpx.InvalidURL, msgspec.MsgspecError) as error:
+            problems.append(f"{self._api} cannot be read: {_reason(error)}")
+        if self._metrics is not None:
+            try:
+                self._compare(self._read_metrics(self._metrics))
+            except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
+                problems.append(f"{self._metrics} cannot be read: {_reason(error)}")
+        return View(self._capacity, self._figures, self._lag(), problems)
+
+    def _read_capacity(self) -> Capacity:
+        answer = self._client.get(
+            f"{self._api}/v1/capacity",
+            params={"fullest": self._fullest},
+            headers={"x-auth-token": self._token, "accept": "application/json"},
+        )
+        answer.raise_for_status()
+        return msgspec.json.decode(answer.content, type=Capacity)
+
+    def _read_metrics(self, url: str) -> Sample:
+        answer = self._client.get(url)
+        answer.raise_for_status()
+        return parse_sample(answer.text, self._clock())
+
+    def _compare(self, sample: Sample) -> None:
+        if self._sample is not None and sample.at > self._sample.at:
+            self._figures = figures(self._sample, sample)
+        self._sample = sample
+
+    def _lag(self) -> int | None:
+        if self._capacity is None or self._figures is None or self._figures.version is None:
+            return None
+        # The two are read one after the other, so a process may be ahead by now.
+        return max(0, self._capacity.version - int(self._figures.version))
+
+
+def _metrics_url(address: str) -> str:
+    """The URL of the metrics at an address: without a path it is /metrics."""
+    url = httpx.URL(address)
+    return str(url.copy_with(path="/metrics") if url.path in ("", "/") else url)
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, httpx.HTTPStatusError):
+        status = error.response.status_code
+        hint = " (see --token)" if status in (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN) else ""
+        return f"status {status}{hint}"
+    if isinstance(error, httpx.TimeoutException):
+        return "no answer in time"
+    return " ".join(str(error).split()) or type(error).__name__
