@@ -92,6 +92,8 @@ def test_the_server_and_its_workers_log_in_one_format(tmp_path: Path) -> None:
         text = log.read_text()
         [ours] = lines_of(text, "roost.auth.keystone")
         theirs = lines_of(text, "keystonemiddleware.auth_token")
+        own = answer.headers["x-openstack-request-id"]
+        assert {ours["requests"], *(each["requests"] for each in theirs)} == {own}
         assert theirs and {each["process"] for each in theirs} == {ours["process"]} != {str(server.pid)}
 
         os.kill(int(ours["process"]), signal.SIGKILL)

@@ -200,3 +200,18 @@ def test_an_attempt_that_comes_after_its_run_was_trimmed_harms_nothing(using, ma
         return await records.last(9)
 
     assert using(use, Retention(days=1, runs=0)) == [new]
+
+
+def test_a_run_is_found_by_the_id_that_the_client_gave_its_request(using, make, write):
+    known = make(1)
+    known = msgspec.structs.replace(
+        known, run=msgspec.structs.replace(known.run, global_request_id="req-of-client")
+    )
+
+    async def use(records):
+        await write(records, [known, make(2)])
+        return [await records.find(request_id=name) for name in ("req-of-client", "req-1", "req-2", "None")]
+
+    by_global, by_own, other, none = using(use)
+    assert by_global == by_own == [known]
+    assert other == [make(2)] and none == []

@@ -63,6 +63,28 @@ def test_trim_leaves_nothing_of_a_run_behind(using_sql, database_url, make, writ
     assert table_sizes(database_url) == {"runs": 1, "run_instances": 4, "attempts": 3}
 
 
+def test_an_upgrade_keeps_runs_of_before_global_ids_and_completes_an_interrupted_one(
+    database_url, using_sql, make, write
+):
+    using_sql(lambda records: write(records, [make(1)]))
+
+    def age(connection):
+        mysql = connection.dialect.name in ("mysql", "mariadb")
+        connection.exec_driver_sql("DROP INDEX runs_by_global_request" + (" ON runs" if mysql else ""))
+        connection.exec_driver_sql("UPDATE records_schema SET version_num = '0002'")
+
+    def drop_column(connection):
+        connection.exec_driver_sql("ALTER TABLE runs DROP COLUMN global_request_id")
+
+    for steps in ((age,), (age, drop_column)):
+        for step in steps:
+            in_database(database_url, step)
+        database = Database(database_url)
+        SCHEMA.upgrade(database)
+        asyncio.run(database.close())
+        assert using_sql(lambda records: records.last(9)) == [make(1)]
+
+
 def test_migrations_lead_to_the_tables(tmp_path):
     database = Database(f"sqlite:///{tmp_path / 'records.sqlite'}")
     SCHEMA.upgrade(database)

@@ -5,6 +5,7 @@ import hashlib
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 
 import structlog
 
@@ -76,7 +77,9 @@ class Keystone:
     async def _validate(self, key: bytes, request: TokenRequest) -> ValidatedToken | None:
         if len(self._validations) >= MAX_VALIDATIONS:
             raise IdentityUnavailable(f"{MAX_VALIDATIONS} tokens are being validated already")
-        validation = asyncio.get_running_loop().run_in_executor(self._threads, self._check, request)
+        validation = asyncio.get_running_loop().run_in_executor(
+            self._threads, copy_context().run, self._check, request
+        )
         self._validations[key] = validation
         validation.add_done_callback(lambda done: self._end(key, done))
         try:

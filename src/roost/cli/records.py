@@ -95,6 +95,7 @@ def _detailed(each: RunWithAttempts) -> Group:
     for name, value in (
         ("run", run.id),
         ("request", run.request_id),
+        ("global request", run.global_request_id or "none"),
         ("project, user", f"{run.project_id}, {run.user_id}"),
         ("instances", ", ".join(run.instances)),
         ("request spec", json.dumps(run.spec)),

@@ -9,6 +9,7 @@ from roost.compute.errors import BuildFailed
 from roost.compute.placement import ReportPlacement
 from roost.compute.provider_tree import ProviderTree
 from roost.compute.reporting import report
+from roost.logs import RequestIds, serving
 from roost.model.host import HostAggregate, HostReport
 from roost.model.instance import BuildResult, Instance
 from roost.model.text import error_text
@@ -79,6 +80,10 @@ class Agent:
 
     async def build(self, instance: Instance) -> BuildResult:
         """Build an instance; whatever goes wrong is the reason in the result."""
+        with serving(RequestIds(instance.request_id)):
+            return await self._build(instance)
+
+    async def _build(self, instance: Instance) -> BuildResult:
         try:
             await self._driver.build(instance)
         except BuildFailed as error:

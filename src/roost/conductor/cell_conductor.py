@@ -14,6 +14,7 @@ from roost.cells.cell import changed
 from roost.conductor.backoff import Backoff
 from roost.conductor.together import together
 from roost.ledger import LedgerError
+from roost.logs import RequestIds, serving
 from roost.model.instance import DESTROYED, FAILED, Fault, Instance
 from roost.model.record import CLAIMED, REFUSED, Attempt, Run
 from roost.model.record import FAILED as BUILD_FAILED
@@ -105,13 +106,14 @@ class CellConductor:
 
         An error concerns this instance alone, unless a database fails. Raises `StorageError`, `LedgerError`.
         """
-        try:
-            await self._move_now(instance)
-        except (StorageError, LedgerError):
-            raise
-        except Exception as error:
-            failures = self._postpone(instance, result_of(error).reason or "")
-            self._warn("an instance could not be moved", error, failures, instance=instance.uuid)
+        with serving(RequestIds(instance.request_id)):
+            try:
+                await self._move_now(instance)
+            except (StorageError, LedgerError):
+                raise
+            except Exception as error:
+                failures = self._postpone(instance, result_of(error).reason or "")
+                self._warn("an instance could not be moved", error, failures, instance=instance.uuid)
 
     async def _move_now(self, instance: Instance) -> None:
         attempts = [self._attempt(instance, instance.host or "", 0.0, BUILD_FAILED, instance.reason or "")]

@@ -151,7 +151,8 @@ async def create_instances(service: Service, req: Request, resp: Response) -> Ac
         if len(name) > MAX_NAME:
             raise BadRequest(f"user and project have {MAX_NAME} characters at most, not {len(name)}")
     request = BuildRequest(
-        request_id=f"req-{uuids.uuid4()}",
+        request_id=req.request_id,
+        global_request_id=req.observation.ids.of_caller,
         spec=RequestSpec(
             project_id=identity.project_id or "",
             user_id=identity.user_id,

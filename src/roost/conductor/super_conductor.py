@@ -14,6 +14,7 @@ from roost.conductor.backoff import Backoff
 from roost.conductor.requests import Requests, clean_request
 from roost.conductor.together import together
 from roost.ledger import LedgerError
+from roost.logs import RequestIds, serving
 from roost.model.instance import ASSIGNED, DELETING, DESTROYED, ERROR, BuildRequest, Fault, Instance
 from roost.model.spec import Destination
 from roost.placement.errors import PlacementError
@@ -73,7 +74,7 @@ class SuperConductor:
         try:
             await self._requests.accept(request)
         except OutcomeUnknown:
-            self._watch(self._carry_if_accepted(request))
+            self._watch(request, self._carry_if_accepted(request))
             raise
         return self._start(request)
 
@@ -111,12 +112,13 @@ class SuperConductor:
         await asyncio.gather(*carrying, return_exceptions=True)
 
     def _start(self, request: BuildRequest, resumed: bool = False) -> "asyncio.Task[None]":
-        return self._watch(self._carry_through(request, resumed))
+        return self._watch(request, self._carry_through(request, resumed))
 
-    def _watch(self, carrying: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
-        task = asyncio.create_task(carrying)
+    def _watch(self, request: BuildRequest, carrying: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+        with serving(RequestIds(request.request_id, request.global_request_id)):
+            task = asyncio.create_task(carrying)
+            task.add_done_callback(self._ended)
         self._carrying.add(task)
-        task.add_done_callback(self._ended)
         return task
 
     def _ended(self, task: "asyncio.Task[None]") -> None:
@@ -137,14 +139,10 @@ class SuperConductor:
                 found = [each async for each in self._requests.waiting(request.request_id)]
             except StorageError as error:
                 failures += 1
-                _log.warning(
-                    "whether a request is accepted cannot be read",
-                    request_id=request.request_id,
-                    error=str(error),
-                )
+                _log.warning("whether a request is accepted cannot be read", error=str(error))
                 continue
             if found:
-                _log.info("a request is accepted after all", request_id=request.request_id)
+                _log.info("a request is accepted after all")
                 await self._carry_through(request, resumed=True)
                 return
             looks += 1
@@ -167,7 +165,6 @@ class SuperConductor:
                 known = outage or isinstance(error, PlacementError | SchedulerError)
                 _log.warning(
                     "a request failed",
-                    request_id=request.request_id,
                     failures=failures,
                     error=result.reason,
                     exc_info=not known and failures == 1,
@@ -211,6 +208,7 @@ class SuperConductor:
                 instances=missing,
                 min_count=max(request.min_count - already, 1),
                 request_id=request.request_id,
+                global_request_id=request.global_request_id,
             )
         except NoValidHost as error:
             return await self._bury(request, missing, error.run, f"No valid host was found: {error.reason}")

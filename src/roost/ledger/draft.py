@@ -10,6 +10,7 @@ from roost.lane import awaitable
 from roost.ledger.holdings import Holdings
 from roost.ledger.projection import ConsumerIds, Statement, project
 from roost.ledger.state import Command, State
+from roost.logs import RequestIds
 from roost.model.change import AllocationsChanged, Change, GenerationChanged
 
 T = TypeVar("T")
@@ -22,10 +23,13 @@ BATCH_SECONDS = 0.1
 
 
 class Waiting(Generic[T]):
-    """A command, and the future that its caller waits for."""
+    """A command, and the future that its caller waits for. ``requests``: the ids of the caller's request."""
 
-    def __init__(self, command: Command[T], future: "asyncio.Future[T]") -> None:
+    def __init__(
+        self, command: Command[T], future: "asyncio.Future[T]", requests: tuple[RequestIds, ...] = ()
+    ) -> None:
         self.command = command
+        self.requests = requests
         self._future = future
 
     @property

@@ -54,6 +54,7 @@ from roost.ledger.follower import Follower
 from roost.ledger.holdings import Holdings
 from roost.ledger.state import Command
 from roost.ledger.turn_requests import request_turn, withdraw
+from roost.logs import current_requests, serving
 from roost.storage import DatabaseRefused, DatabaseUnavailable, OutcomeUnknown, driver_message
 
 T = TypeVar("T")
@@ -82,7 +83,7 @@ class Writer:
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         follower = self._follower
         follower.deadlines.watch(future, lambda: OutcomeUnknown(follower.database.no_answer()))
-        self._waiting.append(Waiting(command, future))
+        self._waiting.append(Waiting(command, future, current_requests()))
         if self._draining is None:
             self._draining = asyncio.create_task(self._drain())
         return await future
@@ -102,13 +103,18 @@ class Writer:
                     break
                 commands = self._waiting[:BATCH_COMMANDS]
                 batch = _Batch(commands, self._follower, self._tokens, self._clock)
-                try:
-                    await batch.run()
-                except Exception as error:
-                    _LOG.exception("a batch failed", commands=len(commands))
-                    batch.fail(error, len(commands))
+                # This task was made for one request, and the batch is of many.
+                with serving(*(ids for waiting in commands for ids in waiting.requests)):
+                    await self._run(batch, len(commands))
                 del self._waiting[: batch.served]
         self._draining = None
+
+    async def _run(self, batch: "_Batch", commands: int) -> None:
+        try:
+            await batch.run()
+        except Exception as error:
+            _LOG.exception("a batch failed", commands=commands)
+            batch.fail(error, commands)
 
 
 class _Batch:

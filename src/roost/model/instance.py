@@ -25,12 +25,14 @@ class BuildRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A user's request for instances, stored from acceptance until each instance is in a cell.
 
     ``instances`` are uuids. If fewer than ``min_count`` of them can be placed, none is.
+    ``global_request_id`` is the id that the user's client gave the request, None if it gave none.
     """
 
     request_id: str
     spec: RequestSpec
     instances: tuple[str, ...]
     min_count: int
+    global_request_id: str | None = None
 
 
 class Instance(msgspec.Struct, frozen=True, kw_only=True):

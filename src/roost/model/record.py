@@ -13,6 +13,8 @@ class Step(msgspec.Struct, frozen=True):
 class Run(msgspec.Struct, frozen=True, kw_only=True):
     """One scheduler run: one call of ``select_destinations``, successful or not.
 
+    ``request_id`` is the id of the user's request, and ``global_request_id`` the one that the user's own
+    client gave it, if it did.
     Times are seconds since the epoch. ``version`` is the ledger version that the run decided on, None if
     the placement service does not report versions. ``spec`` is the request spec as JSON data. The first of
     ``steps`` has the number of known hosts. ``refusal`` is None if all requested instances were placed.
@@ -27,6 +29,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     started_at: float
     finished_at: float
     version: int | None
+    global_request_id: str | None = None
     steps: tuple[Step, ...] = ()
     refusal: str | None = None
 

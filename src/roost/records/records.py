@@ -78,6 +78,7 @@ class Records(Protocol):
     ) -> list[RunWithAttempts]:
         """Return the last ``limit`` runs of a request, for an instance, or both.
 
+        ``request_id`` is the request's own id or the one that the user's client gave it.
         A run is for every instance that it was asked to place, also for one that it did not try to place.
 
         Raises:

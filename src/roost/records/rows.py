@@ -26,12 +26,14 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     started_at: float
     finished_at: float
     version: int | None
+    global_request_id: str | None = None
     steps: msgspec.Raw = msgspec.Raw(b"[]")
     refusal: str | None = None
 
     def matches(self, request_id: str | None, instance: str | None) -> bool:
         """Whether this is a run of this request and for this instance; None stands for any."""
-        return request_id in (None, self.request_id) and (instance is None or instance in self.instances)
+        of_request = request_id in (None, self.request_id, self.global_request_id)
+        return of_request and (instance is None or instance in self.instances)
 
 
 _encode = msgspec.json.Encoder().encode

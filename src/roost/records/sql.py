@@ -80,7 +80,7 @@ class SqlRecords:
         check_criteria(request_id, instance)
         where: sa.ColumnElement[bool] = sa.true()
         if request_id is not None:
-            where &= runs.c.request_id == request_id
+            where &= sa.or_(runs.c.request_id == request_id, runs.c.global_request_id == request_id)
         if instance is not None:
             where &= runs.c.id.in_(sa.select(run_instances.c.run).where(run_instances.c.instance == instance))
         return await self._read(where, limit)
@@ -163,6 +163,7 @@ def _run_values(row: RunRow) -> tuple[Any, ...]:
         row.refusal,
         bytes(row.steps).decode(),
         bytes(row.spec).decode(),
+        row.global_request_id,
     )
 
 

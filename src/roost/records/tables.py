@@ -28,8 +28,10 @@ runs = sa.Table(
     sa.Column("refusal", BIG_TEXT),
     sa.Column("steps", BIG_TEXT, nullable=False),
     sa.Column("spec", BIG_TEXT, nullable=False),
+    sa.Column("global_request_id", NAME),
     sa.Index("runs_by_start", "started_at"),
     sa.Index("runs_by_request", "request_id"),
+    sa.Index("runs_by_global_request", "global_request_id"),
     **EXACT,
 )
 

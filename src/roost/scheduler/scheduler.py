@@ -130,13 +130,14 @@ class Scheduler:
         instances: Sequence[str] | None = None,
         min_count: int | None = None,
         request_id: str | None = None,
+        global_request_id: str | None = None,
     ) -> tuple[Destination, ...]:
         """Choose and claim hosts for ``count`` equal instances.
 
         Args:
             instances: consumer uuids, ``count`` different ones; made up if not given.
             min_count: if fewer can be placed, none is; ``count`` if not given.
-            request_id: of the user's request, for the records.
+            request_id, global_request_id: of the user's request, for the records.
 
         Returns a destination for each instance that was placed, in order; its selected host is claimed,
         its alternates (in the same cell) are not. Where ``min_count`` is met but ``count`` is not, the last
@@ -168,6 +169,7 @@ class Scheduler:
         run = Run(
             id=str(uuid.uuid4()),
             request_id=request_id or f"req-{uuid.uuid4()}",
+            global_request_id=global_request_id,
             project_id=spec.project_id,
             user_id=spec.user_id,
             instances=names,

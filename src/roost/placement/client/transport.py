@@ -9,6 +9,7 @@ import msgspec
 
 from roost.auth import IdentityUnavailable
 from roost.auth.credentials import Access, Credentials
+from roost.logs.request_ids import HEADER, current_requests
 from roost.placement.errors import PlacementError, error_for
 
 LATEST = "1.39"
@@ -45,6 +46,8 @@ class Transport:
             httpx.HTTPError: The service did not answer.
         """
         headers = {"accept": "application/json", "openstack-api-version": f"placement {version}"}
+        if requests := current_requests():
+            headers[HEADER] = requests[0].onward
         content = None
         if body is not None:
             headers["content-type"] = "application/json"
