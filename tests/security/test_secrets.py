@@ -1,0 +1,48 @@
+"""Passwords and forged lines reach no log and no error text. For tokens see `tests/auth/test_secrets.py`."""
+
+import subprocess
+import sys
+
+import pytest
+
+from support.serving import roost
+
+PASSWORD = "pa55word-of-the-database"
+
+
+@pytest.mark.parametrize("scheme", ["postgresql+psycopg", "mysql+pymysql"])
+@pytest.mark.parametrize("command", [("serve",), ("db", "verify"), ("db", "upgrade"), ("db", "trim")])
+def test_the_password_of_a_database_is_in_no_error(scheme: str, command: tuple[str, ...]) -> None:
+    url = f"{scheme}://roost:{PASSWORD}@127.0.0.1:1/roost"
+    done = roost(*command, "--database", url)
+    assert done.returncode == 2 and done.stderr.startswith("roost: ")
+    assert PASSWORD not in done.stderr + done.stdout
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x\n2026-01-01T00:00:00.000+00:00 error 1 roost: forged",
+        "x\r\nforged",
+        "\x1b[2J\x1b[31mforged",
+        "x\u2028forged",
+        "x\x85forged",
+        "\x00forged",
+        "x\u202egorf",
+    ],
+)
+def test_a_value_cannot_forge_a_line_or_steer_a_terminal(text: str) -> None:
+    """Each record is one printable line, whether the text is the event, a value, or from another library."""
+    program = (
+        "import logging, sys, structlog; from roost.logs import configure_logs; configure_logs();"
+        "text = sys.stdin.buffer.read().decode();"
+        "structlog.get_logger().warning('an event', value=text, nested={'a': [text]});"
+        "structlog.get_logger().warning(text);"
+        "logging.getLogger('library').warning('said %s', text)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], input=text.encode(), capture_output=True, timeout=60, check=True
+    )
+    lines = done.stderr.decode().removesuffix("\n").split("\n")
+    assert len(lines) == 3, lines
+    assert all(line.isprintable() for line in lines), lines
