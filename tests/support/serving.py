@@ -36,6 +36,7 @@ class Serving:
     """A running `roost serve` in a process group of its own.
 
     ``log``: the file of its output. ``settings``: options as GROUP.OPTION=VALUE. ``arguments``: further ones.
+    ``port``: None: a free one.
     """
 
     def __init__(
@@ -45,8 +46,9 @@ class Serving:
         workers: int = 1,
         settings: Sequence[str] = (),
         arguments: Sequence[str] = (),
+        port: int | None = None,
     ) -> None:
-        self.port = port = free_port()
+        self.port = port = port or free_port()
         self.url = f"http://127.0.0.1:{port}"
         self._log = log
         command = [ROOST, "serve", "--port", str(port), "--database", url, "--workers", str(workers)]

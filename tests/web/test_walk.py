@@ -19,7 +19,11 @@ from roost.conductor import http as instances
 from roost.placement import access
 from roost.placement.http import operations as placement
 from roost.placement.v1 import operations as v1
+from roost.web import health_operations as health
 from roost.web.dispatch import Application, dispatch
+from roost.web.edge import Edge
+from roost.web.health import Health, HealthOptions
+from roost.web.health_app import health_paths
 from roost.web.operation import OPEN, Operation
 from roost.web.policy import Rule
 from support.conducting import conducting
@@ -30,14 +34,16 @@ SERVICES: dict[str, Sequence[Operation]] = {
     "placement": placement.OPERATIONS,
     "v1": v1.OPERATIONS,
     "conductor": instances.OPERATIONS,
+    "health": health.OPERATIONS,
 }
 ALL = [
     pytest.param(operation, id=f"{operation.method} {operation.path}")
     for operations in SERVICES.values()
     for operation in operations
 ]
-OPEN_PATHS = {"/", "/v1/openapi.json", "/v1/placement/openapi.json"}
-"""The only paths that may be read without a token."""
+PROBED = {"/healthz", "/readyz", "/healthcheck"}
+OPEN_PATHS = {"/", "/v1/openapi.json", "/v1/placement/openapi.json", *PROBED}
+"""The only paths that may be read without a token. Those of probes also by HEAD."""
 
 QUERIES = {
     "/usages": "project_id=own",
@@ -68,7 +74,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         return task
 
     task = api.run(begin())
-    app = dispatch({"/v1": api.v1, "/v1/instances": found["app"]}, api.app)
+    services = dispatch({"/v1": api.v1, "/v1/instances": found["app"]}, api.app)
+    app = Edge(services, health_paths(Health((), HealthOptions())))
     client = httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://roost")
 
     def ask(operation: Operation, query: str = "", **headers: str) -> httpx.Response:
@@ -92,7 +99,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 @pytest.mark.parametrize("operation", ALL)
 def test_an_operation_is_open_by_name_or_has_a_rule(operation: Operation) -> None:
     if operation.path in OPEN_PATHS:
-        assert (operation.method, operation.rule) == ("GET", OPEN)
+        assert operation.method in ({"GET", "HEAD"} if operation.path in PROBED else {"GET"})
+        assert operation.rule is OPEN
     else:
         assert isinstance(operation.rule, Rule)
 
@@ -108,7 +116,7 @@ def test_every_rule_is_known_to_the_policy() -> None:
 
 @pytest.mark.parametrize("operation", ALL)
 def test_without_a_token_only_open_operations_answer(served: Any, operation: Operation) -> None:
-    assert served(operation).status_code == (200 if operation.rule is OPEN else 401)
+    assert served(operation).status_code in ({200, 204} if operation.rule is OPEN else {401})
 
 
 @pytest.mark.parametrize("operation", ALL)

@@ -24,6 +24,7 @@ Replicas:
     collector        exempts loaded objects from garbage collection
     feed             the change feed: commits in their order, read forwards and backwards
     trim             removes old commits
+    status           the position of the replica in the history, and the queue
     retention        how long commits are kept, and the task that removes older ones
 
 Tables:

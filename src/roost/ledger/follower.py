@@ -17,6 +17,7 @@ from roost.ledger.delta import (
     read_delta,
 )
 from roost.ledger.replica import Replica
+from roost.ledger.status import History, look
 from roost.storage import NAMES_PER_STATEMENT, Database, DatabaseUnavailable, Deadlines
 
 
@@ -25,7 +26,7 @@ class Follower:
 
     ``turn`` is a lock that is held while the replica moves: by a batch from reading its consumers to the end
     of its commit, and by a reader for one page of a delta. ``memory``: the state that the commit protocol
-    keeps between batches.
+    keeps between batches. ``history``: what the last look at it found; None before the first look.
     """
 
     def __init__(self, database: Database, replica: Replica, limits: Limits) -> None:
@@ -33,6 +34,7 @@ class Follower:
         self.replica = replica
         self.turn = asyncio.Lock()
         self.memory = Memory(limits)
+        self.history: History | None = None
         self._checking: asyncio.Task[None] | None = None
         self._next_check: asyncio.Task[None] | None = None
         # A caller waits for several database operations in turn. The database's time limit applies to each of
@@ -64,6 +66,11 @@ class Follower:
         under_way = [task for task in (self._checking, self._next_check) if task is not None]
         await asyncio.gather(*under_way, return_exceptions=True)
         self.deadlines.close()
+
+    async def look(self, now: float) -> None:
+        """Look at the history in the database. ``now``: seconds since the epoch."""
+        version = self.replica.position.seq
+        self.history = await self.database.autocommit_read(lambda connection: look(connection, version, now))
 
     async def check_head(self, uuids: Sequence[str]) -> Head:
         """The head of the database, and the holdings of the named consumers."""

@@ -13,6 +13,7 @@ from roost.ledger.follower import Follower
 from roost.ledger.load import load
 from roost.ledger.replica import Replica
 from roost.ledger.state import Command
+from roost.ledger.status import LedgerStatus, status_of
 from roost.ledger.tables import SCHEMA
 from roost.ledger.trim import trim
 from roost.ledger.vocabulary import RegisterStandardNames
@@ -37,6 +38,7 @@ class Ledger:
         limits: Limits = DEFAULT_LIMITS,
     ) -> None:
         self.database = database
+        self._clock = clock
         self._follower = Follower(database, Replica(fleet, position), limits)
         self._writer = Writer(self._follower, clock)
 
@@ -80,6 +82,25 @@ class Ledger:
         Raises: `StorageError` if the database cannot be read.
         """
         return await self._follower.current()
+
+    async def look(self) -> LedgerStatus:
+        """Look at the history in the database, and return the status of the ledger.
+
+        Raises: `StorageError` if the database cannot be read.
+        """
+        await self._follower.look(self._clock())
+        return self.status()
+
+    def status(self) -> LedgerStatus:
+        """The status of the ledger, as of the last `look`."""
+        follower = self._follower
+        return status_of(
+            follower.replica.position.seq,
+            len(follower.replica.fleet),
+            self._writer.waiting_commands,
+            follower.history,
+            self._clock(),
+        )
 
     async def trim(self, keep: int, older_than: float, pause: float = 0.0) -> int:
         """Delete commits that are older than ``older_than`` (seconds since the epoch) or not among the newest

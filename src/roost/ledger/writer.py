@@ -78,6 +78,11 @@ class Writer:
         self._waiting: list[Waiting[Any]] = []
         self._draining: asyncio.Task[None] | None = None
 
+    @property
+    def waiting_commands(self) -> int:
+        """The number of commands without an outcome."""
+        return len(self._waiting)
+
     async def execute(self, command: Command[T]) -> T:
         """Run a command and return its result once its changes are durable. Raises: see `Ledger.execute`."""
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()

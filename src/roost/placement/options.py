@@ -18,6 +18,9 @@ from roost.report import masked_options
 from roost.storage import ANSWER_SECONDS
 from roost.web.cors import CorsOptions
 from roost.web.forwarded import Proxies
+from roost.web.health import GROUP as HEALTHCHECK
+from roost.web.health import OPTIONS as HEALTH_OPTIONS
+from roost.web.health import HealthOptions, health_options
 
 _NOBODY = "00000000-0000-0000-0000-000000000000"
 
@@ -150,6 +153,7 @@ GROUPS: dict[str, Sequence[cfg.Opt]] = {
     "oslo_policy": _POLICY,
     "oslo_middleware": _MIDDLEWARE,
     "cors": _CORS,
+    HEALTHCHECK: HEALTH_OPTIONS,
     LEDGER: LEDGER_OPTIONS,
 }
 
@@ -176,6 +180,7 @@ class PlacementOptions(msgspec.Struct, frozen=True):
     retention: Retention = Retention()
     logs: LogOptions = LogOptions()
     cors: CorsOptions = CorsOptions()
+    health: HealthOptions = HealthOptions()
     source: Source | None = None
 
 
@@ -206,6 +211,7 @@ def read_options(source: Source | str | None = None) -> PlacementOptions:
             retention=retention_from(conf),
             logs=log_options_from(conf),
             cors=_cors(conf.cors),
+            health=health_options(conf),
             source=source,
         )
     except (cfg.Error, ValueError) as error:

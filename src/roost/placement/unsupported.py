@@ -18,6 +18,7 @@ _POOL = "connections are few and look after themselves"
 _TRIES = "the database's own time limits count"
 _PROFILER = "there is no profiler"
 _REMOTE = "rules ask no other server"
+_OPEN = "everybody may ask for it, and it tells no secrets"
 _PATHS = "nothing is kept in files but the database"
 
 NO_EFFECT: Mapping[str, Mapping[str, str]] = {
@@ -75,6 +76,13 @@ NO_EFFECT: Mapping[str, Mapping[str, str]] = {
         "remote_ssl_client_crt_file": _REMOTE,
         "remote_ssl_client_key_file": _REMOTE,
         "remote_timeout": _REMOTE,
+    },
+    "healthcheck": {
+        "backends": "disable_by_file_path and disable_by_file_paths count where they are set",
+        "detailed": "stacks of threads are not for everybody",
+        "allowed_source_ranges": _OPEN,
+        "ignore_proxied_requests": _OPEN,
+        "enable_by_file_paths": "only files that disable are supported",
     },
     "profiler": {
         "enabled": _PROFILER,

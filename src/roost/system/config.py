@@ -1,7 +1,7 @@
 """The configuration of a whole system: a file, and over it the environment as ``OS_<GROUP>__<OPTION>``.
 
-Each room defines the options of its group: ``conductor``, ``filter_scheduler``, ``ledger`` and ``records``.
-Those of logs are in ``DEFAULT``.
+Each room defines the options of its group: ``conductor``, ``filter_scheduler``, ``healthcheck``, ``ledger``
+and ``records``. Those of logs are in ``DEFAULT``.
 """
 
 from pathlib import Path
@@ -20,6 +20,9 @@ from roost.model.errors import OperatorError
 from roost.records import RecordQueue, open_records, register_options
 from roost.scheduler.options import options_from
 from roost.system.system import SystemOptions
+from roost.web.health import GROUP as HEALTHCHECK
+from roost.web.health import OPTIONS as HEALTH_OPTIONS
+from roost.web.health import health_options
 
 
 def read_config(config_file: Path | None, data_dir: Path) -> cfg.ConfigOpts:
@@ -31,6 +34,7 @@ def read_config(config_file: Path | None, data_dir: Path) -> cfg.ConfigOpts:
     conf.register_opts(LOG_OPTIONS)
     conf.register_opts(CONDUCTOR_OPTIONS, group=CONDUCTOR)
     conf.register_opts(LEDGER_OPTIONS, group=LEDGER)
+    conf.register_opts(HEALTH_OPTIONS, group=HEALTHCHECK)
     register_options(conf)
     conf.set_default("connection", f"sqlite:///{data_dir.resolve() / 'records.db'}", group="records")
     conf.set_default("path", str(data_dir.resolve() / "records.jsonl"), group="records")
@@ -48,6 +52,7 @@ def system_options(conf: cfg.ConfigOpts, **others: object) -> SystemOptions:
             scheduler=options_from(conf),
             max_attempts=conf[CONDUCTOR].max_attempts,
             retention=retention_from(conf),
+            health=health_options(conf),
             **others,  # type: ignore[arg-type]
         )
     except (cfg.Error, ValueError) as error:

@@ -16,8 +16,11 @@ from roost.placement.http.document import document_at
 from roost.placement.http.edge import with_edge
 from roost.placement.options import PlacementOptions
 from roost.placement.v1.app import V1
+from roost.system.readiness import system_health
 from roost.system.system import System
 from roost.web.dispatch import Application, dispatch
+from roost.web.health import Health
+from roost.web.health_operations import DOCUMENTED
 
 STOP_SECONDS = 1.0
 """So long requests under way may take once the server is to stop."""
@@ -30,10 +33,13 @@ async def serve(
 
     ``on_ready`` is called once the port is listened on.
     """
-    options = PlacementOptions(auth_strategy="noauth2", logs=logs or LogOptions())
-    v1 = V1(system.ledger, options, document_at, conductor_http.OPERATIONS)
+    health = system_health(system, system.options.health)
+    options = PlacementOptions(
+        auth_strategy="noauth2", logs=logs or LogOptions(), health=system.options.health
+    )
+    v1 = V1(system.ledger, options, document_at, (*conductor_http.OPERATIONS, *DOCUMENTED))
     server = Server(
-        _application(system, v1, options),
+        _application(system, v1, options, health),
         address=host,
         port=port,
         interface=Interfaces.ASGI,
@@ -57,6 +63,7 @@ async def serve(
             raise RuntimeError("the HTTP server ended by itself")
     finally:
         v1.close()
+        health.close()
         server.stop()  # type: ignore[no-untyped-call]
         # It waits for every open connection, also for those whose client says nothing more.
         await asyncio.wait((serving,), timeout=STOP_SECONDS)
@@ -80,9 +87,9 @@ async def _announce(host: str, port: int, on_ready: Callable[[], None]) -> None:
             return
 
 
-def _application(system: System, v1: V1, options: PlacementOptions) -> Application:
+def _application(system: System, v1: V1, options: PlacementOptions, health: Health) -> Application:
     """``/v1/instances`` is the conductor's, the rest of ``/v1`` is V1's; all else is the Placement API's."""
     placement = create_app(system.ledger, options)
     conductor = conductor_http.create_app(system.super_conductor, system.requests, NoAuth())
     services = dispatch({"/v1": v1, "/v1/instances": conductor}, placement)
-    return with_edge(services, system.ledger, options)
+    return with_edge(services, system.ledger, options, health)

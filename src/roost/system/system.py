@@ -31,6 +31,7 @@ from roost.scheduler.hosts import HostTable
 from roost.storage import Database
 from roost.system.layout import Layout, keep_layout
 from roost.system.timings import TimedGateway
+from roost.web.health import HealthOptions
 
 API_DB = "api.db"
 
@@ -41,7 +42,7 @@ class SystemOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How a system behaves.
 
     ``max_attempts``: hosts tried for an instance. ``retention``: which commits the ledger keeps.
-    ``trim_records_seconds``: seconds between two removals of old records.
+    ``trim_records_seconds``: seconds between two removals of old records. ``health``: when it is ready.
     """
 
     script: Script = Script()
@@ -51,6 +52,7 @@ class SystemOptions(msgspec.Struct, frozen=True, kw_only=True):
     heartbeat_seconds: float = 10.0
     retention: Retention = Retention()
     trim_records_seconds: float = 60.0
+    health: HealthOptions = HealthOptions()
 
 
 class System:

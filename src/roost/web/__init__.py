@@ -12,6 +12,8 @@
     forwarded    requests that come through a proxy
     cors         cross-origin requests
     openapi      the OpenAPI document of operations
+    health       checks of what a service needs, and the report on them
+    health_operations, health_app  /healthz, /readyz and /healthcheck
     dispatch     several applications behind one server
 
 A handler is a coroutine function ``handler(service, req, resp, **path_parameters)``. It returns the value

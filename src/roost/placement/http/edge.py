@@ -5,11 +5,13 @@ from roost.placement.options import PlacementOptions
 from roost.web.access_log import AccessLines, RequestLines
 from roost.web.dispatch import Application
 from roost.web.edge import Edge, Watch
+from roost.web.health import Health
+from roost.web.health_app import health_paths
 
 
-def with_edge(application: Application, ledger: Ledger, options: PlacementOptions) -> Edge:
+def with_edge(application: Application, ledger: Ledger, options: PlacementOptions, health: Health) -> Edge:
     """Put the edge around the application of a service. Parts that ``options`` turn off are left out."""
     watches: list[Watch] = [RequestLines()]
     if options.logs.access:
         watches.append(AccessLines())
-    return Edge(application, watches=watches)
+    return Edge(application, health_paths(health), watches)

@@ -14,10 +14,12 @@ from roost.placement.http.app import create_app
 from roost.placement.http.document import document_at
 from roost.placement.http.edge import with_edge
 from roost.placement.options import PlacementOptions, shown_options
+from roost.placement.readiness import placement_health
 from roost.placement.v1.app import V1
 from roost.report import Report
 from roost.storage import Database
 from roost.web.dispatch import Application, Message, Receive, Send, dispatch
+from roost.web.health_operations import DOCUMENTED
 
 STOP_SECONDS = 1.0
 """Seconds that the database has for each answer after SIGTERM or SIGINT."""
@@ -55,15 +57,17 @@ class Worker:
                 stack.push_async_callback(database.close)
                 ledger = await Ledger.open(database)
                 stack.push_async_callback(ledger.close)
+                health = placement_health(ledger, self._options)
+                stack.callback(health.close)
             except Exception as error:
                 self._report(str(error) if isinstance(error, OperatorError) else f"cannot start: {error!r}")
                 await send({"type": "lifespan.startup.failed", "message": ""})
                 return
-            v1 = V1(ledger, self._options, document_at)
+            v1 = V1(ledger, self._options, document_at, DOCUMENTED)
             stack.callback(v1.close)
             _at_termination(v1.close, partial(database.stop_within, STOP_SECONDS))
             services = dispatch({"/v1": v1}, create_app(ledger, self._options))
-            self._app = with_edge(services, ledger, self._options)
+            self._app = with_edge(services, ledger, self._options, health)
             self._report_on_signal(database)
             keep_what_is_loaded()
             trimming = asyncio.create_task(keep_trimming(ledger, self._options.retention, time.time))

@@ -1,0 +1,68 @@
+"""What the Placement API needs to serve requests: its database, a replica at the head, and Keystone."""
+
+from collections.abc import Sequence
+from functools import partial
+
+from roost.auth import Source
+from roost.ledger import Ledger
+from roost.placement.options import PlacementOptions
+from roost.storage import StorageError
+from roost.web.health import Check, Health, HealthOptions, NoAnswer
+
+KEYSTONE_SECONDS = 10.0
+"""Seconds for which an answer of Keystone lasts: each worker asks once in this time, however often it is
+probed."""
+
+
+def placement_health(ledger: Ledger, options: PlacementOptions) -> Health:
+    """The checks of `roost serve`. Raises `OperatorError` if the options for Keystone cannot work."""
+    checks = ledger_checks(ledger, options.health)
+    if options.auth_strategy == "keystone":
+        # Imported only here: its import takes as long as all others together.
+        from roost.auth.reachability import Reachability
+
+        keystone = Reachability(options.source or Source(), options.health.check_seconds)
+        checks = (*checks, Check("keystone", keystone.ask, lasting=KEYSTONE_SECONDS))
+    return Health(checks, options.health)
+
+
+def ledger_checks(ledger: Ledger, options: HealthOptions) -> Sequence[Check]:
+    """The checks of a ledger.
+
+    A process that serves no requests does not follow the commits of others. So the check of the ledger brings
+    the replica to the head before the lag is judged; otherwise an idle process would be said to be not ready,
+    would get no requests, and would stay behind.
+    """
+    return (
+        Check("database", ledger.look, _database),
+        Check("ledger", ledger.current, partial(_ledger, ledger, options)),
+        Check("history", judge=lambda _: _history(ledger)),
+    )
+
+
+def _database(failure: Exception | None) -> str | None:
+    if failure is None:
+        return None
+    return str(failure) if isinstance(failure, NoAnswer) else "it cannot be read; the log has the error"
+
+
+def _ledger(ledger: Ledger, options: HealthOptions, failure: Exception | None) -> str | None:
+    # That the database does not answer is what its own check says.
+    if failure is not None and not isinstance(failure, NoAnswer | StorageError):
+        return "the commits of the database cannot be applied; the log has the error"
+    status = ledger.status()
+    if status.lag_commits > options.max_lag_commits:
+        return f"{status.lag_commits} commits behind the head, at most {options.max_lag_commits} allowed"
+    if status.lag_seconds > options.max_lag_seconds:
+        return f"{status.lag_seconds:.0f} s behind the head, at most {options.max_lag_seconds:g} s allowed"
+    return None
+
+
+def _history(ledger: Ledger) -> str | None:
+    status = ledger.status()
+    if not status.trimmed_away:
+        return None
+    return (
+        f"this process is at commit {status.version}, and the commits before {status.oldest} are trimmed; "
+        "its fleet is loaded anew"
+    )

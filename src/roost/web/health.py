@@ -1,0 +1,228 @@
+"""Readiness: checks of what a service needs to serve requests, within a bounded time and at a bounded cost.
+
+A load balancer asks each process every second, also while the database hangs. So a report waits for its
+checks only for a while, and lasts for a while: many probes at the same time cost one run of each check. A
+check that does not answer is not started again before it ends.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import structlog
+from oslo_config import cfg
+
+from roost.model.errors import OperatorError
+
+GROUP = "healthcheck"
+
+CACHE_SECONDS = 1.0
+"""Seconds for which a report lasts; probes during this time get the same one."""
+
+OPTIONS = [
+    cfg.StrOpt(
+        "disable_by_file_path",
+        help="While this file exists, /healthcheck and /readyz answer 503, so that load balancers send no "
+        "requests.",
+    ),
+    cfg.ListOpt(
+        "disable_by_file_paths",
+        default=[],
+        help="As disable_by_file_path, for processes at one port, as in 8778:/run/roost/disable.",
+    ),
+    cfg.IntOpt(
+        "max_lag_commits",
+        default=1000,
+        min=0,
+        help="A process that lacks more commits than this is not ready (/readyz answers 503).",
+    ),
+    cfg.FloatOpt(
+        "max_lag_seconds",
+        default=30.0,
+        min=0.0,
+        help="A process that lacks a commit for more than this many seconds is not ready.",
+    ),
+    cfg.FloatOpt(
+        "check_timeout",
+        default=2.0,
+        min=0.05,
+        help="A check of /readyz that takes longer than this many seconds fails.",
+    ),
+]
+
+_LOG = structlog.get_logger()
+
+
+class HealthOptions(msgspec.Struct, frozen=True):
+    """When a process is healthy. ``disable_by_port``: files by the port that they disable."""
+
+    disable_file: str | None = None
+    disable_by_port: tuple[tuple[int, str], ...] = ()
+    max_lag_commits: int = 1000
+    max_lag_seconds: float = 30.0
+    check_seconds: float = 2.0
+
+    def disabled(self, port: int | None) -> bool:
+        """Whether a file disables the process at a port."""
+        paths = [path for each, path in self.disable_by_port if each == port]
+        return any(Path(path).exists() for path in (self.disable_file, *paths) if path)
+
+
+def health_options(conf: cfg.ConfigOpts) -> HealthOptions:
+    """The options of a configuration in which `OPTIONS` are registered. Raises `OperatorError`."""
+    group = conf[GROUP]
+    return HealthOptions(
+        disable_file=group.disable_by_file_path,
+        disable_by_port=tuple(_port_and_path(each) for each in group.disable_by_file_paths if each.strip()),
+        max_lag_commits=group.max_lag_commits,
+        max_lag_seconds=group.max_lag_seconds,
+        check_seconds=group.check_timeout,
+    )
+
+
+def _port_and_path(text: str) -> tuple[int, str]:
+    port, _, path = text.strip().partition(":")
+    if not (port.isascii() and port.isdigit() and path):
+        raise OperatorError(f"configuration: [{GROUP}] disable_by_file_paths: {text!r} is not PORT:PATH")
+    return int(port), path
+
+
+class NoAnswer(Exception):
+    """A check took longer than it may."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"no answer within {seconds:g} s")
+
+
+def _judge(failure: Exception | None) -> str | None:
+    if failure is None:
+        return None
+    return str(failure) if isinstance(failure, NoAnswer) else "it fails; the log has the error"
+
+
+@dataclass(frozen=True)
+class Check:
+    """A condition that must hold for requests to be served.
+
+    - ``ask``: finds out whether it holds; it may take long. None: ``judge`` needs no answer.
+    - ``judge``: returns why the condition does not hold, None if it holds. It is called when all checks are
+      answered or late, with the error of ``ask``. Everybody may read the reason, so it names no address.
+    - ``lasting``: seconds for which an answer without an error lasts.
+    """
+
+    name: str
+    ask: Callable[[], Awaitable[object]] | None = None
+    judge: Callable[[Exception | None], str | None] = _judge
+    lasting: float = CACHE_SECONDS
+
+
+class CheckResult(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Whether one condition holds, and why not."""
+
+    name: str
+    passed: bool
+    reason: str | None = None
+
+
+class Readiness(msgspec.Struct, frozen=True):
+    """Whether a process can serve requests: all checks pass."""
+
+    ready: bool
+    checks: Sequence[CheckResult]
+
+
+class Health:
+    """The checks of one process. For use from one event loop. ``clock``: seconds, monotonic."""
+
+    def __init__(
+        self,
+        checks: Sequence[Check],
+        options: HealthOptions,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.options = options
+        self._clock = clock
+        self._asked = [_Asked(check, options.check_seconds, clock) for check in checks]
+        self._report: Readiness | None = None
+        self._until = 0.0
+        self._reporting: asyncio.Task[Readiness] | None = None
+        self._failing: set[str] = set()
+
+    async def readiness(self) -> Readiness:
+        """Report on all checks, within `HealthOptions.check_seconds`."""
+        if self._report is not None and self._clock() < self._until:
+            return self._report
+        if self._reporting is None:
+            self._reporting = asyncio.create_task(self._make_report())
+        # Shielded, because other probes may wait for the report when this one is cancelled.
+        return await asyncio.shield(self._reporting)
+
+    def close(self) -> None:
+        """End the checks under way."""
+        if self._reporting is not None:
+            self._reporting.cancel()
+        for asked in self._asked:
+            asked.cancel()
+
+    async def _make_report(self) -> Readiness:
+        try:
+            await asyncio.gather(*(asked.ask() for asked in self._asked))
+            results = tuple(self._judge(asked) for asked in self._asked)
+            self._report = Readiness(all(each.passed for each in results), results)
+            self._until = self._clock() + CACHE_SECONDS
+            return self._report
+        finally:
+            self._reporting = None
+
+    def _judge(self, asked: "_Asked") -> CheckResult:
+        name = asked.check.name
+        reason = asked.check.judge(asked.failure)
+        if reason is None and name in self._failing:
+            self._failing.discard(name)
+            _LOG.warning("a readiness check passes again", check=name)
+        elif reason is not None and name not in self._failing:
+            self._failing.add(name)
+            error = {} if asked.failure is None else {"error": str(asked.failure)}
+            _LOG.warning("a readiness check fails", check=name, reason=reason, **error)
+        return CheckResult(name, reason is None, reason)
+
+
+class _Asked:
+    """A check, and the answer to it. ``failure``: the error of the last answer, or `NoAnswer`."""
+
+    def __init__(self, check: Check, seconds: float, clock: Callable[[], float]) -> None:
+        self.check = check
+        self.failure: Exception | None = None
+        self._seconds = seconds
+        self._clock = clock
+        self._task: asyncio.Future[object] | None = None
+        self._late_at = 0.0
+        self._until = 0.0
+
+    async def ask(self) -> None:
+        """Ask, or wait for the answer under way. An answer that is late already is not waited for."""
+        if self.check.ask is None:
+            return
+        now = self._clock()
+        if self._task is None:
+            if now < self._until:
+                return
+            self._task = asyncio.ensure_future(self.check.ask())
+            self._late_at = now + self._seconds
+        await asyncio.wait((self._task,), timeout=max(0.0, self._late_at - now))
+        if not self._task.done():
+            self.failure = NoAnswer(self._seconds)
+            return
+        error = None if self._task.cancelled() else self._task.exception()
+        if error is not None and not isinstance(error, Exception):
+            raise error
+        self._task, self.failure = None, error
+        self._until = 0.0 if error else self._clock() + self.check.lasting
+
+    def cancel(self) -> None:
+        """Do not wait for the answer under way any more."""
+        if self._task is not None:
+            self._task.cancel()
