@@ -34,7 +34,10 @@ def schema_of(form: Any) -> Schema:
 
 
 def describe_error(schema: Schema, value: object) -> str | None:
-    """The message for the most relevant error of a value; None if the schema finds none."""
+    """The message for the most relevant error of a value, in one line; None if the schema finds none.
+
+    Upstream sends one line too, and its command-line client shows no more than the last line of a detail.
+    """
     error = best_match(islice(_Validator(schema).iter_errors(value), MOST_ERRORS))
     if error is None:
         return None
@@ -47,7 +50,7 @@ def describe_error(schema: Schema, value: object) -> str | None:
         # Here a format is a pattern and a length; upstream's validator judges by the format.
         keyword = "format"
     schema_path = _path(list(error.absolute_schema_path)[:-1])
-    return f"{message}\n\nFailed validating {keyword!r} in schema{schema_path}{place}"
+    return f"{message}  Failed validating {keyword!r} in schema{schema_path}{place}"
 
 
 def _path(parts: Sequence[str | int]) -> str:
