@@ -132,6 +132,9 @@ class OneAtATime:
     def leave(self, request: Observation) -> None:
         self.free += 1
 
+    def sender(self, request: Observation) -> Send:
+        return request.send
+
 
 async def refusing(scope: Message, receive: Receive, send: Send) -> None:
     await send({"type": "http.response.start", "status": 503, "headers": []})

@@ -21,6 +21,9 @@ from roost.web.forwarded import Proxies
 from roost.web.health import GROUP as HEALTHCHECK
 from roost.web.health import OPTIONS as HEALTH_OPTIONS
 from roost.web.health import HealthOptions, health_options
+from roost.web.limits import GROUP as OVERLOAD
+from roost.web.limits import OPTIONS as OVERLOAD_OPTIONS
+from roost.web.limits import Limits, limits_from
 
 _NOBODY = "00000000-0000-0000-0000-000000000000"
 
@@ -155,6 +158,7 @@ GROUPS: dict[str, Sequence[cfg.Opt]] = {
     "cors": _CORS,
     HEALTHCHECK: HEALTH_OPTIONS,
     LEDGER: LEDGER_OPTIONS,
+    OVERLOAD: OVERLOAD_OPTIONS,
 }
 
 
@@ -179,6 +183,7 @@ class PlacementOptions(msgspec.Struct, frozen=True):
     answer_seconds: float = ANSWER_SECONDS
     retention: Retention = Retention()
     logs: LogOptions = LogOptions()
+    limits: Limits = Limits()
     cors: CorsOptions = CorsOptions()
     health: HealthOptions = HealthOptions()
     source: Source | None = None
@@ -210,6 +215,7 @@ def read_options(source: Source | str | None = None) -> PlacementOptions:
             answer_seconds=conf.placement_database.answer_timeout,
             retention=retention_from(conf),
             logs=log_options_from(conf),
+            limits=limits_from(conf),
             cors=_cors(conf.cors),
             health=health_options(conf),
             source=source,

@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import socket
+from collections.abc import Mapping
 from typing import Any, Final
 
 from granian._granian import SocketHolder
@@ -52,11 +53,14 @@ class Retiring:
 def run_application(
     application: Application,
     listener: socket.socket,
-    log_config: dict[str, Any],
+    settings: Mapping[str, Any],
     linger_seconds: float,
 ) -> None:
-    """Serve in this process until SIGTERM or SIGINT. Requests under way are finished."""
-    server = _Worker(Retiring(application, linger_seconds), listener, log_config)
+    """Serve in this process until SIGTERM or SIGINT. Requests under way are finished.
+
+    ``settings``: arguments of Granian that the service chooses.
+    """
+    server = _Worker(Retiring(application, linger_seconds), listener, settings)
     server.run()
 
 
@@ -68,7 +72,9 @@ class _Worker(MPServer):
     connections that wait in it are lost.
     """
 
-    def __init__(self, application: Application, listener: socket.socket, log_config: dict[str, Any]) -> None:
+    def __init__(
+        self, application: Application, listener: socket.socket, settings: Mapping[str, Any]
+    ) -> None:
         super().__init__(
             "roost",
             interface=Interfaces.ASGI,
@@ -76,7 +82,7 @@ class _Worker(MPServer):
             websockets=False,
             backlog=BACKLOG,
             log_level=LogLevels.warning,
-            log_dictconfig=log_config,
+            **settings,
         )
         self._application = application
         self._ssp = self._sso = None

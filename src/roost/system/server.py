@@ -16,8 +16,10 @@ from roost.placement.http.document import document_at
 from roost.placement.http.edge import with_edge
 from roost.placement.options import PlacementOptions
 from roost.placement.v1.app import V1
+from roost.serving.listeners import BACKLOG
 from roost.system.readiness import system_health
 from roost.system.system import System
+from roost.web.connections import cut_clients_of_the_server, server_settings
 from roost.web.dispatch import Application, dispatch
 from roost.web.health import Health
 from roost.web.health_operations import DOCUMENTED
@@ -44,6 +46,8 @@ async def serve(
         port=port,
         interface=Interfaces.ASGI,
         websockets=False,
+        backlog=BACKLOG,
+        **server_settings(options.limits),
         log_enabled=False,
         log_level=LogLevels.warning,
     )
@@ -54,6 +58,7 @@ async def serve(
     stopping = asyncio.create_task(stop.wait())
     breaking = asyncio.create_task(system.broken())
     announcing = asyncio.create_task(_announce(host, port, on_ready))
+    cutting = asyncio.create_task(cut_clients_of_the_server(options.limits))
     try:
         await asyncio.wait((serving, stopping, breaking), return_when=asyncio.FIRST_COMPLETED)
         if breaking.done():
@@ -67,7 +72,7 @@ async def serve(
         server.stop()  # type: ignore[no-untyped-call]
         # It waits for every open connection, also for those whose client says nothing more.
         await asyncio.wait((serving,), timeout=STOP_SECONDS)
-        tasks = (serving, stopping, breaking, announcing)
+        tasks = (serving, stopping, breaking, announcing, cutting)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

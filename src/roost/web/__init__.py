@@ -14,6 +14,10 @@
     openapi      the OpenAPI document of operations
     health       checks of what a service needs, and the report on them
     health_operations, health_app  /healthz, /readyz and /healthcheck
+    limits       the limits of a process, as options
+    admission    which requests are served, and which are refused at once
+    sending      long responses, in parts and within time limits
+    connections  settings of the server against slow clients; cutting connections
     dispatch     several applications behind one server
 
 A handler is a coroutine function ``handler(service, req, resp, **path_parameters)``. It returns the value

@@ -2,16 +2,18 @@
 
 A request passes these steps. The first error ends them:
 
+0. a request that the edge did not admit: 503
 1. authentication, unless the path has an open operation: 401, 503
 2. the service's own checks (`Conventions.receive`); a path with a NUL or an empty segment: 404
 3. routing: 404, 405
 4. the operation at the request's version, the media types: 404, 405, 415, 406
 5. authorisation by the operation's rule: 403
-6. query: 400; projects that the request may reach: 403; body: 413, 400, or an error that has precedence
+6. query: 400; projects that the request may reach: 403; body: 413, 408, 400, or an error that has precedence
    over these (`Operation.precede`)
 7. the handler; its result is encoded as JSON
 """
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,6 +24,7 @@ import msgspec
 import structlog
 
 from roost.auth import Authenticator, IdentityUnavailable
+from roost.web.admission import REFUSAL_KEY
 from roost.web.conventions import Conventions
 from roost.web.errors import (
     HTTPError,
@@ -29,10 +32,12 @@ from roost.web.errors import (
     NotAllowed,
     NotFound,
     TooLarge,
+    TooSlow,
     Unauthorised,
     Unavailable,
     Unsupported,
 )
+from roost.web.limits import Limits
 from roost.web.operation import OPEN, Operation
 from roost.web.policy import Policy
 from roost.web.request import Request, Response
@@ -48,6 +53,7 @@ class Kernel:
     - ``service``: the first argument of every handler.
     - ``unavailable``: the errors that mean that a database does not answer or is busy: status 503.
     - ``middleware``: Falcon middleware that runs before the kernel's own.
+    - ``body_seconds``: seconds within which a body must arrive.
     """
 
     service: Any
@@ -57,6 +63,7 @@ class Kernel:
     unavailable: tuple[type[Exception], ...] = ()
     request_type: type[Request] = Request
     middleware: Sequence[Any] = ()
+    body_seconds: float = Limits().body_seconds
 
 
 def create_app(operations: Sequence[Operation], kernel: Kernel) -> falcon.asgi.App:  # type: ignore[type-arg]
@@ -94,6 +101,10 @@ class _Gate:
         self._open_paths = open_paths
 
     async def process_request(self, req: Request, resp: Response) -> None:
+        refusal: HTTPError | None = req.scope.get(REFUSAL_KEY)
+        if refusal is not None:
+            self._conventions.receive(req)
+            raise refusal
         if req.path not in self._open_paths:
             await self._authenticate(req)
         self._conventions.receive(req)
@@ -153,7 +164,9 @@ def _responder(kernel: Kernel, operation: Operation) -> Any:
             req.projects = policy.reachable(req.identity, rule.all_projects, req.query)
         if form is not None:
             try:
-                req.body = operation.decode(await _read(req, operation.largest_body), form)
+                req.body = operation.decode(
+                    await _read(req, operation.largest_body, kernel.body_seconds), form
+                )
             except HTTPError:
                 await operation.precede(service, params)
                 raise
@@ -172,9 +185,18 @@ def _check_media_type(req: Request, taken: tuple[str, ...]) -> None:
         raise Unsupported(f"The media type {media_type} is not supported, use {' or '.join(taken)}")
 
 
-async def _read(req: Request, largest: int) -> bytes:
-    """Read the body, of ``largest`` bytes at most. Raises `TooLarge` without reading a larger one whole."""
-    raw = await req.stream.read(largest + 1)
+async def _read(req: Request, largest: int, seconds: float) -> bytes:
+    """Read the body, of ``largest`` bytes at most, within a time limit.
+
+    Raises:
+        TooLarge: it is larger, and is not read whole.
+        TooSlow: it did not arrive in time. The server closes the connection, because the rest is unread.
+    """
+    try:
+        async with asyncio.timeout(seconds):
+            raw = await req.stream.read(largest + 1)
+    except TimeoutError:
+        raise TooSlow(f"The body must arrive within {seconds:g} seconds.") from None
     if len(raw) > largest:
         raise TooLarge(f"A body may have at most {largest} bytes.")
     return raw

@@ -48,6 +48,9 @@ class Admission(Protocol):
     def leave(self, request: Observation) -> None:
         """An admitted request is over. Not called for a refused one."""
 
+    def sender(self, request: Observation) -> Send:
+        """What an admitted request's application sends its response with, on top of ``request.send``."""
+
 
 class Edge:
     """An ASGI application around another one. ``in_flight``: the number of requests under way."""
@@ -96,6 +99,6 @@ class Edge:
             await refusal(request.scope, receive, request.send)
             return
         try:
-            await self._application(request.scope, receive, request.send)
+            await self._application(request.scope, receive, admission.sender(request))
         finally:
             admission.leave(request)

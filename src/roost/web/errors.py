@@ -7,6 +7,7 @@ HTTPError
 ├── NotFound           404  there is no such resource
 ├── NotAllowed         405  the resource does not have the method
 ├── NotAcceptable      406  the client accepts no media type that the operation provides
+├── TooSlow            408  the body did not arrive in time
 ├── Conflict           409  the state of the resource does not allow the operation
 ├── Gone               410  the resource is no longer available
 ├── TooLarge           413  the body is too large
@@ -76,6 +77,13 @@ class NotAcceptable(HTTPError):
     """The response cannot be given in a media type that the client accepts."""
 
     status = 406
+
+
+class TooSlow(HTTPError):
+    """The body of the request did not arrive in time."""
+
+    status = 408
+    headers = MappingProxyType({"connection": "close"})
 
 
 class Conflict(HTTPError):

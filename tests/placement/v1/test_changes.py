@@ -1,6 +1,7 @@
 """``/v1/changes``: every commit once and in order, whoever made it."""
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from roost.placement.v1.follower import Follower
 from roost.placement.v1.past import Past
 from roost.placement.v1.service import Service
 from roost.storage.identity import set_incarnation
+from roost.web.errors import TooMany
 from support.ledgers import claim, host, opened, run, whole
 from support.placement_api import uuid_of
 from support.v1_api import V1Api, fault_of
@@ -148,7 +150,10 @@ async def events(api: V1Api, count: int, after: int = 0) -> list[str]:
     await changes.begin_stream(service, response, changes.Since(after, None))
     assert response.sse is not None
     found = [event.serialize().decode() async for event, _ in _both(response.sse, range(count))]
-    assert service.streams == 0
+    assert len(service.streams) == 1
+    response.sse = None
+    gc.collect()
+    assert not service.streams
     return found
 
 
@@ -224,3 +229,24 @@ def test_a_stream_does_not_go_on_in_another_history(written: V1Api, monkeypatch:
 def test_a_worker_serves_only_so_many_streams(written: V1Api, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(changes, "MOST_STREAMS", 0)
     assert fault_of(written.fetch("/v1/changes", accept="text/event-stream"))[0] == 429
+    head = written.run(written.ledger.current()).version
+    assert written.fetch(f"/v1/changes?after={head}").status_code == 200
+    assert fault_of(written.fetch(f"/v1/changes?after={head}&wait=1"))[0] == 429
+
+
+def test_requests_that_arrive_together_get_no_more_streams_than_there_may_be(
+    written: V1Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(changes, "MOST_STREAMS", 3)
+
+    async def begin() -> tuple[int, int]:
+        service = Service(written.ledger, Past(written.ledger), Follower(written.ledger), document_at)
+        responses = [falcon.asgi.Response() for _ in range(10)]
+        begun = await asyncio.gather(
+            *(changes.begin_stream(service, response, changes.Since(0, None)) for response in responses),
+            return_exceptions=True,
+        )
+        refused = sum(isinstance(each, TooMany) for each in begun)
+        return refused, sum(response.sse is not None for response in responses)
+
+    assert written.run(begin()) == (7, 3)

@@ -35,4 +35,5 @@ def kernel(ledger: Ledger, options: PlacementOptions) -> app.Kernel:
         unavailable=(LedgerBusy, StorageError),
         request_type=Request if proxies is None else through_proxies(Request, proxies),
         middleware=(Cors(options.cors),) if options.cors.allowed_origin else (),
+        body_seconds=options.limits.body_seconds,
     )

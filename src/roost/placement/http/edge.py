@@ -3,10 +3,15 @@
 from roost.ledger import Ledger
 from roost.placement.options import PlacementOptions
 from roost.web.access_log import AccessLines, RequestLines
+from roost.web.admission import Admission
+from roost.web.connections import Cutter
 from roost.web.dispatch import Application
 from roost.web.edge import Edge, Watch
 from roost.web.health import Health
 from roost.web.health_app import health_paths
+
+CHANGES = "/v1/changes"
+"""The path whose requests wait for commits, in streams and long polls, which have a limit of their own."""
 
 
 def with_edge(application: Application, ledger: Ledger, options: PlacementOptions, health: Health) -> Edge:
@@ -14,4 +19,5 @@ def with_edge(application: Application, ledger: Ledger, options: PlacementOption
     watches: list[Watch] = [RequestLines()]
     if options.logs.access:
         watches.append(AccessLines())
-    return Edge(application, health_paths(health), watches)
+    admission = Admission(application, options.limits, uncounted=(CHANGES,), cut_soon=Cutter().cut_soon)
+    return Edge(application, health_paths(health), watches, admission)

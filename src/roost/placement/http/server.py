@@ -19,6 +19,7 @@ from roost.serving.supervision import Rules
 from roost.serving.supervisor import Hooks, Report, Supervisor
 from roost.serving.worker_process import run_application
 from roost.storage import ANSWER_SECONDS, COMMAND_ANSWER_SECONDS, Database
+from roost.web.connections import cut_clients_that_do_not_read, server_settings
 
 _SERVER_LOGGER = "_granian"
 _LOG = structlog.get_logger()
@@ -88,7 +89,10 @@ class PlacementService:
             report(failure)
 
         worker = Worker(self.database, self.options, report_quietly)
-        run_application(worker, listener, logging_config(self.options.logs), self.linger_seconds)
+        limits = self.options.limits
+        cut_clients_that_do_not_read(listener, limits)
+        settings = {**server_settings(limits), "log_dictconfig": logging_config(self.options.logs)}
+        run_application(worker, listener, settings, self.linger_seconds)
 
     def reread(self) -> "PlacementService":
         """Return the service with the options as files have them now.

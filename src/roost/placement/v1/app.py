@@ -41,6 +41,7 @@ class V1:
             open_policy(options),
             unavailable=(LedgerBusy, StorageError),
             middleware=(Cors(options.cors),) if options.cors.allowed_origin else (),
+            body_seconds=options.limits.body_seconds,
         )
         self.falcon = create_app(OPERATIONS, kernel)
 

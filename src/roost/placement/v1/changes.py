@@ -40,7 +40,7 @@ HEARTBEAT_SECONDS = 15.0
 """Seconds without a commit after which a stream sends a comment."""
 
 MOST_STREAMS = 500
-"""Streams that one worker serves at once. A further request is refused with 429."""
+"""Streams and long polls that one worker serves at once. A further request is refused with 429."""
 
 
 class ShownCommit(msgspec.Struct, forbid_unknown_fields=True):
@@ -82,7 +82,7 @@ async def list_changes(service: Service, req: Request, resp: Response) -> dict[s
         await begin_stream(service, resp, _last_event(req, since))
         return None
     stretch = await _read(service.ledger, since, asked.limit, MOST_BYTES)
-    if not stretch.commits and asked.wait and await service.follower.beyond(asked.after, asked.wait):
+    if not stretch.commits and asked.wait and await _beyond(service, asked.after, asked.wait):
         stretch = await _read(service.ledger, since, asked.limit, MOST_BYTES)
     commits = [
         {"seq": commit.seq, "at": commit.at, "changes": msgspec.Raw(commit.changes)}
@@ -91,24 +91,41 @@ async def list_changes(service: Service, req: Request, resp: Response) -> dict[s
     return {"commits": commits, "head": stretch.head, "history": stretch.history}
 
 
+async def _beyond(service: Service, after: int, seconds: float) -> bool:
+    """Wait for a commit after ``after``. Raises `TooMany` as `begin_stream` does."""
+    _check_place(service)
+    service.polls += 1
+    try:
+        return await service.follower.beyond(after, seconds)
+    finally:
+        service.polls -= 1
+
+
 async def begin_stream(service: Service, resp: Response, since: Since) -> None:
     """Answer with a stream of the commits after ``since``.
 
     Raises:
-        TooMany: The worker serves `MOST_STREAMS` streams already.
+        TooMany: The worker serves `MOST_STREAMS` streams and long polls already.
         BadRequest: There is no commit of that number yet.
         Gone: The commits after it are trimmed away, or the database has another history.
     """
-    if service.streams >= MOST_STREAMS:
-        raise TooMany(f"This worker serves {MOST_STREAMS} streams already; try again later.")
+    _check_place(service)
     first = await _read(service.ledger, since, STREAMED_COMMITS, STREAMED_BYTES)
+    # Other streams may have begun meanwhile.
+    _check_place(service)
     resp.cache_control = ("no-store",)
     resp.set_header("x-accel-buffering", "no")
-    resp.sse = _stream(service, Since(since.after, first.history), first)
+    # A stream whose client is gone before the first event never runs, so it cannot count itself.
+    resp.sse = stream = _stream(service, Since(since.after, first.history), first)
+    service.streams.add(stream)
+
+
+def _check_place(service: Service) -> None:
+    if len(service.streams) + service.polls >= MOST_STREAMS:
+        raise TooMany(f"This worker serves {MOST_STREAMS} streams and long polls already; try again later.")
 
 
 async def _stream(service: Service, since: Since, stretch: Stretch) -> AsyncIterator[falcon.asgi.SSEvent]:
-    service.streams += 1
     follower = service.follower
     try:
         # Sent at once, so that the client has the headers; retry: milliseconds before it reconnects.
@@ -129,8 +146,6 @@ async def _stream(service: Service, since: Since, stretch: Stretch) -> AsyncIter
     except StorageError:
         # The client reconnects: it then gets a 503, or the database answers again.
         return
-    finally:
-        service.streams -= 1
 
 
 async def _read(ledger: Ledger, since: Since, most: int, most_bytes: int) -> Stretch:

@@ -1,8 +1,9 @@
 """What the handlers of ``/v1`` work with, and the OpenAPI document."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from weakref import WeakSet
 
 import msgspec
 
@@ -22,7 +23,7 @@ class Service:
 
     - ``placement_document``: the Placement API's OpenAPI document at a microversion.
     - ``operations``: those that the document of ``/v1`` describes.
-    - ``streams``: the number of open event streams.
+    - ``streams``: the open event streams. ``polls``: the number of requests that wait for a commit.
     """
 
     ledger: Ledger
@@ -31,7 +32,8 @@ class Service:
     placement_document: Callable[[int], msgspec.Raw]
     operations: Sequence[Operation] = ()
     texts: ProviderTexts = field(default_factory=ProviderTexts)
-    streams: int = 0
+    streams: WeakSet[AsyncIterator[object]] = field(default_factory=WeakSet)
+    polls: int = 0
 
     @cached_property
     def document(self) -> msgspec.Raw:

@@ -1,0 +1,136 @@
+"""The settings of the HTTP server that keep slow and silent clients from holding it."""
+
+import asyncio
+import contextlib
+import os
+import resource
+import socket
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from granian.constants import HTTPModes
+from granian.http import HTTP1Settings
+
+from roost.web.dispatch import Message
+from roost.web.limits import Limits
+
+LARGEST_HEAD: Final = 64 * 1024
+"""Bytes of the head of a request. The server answers a longer one with 431. Also the bytes of a body that it
+reads at once."""
+
+SPARE_FILES: Final = 256
+"""Open files of a process beside its connections: databases, libraries, logs."""
+
+GRACE_SECONDS: Final = 1.0
+"""Seconds that a client has to read the answer after which its connection is cut."""
+
+Address = tuple[str, int]
+
+_LOOK_SECONDS: Final = 0.05
+_LOOKS: Final = 200
+
+
+def server_settings(limits: Limits) -> dict[str, Any]:
+    """The arguments of a Granian server for these limits. Raises this process's limit of open files to fit.
+
+    HTTP/2 without TLS is off: where the server has to find out the version first, it waits for ever for a
+    client that says nothing. ``backpressure`` is a number of connections, idle ones included.
+    """
+    return {
+        "http": HTTPModes.http1,
+        "http1_settings": HTTP1Settings(
+            header_read_timeout=limits.idle_seconds * 1000, max_buffer_size=LARGEST_HEAD
+        ),
+        "backpressure": _allow_files(limits.connections),
+    }
+
+
+def _allow_files(connections: int) -> int:
+    """Raise the limit of open files to what connections need, as far as the system allows it.
+
+    Returns the number of connections that it allows.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = connections + SPARE_FILES
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return connections if soft == resource.RLIM_INFINITY else max(1, min(connections, soft - SPARE_FILES))
+
+
+def cut_clients_that_do_not_read(listening: socket.socket, limits: Limits) -> None:
+    """Have the kernel close connections whose client takes nothing of an answer for ``send_seconds``.
+
+    Accepted sockets inherit the option of the listening one. UNIX sockets have no such option.
+    """
+    if listening.family != socket.AF_UNIX:
+        milliseconds = int(limits.send_seconds * 1000)
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, milliseconds)
+
+
+async def cut_clients_of_the_server(limits: Limits) -> None:
+    """Do the same for a server that makes its listening socket itself, in this process, and hides it."""
+    for _ in range(_LOOKS):
+        found = False
+        for each in _tcp_sockets():
+            if each.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+                cut_clients_that_do_not_read(each, limits)
+                found = True
+        if found:
+            return
+        await asyncio.sleep(_LOOK_SECONDS)
+
+
+class Cutter:
+    """Closes connections that the server keeps open although their last request is over.
+
+    The server waits for the rest of a body, and for a client that takes nothing of an answer, as long as the
+    client likes. A connection can be found by its other end only, by a look at all sockets of the process. So
+    one look, in a thread, serves all the connections that are to be closed.
+    """
+
+    def __init__(self, grace_seconds: float = GRACE_SECONDS) -> None:
+        self._grace_seconds = grace_seconds
+        self._ends: set[Address] = set()
+
+    def cut_soon(self, scope: Message) -> None:
+        """Close the connection of a request after the time that its client has to read the answer."""
+        client = scope.get("client")
+        # Granian gives the port as text. A client on a UNIX socket has none.
+        if not client or not str(client[1]).isdigit():
+            return
+        if not self._ends:
+            asyncio.get_running_loop().call_later(self._grace_seconds, self._cut)
+        self._ends.add((client[0], int(client[1])))
+
+    def _cut(self) -> None:
+        ends, self._ends = self._ends, set()
+        asyncio.get_running_loop().run_in_executor(None, _shut_down, ends)
+
+
+def _shut_down(ends: set[Address]) -> None:
+    """Shut down the connections with these other ends."""
+    for each in _tcp_sockets():
+        with contextlib.suppress(OSError):
+            if each.getpeername()[:2] in ends:
+                each.shutdown(socket.SHUT_RDWR)
+
+
+def _tcp_sockets() -> Iterator[socket.socket]:
+    """Duplicates of the TCP sockets of this process; each is closed with the next.
+
+    A duplicate stays the same connection even if the server closes its own descriptor meanwhile.
+    """
+    for entry in Path("/proc/self/fd").iterdir():
+        try:
+            if not stat.S_ISSOCK(os.fstat(int(entry.name)).st_mode):
+                continue
+            found = socket.socket(fileno=os.dup(int(entry.name)))
+        except OSError:
+            # Closed since, such as the descriptor of the folder itself.
+            continue
+        with found:
+            if found.family in (socket.AF_INET, socket.AF_INET6):
+                yield found
