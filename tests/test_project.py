@@ -73,7 +73,6 @@ def test_tests_run_on_the_versions_that_are_deployed() -> None:
 
 
 NOT_IMPORTED = {
-    "prometheus-client": "metrics",
     "pymysql": "SQLAlchemy loads it for mysql+pymysql://",
     "python-memcached": "keystonemiddleware loads it for memcached_servers",
     "uvloop": "Granian loads it in workers",

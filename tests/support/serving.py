@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +47,7 @@ class Serving:
         settings: Sequence[str] = (),
         arguments: Sequence[str] = (),
         port: int | None = None,
+        environment: Mapping[str, str] = ENVIRONMENT,
     ) -> None:
         self.port = port = port or free_port()
         self.url = f"http://127.0.0.1:{port}"
@@ -55,7 +56,7 @@ class Serving:
         command += [*arguments, *(part for setting in settings for part in ("--set", setting))]
         with log.open("ab") as file:
             self._process = subprocess.Popen(
-                command, env=ENVIRONMENT, stderr=file, start_new_session=True, preexec_fn=die_with_parent
+                command, env=environment, stderr=file, start_new_session=True, preexec_fn=die_with_parent
             )
         until = time.monotonic() + SECONDS
         while True:

@@ -20,6 +20,7 @@ COMMANDS = {
     "config": "roost.cli.configuration:config",
     "db": "roost.cli.db:db",
     "man": "roost.cli.man:man",
+    "metrics": "roost.cli.metrics:metrics",
     "records": "roost.cli.records:records",
     "replay": "roost.cli.replay:replay",
     "serve": "roost.cli.serve:serve",

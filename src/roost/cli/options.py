@@ -13,6 +13,16 @@ database_url = click.option(
     "--database", "url", metavar="URL", required=True, help="SQLAlchemy URL, as in sqlite:///roost.db"
 )
 
+metrics_port = click.option(
+    "--metrics-port",
+    type=click.IntRange(1, 65535),
+    help="Serve metrics for Prometheus under /metrics on this port; without it nothing is counted.",
+)
+
+metrics_host = click.option(
+    "--metrics-host", default="127.0.0.1", show_default=True, help="Address of --metrics-port to listen on."
+)
+
 no_authentication = click.option(
     "--insecure-no-authentication",
     "insecure",

@@ -8,7 +8,8 @@ import click
 from roost.auth import Source
 from roost.auth.source import Setting
 from roost.cli.configuration import options_without_effect, print_warnings
-from roost.cli.options import no_authentication
+from roost.cli.options import metrics_host, metrics_port, no_authentication
+from roost.metrics.enabling import exposed
 from roost.model.errors import OperatorError
 from roost.placement.http.server import (
     PlacementService,
@@ -74,6 +75,8 @@ class WorkerCount(click.ParamType[int]):
 @click.option(
     "--set", "settings", metavar="GROUP.OPTION=VALUE", multiple=True, help="An option by upstream's name."
 )
+@metrics_port
+@metrics_host
 @no_authentication
 def serve(
     port: int,
@@ -84,6 +87,8 @@ def serve(
     drain_seconds: float,
     config_files: tuple[str, ...],
     settings: tuple[str, ...],
+    metrics_port: int | None,
+    metrics_host: str,
     insecure: bool,
 ) -> None:
     """Serve the Placement API, microversions 1.0 to 1.39.
@@ -104,16 +109,17 @@ def serve(
     if options.auth_strategy == "noauth2":
         check_exposure(host, allowed=insecure)
     listeners = listen(Address(host, port), workers)
-    prepare_database(url, options.upgrade_database)
-    print_warnings([*warnings, *proxy_warnings(options)])
-    announcement = f"roost: Placement API on http://{host}:{port} with {workers} worker(s)"
-    rules = Rules(
-        workers,
-        drain_seconds=drain_seconds,
-        memory_limit=None if memory_limit is None else memory_limit * MIB,
-    )
-    service = PlacementService(url, options, host, insecure, rules.linger_seconds)
-    serve_placement(listeners, service, rules, lambda: click.echo(announcement, err=True))
+    with exposed(metrics_host, metrics_port) as metrics:
+        prepare_database(url, options.upgrade_database)
+        print_warnings([*warnings, *proxy_warnings(options)])
+        announcement = f"roost: Placement API on http://{host}:{port} with {workers} worker(s)"
+        rules = Rules(
+            workers,
+            drain_seconds=drain_seconds,
+            memory_limit=None if memory_limit is None else memory_limit * MIB,
+        )
+        service = PlacementService(url, options, host, insecure, rules.linger_seconds, metrics)
+        serve_placement(listeners, service, rules, lambda: click.echo(announcement, err=True))
 
 
 def default_files() -> tuple[str, ...]:

@@ -6,10 +6,11 @@ from pathlib import Path
 import click
 
 from roost.cli.configuration import warn_of_options
-from roost.cli.options import no_authentication
+from roost.cli.options import metrics_host, metrics_port, no_authentication
 from roost.compute.drivers.simulated import FailureRule, Script
 from roost.ledger import keep_what_is_loaded
 from roost.logs import configure_logs
+from roost.metrics.enabling import counted, exposed
 from roost.model.errors import OperatorError
 from roost.model.inventory import Inventory
 from roost.placement.http.server import check_exposure
@@ -51,6 +52,8 @@ DEFAULT_CELLS = 3
     "--config-file", type=click.Path(path_type=Path), help="Options of scheduler, records, conductor."
 )
 @click.option("--seed", type=int, default=42, show_default=True, help="Seed of all random numbers.")
+@metrics_port
+@metrics_host
 @no_authentication
 def up(
     port: int,
@@ -65,6 +68,8 @@ def up(
     build_seconds: float,
     config_file: Path | None,
     seed: int,
+    metrics_port: int | None,
+    metrics_host: str,
     insecure: bool,
 ) -> None:
     """Run placement, scheduler, conductors and cells of simulated hosts in one process.
@@ -90,18 +95,19 @@ def up(
         seed=seed,
     )
 
-    async def run(layout: Layout) -> None:
-        records = await open_system_records(conf, data_dir)
-        system = await System.open(data_dir, layout, records, options)
-        report_of(system, conf).on_signal()
-        keep_what_is_loaded()
-        try:
-            await serve(system, host, port, lambda: _announce(data_dir, layout, host, port), logs)
-        finally:
-            await system.close()
+    async def run(layout: Layout, metrics: Path | None) -> None:
+        async with counted(metrics):
+            records = await open_system_records(conf, data_dir)
+            system = await System.open(data_dir, layout, records, options)
+            report_of(system, conf).on_signal()
+            keep_what_is_loaded()
+            try:
+                await serve(system, host, port, lambda: _announce(data_dir, layout, host, port), logs)
+            finally:
+                await system.close()
 
-    with locked(data_dir):
-        asyncio.run(run(_layout(data_dir, hosts, cells, inventory)))
+    with locked(data_dir), exposed(metrics_host, metrics_port) as metrics:
+        asyncio.run(run(_layout(data_dir, hosts, cells, inventory), metrics))
 
 
 def _announce(data_dir: Path, layout: Layout, host: str, port: int) -> None:

@@ -18,6 +18,7 @@ from roost.ledger.delta import (
 )
 from roost.ledger.replica import Replica
 from roost.ledger.status import History, look
+from roost.metrics import catalogue as metrics
 from roost.storage import NAMES_PER_STATEMENT, Database, DatabaseUnavailable, Deadlines
 
 
@@ -85,6 +86,9 @@ class Follower:
             lambda connection: read_delta(DatabaseSnapshot(connection), since, uuids, follow)
         )
         self.replica.follow(delta)
+        metrics.FOLLOWED.inc(len(delta.commits))
+        if delta.fleet is not None:
+            metrics.RELOADS.inc()
         return delta
 
     async def _catch_up(self) -> None:

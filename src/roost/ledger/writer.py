@@ -53,8 +53,10 @@ from roost.ledger.feed import encode_changes
 from roost.ledger.follower import Follower
 from roost.ledger.holdings import Holdings
 from roost.ledger.state import Command
+from roost.ledger.step_metrics import count_step
 from roost.ledger.turn_requests import request_turn, withdraw
 from roost.logs import current_requests, serving
+from roost.metrics import catalogue as metrics
 from roost.storage import DatabaseRefused, DatabaseUnavailable, OutcomeUnknown, driver_message
 
 T = TypeVar("T")
@@ -165,7 +167,8 @@ class _Batch:
             except BaseException:
                 self._replica.discard()
                 raise
-            now = time.monotonic()
+            before, now = now, time.monotonic()
+            count_step(state, effect, event, now - before)
 
     async def _perform(self, effect: Effect) -> Event:
         match effect:
@@ -210,6 +213,7 @@ class _Batch:
         for waiting, outcome in zip(self._commands, outcomes, strict=False):
             waiting.answer(outcome)
         self.served = len(outcomes)
+        metrics.BATCH.observe(self.served)
 
     def _some(self, single: bool) -> list[Waiting[Any]]:
         return self._commands[:1] if single else self._commands

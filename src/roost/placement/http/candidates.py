@@ -6,6 +6,7 @@ from itertools import islice
 
 from roost.fleet import Fleet
 from roost.fleet.candidates import CandidateSearch, Choice
+from roost.metrics import catalogue as metrics
 from roost.placement.addressing import check_query
 from roost.placement.http.answers import answer
 from roost.placement.http.service import Service
@@ -33,6 +34,7 @@ async def list_candidates(service: Service, req: Request, resp: Response) -> Non
     check_query(fleet, wanted.query)
     search = CandidateSearch(fleet, wanted.query)
     found = list(_find(fleet, search, wanted.limit, req.version, service.options))
+    metrics.CANDIDATES.observe(len(found))
     answer(req, resp, describe_candidates(fleet, search.needs, found, service.texts, req.version))
 
 

@@ -1,6 +1,8 @@
 """The edge of every service on a ledger: `roost serve` and `roost up` compose it here, in the same way."""
 
 from roost.ledger import Ledger
+from roost.metrics import catalogue as metrics
+from roost.metrics.instruments import counting
 from roost.placement.options import PlacementOptions
 from roost.web.access_log import AccessLines, RequestLines
 from roost.web.admission import Admission
@@ -9,6 +11,7 @@ from roost.web.dispatch import Application
 from roost.web.edge import Edge, Watch
 from roost.web.health import Health
 from roost.web.health_app import health_paths
+from roost.web.request_metrics import RequestMetrics
 
 CHANGES = "/v1/changes"
 """The path whose requests wait for commits, in streams and long polls, which have a limit of their own."""
@@ -19,5 +22,11 @@ def with_edge(application: Application, ledger: Ledger, options: PlacementOption
     watches: list[Watch] = [RequestLines()]
     if options.logs.access:
         watches.append(AccessLines())
+    if counting():
+        watches.append(RequestMetrics())
     admission = Admission(application, options.limits, uncounted=(CHANGES,), cut_soon=Cutter().cut_soon)
-    return Edge(application, health_paths(health), watches, admission)
+    edge = Edge(application, health_paths(health), watches, admission)
+    metrics.IN_FLIGHT.follow(lambda: edge.in_flight)
+    metrics.VERSION.follow(lambda: ledger.status().version)
+    metrics.WAITING_COMMANDS.follow(lambda: ledger.status().waiting_commands)
+    return edge

@@ -5,6 +5,7 @@ import ipaddress
 import socket
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import structlog
 
@@ -69,7 +70,8 @@ class PlacementService:
     """The Placement API with its configuration, of which each worker process serves one replica.
 
     ``database``: its SQLAlchemy URL. ``host``: where it listens. ``insecure``: the operator allows to serve
-    other machines without authentication. ``linger_seconds``: see `Retiring`.
+    other machines without authentication. ``linger_seconds``: see `Retiring`. ``metrics``: the folder that
+    workers publish their metrics to.
     """
 
     database: str
@@ -77,6 +79,7 @@ class PlacementService:
     host: str
     insecure: bool
     linger_seconds: float
+    metrics: Path | None = None
 
     def run(self, listener: socket.socket, report: Report) -> None:
         """Serve in this process, a worker, until it is told to end."""
@@ -88,7 +91,7 @@ class PlacementService:
                 silence(_SERVER_LOGGER)
             report(failure)
 
-        worker = Worker(self.database, self.options, report_quietly)
+        worker = Worker(self.database, self.options, report_quietly, self.metrics)
         limits = self.options.limits
         cut_clients_that_do_not_read(listener, limits)
         settings = {**server_settings(limits), "log_dictconfig": logging_config(self.options.logs)}

@@ -6,9 +6,11 @@ import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from functools import partial
+from pathlib import Path
 
 from roost.ledger import Ledger, keep_what_is_loaded
 from roost.ledger.retention import keep_trimming
+from roost.metrics.enabling import counted
 from roost.model.errors import OperatorError
 from roost.placement.http.app import create_app
 from roost.placement.http.document import document_at
@@ -29,7 +31,8 @@ class Worker:
     """An ASGI application that opens its replica at lifespan startup and closes it at shutdown.
 
     ``database``: its SQLAlchemy URL. ``report`` is called once: with None when the worker can serve, or with
-    the reason why it cannot; then the worker ends.
+    the reason why it cannot; then the worker ends. ``metrics``: the folder that the worker publishes its
+    metrics to; None: it counts nothing.
     """
 
     def __init__(
@@ -37,10 +40,12 @@ class Worker:
         database: str,
         options: PlacementOptions,
         report: Callable[[str | None], None] = lambda _: None,
+        metrics: Path | None = None,
     ) -> None:
         self._url = database
         self._options = options
         self._report = report
+        self._metrics = metrics
         self._app: Application | None = None
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
@@ -53,6 +58,7 @@ class Worker:
         await receive()
         async with AsyncExitStack() as stack:
             try:
+                await stack.enter_async_context(counted(self._metrics))
                 database = Database(self._url, answer_seconds=self._options.answer_seconds)
                 stack.push_async_callback(database.close)
                 ledger = await Ledger.open(database)

@@ -1,0 +1,100 @@
+"""The folder through which the processes of one service share their metrics.
+
+Each process has a number of its own in it, the lowest that no living process has, and files of
+prometheus_client's multiprocess mode under this number. A successor continues the files of its predecessor.
+
+Why not the process id: the counts of dead processes must be kept, so a service whose workers are often
+replaced would leave more and more files.
+
+A lock on a file tells who lives. The kernel releases it with the process, however that ends.
+"""
+
+import contextlib
+import fcntl
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+_PREFIX = "roost-metrics-"
+_OWNER = "owner.lock"
+
+
+@contextlib.contextmanager
+def metrics_folder() -> Iterator[Path]:
+    """Make the folder of a service, and remove it at the end.
+
+    Folders that killed services left behind are removed, too. None is used again.
+    """
+    _remove_abandoned()
+    folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+    lock = _locked(folder / _OWNER)
+    assert lock is not None, "nobody else knows the name of the folder"
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(lock)
+
+
+class ProcessNumber:
+    """The number of this process in a folder, until it is released or the process ends."""
+
+    def __init__(self, folder: Path) -> None:
+        self.number = 0
+        lock = None
+        while lock is None:
+            self.number += 1
+            lock = _locked(_lock_file(folder, self.number))
+        self._lock = lock
+
+    def release(self) -> None:
+        """Give the number to another process."""
+        os.close(self._lock)
+
+
+@contextlib.contextmanager
+def dead_processes(folder: Path) -> Iterator[list[int]]:
+    """The numbers that no living process has. None of them is given to a process during the context."""
+    numbers = [int(path.stem.removeprefix("process-")) for path in folder.glob("process-*.lock")]
+    locks = {number: _locked(_lock_file(folder, number)) for number in numbers}
+    try:
+        yield [number for number, lock in locks.items() if lock is not None]
+    finally:
+        for lock in locks.values():
+            if lock is not None:
+                os.close(lock)
+
+
+def _lock_file(folder: Path, number: int) -> Path:
+    return folder / f"process-{number}.lock"
+
+
+def _locked(path: Path) -> int | None:
+    """An open file descriptor that holds the lock on a file; None if another holds it."""
+    descriptor = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def _remove_abandoned() -> None:
+    """Remove the folders of this user whose owner no longer lives."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        # Another user, or a process that removes its folder now, may be faster.
+        with contextlib.suppress(OSError):
+            about = folder.lstat()
+            if about.st_uid != os.geteuid() or not stat.S_ISDIR(about.st_mode):
+                continue
+            if not (folder / _OWNER).exists():
+                # Its owner has not got as far as the lock, or was killed in between. It is empty.
+                continue
+            lock = _locked(folder / _OWNER)
+            if lock is not None:
+                shutil.rmtree(folder, ignore_errors=True)
+                os.close(lock)
