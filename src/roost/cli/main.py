@@ -19,6 +19,7 @@ COMMANDS = {
     "completion": "roost.cli.completion:completion",
     "config": "roost.cli.configuration:config",
     "db": "roost.cli.db:db",
+    "doctor": "roost.cli.doctor:doctor",
     "man": "roost.cli.man:man",
     "metrics": "roost.cli.metrics:metrics",
     "records": "roost.cli.records:records",

@@ -1,0 +1,92 @@
+"""``roost doctor``: checks a configuration against the running world.
+
+check           checks, what they find, and what they know of a deployment
+configuration   options, tokens, policy, permissions
+database        reachable, revision, settings, clock, trimming
+machine         disk, processors, open files, port
+service         the running service and its metrics
+"""
+
+import asyncio
+from typing import Final
+
+import click
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from roost.auth import Source
+from roost.auth.source import Setting
+from roost.cli.doctor import configuration, database, machine, service
+from roost.cli.doctor.check import Deployment, Finding, run_checks
+from roost.cli.options import as_json, print_json
+from roost.cli.serve import WorkerCount, default_files
+
+CHECKS: Final = (*configuration.CHECKS, *database.CHECKS, *machine.CHECKS, *service.CHECKS)
+"""All checks, in the order in which they are made: what a check needs is checked before it."""
+
+_STYLES: Final = {"ok": "green", "warn": "yellow", "fail": "bold red", "skip": "dim"}
+
+
+@click.command(epilog="Example: roost doctor --config-file /etc/placement/placement.conf --workers 4")
+@click.option("--port", type=click.IntRange(1, 65535), default=8778, show_default=True, help="Port.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--database", metavar="URL", help="SQLAlchemy URL; else [placement_database] connection.")
+@click.option("--workers", type=WorkerCount(), default="1", show_default=True, help="Processes.")
+@click.option("--metrics", metavar="URL", help="The metrics address of the running service.")
+@click.option(
+    "--config-file",
+    "config_files",
+    type=click.Path(),
+    multiple=True,
+    help="A file with options by upstream's names; several add up.  [default: placement.conf in "
+    "$OS_PLACEMENT_CONFIG_DIR]",
+)
+@click.option(
+    "--set", "settings", metavar="GROUP.OPTION=VALUE", multiple=True, help="An option by upstream's name."
+)
+@as_json
+def doctor(
+    port: int,
+    host: str,
+    database: str | None,
+    workers: int,
+    metrics: str | None,
+    config_files: tuple[str, ...],
+    settings: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Check a configuration and what it names, and say what to change.
+
+    Takes the options of 'roost serve'. Nothing is changed, and the service may run meanwhile or not.
+
+    Exit status: 0 all is well, 1 there are warnings, 2 there are failures.
+    """
+    source = Source(config_files or default_files(), tuple(Setting.parse(each) for each in settings))
+    deployment = Deployment(source, database, host, port, workers, metrics)
+    try:
+        findings = list(run_checks(CHECKS, deployment))
+    finally:
+        asyncio.run(deployment.close())
+    if as_json:
+        print_json(findings)
+    else:
+        _print(findings)
+    raise SystemExit(status_of(findings))
+
+
+def status_of(findings: list[Finding]) -> int:
+    """The exit status: 0 all is well, 1 there are warnings, 2 there are failures."""
+    levels = {each.level for each in findings}
+    return 2 if "fail" in levels else 1 if "warn" in levels else 0
+
+
+def _print(findings: list[Finding]) -> None:
+    table = Table(box=None, pad_edge=False)
+    for column in ("", "check", "found"):
+        table.add_column(column, overflow="fold", no_wrap=column == "")
+    for each in findings:
+        table.add_row(Text(each.level, _STYLES[each.level]), each.check, Text(each.says))
+        if each.change:
+            table.add_row("", "", Text(f"→ {each.change}", "bold"))
+    Console(markup=False, highlight=False).print(table)

@@ -1,0 +1,132 @@
+"""Checks of options, tokens, policy and the permissions of files with secrets."""
+
+import contextlib
+import stat
+import time
+from collections.abc import Iterator
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+from typing import Any
+
+from oslo_config import cfg
+
+from roost.cli.configuration import options_without_effect
+from roost.cli.doctor.check import ANSWER_SECONDS, Check, Deployment, NotKnown, Verdict
+from roost.model.errors import OperatorError
+from roost.placement.access import open_policy
+from roost.placement.options import proxy_warnings, read_options
+
+_TOKENS = "keystone_authtoken"
+
+MOST_SKEW_SECONDS = 5.0
+"""Seconds by which two clocks may differ. Beyond it tokens and the ages of commits are judged wrongly."""
+
+
+def check_options(deployment: Deployment) -> Iterator[Verdict]:
+    """The files can be read and all values are valid."""
+    options = read_options(deployment.source)
+    files = ", ".join(deployment.source.files) or "the environment alone"
+    yield Verdict("ok", f"options are read from {files}")
+    for warning in proxy_warnings(options):
+        yield Verdict("warn", warning.removeprefix("warning: "), "set [oslo_middleware] trusted_proxies")
+
+
+def check_effect(deployment: Deployment) -> Iterator[Verdict]:
+    """No option is misspelt or unsupported."""
+    lines = options_without_effect(deployment.source, deployment.options.auth_strategy)
+    for line in lines:
+        yield Verdict("warn", line, "remove the option")
+    if not lines:
+        yield Verdict("ok", "every option has an effect")
+
+
+def check_policy(deployment: Deployment) -> Iterator[Verdict]:
+    """The policy files can be read and parsed."""
+    try:
+        open_policy(deployment.options)
+    except OperatorError as error:
+        yield Verdict("fail", str(error), "correct the policy file")
+    else:
+        yield Verdict("ok", "the policy is valid")
+
+
+def check_tokens(deployment: Deployment) -> Iterator[Verdict]:
+    """Keystone answers and accepts the credentials of this service, and its clock agrees with ours."""
+    if deployment.options.auth_strategy != "keystone":
+        yield Verdict(
+            "warn",
+            "tokens are not checked: every token is believed",
+            "set auth_strategy = keystone in [api], unless this is for development",
+        )
+        return
+    # Imported only here: its import takes as long as all others together.
+    from roost.auth.token_check import TokenCheck
+
+    try:
+        TokenCheck(deployment.source)
+    except OperatorError as error:
+        yield Verdict("fail", str(error), f"correct [{_TOKENS}]")
+        return
+    yield from _get_token(deployment)
+
+
+def _get_token(deployment: Deployment) -> Iterator[Verdict]:
+    from keystoneauth1 import exceptions, loading
+    from keystoneauth1.session import Session
+
+    from roost.auth.token_check import known_options
+
+    conf = deployment.source.open()
+    for group, options in known_options(conf, deployment.source).items():
+        deployment.source.register(conf, group, options)
+    section = conf[_TOKENS]
+    try:
+        plugin: Any = loading.load_auth_from_conf_options(conf, _TOKENS)
+        verify = False if section.insecure else section.cafile or True
+        cert = (section.certfile, section.keyfile) if section.certfile else None
+        session = Session(auth=plugin, timeout=ANSWER_SECONDS, verify=verify, cert=cert)
+        plugin.get_token(session)
+        answer = session.get(plugin.auth_url, authenticated=False, raise_exc=False)
+    except exceptions.Unauthorized as error:
+        yield Verdict("fail", f"Keystone refuses the credentials: {error}", f"correct them in [{_TOKENS}]")
+        return
+    except (exceptions.ClientException, cfg.Error, OSError) as error:
+        yield Verdict("fail", f"no token: {error}", f"correct [{_TOKENS}] auth_url, or start Keystone")
+        return
+    yield Verdict("ok", f"Keystone at {plugin.auth_url} accepts the credentials")
+    if (date := answer.headers.get("date")) is not None:
+        yield judge_clock("Keystone", parsedate_to_datetime(date).timestamp() - time.time())
+
+
+def judge_clock(whose: str, seconds: float) -> Verdict:
+    """The verdict on a clock that is ``seconds`` ahead of this machine's."""
+    if abs(seconds) <= MOST_SKEW_SECONDS:
+        return Verdict("ok", f"the clocks of {whose} and of this machine agree")
+    ahead = "ahead" if seconds > 0 else "behind"
+    return Verdict(
+        "warn", f"the clock of {whose} is {abs(seconds):.0f} s {ahead}", "let NTP set the clocks of both"
+    )
+
+
+def check_permissions(deployment: Deployment) -> Iterator[Verdict]:
+    """Nobody else may read files with secrets."""
+    files = [Path(each) for each in deployment.source.files]
+    with contextlib.suppress(NotKnown):
+        files += [deployment.sqlite_file or Path()]
+    for file in files:
+        if not file.is_file():
+            continue
+        mode = file.stat().st_mode
+        if mode & (stat.S_IROTH | stat.S_IWOTH):
+            says = f"{file} has mode {stat.S_IMODE(mode):o}: every user of this machine may read or write it"
+            yield Verdict("warn", says, f"chmod o-rwx {file}")
+        else:
+            yield Verdict("ok", f"{file} is closed to other users")
+
+
+CHECKS = (
+    Check("configuration", check_options),
+    Check("options without effect", check_effect),
+    Check("policy", check_policy),
+    Check("tokens", check_tokens),
+)

@@ -1,0 +1,124 @@
+"""Checks of the machine: disk, processors, open files, and who has the port."""
+
+import resource
+import shutil
+import socket
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+from roost.cli.doctor.check import Check, Deployment, Verdict
+from roost.cli.doctor.configuration import check_permissions
+from roost.model.errors import OperatorError
+from roost.serving.listeners import check_address
+from roost.serving.processors import count_processors
+
+LOW_SHARE, LOW_BYTES = 0.1, 1 << 30
+"""Free space below both of which there is a warning."""
+
+LEAST_BYTES = 100 << 20
+"""Free space below which nothing may be written soon."""
+
+FEW_FILES = 4096
+"""Open files of a process: each connection of a client is one."""
+
+
+def check_disk(deployment: Deployment) -> Iterator[Verdict]:
+    """The disk of a SQLite file has space. A server's disk cannot be seen from here."""
+    if (file := deployment.sqlite_file) is None:
+        yield Verdict("skip", "not checked: the disk of a database server cannot be seen from here")
+        return
+    folder = file.parent
+    if not folder.is_dir():
+        yield Verdict("fail", f"there is no folder {folder}", f"make the folder {folder}")
+        return
+    yield judge_space(folder, *shutil.disk_usage(folder)[::2])
+
+
+def judge_space(folder: Path, total: int, free: int) -> Verdict:
+    """The verdict on a disk with ``free`` of ``total`` bytes."""
+    says = f"the disk of {folder} has {free / 2**30:.1f} of {total / 2**30:.1f} GiB free"
+    if free < LEAST_BYTES:
+        return Verdict("fail", says, "make space")
+    if free < LOW_BYTES and free < total * LOW_SHARE:
+        return Verdict("warn", says, "make space, or keep fewer commits ([ledger] keep_commits, keep_days)")
+    return Verdict("ok", says)
+
+
+def check_workers(deployment: Deployment) -> Iterator[Verdict]:
+    """There are not more workers than processors."""
+    processors = count_processors()
+    says = f"{deployment.workers} worker(s) on {processors} processor(s)"
+    if deployment.workers > processors:
+        yield Verdict("warn", says, "use --workers auto: more processes than processors are slower")
+    else:
+        yield Verdict("ok", says)
+
+
+def check_files(deployment: Deployment) -> Iterator[Verdict]:
+    """A process may have many connections."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if limit != resource.RLIM_INFINITY and limit < FEW_FILES:
+        says = f"a process of this user may have {limit} open files, so fewer connections"
+        yield Verdict("warn", says, f"set LimitNOFILE={FEW_FILES} or more in the unit (ulimit -n)")
+    else:
+        yield Verdict("ok", f"a process may have {limit} open files")
+
+
+def check_port(deployment: Deployment) -> Iterator[Verdict]:
+    """The port is free, or a service has it already, which the check `service` asks."""
+    host, port = deployment.host, deployment.port
+    try:
+        check_address(host, port)
+    except OperatorError as error:
+        if not is_served(host, port):
+            yield Verdict("fail", str(error), "choose an address of this machine with --host and --port")
+            return
+        yield Verdict("ok", f"port {port} of {host} is served by {holder(port)}")
+        return
+    yield Verdict("ok", f"port {port} of {host} is free")
+
+
+def is_served(host: str, port: int) -> bool:
+    """Whether a process accepts connections at an address."""
+    try:
+        with closing(socket.create_connection((host, port), timeout=2.0)):
+            return True
+    except OSError:
+        return False
+
+
+def holder(port: int, proc: Path = Path("/proc")) -> str:
+    """The processes that listen on a port, as far as this user may see them."""
+    sockets = {f"socket:[{inode}]" for inode in _listening(port, proc)}
+    found = []
+    for folder in sorted(proc.glob("[0-9]*"), key=lambda folder: int(folder.name)):
+        try:
+            if any(str(each.readlink()) in sockets for each in (folder / "fd").iterdir()):
+                name = (folder / "comm").read_text().strip()
+                found.append(f"{name} (process {folder.name})")
+        except OSError:
+            continue  # it has ended, or belongs to another user
+    return ", ".join(found) or "a process that this user may not see"
+
+
+def _listening(port: int, proc: Path) -> Iterator[str]:
+    """The inodes of sockets that listen on a port. Source: Linux, proc_net_tcp.txt; state 0A is LISTEN."""
+    for table in ("tcp", "tcp6"):
+        try:
+            lines = (proc / "net" / table).read_text().splitlines()[1:]
+        except OSError:
+            continue
+        for line in lines:
+            fields = line.split()
+            if fields[3] == "0A" and int(fields[1].rpartition(":")[2], 16) == port:
+                yield fields[9]
+
+
+CHECKS = (
+    Check("disk", check_disk),
+    Check("workers", check_workers),
+    Check("open files", check_files),
+    Check("permissions", check_permissions),
+    Check("port", check_port),
+)

@@ -1,0 +1,77 @@
+"""Checks of the running service: is it ready, and does it show its metrics."""
+
+from collections.abc import Iterator
+
+import httpx
+import msgspec
+
+from roost.cli.doctor.check import ANSWER_SECONDS, Check, Deployment, Verdict
+from roost.cli.doctor.machine import is_served
+
+
+class CheckResult(msgspec.Struct):
+    """One check in the answer of ``/readyz``."""
+
+    name: str
+    passed: bool
+    reason: str | None = None
+
+
+class Readiness(msgspec.Struct):
+    """The answer of ``/readyz``."""
+
+    ready: bool
+    checks: list[CheckResult] = []
+
+
+def check_ready(deployment: Deployment) -> Iterator[Verdict]:
+    """The service at the port is Roost and ready."""
+    host, port = deployment.host, deployment.port
+    if not is_served(host, port):
+        yield Verdict("skip", f"not checked: no service runs at port {port} of {host}")
+        return
+    url = f"http://{f'[{host}]' if ':' in host else host}:{port}/readyz"
+    try:
+        answer = httpx.get(url, timeout=ANSWER_SECONDS)
+        found = msgspec.json.decode(answer.content, type=Readiness)
+    except httpx.HTTPError as error:
+        says = f"{url} does not answer: {str(error) or type(error).__name__}"
+        yield Verdict("fail", says, "look into the log of the service")
+        return
+    except msgspec.MsgspecError:
+        says = f"{url} answers with status {answer.status_code} and no report: another program has the port"
+        yield Verdict("fail", says, "stop that program, or choose another --port")
+        return
+    failed = [each for each in found.checks if not each.passed]
+    for each in failed:
+        yield Verdict("fail", f"the service is not ready: {each.name}: {each.reason}", "see the log")
+    if not failed:
+        yield Verdict(
+            "ok" if found.ready else "fail", f"{url} says {'ready' if found.ready else 'not ready'}"
+        )
+
+
+def check_metrics(deployment: Deployment) -> Iterator[Verdict]:
+    """Somebody can watch the service."""
+    if deployment.metrics is None:
+        change = "start the service with --metrics-port, and give its URL here as --metrics"
+        yield Verdict("warn", "no metrics address is known, so nobody is warned of an outage", change)
+        return
+    url = deployment.metrics if deployment.metrics.endswith("/metrics") else f"{deployment.metrics}/metrics"
+    try:
+        answer = httpx.get(url, timeout=ANSWER_SECONDS)
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        says = f"{url} does not answer: {str(error) or type(error).__name__}"
+        yield Verdict("fail", says, "start the service with --metrics-port")
+        return
+    if answer.status_code != httpx.codes.OK or "roost_" not in answer.text:
+        says = f"{url} answers with status {answer.status_code} and no metrics of Roost"
+        yield Verdict("fail", says, "correct --metrics")
+        return
+    yield Verdict("ok", f"{url} has metrics")
+
+
+CHECKS = (
+    Check("service", check_ready),
+    Check("metrics", check_metrics),
+)
