@@ -14,7 +14,7 @@ import pytest
 
 from roost.cells import SCHEMA as CELL
 from roost.cells import Cell
-from roost.cli.db import verify_database
+from roost.cli.verification import verify_database
 from roost.conductor.backoff import Backoff
 from roost.conductor.cell_conductor import CellConductor
 from roost.conductor.host_feed import HostFeed

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from roost.cli.db import verify_database
+from roost.cli.verification import verify_database
 from roost.compute.drivers.simulated import FailureRule, Script
 from roost.model.instance import BuildRequest
 from roost.model.inventory import Inventory

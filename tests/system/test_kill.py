@@ -13,7 +13,7 @@ from typing import Any
 
 import httpx
 
-from roost.cli.db import verify_database
+from roost.cli.verification import verify_database
 from roost.ledger import SCHEMA as LEDGER
 from roost.storage import Database
 from support.processes import ROOST, RoostUp, run_roost

@@ -1,4 +1,4 @@
-"""``roost db``: creates, upgrades, verifies and trims databases."""
+"""``roost db``: creates, upgrades, verifies, trims, backs up and restores databases."""
 
 import asyncio
 import sys
@@ -7,33 +7,22 @@ from collections.abc import Sequence
 
 import click
 
-from roost.cells.tables import SCHEMA as CELL
+from roost.backup.roles import ROLES, schemas_in
+from roost.cli.backup import backup_command, restore_command
 from roost.cli.exchange import export_command, import_command
 from roost.cli.main import COULD_NOT_RUN, FOUND_WRONG
 from roost.cli.options import as_json, database_url, print_json, print_table
-from roost.conductor.tables import SCHEMA as CONDUCTOR
-from roost.conductor.verify import Unread, verify_instances
-from roost.ledger import SCHEMA as LEDGER
-from roost.ledger.findings import Finding
+from roost.cli.verification import check_ledger, verify_database
 from roost.ledger.trim import trim as trim_commits
-from roost.ledger.verify import verify as verify_ledger
-from roost.model.errors import OperatorError
-from roost.records.tables import SCHEMA as RECORDS
-from roost.storage import COMMAND_ANSWER_SECONDS, Database, Schema
-
-ROLES = {"api": (LEDGER, CONDUCTOR), "cell": (CELL,), "records": (RECORDS,)}
-"""The schemas that belong in each kind of database."""
-
-KINDS = {CELL: "a cell's database", RECORDS: "a records database", CONDUCTOR: "a conductor's database"}
-"""The name of a database without a ledger in an error text, by its schema."""
+from roost.storage import COMMAND_ANSWER_SECONDS, Database
 
 
 @click.group()
 def db() -> None:
-    """Make, upgrade, check and trim databases."""
+    """Make, upgrade, check, trim, back up and restore databases."""
 
 
-for command in (import_command, export_command):
+for command in (import_command, export_command, backup_command, restore_command):
     db.add_command(command)
 
 
@@ -82,7 +71,7 @@ def upgrade(url: str, role: str | None, as_json: bool) -> None:
     """
     database = Database(url, answer_seconds=COMMAND_ANSWER_SECONDS)
     try:
-        schemas = ROLES[role] if role is not None else _schemas_in(database)
+        schemas = ROLES[role] if role is not None else schemas_in(database)
         before = [schema.known_revision(database) for schema in schemas]
         for schema in schemas:
             schema.upgrade(database)
@@ -107,7 +96,7 @@ def version(url: str, as_json: bool) -> None:
     try:
         rows = [
             {"schema": schema.name, "database": schema.revision(database), "program": schema.newest}
-            for schema in _schemas_in(database)
+            for schema in schemas_in(database)
         ]
     finally:
         asyncio.run(database.close())
@@ -136,7 +125,7 @@ def trim(url: str, keep: int, days: float, as_json: bool) -> None:
     """
     database = Database(url, create=False, answer_seconds=COMMAND_ANSWER_SECONDS)
     try:
-        _check_ledger(database)
+        check_ledger(database)
         gone, older_than = 0, time.time() - days * 86_400
         while removed := database.write_now(lambda connection: trim_commits(connection, keep, older_than)):
             gone += removed
@@ -146,50 +135,6 @@ def trim(url: str, keep: int, days: float, as_json: bool) -> None:
         print_json({"removed": gone})
     else:
         click.echo(f"{gone} commit(s) removed")
-
-
-async def verify_database(url: str) -> tuple[list[Finding], list[Unread]]:
-    """Return the differences in a database, and the cells that could not be read.
-
-    Raises:
-        StorageError: the database cannot be read, or its tables are not at the newest revision.
-        OperatorError: it is a database of another kind.
-    """
-    database = Database(url, read_only=True, answer_seconds=COMMAND_ANSWER_SECONDS)
-    try:
-        _check_ledger(database)
-        findings = await database.read(verify_ledger)
-        more, unread = await verify_instances(database)
-        return findings + more, unread
-    finally:
-        await database.close()
-
-
-def _check_ledger(database: Database) -> None:
-    """Check that the ledger's tables are at the newest revision.
-
-    Raises:
-        StorageError: they are not.
-        OperatorError: it is a database of another kind, which an upgrade would not help.
-    """
-    if LEDGER.revision(database) is None:
-        for schema, kind in KINDS.items():
-            if schema.revision(database) is not None:
-                raise OperatorError(
-                    f"database {database} is {kind} and has no ledger: name the database of the Placement API"
-                )
-    LEDGER.check(database)
-
-
-def _schemas_in(database: Database) -> list[Schema]:
-    """The schemas of all roles whose tables a database has; those of an API database if it has none."""
-    present = [
-        schema
-        for schemas in ROLES.values()
-        if any(schema.revision(database) is not None for schema in schemas)
-        for schema in schemas
-    ]
-    return present or list(ROLES["api"])
 
 
 def _print_rows(rows: Sequence[dict[str, str | None]], as_json: bool) -> None:

@@ -12,9 +12,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from roost.cli.configuration import warn_of_options
-from roost.cli.db import verify_database
 from roost.cli.main import FOUND_WRONG
 from roost.cli.options import as_json
+from roost.cli.verification import verify_database
 from roost.compute.drivers.simulated import FailureRule, Script
 from roost.ledger import keep_what_is_loaded
 from roost.logs import configure_logs

@@ -131,16 +131,7 @@ class Requests:
     async def map_cells(self, cells: Mapping[str, str]) -> None:
         """Keep where cells are: name -> database URL."""
 
-        def write(connection: Connection) -> None:
-            for name, url in cells.items():
-                row = {"name": name, "database_url": url}
-                found = connection.execute(
-                    sa.update(cell_mappings).where(cell_mappings.c.name == name).values(row)
-                )
-                if not found.rowcount:
-                    connection.execute(sa.insert(cell_mappings), row)
-
-        await self._database.write(write)
+        await self._database.write(lambda connection: move_cells(connection, cells))
 
 
 def clean_request(request: BuildRequest) -> BuildRequest:
@@ -197,6 +188,15 @@ def _decoded(rows: Iterable[Any]) -> Iterator[BuildRequest]:
             yield _DECODER.decode(text)
         except (msgspec.MsgspecError, UnicodeEncodeError) as error:
             _log.error("a build request cannot be read", request_id=request_id, error=str(error))
+
+
+def move_cells(connection: Connection, cells: Mapping[str, str]) -> None:
+    """Write where cells are: name -> database URL."""
+    for name, url in cells.items():
+        row = {"name": name, "database_url": url}
+        found = connection.execute(sa.update(cell_mappings).where(cell_mappings.c.name == name).values(row))
+        if not found.rowcount:
+            connection.execute(sa.insert(cell_mappings), row)
 
 
 def mapped_cells(connection: Connection) -> dict[str, str]:

@@ -5,7 +5,7 @@ the one that the commit left; if the first commit of all is kept, nothing may be
 contradicts is set to what the commit holds, so that one mistake gives one finding.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 
 import msgspec
@@ -42,8 +42,20 @@ COMMITS_AT_ONCE = 100
 """Commits fetched at once."""
 
 
+Progress = Callable[[int, int], None]
+"""Called with the number done and the total."""
+
+
+def no_progress(done: int, total: int) -> None:
+    """Show nothing."""
+
+
 def replay(
-    connection: Connection, snapshot: AuditSnapshot, fleet: Fleet | None, breaches: Breaches
+    connection: Connection,
+    snapshot: AuditSnapshot,
+    fleet: Fleet | None,
+    breaches: Breaches,
+    progress: Progress = no_progress,
 ) -> list[Finding]:
     """Undo and redo the commits on ``snapshot`` and ``fleet``, and undo them on ``breaches``.
 
@@ -60,7 +72,8 @@ def replay(
     gap = max(
         (number for number, (one, next_) in enumerate(pairwise(seqs), 1) if next_ != one + 1), default=0
     )
-    history = _History(connection, snapshot, fleet, breaches)
+    total = 2 * (len(seqs) - gap)
+    history = _History(connection, snapshot, fleet, breaches, lambda done: progress(done, total))
     if not seqs:
         if any(snapshot.facts.values()):
             return [Finding(UNEXPLAINED, "all tables", "they are not empty, but no commit is kept")]
@@ -74,13 +87,20 @@ def replay(
 
 class _History:
     def __init__(
-        self, connection: Connection, snapshot: AuditSnapshot, fleet: Fleet | None, breaches: Breaches
+        self,
+        connection: Connection,
+        snapshot: AuditSnapshot,
+        fleet: Fleet | None,
+        breaches: Breaches,
+        progress: Callable[[int], None],
     ) -> None:
         self._connection = connection
         self._snapshot = snapshot
         self._loaded: Facts = {kind: dict(facts) for kind, facts in snapshot.facts.items()}
         self._fleet = fleet
         self._breaches = breaches
+        self._progress = progress
+        self._done = 0
         self._told: set[tuple[str, str]] = set()
         self._said_by: dict[tuple[str, str], int] = {}
         self.at = -1
@@ -172,7 +192,10 @@ class _History:
         query = sa.select(commits.c.seq, commits.c.changes).where(where).order_by(order)
         rows = self._connection.execute(query, execution_options={"yield_per": COMMITS_AT_ONCE})
         with rows:
-            yield from rows
+            for row in rows:
+                yield row
+                self._done += 1
+                self._progress(self._done)
 
 
 def _range(first: int, last: int) -> str:

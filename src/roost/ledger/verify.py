@@ -29,13 +29,15 @@ from roost.ledger.findings import (
     USE_DIFFERS,
     Finding,
 )
-from roost.ledger.history import replay
+from roost.ledger.history import Progress, no_progress, replay
 from roost.ledger.load import load
 from roost.ledger.tables import allocations, resource_classes, resource_providers
 
 
-def verify(connection: Connection) -> list[Finding]:
+def verify(connection: Connection, progress: Progress = no_progress) -> list[Finding]:
     """A finding for each difference in the ledger's tables. Nothing is written.
+
+    ``progress`` is called with the number of commits undone and applied again, and with their total.
 
     The connection's transaction must see one snapshot, as those of `Database.read` do.
     """
@@ -47,7 +49,7 @@ def verify(connection: Connection) -> list[Finding]:
         fleet, differing = _load(connection, snapshot)
         findings += differing
     findings += _check_use(connection, snapshot)
-    findings += replay(connection, snapshot, fleet, breaches)
+    findings += replay(connection, snapshot, fleet, breaches, progress)
     return findings + breaches.findings()
 
 

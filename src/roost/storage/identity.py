@@ -53,6 +53,11 @@ def create_identity(connection: Connection) -> None:
         connection.execute(sa.insert(_identity), row)
 
 
+def has_identity(connection: Connection) -> bool:
+    """Whether the tables are new enough to have an identity."""
+    return sa.inspect(connection).has_table(TABLE)
+
+
 def read_identity(connection: Connection) -> DatabaseIdentity:
     """The identity of a database.
 

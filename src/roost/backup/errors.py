@@ -1,0 +1,35 @@
+"""Errors of backups and restores.
+
+BackupError
+├── ToolMissing        a program of the database's client package is not installed
+├── ToolFailed         such a program ended with an error
+├── BackupUnreadable   a folder is no backup, or not as it was made
+├── BackupTooNew       a newer Roost has made it
+└── TargetNotEmpty     the database or folder to restore into has something in it
+"""
+
+from roost.model.errors import OperatorError
+
+
+class BackupError(OperatorError):
+    """A backup or a restore did not take place."""
+
+
+class ToolMissing(BackupError):
+    """A program is not installed."""
+
+
+class ToolFailed(BackupError):
+    """A program ended with an error."""
+
+
+class BackupUnreadable(BackupError):
+    """A folder is no backup, or its files are not as they were written."""
+
+
+class BackupTooNew(BackupError):
+    """The tables of a backup, or its form, are newer than this program."""
+
+
+class TargetNotEmpty(BackupError):
+    """The database or the folder to restore into is not empty."""

@@ -1,0 +1,154 @@
+"""``roost db backup`` and ``roost db restore``."""
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from roost.backup.data_directory import back_up_directory, restore_directory
+from roost.backup.making import Source, make_backup
+from roost.backup.restoring import restore_database
+from roost.backup.roles import schemas_in
+from roost.cli.main import FOUND_WRONG
+from roost.cli.options import as_json, print_json, print_table
+from roost.cli.progress import Meter, no_progress, progress
+from roost.cli.verification import verify_database
+from roost.conductor.verify import Unread
+from roost.ledger import SCHEMA as LEDGER
+from roost.ledger.findings import Finding
+from roost.storage import COMMAND_ANSWER_SECONDS, Database, DatabaseIdentity
+from roost.system.lock import locked
+from roost.system.system import API_DB
+
+DATABASE = "database"
+"""The name in a backup of a database that is backed up by itself."""
+
+_url = click.option("--database", "url", metavar="URL", help="SQLAlchemy URL, as in sqlite:///roost.db")
+_data_dir = click.option(
+    "--data-dir",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Data directory of roost up: all databases in it.",
+)
+
+
+@click.command("backup", epilog="Example: roost db backup --database sqlite:///roost.db ./backup-1")
+@click.argument("folder", type=click.Path(path_type=Path))
+@_url
+@_data_dir
+@no_progress
+@as_json
+def backup_command(folder: Path, url: str | None, data_dir: Path | None, as_json: bool) -> None:
+    """Copy a database, or all of a data directory, into the new folder FOLDER; it may be in use.
+
+    Each copy is one snapshot. Servers need the client programs of their database: pg_dump and pg_restore, or
+    mariadb-dump. FOLDER appears when the backup is complete and verified.
+
+    Exit status: 0 done, 1 done, but verification found differences (all are listed), 2 failed.
+    """
+    _check_one(url, data_dir)
+    with progress("backup") as meter:
+        if data_dir is not None:
+            made = back_up_directory(data_dir, folder, meter.show)
+        else:
+            made = make_backup([Source(DATABASE, str(url))], folder, meter.show)
+    findings = [
+        Finding(each.kind, f"{name}: {each.subject}" if data_dir else each.subject, each.detail)
+        for name, each in made.findings
+    ]
+    if as_json:
+        print_json({"folder": str(folder), "manifest": made.manifest, "findings": findings})
+    else:
+        rows = [
+            (
+                each.name,
+                each.kind,
+                "" if each.version is None else f"{each.version:,}",
+                f"{each.size:,}",
+                each.identity or "",
+                "" if each.incarnation is None else str(each.incarnation),
+            )
+            for each in made.manifest.databases
+        ]
+        print_table(("database", "kind", "version", "bytes", "identity", "incarnation"), rows)
+        _print_findings(findings, ())
+    if findings:
+        sys.exit(FOUND_WRONG)
+
+
+@click.command("restore", epilog="Example: roost db restore ./backup-1 --database sqlite:///roost.db")
+@click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@_url
+@_data_dir
+@click.option(
+    "--only", metavar="NAME", help="The database of the backup, if it has several. With --database."
+)
+@click.option("--replace", is_flag=True, help="Drop all tables of the database first. With --database.")
+@no_progress
+@as_json
+def restore_command(
+    folder: Path, url: str | None, data_dir: Path | None, only: str | None, replace: bool, as_json: bool
+) -> None:
+    """Fill an empty database, or a new data directory, from the backup in FOLDER.
+
+    Stop every process that uses the database first. The incarnation is raised, the tables are upgraded to
+    this program's revision and verified. A restore that is interrupted leaves the database as it was.
+
+    Exit status: 0 done, 1 done, but verification found differences (all are listed), 2 failed.
+    """
+    _check_one(url, data_dir)
+    if data_dir is not None and (only is not None or replace):
+        raise click.UsageError("--only and --replace need --database")
+    with progress("restore") as meter:
+        if data_dir is not None:
+            identities = restore_directory(folder, data_dir, meter.show)
+            with locked(data_dir):
+                findings, unread = _verify(f"sqlite:///{data_dir.resolve() / API_DB}", meter)
+        else:
+            identities = {only or DATABASE: restore_database(folder, only, str(url), replace, meter.show)}
+            findings, unread = _verify(str(url), meter)
+    if as_json:
+        restored = [
+            {"name": name, "identity": each and each.uuid, "incarnation": each and each.incarnation}
+            for name, each in identities.items()
+        ]
+        print_json({"databases": restored, "findings": findings, "not_checked": unread})
+    else:
+        print_table(("database", "identity", "incarnation"), [_row(*each) for each in identities.items()])
+        _print_findings(findings, unread)
+    if findings:
+        sys.exit(FOUND_WRONG)
+
+
+def _row(name: str, identity: DatabaseIdentity | None) -> tuple[str, str, str]:
+    return (name, "", "") if identity is None else (name, identity.uuid, str(identity.incarnation))
+
+
+def _check_one(url: str | None, data_dir: Path | None) -> None:
+    if (url is None) == (data_dir is None):
+        raise click.UsageError("give either --database or --data-dir")
+
+
+def _verify(url: str, meter: Meter) -> tuple[list[Finding], list[Unread]]:
+    """Verify a restored database; one without a ledger has been checked by its own means."""
+    database = Database(url, read_only=True, answer_seconds=COMMAND_ANSWER_SECONDS)
+    try:
+        ledger = LEDGER in schemas_in(database)
+    finally:
+        asyncio.run(database.close())
+    if not ledger:
+        return [], []
+    return asyncio.run(
+        verify_database(url, lambda done, total: meter.show("verifying", "commits", done, total))
+    )
+
+
+def _print_findings(findings: Sequence[Finding], unread: Sequence[Unread]) -> None:
+    if findings:
+        print_table(
+            ("kind", "subject", "detail"), [(each.kind, each.subject, each.detail) for each in findings]
+        )
+    click.echo(f"verify: {len(findings) or 'no'} differences found")
+    for cell in unread:
+        click.echo(f"roost: cell {cell.cell} could not be checked: {cell.reason}", err=True)

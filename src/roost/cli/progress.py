@@ -1,0 +1,196 @@
+"""Progress of long commands: a bar on a terminal, else a line every few seconds, on standard error.
+
+Commands that end within two seconds show nothing. Standard output, with its JSON, is never touched.
+"""
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol, TypeVar
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, TaskID, TextColumn
+from rich.progress import Progress as RichProgress
+
+AFTER_SECONDS = 2.0
+"""Seconds of a command before it shows progress."""
+
+LINE_SECONDS = 5.0
+"""Seconds between two lines if standard error is not a terminal."""
+
+_TICK_SECONDS = 0.2
+
+_OFF = "roost.no_progress"
+
+Clock = Callable[[], float]
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _turn_off(context: click.Context, _: click.Parameter, off: bool) -> None:
+    context.meta[_OFF] = off
+
+
+def no_progress(command: F) -> F:
+    """Add the option --no-progress to a command."""
+    option = click.option(
+        "--no-progress", is_flag=True, expose_value=False, callback=_turn_off, help="Show no progress."
+    )
+    return option(command)
+
+
+class Meter:
+    """How far a command is: its present step, what is done of it, and the rate.
+
+    ``clock`` returns seconds. A rate counts from the start of the step.
+    """
+
+    def __init__(self, step: str, clock: Clock = time.monotonic) -> None:
+        self._clock = clock
+        self.begun = clock()
+        self.begin(step)
+
+    def begin(self, step: str, unit: str = "", done: int = 0, total: int | None = None) -> None:
+        """Begin a step, of which ``done`` is done already."""
+        self.step, self.unit, self.done, self.total = step, unit, done, total
+        self._first, self._since = done, self._clock()
+        self.detail = ""
+
+    def show(self, step: str, unit: str, done: int, total: int | None, detail: str = "") -> None:
+        """Note what is done of a step, and begin the step if it is a new one."""
+        if step != self.step or unit != self.unit:
+            self.begin(step, unit)
+        self.done, self.total, self.detail = done, total, detail
+
+    def count(self, done: int, total: int | None) -> None:
+        """Note what is done of the present step."""
+        self.done, self.total = done, total
+
+    def text(self) -> str:
+        """The progress as a line: step, numbers, rate, and seconds in the step."""
+        done, total = self.done, self.total
+        seconds = self._clock() - self._since
+        rate = (done - self._first) / seconds if seconds > 0 else 0.0
+        parts = [f"{self.step}:"]
+        if done or total:
+            of = f" of {_amount(total, self.unit)}" if total else ""
+            share = f" ({100 * done // total} %)" if total else ""
+            parts.append(f"{_amount(done, self.unit)}{of}{_named(self.unit)}{share},")
+        if rate > 0:
+            parts.append(f"{_rate(rate, self.unit)},")
+        parts.append(f"{seconds:.0f} s")
+        if rate > 0 and total and total > done:
+            parts.append(f"(about {(total - done) / rate:.0f} s left)")
+        if self.detail:
+            parts.append(f"- {self.detail}")
+        return " ".join(parts)
+
+
+class Display(Protocol):
+    """Shows a meter."""
+
+    def tick(self) -> None:
+        """Show it if it is time."""
+
+    def close(self) -> None:
+        """Show it for the last time, if it was shown at all."""
+
+
+class Lines:
+    """A line every few seconds. ``write`` prints one."""
+
+    def __init__(self, meter: Meter, write: Callable[[str], None], clock: Clock = time.monotonic) -> None:
+        self._meter = meter
+        self._write = write
+        self._clock = clock
+        self._next = meter.begun + AFTER_SECONDS
+        self._shown = False
+
+    def tick(self) -> None:
+        now = self._clock()
+        if now >= self._next:
+            self._next = now + LINE_SECONDS
+            self._shown = True
+            self._write(self._meter.text())
+
+    def close(self) -> None:
+        if self._shown:
+            self._write(self._meter.text())
+
+
+class Bar:
+    """A bar that moves, on a terminal."""
+
+    def __init__(self, meter: Meter, console: Console, clock: Clock = time.monotonic) -> None:
+        self._meter = meter
+        self._clock = clock
+        self._bar = RichProgress(
+            BarColumn(),
+            TextColumn("{task.description}", markup=False),
+            console=console,
+            auto_refresh=False,
+            redirect_stdout=False,
+        )
+        self._task: TaskID | None = None
+
+    def tick(self) -> None:
+        if self._task is None:
+            if self._clock() < self._meter.begun + AFTER_SECONDS:
+                return
+            self._bar.start()
+            self._task = self._bar.add_task("", total=None)
+        self._bar.update(
+            self._task, description=self._meter.text(), completed=self._meter.done, total=self._meter.total
+        )
+        self._bar.refresh()
+
+    def close(self) -> None:
+        if self._task is not None:
+            self.tick()
+            self._bar.stop()
+
+
+@contextmanager
+def progress(step: str) -> Iterator[Meter]:
+    """Show the progress of a command while the block runs, unless --no-progress is given."""
+    meter = Meter(step)
+    context = click.get_current_context(silent=True)
+    if context is not None and context.meta.get(_OFF):
+        yield meter
+        return
+    console = Console(stderr=True)
+    display: Display = Bar(meter, console) if console.is_terminal else Lines(meter, _print)
+    ended = threading.Event()
+
+    def run() -> None:
+        while not ended.wait(_TICK_SECONDS):
+            display.tick()
+
+    ticking = threading.Thread(target=run, name="progress", daemon=True)
+    ticking.start()
+    try:
+        yield meter
+    finally:
+        ended.set()
+        ticking.join()
+        display.close()
+
+
+def _print(line: str) -> None:
+    print(f"roost: {line}", file=sys.stderr, flush=True)
+
+
+def _amount(number: int, unit: str) -> str:
+    return f"{number / 1e6:,.1f}" if unit == "bytes" else f"{number:,}"
+
+
+def _named(unit: str) -> str:
+    return {"": "", "bytes": " MB"}.get(unit, f" {unit}")
+
+
+def _rate(rate: float, unit: str) -> str:
+    if unit == "bytes":
+        return f"{rate / 1e6:,.1f} MB/s"
+    return f"{rate:,.0f}/s" if rate >= 10 else f"{rate:,.1f}/s"

@@ -1,0 +1,48 @@
+"""The verification of a database for commands."""
+
+from roost.cells.tables import SCHEMA as CELL
+from roost.conductor.tables import SCHEMA as CONDUCTOR
+from roost.conductor.verify import Unread, verify_instances
+from roost.ledger import SCHEMA as LEDGER
+from roost.ledger.findings import Finding
+from roost.ledger.history import Progress, no_progress
+from roost.ledger.verify import verify as verify_ledger
+from roost.model.errors import OperatorError
+from roost.records.tables import SCHEMA as RECORDS
+from roost.storage import COMMAND_ANSWER_SECONDS, Database
+
+KINDS = {CELL: "a cell's database", RECORDS: "a records database", CONDUCTOR: "a conductor's database"}
+"""The name of a database without a ledger in an error text, by its schema."""
+
+
+async def verify_database(url: str, progress: Progress = no_progress) -> tuple[list[Finding], list[Unread]]:
+    """Return the differences in a database, and the cells that could not be read.
+
+    Raises:
+        StorageError: the database cannot be read, or its tables are not at the newest revision.
+        OperatorError: it is a database of another kind.
+    """
+    database = Database(url, read_only=True, answer_seconds=COMMAND_ANSWER_SECONDS)
+    try:
+        check_ledger(database)
+        findings = await database.read(lambda connection: verify_ledger(connection, progress))
+        more, unread = await verify_instances(database)
+        return findings + more, unread
+    finally:
+        await database.close()
+
+
+def check_ledger(database: Database) -> None:
+    """Check that the ledger's tables are at the newest revision.
+
+    Raises:
+        StorageError: they are not.
+        OperatorError: it is a database of another kind, which an upgrade would not help.
+    """
+    if LEDGER.revision(database) is None:
+        for schema, kind in KINDS.items():
+            if schema.revision(database) is not None:
+                raise OperatorError(
+                    f"database {database} is {kind} and has no ledger: name the database of the Placement API"
+                )
+    LEDGER.check(database)
