@@ -5,10 +5,11 @@ from typing import Final
 
 import msgspec
 
-from roost.bench.comparison import Setting, announce, in_turns, running_services, speedup
+from roost.bench.comparison import Setting, in_turns, running_services, speedup
 from roost.bench.fleets import FleetPlan
 from roost.bench.load_generator import LoadPlan
 from roost.bench.measurement import Figures, figures, http_request
+from roost.bench.progress import announce
 from roost.bench.queries import QueryTemplate, queries_for
 from roost.bench.report import Column, Report, report
 from roost.bench.services import Service

@@ -7,10 +7,11 @@ import msgspec
 import numpy as np
 
 from roost.bench.bulk_load import PROJECT, USER
-from roost.bench.comparison import Setting, announce, in_turns, running_services
+from roost.bench.comparison import Setting, in_turns, running_services
 from roost.bench.fleets import FleetPlan, uuids
 from roost.bench.load_generator import LoadPlan
 from roost.bench.measurement import Figures, Measurement, figures, http_request
+from roost.bench.progress import announce
 from roost.bench.report import Column, Report, report
 from roost.bench.services import Service
 from roost.bench.store import Store

@@ -5,7 +5,6 @@ load of its other guests. Rounds of a few seconds, one service after the other, 
 ratio of two services is stable where their figures are not.
 """
 
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -16,6 +15,7 @@ from roost.bench.fleets import FleetPlan
 from roost.bench.load_generator import LoadPlan
 from roost.bench.measurement import Figures, Measurement, run_load
 from roost.bench.peer import find_peer
+from roost.bench.progress import announce, announce_round
 from roost.bench.services import Roost, Service, Upstream
 from roost.bench.store import Store
 
@@ -79,15 +79,14 @@ def in_turns(entered: Sequence[Service], planner: Planner, rounds: int) -> list[
         for service, load in zip(entered, loads, strict=True):
             if load.overdue:
                 continue
-            load.add(run_load(planner(service, number)))
+            result = run_load(planner(service, number))
+            load.add(result)
+            announce_round(
+                number + 1, rounds, service.name, len(result.latencies) / 8 / max(result.seconds, 1e-9)
+            )
             if load.overdue:
                 service.restart()
     return loads
-
-
-def announce(line: str) -> None:
-    """Print on standard error what is measured now; a benchmark takes minutes."""
-    print(f"roost: {line}", file=sys.stderr, flush=True)
 
 
 def speedup(ours: Figures, peer: Figures | None) -> float | None:

@@ -6,10 +6,11 @@ from typing import Final
 import msgspec
 
 from roost.bench.claims import RESOURCES, Claims
-from roost.bench.comparison import Setting, announce, running_services
+from roost.bench.comparison import Setting, running_services
 from roost.bench.fleets import FleetPlan
 from roost.bench.load_generator import CONFLICT, LoadPlan
 from roost.bench.measurement import Measurement, figures, http_request, run_load
+from roost.bench.progress import announce
 from roost.bench.report import Column, Report, report
 from roost.bench.services import Service
 from roost.bench.store import Store

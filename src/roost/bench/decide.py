@@ -14,9 +14,9 @@ from typing import Final, Literal
 import msgspec
 import numpy as np
 
-from roost.bench.comparison import announce
 from roost.bench.fleets import SEED, FleetPlan, uuids
 from roost.bench.memory_fleet import build_fleet, build_host_table
+from roost.bench.progress import announce
 from roost.bench.report import Column, Report, report
 from roost.bench.store import Store
 from roost.fleet import Fleet

@@ -16,8 +16,8 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from roost.bench.comparison import announce
 from roost.bench.fleets import COMMON_TRAITS, FleetPlan
+from roost.bench.progress import announce
 from roost.bench.queries import SIZES
 from roost.bench.report import Column, Report, report
 from roost.bench.store import Store

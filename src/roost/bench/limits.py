@@ -19,13 +19,14 @@ from sqlalchemy.engine import Connection
 
 from roost.bench.bulk_load import PROJECT, USER
 from roost.bench.claims import RESOURCES, Claims
-from roost.bench.comparison import Setting, announce
+from roost.bench.comparison import Setting
 from roost.bench.decide import InMemoryDecisions, Shapes
 from roost.bench.filters import host_queries
 from roost.bench.fleets import SEED, FleetPlan
 from roost.bench.load_generator import LoadPlan
 from roost.bench.measurement import Measurement, figures, http_request, run_load
 from roost.bench.memory_fleet import build_fleet, build_host_table
+from roost.bench.progress import announce
 from roost.bench.queries import QUERIES
 from roost.bench.report import Column, Report, report
 from roost.bench.services import NullService, Roost, Service

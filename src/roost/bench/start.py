@@ -6,8 +6,9 @@ from typing import Final
 
 import msgspec
 
-from roost.bench.comparison import Setting, announce
+from roost.bench.comparison import Setting
 from roost.bench.fleets import FleetPlan
+from roost.bench.progress import announce
 from roost.bench.queries import queries_for
 from roost.bench.report import Column, Report, report
 from roost.bench.services import Roost

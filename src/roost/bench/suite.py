@@ -11,9 +11,10 @@ from typing import Final, NamedTuple
 import msgspec
 
 from roost.bench import candidates, claims, contention, decide, filters, limits, start
-from roost.bench.comparison import Setting, announce
+from roost.bench.comparison import Setting
 from roost.bench.errors import BenchError
 from roost.bench.fleets import flat, nearly_full, nested, wide
+from roost.bench.progress import announce
 from roost.bench.report import Report
 from roost.bench.store import Store, open_store
 
@@ -149,10 +150,11 @@ def run_suite(extent: Extent, setting: Setting, results: Path) -> Iterator[tuple
     results.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
         stores: dict[str, Store] = {}
-        for step in steps(extent, setting):
+        every = list(steps(extent, setting))
+        for number, step in enumerate(every, 1):
             path = results / f"{step.name}.json"
             if not path.exists():
-                announce(step.name)
+                announce(f"{step.name}, report {number} of {len(every)}")
                 if step.database not in stores:
                     stores[step.database] = stack.enter_context(open_store(setting.folder, step.database))
                 part = path.with_suffix(".part")

@@ -12,6 +12,7 @@ from roost.cli.backup import backup_command, restore_command
 from roost.cli.exchange import export_command, import_command
 from roost.cli.main import COULD_NOT_RUN, FOUND_WRONG
 from roost.cli.options import as_json, database_url, print_json, print_table
+from roost.cli.progress import no_progress, progress
 from roost.cli.verification import check_ledger, verify_database
 from roost.ledger.trim import trim as trim_commits
 from roost.storage import COMMAND_ANSWER_SECONDS, Database
@@ -28,6 +29,7 @@ for command in (import_command, export_command, backup_command, restore_command)
 
 @db.command(epilog="Example: roost db verify --database sqlite:///roost-data/api.db")
 @database_url
+@no_progress
 @as_json
 def verify(url: str, as_json: bool) -> None:
     """Check a database for contradictions; it may be in use.
@@ -37,7 +39,9 @@ def verify(url: str, as_json: bool) -> None:
 
     Exit status: 0 nothing found, 1 differences found (all are listed), 2 could not check everything.
     """
-    findings, unread = asyncio.run(verify_database(url))
+    with progress("verify") as meter:
+        meter.begin("verify", "commits")
+        findings, unread = asyncio.run(verify_database(url, meter.count))
     if as_json:
         document = {"findings": findings, "not_checked": unread}
         print_json(document)
@@ -62,6 +66,7 @@ def verify(url: str, as_json: bool) -> None:
     type=click.Choice(list(ROLES)),
     help="Kind of the database. [default: its present kind; api for an empty database]",
 )
+@no_progress
 @as_json
 def upgrade(url: str, role: str | None, as_json: bool) -> None:
     """Create the tables, or bring them to this program's revision.
@@ -73,8 +78,11 @@ def upgrade(url: str, role: str | None, as_json: bool) -> None:
     try:
         schemas = ROLES[role] if role is not None else schemas_in(database)
         before = [schema.known_revision(database) for schema in schemas]
-        for schema in schemas:
-            schema.upgrade(database)
+        with progress("upgrade") as meter:
+            for schema in schemas:
+                left = schema.revisions_after(schema.revision(database))
+                meter.begin(f"upgrade of {schema.name}", "revisions", total=len(left))
+                schema.upgrade(database, lambda _: meter.count(meter.done + 1, meter.total))
         steps = [
             {"schema": schema.name, "from": was, "to": schema.revision(database)}
             for schema, was in zip(schemas, before, strict=True)
@@ -117,6 +125,7 @@ def version(url: str, as_json: bool) -> None:
     show_default=True,
     help="Days for which commits are kept.",
 )
+@no_progress
 @as_json
 def trim(url: str, keep: int, days: float, as_json: bool) -> None:
     """Remove old commits of the ledger: all but the newest --keep, and all that are older than --days.
@@ -127,8 +136,13 @@ def trim(url: str, keep: int, days: float, as_json: bool) -> None:
     try:
         check_ledger(database)
         gone, older_than = 0, time.time() - days * 86_400
-        while removed := database.write_now(lambda connection: trim_commits(connection, keep, older_than)):
-            gone += removed
+        with progress("trim") as meter:
+            meter.begin("trim", "commits")
+            while removed := database.write_now(
+                lambda connection: trim_commits(connection, keep, older_than)
+            ):
+                gone += removed
+                meter.count(gone, None)
     finally:
         asyncio.run(database.close())
     if as_json:

@@ -2,18 +2,14 @@
 
 import asyncio
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from roost.cli.configuration import warn_of_options
 from roost.cli.main import FOUND_WRONG
 from roost.cli.options import as_json, database_url, print_json, print_table
+from roost.cli.progress import no_progress, progress
 from roost.exchange import Report, export_placement, import_placement
-from roost.exchange.report import Progress as ProgressCallback
 from roost.placement.options import read_options
 from roost.storage import COMMAND_ANSWER_SECONDS, Database
 
@@ -30,6 +26,7 @@ from roost.storage import COMMAND_ANSWER_SECONDS, Database
     type=click.Path(),
     help="Configuration file of Placement, for its options incomplete_consumer_*.",
 )
+@no_progress
 @as_json
 def import_command(source: str, url: str, config_file: str | None, as_json: bool) -> None:
     """Copy a database of OpenStack Placement into an empty database of Roost.
@@ -44,8 +41,9 @@ def import_command(source: str, url: str, config_file: str | None, as_json: bool
     warn_of_options(config_file)
     opened = Database(source, read_only=True, answer_seconds=COMMAND_ANSWER_SECONDS)
     try:
-        with _progress("import") as show:
-            report = import_placement(opened, url, incomplete, show)
+        with progress("import") as meter:
+            meter.begin("import", "providers and consumers")
+            report = import_placement(opened, url, incomplete, meter.count)
     finally:
         asyncio.run(opened.close())
     _print(report, as_json)
@@ -57,6 +55,7 @@ def import_command(source: str, url: str, config_file: str | None, as_json: bool
 )
 @click.option("--to", "target", metavar="URL", required=True, help="Database of OpenStack Placement.")
 @database_url
+@no_progress
 @as_json
 def export_command(target: str, url: str, as_json: bool) -> None:
     """Copy a database of Roost into an empty database of OpenStack Placement 16.0.
@@ -68,20 +67,12 @@ def export_command(target: str, url: str, as_json: bool) -> None:
     """
     opened = Database(url, read_only=True, answer_seconds=COMMAND_ANSWER_SECONDS)
     try:
-        with _progress("export") as show:
-            report = export_placement(opened, target, show)
+        with progress("export") as meter:
+            meter.begin("export", "providers and consumers")
+            report = export_placement(opened, target, meter.count)
     finally:
         asyncio.run(opened.close())
     _print(report, as_json)
-
-
-@contextmanager
-def _progress(what: str) -> Iterator[ProgressCallback]:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
-        task = progress.add_task(what, total=None)
-        yield lambda done, total: progress.update(task, completed=done, total=total)
 
 
 def _print(report: Report, as_json: bool) -> None:

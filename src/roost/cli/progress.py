@@ -21,7 +21,8 @@ AFTER_SECONDS = 2.0
 LINE_SECONDS = 5.0
 """Seconds between two lines if standard error is not a terminal."""
 
-_TICK_SECONDS = 0.2
+TICK_SECONDS = 0.2
+"""Seconds between two changes of the bar."""
 
 _OFF = "roost.no_progress"
 
@@ -61,7 +62,8 @@ class Meter:
     def show(self, step: str, unit: str, done: int, total: int | None, detail: str = "") -> None:
         """Note what is done of a step, and begin the step if it is a new one."""
         if step != self.step or unit != self.unit:
-            self.begin(step, unit)
+            # The time of the first part is not known.
+            self.begin(step, unit, done, total)
         self.done, self.total, self.detail = done, total, detail
 
     def count(self, done: int, total: int | None) -> None:
@@ -165,7 +167,7 @@ def progress(step: str) -> Iterator[Meter]:
     ended = threading.Event()
 
     def run() -> None:
-        while not ended.wait(_TICK_SECONDS):
+        while not ended.wait(TICK_SECONDS):
             display.tick()
 
     ticking = threading.Thread(target=run, name="progress", daemon=True)

@@ -9,11 +9,11 @@ import click
 import msgspec
 import numpy as np
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from roost.cli.configuration import warn_of_options
 from roost.cli.main import FOUND_WRONG
 from roost.cli.options import as_json
+from roost.cli.progress import Meter, no_progress, progress
 from roost.cli.verification import verify_database
 from roost.compute.drivers.simulated import FailureRule, Script
 from roost.ledger import keep_what_is_loaded
@@ -64,6 +64,7 @@ DEMO_FAILURE_RATE = 0.03
 @click.option("--fresh", is_flag=True, help="Replace an unfinished replay in the data directory.")
 @click.option("--plot", type=click.Path(path_type=Path), help="PNG of use over time. [default: in data-dir]")
 @click.option("--no-plot", is_flag=True, help="Draw no plot. A plot needs matplotlib.")
+@no_progress
 @as_json
 def replay(
     kind: str,
@@ -115,35 +116,33 @@ def replay(
         "max attempts": str(options.max_attempts),
         "seed": str(seed),
     }
-    console = Console(stderr=True)
 
-    async def run(state: ReplayState) -> Summary:
+    async def run(state: ReplayState, meter: Meter) -> Summary:
         records = await open_system_records(conf, into)
         system = await System.open(into, layout_of(workload, cells), records, options)
         report_of(system, conf).on_signal()
         keep_what_is_loaded()
         try:
-            with _progress(console) as progress:
-                task = progress.add_task(
-                    workload.name, total=len(workload.bins), completed=state.next_bin, detail=""
-                )
-                running = Replay(workload, system, state, seed, speed)
+            bins = len(workload.bins)
+            meter.begin(workload.name, "bins", state.next_bin, bins)
+            running = Replay(workload, system, state, seed, speed)
 
-                def on_bin(done: int) -> None:
-                    counts = state.counts
-                    detail = f"{counts.placed:,} placed, {counts.refused:,} refused, {counts.failed:,} failed"
-                    progress.update(task, completed=done, detail=detail)
+            def on_bin(done: int) -> None:
+                counts = state.counts
+                detail = f"{counts.placed:,} placed, {counts.refused:,} refused, {counts.failed:,} failed"
+                meter.show(workload.name, "bins", done, bins, detail)
 
-                return await running.run(on_bin)
+            return await running.run(on_bin)
         finally:
             await system.close()
 
     with locked(into):
         state = open_state(into, parameters, fresh)
         save_state(into, state)
-        summary = asyncio.run(run(state))
-        with console.status("verifying the databases"):
-            findings, _ = asyncio.run(verify_database(f"sqlite:///{into.resolve() / API_DB}"))
+        with progress(workload.name) as meter:
+            summary = asyncio.run(run(state, meter))
+            meter.begin("verify", "commits")
+            findings, _ = asyncio.run(verify_database(f"sqlite:///{into.resolve() / API_DB}", meter.count))
     plot_file = None if no_plot else plot or into / "replay.png"
     if plot_file is not None:
         draw(state.samples, plot_file, f"{workload.name}: {len(workload.hosts)} hosts, {cells} cells")
@@ -182,14 +181,3 @@ def _workload(
 
 def _shape(vcpus: int, memory_gib: int) -> dict[str, int]:
     return {"VCPU": vcpus, "MEMORY_MB": memory_gib * 1024}
-
-
-def _progress(console: Console) -> Progress:
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.fields[detail]}"),
-        console=console,
-    )

@@ -4,7 +4,7 @@ Several rooms may have tables in one database (the ledger and the conductor shar
 has its own sequence of revisions and its own version table.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -83,8 +83,10 @@ class Schema:
             f"run 'roost db upgrade --database {database}'"
         )
 
-    def upgrade(self, database: Database) -> None:
+    def upgrade(self, database: Database, applied: Callable[[str], None] = lambda _: None) -> None:
         """Upgrade the tables to the newest revision.
+
+        ``applied`` is called with each revision after its changes were made.
 
         Raises:
             SchemaTooNew: the revision of the tables is unknown.
@@ -104,6 +106,7 @@ class Schema:
                 opts={
                     "version_table": self._version_table,
                     "fn": lambda at, _: scripts._upgrade_revs("head", at),
+                    "on_version_apply": (lambda *, step, **_: applied(str(step.up_revision_id)),),
                 },
             )
             with _upgrade_lock(connection), Operations.context(context):
@@ -140,6 +143,10 @@ class Schema:
     def revisions(self) -> Sequence[str]:
         """The revisions in this program, oldest first."""
         return sorted(script.name.partition("_")[0] for script in self.scripts.glob("versions/[0-9]*_*.py"))
+
+    def revisions_after(self, revision: str | None) -> Sequence[str]:
+        """The revisions that an upgrade from ``revision`` applies; None: from no tables."""
+        return [each for each in self.revisions if revision is None or each > revision]
 
     @property
     def newest(self) -> str:

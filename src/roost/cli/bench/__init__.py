@@ -5,6 +5,7 @@ Each command is in a file of its name; ``options`` has what several of them shar
 
 import click
 
+from roost.bench.progress import show_with
 from roost.cli.bench.all import all_command, render
 from roost.cli.bench.candidates import candidates
 from roost.cli.bench.claims import claims
@@ -14,15 +15,20 @@ from roost.cli.bench.filters import filters
 from roost.cli.bench.limits import limits
 from roost.cli.bench.peer_setup import peer_setup
 from roost.cli.bench.start import start
+from roost.cli.progress import no_progress, progress
 
 
 @click.group(epilog="Example: roost bench candidates --hosts 1000 --hosts 10000 --peer")
-def bench() -> None:
+@no_progress
+@click.pass_context
+def bench(context: click.Context) -> None:
     """Measure Roost on fleets that are made once and kept in the bench directory.
 
     With --peer OpenStack Placement does the same work in turns with Roost, and the ratio is printed; 'roost
     bench peer-setup' installs it. A replay prints figures of its own: see 'roost replay'.
     """
+    show_with(context.with_resource(progress("bench")).show)
+    context.call_on_close(lambda: show_with(None))
 
 
 COMMANDS = (candidates, claims, contention, filters, decide, start, limits, all_command, render, peer_setup)
