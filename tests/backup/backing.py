@@ -2,6 +2,7 @@
 
 import asyncio
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,6 @@ from roost.placement.commands.names import AddTrait
 from roost.storage import DatabaseIdentity
 from support.databases import Place
 from support.ledgers import claim, host, opened, run
-from support.processes import ROOST
 
 
 def silent(*_: object) -> None:
@@ -54,8 +54,16 @@ def content(url: str) -> dict[str, list[tuple[Any, ...]]]:
         }
 
 
+_READY = "import roost.cli.backup; from roost.cli.main import main; print('ready', flush=True); main()"
+
+
 def start(*arguments: object) -> subprocess.Popen[bytes]:
-    """Start a command of `roost db`."""
-    return subprocess.Popen(
-        [ROOST, "db", *map(str, arguments)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    """Start a command of `roost db`; return when it has imported everything and begins its work."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", _READY, "db", *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
     )
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"ready\n"
+    return process

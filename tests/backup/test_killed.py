@@ -3,18 +3,21 @@
 import random
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from backup.backing import backed_up, content, fill, restored, start
-from roost.backup.manifest import read_manifest
+from backup.backing import backed_up, content, fill, restored, silent, start
+from roost.backup.manifest import check_file, read_manifest
 from support.databases import Servers
 
-ROUNDS = 5
+KILLS = 3
+ROUNDS = 15
+"""Attempts at these kills: a command may end before its time."""
 
 
-def kill_after(process: subprocess.Popen[bytes], seconds: float) -> bool:
+def killed_after(process: subprocess.Popen[bytes], seconds: float) -> bool:
     """Kill a process after some time; return whether it had not ended before."""
     try:
         process.wait(seconds)
@@ -24,50 +27,66 @@ def kill_after(process: subprocess.Popen[bytes], seconds: float) -> bool:
     return process.returncode != 0
 
 
+def moments(draw: random.Random, seconds: float) -> Iterator[float]:
+    """Times of kills: nearer to the start after each command that was not reached."""
+    for _ in range(ROUNDS):
+        yield draw.uniform(0.0, seconds)
+        seconds *= 0.8
+
+
 def duration(*arguments: object) -> float:
-    """The seconds that a command takes."""
-    began = time.monotonic()
+    """The seconds that the work of a command takes."""
     process = start(*arguments)
+    began = time.monotonic()
     _, said = process.communicate()
     assert process.returncode == 0, said
     return time.monotonic() - began
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql", "mariadb"])
-def test_killed_at_any_moment_there_is_nothing_or_all(kind: str, servers: Servers, tmp_path: Path) -> None:
+def test_a_killed_backup_leaves_nothing_or_all(kind: str, servers: Servers, tmp_path: Path) -> None:
     draw = random.Random(9)
-    aside = tmp_path / "aside"
-    aside.mkdir()
-    with servers.place(kind, tmp_path) as place, servers.place(kind, aside) as target:
+    with servers.place(kind, tmp_path) as place:
+        fill(place, 200)
+        commits = len(content(place.url)["commits"])
+        killed = 0
+        for number, moment in enumerate(
+            moments(draw, duration("backup", tmp_path / "timed", "--database", place.url))
+        ):
+            folder = tmp_path / f"backup-{number}"
+            killed += killed_after(start("backup", folder, "--database", place.url), moment)
+            if not folder.exists():
+                # The next one is not hindered by what the killed one left.
+                backed_up(place.url, folder)
+            assert read_manifest(folder).databases[0].version == commits
+            check_file(folder, read_manifest(folder).databases[0], silent)
+            if killed == KILLS:
+                return
+        raise AssertionError(f"only {killed} killed")
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql", "mariadb"])
+def test_a_killed_restore_leaves_nothing_or_all(kind: str, servers: Servers, tmp_path: Path) -> None:
+    draw = random.Random(9)
+    with servers.place(kind, made(tmp_path / "source")) as place:
         fill(place, 200)
         whole = content(place.url)
-        seconds = duration("backup", tmp_path / "timed", "--database", place.url)
-        killed = 0
-        for number in range(ROUNDS):
-            folder = tmp_path / f"backup-{number}"
-            # Most of the time goes by before the program does anything.
-            process = start("backup", folder, "--database", place.url)
-            killed += kill_after(process, seconds * draw.uniform(0.4, 1.1))
-            if folder.exists():
-                assert read_manifest(folder).databases[0].version == len(whole["commits"])
-            backed_up(place.url, tmp_path / f"again-{number}" if folder.exists() else folder)
-        assert killed
-
-        backup = tmp_path / "timed"
+        backup = tmp_path / "backup"
+        backed_up(place.url, backup)
+    with servers.place(kind, made(tmp_path / "timed")) as target:
         seconds = duration("restore", backup, "--database", target.url)
-        assert content(target.url) == whole
-        killed = 0
-        for number in range(ROUNDS):
-            with servers.place(kind, made(aside / str(number))) as empty:
-                process = start("restore", backup, "--database", empty.url)
-                killed += kill_after(process, seconds * draw.uniform(0.4, 1.1))
-                settle(empty.url)
-                found = content(empty.url)
-                assert found in ({}, whole)
-                # The next one is not hindered by what the killed one left.
-                restored(backup, empty.url, replace=bool(found))
-                assert content(empty.url) == whole
-        assert killed
+    killed = 0
+    for number, moment in enumerate(moments(draw, seconds)):
+        with servers.place(kind, made(tmp_path / str(number))) as empty:
+            killed += killed_after(start("restore", backup, "--database", empty.url), moment)
+            settle(empty.url)
+            found = content(empty.url)
+            assert found in ({}, whole)
+            restored(backup, empty.url, replace=bool(found))
+            assert content(empty.url) == whole
+        if killed == KILLS:
+            return
+    raise AssertionError(f"only {killed} killed")
 
 
 def made(folder: Path) -> Path:
