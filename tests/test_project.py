@@ -78,6 +78,8 @@ NOT_IMPORTED = {
     "uvloop": "Granian loads it in workers",
 }
 """Runtime dependencies that no module of Roost imports, with their purpose."""
+NAMESPACES = ("opentelemetry",)
+"""Packages whose modules come from many distributions; this one is the extra `tracing`."""
 
 
 def test_what_the_package_imports_is_what_it_depends_on() -> None:
@@ -85,7 +87,8 @@ def test_what_the_package_imports_is_what_it_depends_on() -> None:
     imported: set[str] = set()
     for path in (ROOT / "src/roost").rglob("*.py"):
         modules = re.findall(r"^\s*(?:from|import) (\w+)", path.read_text(), flags=re.MULTILINE)
-        imported |= {canonicalize_name(each) for name in modules for each in distributions.get(name, ())}
+        names = [name for name in modules if name not in NAMESPACES]
+        imported |= {canonicalize_name(each) for name in names for each in distributions.get(name, ())}
     declared = {canonicalize_name(Requirement(each).name) for each in RUNTIME + BENCH}
     assert imported - {"roost"} - declared == set()
     assert declared - imported == set(NOT_IMPORTED)
@@ -125,7 +128,7 @@ def test_wheel_says_what_it_is(wheel: zipfile.ZipFile) -> None:
     assert metadata["Keywords"] and "Typing :: Typed" in metadata.get_all("Classifier", [])
 
 
-def test_a_production_install_does_not_need_matplotlib(wheel: zipfile.ZipFile) -> None:
+def test_a_production_install_needs_neither_matplotlib_nor_opentelemetry(wheel: zipfile.ZipFile) -> None:
     [name] = [name for name in wheel.namelist() if name.endswith(".dist-info/METADATA")]
     metadata = email.message_from_bytes(wheel.read(name))
     needed = [Requirement(text) for text in metadata.get_all("Requires-Dist", [])]
@@ -135,8 +138,9 @@ def test_a_production_install_does_not_need_matplotlib(wheel: zipfile.ZipFile) -
         if each.marker is None or each.marker.evaluate({"extra": ""})
     ]
     assert "sqlalchemy" in plain and "matplotlib" not in plain
-    assert metadata.get_all("Provides-Extra") == ["bench"]
+    assert metadata.get_all("Provides-Extra") == ["bench", "tracing"]
     assert "matplotlib" not in read_pins("requirements.lock")
+    assert not [name for name in (*plain, *read_pins("requirements.lock")) if "opentelemetry" in name]
 
 
 WITHOUT_MATPLOTLIB = """

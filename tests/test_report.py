@@ -130,6 +130,7 @@ def test_a_worker_logs_its_report_on_a_signal(tmp_path: Path, as_json: bool) -> 
         [found] = [json.loads(line) for line in text.splitlines() if "roost.report" in line]
         text = found["block"]
     assert "[api] auth_strategy = 'noauth2'" in text and "_live" in text
+    assert "lag_commits = 0" in text and f"{tmp_path}/roost.db" in text
 
 
 def test_roost_up_logs_its_report_on_a_signal(tmp_path: Path) -> None:
@@ -141,4 +142,4 @@ def test_roost_up_logs_its_report_on_a_signal(tmp_path: Path) -> None:
             assert client.get("/").status_code == 200
         text = system.stderr
     assert "[records] connection = '***'" in text
-    assert "hosts = 2" in text and "== tasks" in text
+    assert "hosts = 2" in text and "lag_commits = 0" in text and "== tasks" in text

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from roost import tracing
 from roost.cli.configuration import warn_of_options
 from roost.cli.options import metrics_host, metrics_port, no_authentication
 from roost.compute.drivers.simulated import FailureRule, Script
@@ -16,7 +17,7 @@ from roost.model.inventory import Inventory
 from roost.placement.http.server import check_exposure
 from roost.serving.listeners import check_address
 from roost.system import Layout, System, kept_layout, uniform_layout
-from roost.system.config import log_options, open_system_records, read_config, system_options
+from roost.system.config import log_options, open_system_records, read_config, system_options, tracing_options
 from roost.system.lock import locked
 from roost.system.report import report_of
 from roost.system.server import serve
@@ -89,6 +90,8 @@ def up(
     warn_of_options(config_file)
     logs = log_options(conf)
     configure_logs(logs)
+    tracing_from = tracing_options(conf)
+    tracing.check(tracing_from)
     options = system_options(
         conf,
         script=Script(build_seconds, (FailureRule(failure_rate),) if failure_rate else (), seed),
@@ -96,6 +99,7 @@ def up(
     )
 
     async def run(layout: Layout, metrics: Path | None) -> None:
+        tracing.start(tracing_from)
         async with counted(metrics):
             records = await open_system_records(conf, data_dir)
             system = await System.open(data_dir, layout, records, options)
@@ -105,6 +109,7 @@ def up(
                 await serve(system, host, port, lambda: _announce(data_dir, layout, host, port), logs)
             finally:
                 await system.close()
+                tracing.stop()
 
     with locked(data_dir), exposed(metrics_host, metrics_port) as metrics:
         asyncio.run(run(_layout(data_dir, hosts, cells, inventory), metrics))

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Meta
 from oslo_policy.policy import RuleDefault
 
+from roost import tracing
 from roost.auth import Authenticator
 from roost.auth.rules import Rules
 from roost.conductor.requests import Requests
@@ -153,6 +154,7 @@ async def create_instances(service: Service, req: Request, resp: Response) -> Ac
     request = BuildRequest(
         request_id=req.request_id,
         global_request_id=req.observation.ids.of_caller,
+        trace=tracing.headers(),
         spec=RequestSpec(
             project_id=identity.project_id or "",
             user_id=identity.user_id,

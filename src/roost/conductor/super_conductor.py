@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import structlog
 
+from roost import tracing
 from roost.cells import Cell
 from roost.conductor.backoff import Backoff
 from roost.conductor.requests import Requests, clean_request
@@ -152,6 +153,10 @@ class SuperConductor:
 
         Raises what still fails when the request has been given up and waiting cannot help.
         """
+        with tracing.span("conductor.carry", parent=request.trace or None):
+            await self._carry_to_the_end(request, resumed)
+
+    async def _carry_to_the_end(self, request: BuildRequest, resumed: bool) -> None:
         failures = faults = 0
         given_up: str | None = None
         while True:

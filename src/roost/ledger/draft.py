@@ -12,6 +12,7 @@ from roost.ledger.projection import ConsumerIds, Statement, project
 from roost.ledger.state import Command, State
 from roost.logs import RequestIds
 from roost.model.change import AllocationsChanged, Change, GenerationChanged
+from roost.tracing import Here
 
 T = TypeVar("T")
 
@@ -23,13 +24,21 @@ BATCH_SECONDS = 0.1
 
 
 class Waiting(Generic[T]):
-    """A command, and the future that its caller waits for. ``requests``: the ids of the caller's request."""
+    """A command, and the future that its caller waits for.
+
+    ``requests``: the ids of the caller's request. ``place``: the caller's span.
+    """
 
     def __init__(
-        self, command: Command[T], future: "asyncio.Future[T]", requests: tuple[RequestIds, ...] = ()
+        self,
+        command: Command[T],
+        future: "asyncio.Future[T]",
+        requests: tuple[RequestIds, ...] = (),
+        place: Here = None,
     ) -> None:
         self.command = command
         self.requests = requests
+        self.place = place
         self._future = future
 
     @property

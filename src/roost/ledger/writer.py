@@ -12,6 +12,7 @@ import structlog
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import IntegrityError
 
+from roost import tracing
 from roost.ledger.append import NewCommit, append
 from roost.ledger.commit_protocol import may_skip_head_check, transition
 from roost.ledger.commit_states import Idle, State
@@ -90,7 +91,7 @@ class Writer:
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         follower = self._follower
         follower.deadlines.watch(future, lambda: OutcomeUnknown(follower.database.no_answer()))
-        self._waiting.append(Waiting(command, future, current_requests()))
+        self._waiting.append(Waiting(command, future, current_requests(), tracing.here()))
         if self._draining is None:
             self._draining = asyncio.create_task(self._drain())
         return await future
@@ -111,7 +112,10 @@ class Writer:
                 commands = self._waiting[:BATCH_COMMANDS]
                 batch = _Batch(commands, self._follower, self._tokens, self._clock)
                 # This task was made for one request, and the batch is of many.
-                with serving(*(ids for waiting in commands for ids in waiting.requests)):
+                with (
+                    serving(*(ids for waiting in commands for ids in waiting.requests)),
+                    tracing.shared_span("ledger.commit", (waiting.place for waiting in commands)),
+                ):
                     await self._run(batch, len(commands))
                 del self._waiting[: batch.served]
         self._draining = None
@@ -239,6 +243,10 @@ class _Batch:
 
     async def _append(self, token: str, withdrawn: Sequence[str]) -> Event:
         """Make the draft durable. The fleet already includes its changes, unless a read has undone them."""
+        with tracing.span("ledger.append"):
+            return await self._appended(token, withdrawn)
+
+    async def _appended(self, token: str, withdrawn: Sequence[str]) -> Event:
         drawn, after = self._draft, self._replica.position
         assert drawn is not None
         try:

@@ -26,6 +26,7 @@ class BuildRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     ``instances`` are uuids. If fewer than ``min_count`` of them can be placed, none is.
     ``global_request_id`` is the id that the user's client gave the request, None if it gave none.
+    ``trace`` has the headers that continue the trace of the user's request; it is empty without a trace.
     """
 
     request_id: str
@@ -33,6 +34,7 @@ class BuildRequest(msgspec.Struct, frozen=True, kw_only=True):
     instances: tuple[str, ...]
     min_count: int
     global_request_id: str | None = None
+    trace: dict[str, str] = {}
 
 
 class Instance(msgspec.Struct, frozen=True, kw_only=True):

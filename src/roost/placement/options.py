@@ -16,6 +16,10 @@ from roost.model.errors import OperatorError
 from roost.placement.unsupported import describe_unsupported
 from roost.report import masked_options
 from roost.storage import ANSWER_SECONDS
+from roost.tracing import TracingOptions
+from roost.tracing.options import GROUP as TRACING
+from roost.tracing.options import OPTIONS as TRACING_OPTIONS
+from roost.tracing.options import tracing_options_from
 from roost.web.cors import CorsOptions
 from roost.web.forwarded import Proxies
 from roost.web.health import GROUP as HEALTHCHECK
@@ -159,6 +163,7 @@ GROUPS: dict[str, Sequence[cfg.Opt]] = {
     HEALTHCHECK: HEALTH_OPTIONS,
     LEDGER: LEDGER_OPTIONS,
     OVERLOAD: OVERLOAD_OPTIONS,
+    TRACING: TRACING_OPTIONS,
 }
 
 
@@ -184,6 +189,7 @@ class PlacementOptions(msgspec.Struct, frozen=True):
     retention: Retention = Retention()
     logs: LogOptions = LogOptions()
     limits: Limits = Limits()
+    tracing: TracingOptions = TracingOptions()
     cors: CorsOptions = CorsOptions()
     health: HealthOptions = HealthOptions()
     source: Source | None = None
@@ -216,6 +222,7 @@ def read_options(source: Source | str | None = None) -> PlacementOptions:
             retention=retention_from(conf),
             logs=log_options_from(conf),
             limits=limits_from(conf),
+            tracing=tracing_options_from(conf),
             cors=_cors(conf.cors),
             health=health_options(conf),
             source=source,

@@ -9,6 +9,7 @@ from typing import Protocol
 import msgspec
 import structlog
 
+from roost import tracing
 from roost.ledger import LedgerError
 from roost.model.record import CLAIMED, REFUSED, Attempt, Run, Step
 from roost.model.spec import Destination, RequestSpec
@@ -189,7 +190,8 @@ class Scheduler:
                 now=run.started_at,
                 options=self._options,
             )
-            decided = await self._gateway.decide(question, self.table, self._plugins)
+            with tracing.span("scheduler.run", {"roost.run": run.id, "roost.instances": count}):
+                decided = await self._gateway.decide(question, self.table, self._plugins)
         except (StorageError, LedgerError):
             raise
         except (SchedulerError, PlacementError) as error:

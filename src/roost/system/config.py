@@ -20,6 +20,10 @@ from roost.model.errors import OperatorError
 from roost.records import RecordQueue, open_records, register_options
 from roost.scheduler.options import options_from
 from roost.system.system import SystemOptions
+from roost.tracing import TracingOptions
+from roost.tracing.options import GROUP as TRACING
+from roost.tracing.options import OPTIONS as TRACING_OPTIONS
+from roost.tracing.options import tracing_options_from
 from roost.web.health import GROUP as HEALTHCHECK
 from roost.web.health import OPTIONS as HEALTH_OPTIONS
 from roost.web.health import health_options
@@ -32,6 +36,7 @@ def read_config(config_file: Path | None, data_dir: Path) -> cfg.ConfigOpts:
     """
     conf = cfg.ConfigOpts()
     conf.register_opts(LOG_OPTIONS)
+    conf.register_opts(TRACING_OPTIONS, group=TRACING)
     conf.register_opts(CONDUCTOR_OPTIONS, group=CONDUCTOR)
     conf.register_opts(LEDGER_OPTIONS, group=LEDGER)
     conf.register_opts(HEALTH_OPTIONS, group=HEALTHCHECK)
@@ -63,6 +68,14 @@ def log_options(conf: cfg.ConfigOpts) -> LogOptions:
     """The options of logging as a configuration has them. Raises `OperatorError`."""
     try:
         return log_options_from(conf)
+    except (cfg.Error, ValueError) as error:
+        raise OperatorError(f"configuration: {' '.join(str(error).split())}") from error
+
+
+def tracing_options(conf: cfg.ConfigOpts) -> TracingOptions:
+    """The options of tracing as a configuration has them. Raises `OperatorError`."""
+    try:
+        return tracing_options_from(conf)
     except (cfg.Error, ValueError) as error:
         raise OperatorError(f"configuration: {' '.join(str(error).split())}") from error
 

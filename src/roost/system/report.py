@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 
+import msgspec
 from oslo_config import cfg
 
 from roost.conductor.options import GROUP as CONDUCTOR
@@ -16,6 +17,8 @@ from roost.report import Report, masked_options
 from roost.scheduler.options import GROUP as SCHEDULER
 from roost.scheduler.options import OPTIONS as SCHEDULER_OPTIONS
 from roost.system.system import System
+from roost.tracing.options import GROUP as TRACING
+from roost.tracing.options import OPTIONS as TRACING_OPTIONS
 
 _GROUPS: Mapping[str, Sequence[cfg.Opt]] = {
     "DEFAULT": LOG_OPTIONS,
@@ -23,6 +26,7 @@ _GROUPS: Mapping[str, Sequence[cfg.Opt]] = {
     LEDGER: LEDGER_OPTIONS,
     RECORDS: RECORD_OPTIONS,
     SCHEDULER: SCHEDULER_OPTIONS,
+    TRACING: TRACING_OPTIONS,
 }
 
 
@@ -34,6 +38,7 @@ def report_of(system: System, conf: cfg.ConfigOpts) -> Report:
             "directory": str(system.directory),
             "cells": sorted(system.cells),
             "hosts": system.layout.hosts,
+            **msgspec.structs.asdict(system.ledger.status()),
         }
 
     return Report(asyncio.get_running_loop(), lambda: masked_options(conf, _GROUPS), {"system": describe})

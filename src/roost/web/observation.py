@@ -1,6 +1,7 @@
 """What a service knows of one request, from its arrival until its response is sent."""
 
 from collections.abc import Awaitable
+from contextlib import AbstractContextManager
 from time import perf_counter
 from typing import Any, Final
 
@@ -23,6 +24,7 @@ class Observation:
     - ``scope``: the ASGI scope, as the server made it.
     - ``ids``: the request's own id, and the one that its client has sent.
     - ``identity``: the user, as soon as the token is validated, else `NOBODY`.
+    - ``span``: the request's span while a trace is recorded, else None.
     - ``start``: the time of arrival, in seconds of `time.perf_counter`.
     - ``operation``: method and path template, such as ``GET /traits/{name}``, as soon as the request is
       routed, else `UNKNOWN`. The number of values is bounded, so it serves as a label of metrics.
@@ -31,12 +33,15 @@ class Observation:
     - ``seconds``: the duration from arrival to the end of the response, 0 before it.
     """
 
-    __slots__ = ("_send", "identity", "ids", "operation", "scope", "seconds", "sent", "start", "status")
+    __slots__ = (
+        "_send", "identity", "ids", "operation", "scope", "seconds", "sent", "span", "start", "status",
+    )  # fmt: skip
 
     def __init__(self, scope: Message, send: Send | None = None) -> None:
         self.scope = scope
         self.ids = _ids(scope)
         self.identity: Identity = NOBODY
+        self.span: AbstractContextManager[None] | None = None
         self.start = perf_counter()
         self.operation = UNKNOWN
         self.status: int | None = None

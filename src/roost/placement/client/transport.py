@@ -7,6 +7,7 @@ from urllib.parse import quote, urlencode
 import httpx
 import msgspec
 
+from roost import tracing
 from roost.auth import IdentityUnavailable
 from roost.auth.credentials import Access, Credentials
 from roost.logs.request_ids import HEADER, current_requests
@@ -57,7 +58,9 @@ class Transport:
         async def send(access: Access) -> httpx.Response:
             token = {} if access.token is None else {"x-auth-token": access.token}
             url = f"{access.url.rstrip('/')}{target}"
-            return await self._client.request(method, url, content=content, headers={**headers, **token})
+            with tracing.span(f"{method} {path.split('/')[1]}", {"url.path": path}, kind="client"):
+                sent = {**headers, **token, **tracing.headers()}
+                return await self._client.request(method, url, content=content, headers=sent)
 
         try:
             access = await self._credentials.access()

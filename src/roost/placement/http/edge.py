@@ -1,5 +1,6 @@
 """The edge of every service on a ledger: `roost serve` and `roost up` compose it here, in the same way."""
 
+from roost import tracing
 from roost.ledger import Ledger
 from roost.metrics import catalogue as metrics
 from roost.metrics.instruments import counting
@@ -12,6 +13,7 @@ from roost.web.edge import Edge, Watch
 from roost.web.health import Health
 from roost.web.health_app import health_paths
 from roost.web.request_metrics import RequestMetrics
+from roost.web.request_spans import RequestSpans
 
 CHANGES = "/v1/changes"
 """The path whose requests wait for commits, in streams and long polls, which have a limit of their own."""
@@ -20,6 +22,8 @@ CHANGES = "/v1/changes"
 def with_edge(application: Application, ledger: Ledger, options: PlacementOptions, health: Health) -> Edge:
     """Put the edge around the application of a service. Parts that ``options`` turn off are left out."""
     watches: list[Watch] = [RequestLines()]
+    if tracing.is_on():
+        watches.append(RequestSpans())
     if options.logs.access:
         watches.append(AccessLines())
     if counting():

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import structlog
 
+from roost import tracing
 from roost.ledger import SCHEMA
 from roost.logs import configure_logs, logging_config, silence
 from roost.model.errors import OperatorError
@@ -30,6 +31,7 @@ def check_options(options: PlacementOptions) -> None:
     """Check that tokens and policies work with these options. Raises `OperatorError`."""
     open_authenticator(options)
     open_policy(options)
+    tracing.check(options.tracing)
 
 
 def prepare_database(url: str, upgrade: bool = False) -> None:

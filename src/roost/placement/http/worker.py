@@ -8,6 +8,9 @@ from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
 
+import msgspec
+
+from roost import tracing
 from roost.ledger import Ledger, keep_what_is_loaded
 from roost.ledger.retention import keep_trimming
 from roost.metrics.enabling import counted
@@ -59,6 +62,8 @@ class Worker:
         async with AsyncExitStack() as stack:
             try:
                 await stack.enter_async_context(counted(self._metrics))
+                tracing.start(self._options.tracing)
+                stack.callback(tracing.stop)
                 database = Database(self._url, answer_seconds=self._options.answer_seconds)
                 stack.push_async_callback(database.close)
                 ledger = await Ledger.open(database)
@@ -74,7 +79,7 @@ class Worker:
             _at_termination(v1.close, partial(database.stop_within, STOP_SECONDS))
             services = dispatch({"/v1": v1}, create_app(ledger, self._options))
             self._app = with_edge(services, ledger, self._options, health)
-            self._report_on_signal(database)
+            self._report_on_signal(ledger)
             keep_what_is_loaded()
             trimming = asyncio.create_task(keep_trimming(ledger, self._options.retention, time.time))
             stack.callback(trimming.cancel)
@@ -83,8 +88,11 @@ class Worker:
             await receive()
         await send({"type": "lifespan.shutdown.complete"})
 
-    def _report_on_signal(self, database: Database) -> None:
-        sections = {"database": lambda: {"url": str(database)}}
+    def _report_on_signal(self, ledger: Ledger) -> None:
+        def describe() -> dict[str, object]:
+            return {"database": str(ledger.database), **msgspec.structs.asdict(ledger.status())}
+
+        sections = {"ledger": describe}
         Report(asyncio.get_running_loop(), partial(shown_options, self._options), sections).on_signal()
 
 
