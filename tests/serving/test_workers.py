@@ -4,21 +4,16 @@ import http.client
 import os
 import random
 import signal
+import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from support.serving import SECONDS, Serving
 from support.steady_load import SteadyLoad, client_ports, freeze
-
-
-def wait_for(condition: Callable[[], bool], what: str) -> None:
-    until = time.monotonic() + SECONDS
-    while not condition():
-        assert time.monotonic() < until, what
-        time.sleep(0.02)
+from support.waiting import wait_for
 
 
 @pytest.fixture
@@ -34,7 +29,7 @@ def configuration(tmp_path: Path) -> Path:
 def serving(tmp_path: Path, configuration: Path) -> Iterator[Serving]:
     arguments = ("--config-file", str(configuration))
     server = Serving(f"sqlite:///{tmp_path}/api.db", tmp_path / "log", workers=2, arguments=arguments)
-    wait_for(lambda: "with 2 worker(s)" in server.said(), "not all workers serve")
+    wait_for(lambda: "with 2 worker(s)" in server.said())
     yield server
     server.end(signal.SIGKILL)
 
@@ -60,7 +55,7 @@ def test_workers_are_killed_each_second_and_only_the_requests_that_they_held_fai
     assert len(killed) == 8
     assert set(load.statuses) == {200}
     assert {each.port for each in load.unanswered} <= held
-    wait_for(lambda: len(serving.workers) == 2, "the service does not have its workers again")
+    wait_for(lambda: len(serving.workers) == 2)
     lost = [line for line in serving.said().splitlines() if "a worker ended and is started again" in line]
     assert len(lost) == 8
     assert all(any(f"pid={pid} how='signal 9 (Killed)'" in line for line in lost) for pid in killed)
@@ -91,7 +86,7 @@ def test_sighup_changes_the_policy_and_loses_no_request(serving: Serving, config
         load.wait_for_answers(20)
         policy.write_text('"placement:resource_providers:list": "!"\n')
         serving.send_signal(signal.SIGHUP)
-        wait_for(lambda: not serving.workers & before, "the workers of before are still there")
+        wait_for(lambda: not serving.workers & before)
         load.wait_for_answers(20)
     assert load.unanswered == []
     assert set(load.statuses) == {200, 403}
@@ -103,7 +98,7 @@ def test_a_wrong_configuration_is_not_taken(serving: Serving, configuration: Pat
     before = serving.workers
     configuration.write_text("[placement]\nmax_allocation_candidates = many\n")
     serving.send_signal(signal.SIGHUP)
-    wait_for(lambda: "the old one stays in use" in serving.said(), "the wrong value is not named")
+    wait_for(lambda: "the old one stays in use" in serving.said())
     assert serving.workers == before
     [line] = [line for line in serving.said().splitlines() if "stays in use" in line]
     assert "many" in line and "max_allocation_candidates" in line
@@ -115,7 +110,7 @@ def test_options_that_only_a_restart_changes_are_named(serving: Serving, configu
     text = configuration.read_text() + "[placement_database]\nconnection = sqlite:////other.db\n"
     configuration.write_text(text)
     serving.send_signal(signal.SIGHUP)
-    wait_for(lambda: not serving.workers & before, "the workers of before are still there")
+    wait_for(lambda: not serving.workers & before)
     assert "[placement_database] connection" in serving.said()
     assert serving.ask("GET", "/resource_providers").status_code == 200
 
@@ -130,7 +125,7 @@ def test_signals_of_habit_kill_no_process(serving: Serving, number: signal.Signa
     with load_on(serving) as load:
         load.wait_for_answers(50)
         if number == signal.SIGHUP:
-            wait_for(lambda: not serving.workers & before, "the workers of before are still there")
+            wait_for(lambda: not serving.workers & before)
             load.wait_for_answers(50)
     assert load.unanswered == []
     if number != signal.SIGHUP:
@@ -154,9 +149,48 @@ def test_the_memory_limit_replaces_workers(tmp_path: Path) -> None:
     try:
         [before] = serving.workers
         with load_on(serving) as load:
-            wait_for(lambda: serving.workers.isdisjoint({before}), "the worker is not replaced")
+            wait_for(lambda: serving.workers.isdisjoint({before}))
             load.wait_for_answers(20)
         assert load.unanswered == []
         assert f"a worker is over its memory limit and is replaced pid={before}" in serving.said()
+    finally:
+        serving.end(signal.SIGKILL)
+
+
+class UnixConnection(http.client.HTTPConnection):
+    """A connection to a UNIX socket."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__("localhost", timeout=SECONDS)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(SECONDS)
+        self.sock.connect(str(self._path))
+
+
+def test_a_unix_socket_is_served_by_workers_that_come_and_go(tmp_path: Path) -> None:
+    path = tmp_path / "socket"
+    url, log = f"sqlite:///{tmp_path}/api.db", tmp_path / "log"
+    serving = Serving(url, log, workers=2, arguments=("--uds", str(path)), waits=False)
+    try:
+        wait_for(lambda: f"on the UNIX socket {path} with 2 worker(s)" in serving.said())
+        before = serving.workers
+        with SteadyLoad(lambda: UnixConnection(path), clients=4) as load:
+            load.wait_for_answers(20)
+            serving.send_signal(signal.SIGHUP)
+            wait_for(lambda: not serving.workers & before)
+            load.wait_for_answers(20)
+            assert load.unanswered == []
+            for pid in serving.workers:
+                freeze(pid)
+            for pid in serving.workers:
+                os.kill(pid, signal.SIGKILL)
+            load.wait_for_answers(20)
+        assert len(load.unanswered) <= 4
+        serving.terminate()
+        assert serving.wait() == 0
+        assert not path.exists()
     finally:
         serving.end(signal.SIGKILL)

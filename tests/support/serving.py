@@ -36,7 +36,7 @@ class Serving:
     """A running `roost serve` in a process group of its own.
 
     ``log``: the file of its output. ``settings``: options as GROUP.OPTION=VALUE. ``arguments``: further ones.
-    ``port``: None: a free one.
+    ``port``: None: a free one. ``waits``: until it answers on its port.
     """
 
     def __init__(
@@ -48,6 +48,7 @@ class Serving:
         arguments: Sequence[str] = (),
         port: int | None = None,
         environment: Mapping[str, str] = ENVIRONMENT,
+        waits: bool = True,
     ) -> None:
         self.port = port = port or free_port()
         self.url = f"http://127.0.0.1:{port}"
@@ -59,7 +60,7 @@ class Serving:
                 command, env=environment, stderr=file, start_new_session=True, preexec_fn=die_with_parent
             )
         until = time.monotonic() + SECONDS
-        while True:
+        while waits:
             with contextlib.suppress(httpx.TransportError):
                 if self.ask("GET", "/").status_code == 200:
                     return

@@ -8,6 +8,7 @@ import click
 from roost.auth import Source
 from roost.auth.source import Setting
 from roost.cli.configuration import options_without_effect, print_warnings
+from roost.cli.listening import Listening, listening
 from roost.cli.options import metrics_host, metrics_port, no_authentication
 from roost.metrics.enabling import exposed
 from roost.model.errors import OperatorError
@@ -19,7 +20,7 @@ from roost.placement.http.server import (
 )
 from roost.placement.http.server import serve as serve_placement
 from roost.placement.options import proxy_warnings, read_options
-from roost.serving.listeners import Address, listen
+from roost.serving.listeners import listen
 from roost.serving.processors import count_processors
 from roost.serving.supervision import Rules
 
@@ -40,8 +41,7 @@ class WorkerCount(click.ParamType[int]):
 @click.command(
     epilog="Example: OS_API__AUTH_STRATEGY=noauth2 roost serve --port 8778 --database sqlite:///placement.db"
 )
-@click.option("--port", type=click.IntRange(1, 65535), default=8778, show_default=True, help="Port.")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@listening
 @click.option("--database", metavar="URL", help="SQLAlchemy URL; else [placement_database] connection.")
 @click.option(
     "--workers",
@@ -79,8 +79,7 @@ class WorkerCount(click.ParamType[int]):
 @metrics_host
 @no_authentication
 def serve(
-    port: int,
-    host: str,
+    listening: Listening,
     database: str | None,
     workers: int,
     memory_limit: int | None,
@@ -107,18 +106,20 @@ def serve(
             "no database: give --database, or set connection in [placement_database] of a configuration file"
         )
     if options.auth_strategy == "noauth2":
-        check_exposure(host, allowed=insecure)
-    listeners = listen(Address(host, port), workers)
+        check_exposure(listening.host, allowed=insecure)
+    listeners = listen(listening.address, workers)
     with exposed(metrics_host, metrics_port) as metrics:
         prepare_database(url, options.upgrade_database)
         print_warnings([*warnings, *proxy_warnings(options)])
-        announcement = f"roost: Placement API on http://{host}:{port} with {workers} worker(s)"
+        announcement = f"roost: Placement API on {listening} with {workers} worker(s)"
         rules = Rules(
             workers,
             drain_seconds=drain_seconds,
             memory_limit=None if memory_limit is None else memory_limit * MIB,
         )
-        service = PlacementService(url, options, host, insecure, rules.linger_seconds, metrics)
+        service = PlacementService(
+            url, options, insecure, rules.linger_seconds, listening.host, listening.tls, metrics
+        )
         serve_placement(listeners, service, rules, lambda: click.echo(announcement, err=True))
 
 

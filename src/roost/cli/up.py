@@ -1,12 +1,15 @@
 """``roost up``: the whole system as one long-running server."""
 
 import asyncio
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import click
 
 from roost import tracing
 from roost.cli.configuration import warn_of_options
+from roost.cli.listening import Listening, listening
 from roost.cli.options import metrics_host, metrics_port, no_authentication
 from roost.compute.drivers.simulated import FailureRule, Script
 from roost.ledger import keep_what_is_loaded
@@ -15,7 +18,7 @@ from roost.metrics.enabling import counted, exposed
 from roost.model.errors import OperatorError
 from roost.model.inventory import Inventory
 from roost.placement.http.server import check_exposure
-from roost.serving.listeners import check_address
+from roost.serving.listeners import listen
 from roost.system import Layout, System, kept_layout, uniform_layout
 from roost.system.config import log_options, open_system_records, read_config, system_options, tracing_options
 from roost.system.lock import locked
@@ -27,8 +30,14 @@ DEFAULT_CELLS = 3
 
 
 @click.command(epilog="Example: roost up --port 8778 --data-dir ./roost-data --hosts 100 --cells 3")
-@click.option("--port", type=click.IntRange(1, 65535), default=8778, show_default=True, help="Port.")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@listening
+@click.option(
+    "--drain-seconds",
+    type=click.FloatRange(0),
+    default=1.0,
+    show_default=True,
+    help="Time to finish requests under way at the end.",
+)
 @click.option(
     "--data-dir",
     type=click.Path(path_type=Path),
@@ -57,8 +66,8 @@ DEFAULT_CELLS = 3
 @metrics_host
 @no_authentication
 def up(
-    port: int,
-    host: str,
+    listening: Listening,
+    drain_seconds: float,
     data_dir: Path,
     hosts: int | None,
     cells: int | None,
@@ -84,8 +93,8 @@ def up(
         "MEMORY_MB": Inventory(host_memory_gib * 1024),
         "DISK_GB": Inventory(host_disk_gib),
     }
-    check_exposure(host, allowed=insecure)
-    check_address(host, port)
+    check_exposure(listening.host, allowed=insecure)
+    listeners = listen(listening.address, 1)
     conf = read_config(config_file, data_dir)
     warn_of_options(config_file)
     logs = log_options(conf)
@@ -106,18 +115,19 @@ def up(
             report_of(system, conf).on_signal()
             keep_what_is_loaded()
             try:
-                await serve(system, host, port, lambda: _announce(data_dir, layout, host, port), logs)
+                announce = partial(_announce, data_dir, layout, listening)
+                await serve(system, listeners, announce, listening.tls, drain_seconds, logs)
             finally:
                 await system.close()
                 tracing.stop()
 
-    with locked(data_dir), exposed(metrics_host, metrics_port) as metrics:
+    with closing(listeners), locked(data_dir), exposed(metrics_host, metrics_port) as metrics:
         asyncio.run(run(_layout(data_dir, hosts, cells, inventory), metrics))
 
 
-def _announce(data_dir: Path, layout: Layout, host: str, port: int) -> None:
+def _announce(data_dir: Path, layout: Layout, listening: Listening) -> None:
     click.echo(
-        f"roost: up on http://{host}:{port} with {layout.hosts} hosts in {len(layout.cells)} cells, "
+        f"roost: up on {listening} with {layout.hosts} hosts in {len(layout.cells)} cells, "
         f"data in {data_dir}",
         err=True,
     )

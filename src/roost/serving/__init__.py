@@ -2,6 +2,8 @@
 
 - `supervision`: the decisions, a state machine without I/O.
 - `supervisor`: the parent process that performs them: processes, signals, timers.
-- `worker_process`: one worker, the HTTP server Granian on a listening socket of the parent.
-- `listeners`: the listening sockets.
+- `listeners`: the listening sockets; `steering` keeps connections away from workers that are gone.
+- `granian`: the HTTP server of a worker, on one of these sockets; `tls`: its certificates.
+- `retiring`: how a worker ends that another one replaces.
+- `notify`: what systemd is told.
 """

@@ -221,6 +221,11 @@ class Supervision:
         return frozenset((self._generation, self._proven))
 
     @property
+    def serving_slots(self) -> frozenset[int]:
+        """The slots with a worker that takes connections. None while the service stops."""
+        return frozenset(each.slot for each in self._workers.values() if each.phase == "ready")
+
+    @property
     def due(self) -> float | None:
         """The time of the next `Tick`, None if nothing waits for a time."""
         times = [

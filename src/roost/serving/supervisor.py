@@ -16,7 +16,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final, NoReturn, Protocol
@@ -24,6 +24,8 @@ from typing import Final, NoReturn, Protocol
 import structlog
 
 from roost.model.errors import OperatorError
+from roost.serving.listeners import Listeners
+from roost.serving.notify import Notifier
 from roost.serving.parent import end_with_parent
 from roost.serving.supervision import (
     Effect,
@@ -116,20 +118,22 @@ class _Process:
 class Supervisor:
     """A service and its workers.
 
-    ``listeners``: the listening socket of each slot. ``memory_check_seconds``: seconds between two checks of
+    ``memory_check_seconds``: seconds between two checks of
     the memory of workers.
     """
 
-    listeners: Sequence[socket.socket]
+    listeners: Listeners
     service: Configured
     rules: Rules
     hooks: Hooks = Hooks()
     memory_check_seconds: float = 5.0
+    notifier: Notifier = field(default_factory=Notifier)
     _machine: Supervision = field(init=False)
     _processes: dict[int, _Process] = field(init=False, default_factory=dict)
     _services: dict[int, Configured] = field(init=False, default_factory=dict)
     _selector: selectors.BaseSelector = field(init=False, default_factory=selectors.DefaultSelector)
     _finished: Finished | None = field(init=False, default=None)
+    _steered: frozenset[int] = field(init=False, default=frozenset())
 
     def run(self) -> None:
         """Serve until SIGTERM or SIGINT. Raises `OperatorError` if the service cannot start."""
@@ -143,6 +147,7 @@ class Supervisor:
                 self._loop()
             finally:
                 self._selector.close()
+                self.listeners.close()
         if self._finished is not None and self._finished.reason is not None:
             raise OperatorError(self._finished.reason)
 
@@ -164,6 +169,10 @@ class Supervisor:
             return
         for effect in self._machine.handle(event, time.monotonic()):
             self._perform(effect)
+        serving = self._machine.serving_slots
+        if serving and serving != self._steered:
+            self._steered = serving
+            self.listeners.steer(serving)
         self._services = {
             generation: each
             for generation, each in self._services.items()
@@ -183,13 +192,16 @@ class Supervisor:
                 self._signal(worker, signal.SIGKILL)
             case Serving():
                 self.hooks.on_ready()
+                self.notifier.ready()
             case Reloaded():
                 _LOG.warning("all workers have the new configuration")
+                self.notifier.ready()
             case ReloadAbandoned(reason):
                 self._newest = self._services[min(self._machine.generations)]
                 _LOG.error(
                     "no worker starts with the new configuration, the old one stays in use", reason=reason
                 )
+                self.notifier.ready()
             case OverLimit(worker, memory):
                 pid = self._processes[worker].pid
                 _LOG.warning("a worker is over its memory limit and is replaced", pid=pid, mib=memory >> 20)
@@ -233,10 +245,10 @@ class Supervisor:
             for pipe in (*self._wakeups, *(each.reporting for each in self._processes.values())):
                 if pipe != -1:
                     os.close(pipe)
-            for other, each in enumerate(self.listeners):
+            for other, each in enumerate(self.listeners.sockets):
                 if other != slot:
                     each.close()
-            service.run(self.listeners[slot], _reporter(write))
+            service.run(self.listeners.sockets[slot], _reporter(write))
             status = 0
         except SystemExit as ended:
             status = ended.code if isinstance(ended.code, int) else 1
@@ -310,15 +322,17 @@ class Supervisor:
                         self._signal(worker, signal.SIGUSR2)
 
     def _stop(self) -> None:
-        for each in self.listeners:
-            each.close()
+        self.notifier.stopping()
+        self.listeners.close()
         self._handle(Stop())
 
     def _reload(self) -> None:
+        self.notifier.reloading()
         try:
             self._newest = self._newest.reread()
         except OperatorError as error:
             _LOG.error("the new configuration is wrong, the old one stays in use", reason=str(error))
+            self.notifier.ready()
             return
         self._generation += 1
         self._services[self._generation] = self._newest

@@ -4,10 +4,6 @@ import asyncio
 import signal
 from collections.abc import Callable
 
-from granian.constants import Interfaces
-from granian.log import LogLevels
-from granian.server.embed import Server
-
 from roost.auth import NoAuth
 from roost.conductor import http as conductor_http
 from roost.logs import LogOptions
@@ -16,50 +12,53 @@ from roost.placement.http.document import document_at
 from roost.placement.http.edge import with_edge
 from roost.placement.options import PlacementOptions
 from roost.placement.v1.app import V1
-from roost.serving.listeners import BACKLOG
+from roost.serving.granian import EmbeddedServer
+from roost.serving.listeners import Listeners
+from roost.serving.notify import Notifier
+from roost.serving.tls import Tls
 from roost.system.readiness import system_health
 from roost.system.system import System
-from roost.web.connections import cut_clients_of_the_server, server_settings
+from roost.web.connections import cut_clients_that_do_not_read, server_settings
 from roost.web.dispatch import Application, dispatch
 from roost.web.health import Health
 from roost.web.health_operations import DOCUMENTED
 
-STOP_SECONDS = 1.0
-"""So long requests under way may take once the server is to stop."""
-
 
 async def serve(
-    system: System, host: str, port: int, on_ready: Callable[[], None], logs: LogOptions | None = None
+    system: System,
+    listeners: Listeners,
+    on_ready: Callable[[], None],
+    tls: Tls | None = None,
+    drain_seconds: float = 1.0,
+    logs: LogOptions | None = None,
 ) -> None:
-    """Serve until SIGTERM or SIGINT. Raises whatever kills a part of the system, the server among them.
+    """Serve until SIGTERM, SIGINT or SIGHUP. Raises what kills a part of the system or the server.
 
-    ``on_ready`` is called once the port is listened on.
+    ``listeners``: of one slot. ``on_ready`` is called once requests are served. ``drain_seconds``: seconds
+    that requests under way may take then.
     """
     health = system_health(system, system.options.health)
     options = PlacementOptions(
         auth_strategy="noauth2", logs=logs or LogOptions(), health=system.options.health
     )
     v1 = V1(system.ledger, options, document_at, (*conductor_http.OPERATIONS, *DOCUMENTED))
-    server = Server(
-        _application(system, v1, options, health),
-        address=host,
-        port=port,
-        interface=Interfaces.ASGI,
-        websockets=False,
-        backlog=BACKLOG,
-        **server_settings(options.limits),
-        log_enabled=False,
-        log_level=LogLevels.warning,
-    )
+    cut_clients_that_do_not_read(listeners.sockets[0], options.limits)
+    application = _application(system, v1, options, health)
+    server = EmbeddedServer(application, listeners.sockets[0], tls, server_settings(options.limits))
+    notifier = Notifier()
     stop = asyncio.Event()
-    for name in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(name, stop.set)
+    loop = asyncio.get_running_loop()
+    for name in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        loop.add_signal_handler(name, stop.set)
+    # Elsewhere it makes programs open their logs anew. The default would end the process.
+    signal.signal(signal.SIGUSR1, signal.SIG_IGN)
     serving = asyncio.create_task(server.serve())
     stopping = asyncio.create_task(stop.wait())
     breaking = asyncio.create_task(system.broken())
-    announcing = asyncio.create_task(_announce(host, port, on_ready))
-    cutting = asyncio.create_task(cut_clients_of_the_server(options.limits))
     try:
+        # The socket listens already, so the first connections wait until the server takes them.
+        on_ready()
+        notifier.ready()
         await asyncio.wait((serving, stopping, breaking), return_when=asyncio.FIRST_COMPLETED)
         if breaking.done():
             raise breaking.result()
@@ -67,29 +66,15 @@ async def serve(
             serving.result()
             raise RuntimeError("the HTTP server ended by itself")
     finally:
+        notifier.stopping()
         v1.close()
         health.close()
         server.stop()  # type: ignore[no-untyped-call]
-        # It waits for every open connection, also for those whose client says nothing more.
-        await asyncio.wait((serving,), timeout=STOP_SECONDS)
-        tasks = (serving, stopping, breaking, announcing, cutting)
+        await asyncio.wait((serving,), timeout=drain_seconds)
+        tasks = (serving, stopping, breaking)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-
-
-async def _announce(host: str, port: int, on_ready: Callable[[], None]) -> None:
-    """Call ``on_ready`` as soon as somebody listens: the server itself does not say when."""
-    while True:
-        try:
-            _, writer = await asyncio.open_connection(host, port)
-        except OSError:
-            await asyncio.sleep(0.01)
-        else:
-            writer.close()
-            await writer.wait_closed()
-            on_ready()
-            return
 
 
 def _application(system: System, v1: V1, options: PlacementOptions, health: Health) -> Application:

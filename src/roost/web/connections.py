@@ -28,9 +28,6 @@ GRACE_SECONDS: Final = 1.0
 
 Address = tuple[str, int]
 
-_LOOK_SECONDS: Final = 0.05
-_LOOKS: Final = 200
-
 
 def server_settings(limits: Limits) -> dict[str, Any]:
     """The arguments of a Granian server for these limits. Raises this process's limit of open files to fit.
@@ -68,19 +65,6 @@ def cut_clients_that_do_not_read(listening: socket.socket, limits: Limits) -> No
     if listening.family != socket.AF_UNIX:
         milliseconds = int(limits.send_seconds * 1000)
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, milliseconds)
-
-
-async def cut_clients_of_the_server(limits: Limits) -> None:
-    """Do the same for a server that makes its listening socket itself, in this process, and hides it."""
-    for _ in range(_LOOKS):
-        found = False
-        for each in _tcp_sockets():
-            if each.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
-                cut_clients_that_do_not_read(each, limits)
-                found = True
-        if found:
-            return
-        await asyncio.sleep(_LOOK_SECONDS)
 
 
 class Cutter:

@@ -3,7 +3,7 @@
 import asyncio
 import ipaddress
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -17,9 +17,12 @@ from roost.placement.access import open_authenticator, open_policy
 from roost.placement.http.worker import Worker
 from roost.placement.options import PlacementOptions, read_options, shown_options
 from roost.report import Report as ProcessReport
+from roost.serving.granian import WorkerServer
+from roost.serving.listeners import Listeners
+from roost.serving.retiring import Retiring
 from roost.serving.supervision import Rules
 from roost.serving.supervisor import Hooks, Report, Supervisor
-from roost.serving.worker_process import run_application
+from roost.serving.tls import Tls
 from roost.storage import ANSWER_SECONDS, COMMAND_ANSWER_SECONDS, Database
 from roost.web.connections import cut_clients_that_do_not_read, server_settings
 
@@ -46,12 +49,13 @@ def prepare_database(url: str, upgrade: bool = False) -> None:
         asyncio.run(database.close())
 
 
-def check_exposure(host: str, allowed: bool) -> None:
+def check_exposure(host: str | None, allowed: bool) -> None:
     """Check that a service that believes every token cannot be reached from another machine.
 
-    ``allowed``: the operator allows it nevertheless. Raises `OperatorError`.
+    ``host``: where it listens; None for a UNIX socket. ``allowed``: the operator allows it nevertheless.
+    Raises `OperatorError`.
     """
-    if not allowed and not _is_loopback(host):
+    if not allowed and host is not None and not _is_loopback(host):
         raise OperatorError(
             f"refusing to serve without authentication on {host}, which is not a loopback address: "
             "check tokens with auth_strategy = keystone, or allow it with --insecure-no-authentication"
@@ -71,16 +75,17 @@ def _is_loopback(host: str) -> bool:
 class PlacementService:
     """The Placement API with its configuration, of which each worker process serves one replica.
 
-    ``database``: its SQLAlchemy URL. ``host``: where it listens. ``insecure``: the operator allows to serve
-    other machines without authentication. ``linger_seconds``: see `Retiring`. ``metrics``: the folder that
-    workers publish their metrics to.
+    ``database``: its SQLAlchemy URL. ``insecure``: the operator allows to serve other machines without
+    authentication. ``linger_seconds``: see `Retiring`. ``host``: where it listens; None for a UNIX socket.
+    ``metrics``: the folder that workers publish their metrics to.
     """
 
     database: str
     options: PlacementOptions
-    host: str
     insecure: bool
     linger_seconds: float
+    host: str | None = None
+    tls: Tls | None = None
     metrics: Path | None = None
 
     def run(self, listener: socket.socket, report: Report) -> None:
@@ -93,11 +98,13 @@ class PlacementService:
                 silence(_SERVER_LOGGER)
             report(failure)
 
-        worker = Worker(self.database, self.options, report_quietly, self.metrics)
+        worker = Retiring(
+            Worker(self.database, self.options, report_quietly, self.metrics), self.linger_seconds
+        )
         limits = self.options.limits
         cut_clients_that_do_not_read(listener, limits)
         settings = {**server_settings(limits), "log_dictconfig": logging_config(self.options.logs)}
-        run_application(worker, listener, settings, self.linger_seconds)
+        WorkerServer(worker, listener, self.tls, settings).run()
 
     def reread(self) -> "PlacementService":
         """Return the service with the options as files have them now.
@@ -109,6 +116,8 @@ class PlacementService:
         check_options(options)
         if options.auth_strategy == "noauth2":
             check_exposure(self.host, self.insecure)
+        if self.tls is not None:
+            self.tls.check()
         if options.database != self.options.database:
             _LOG.warning(
                 "an option changes only when the service is restarted",
@@ -123,12 +132,12 @@ class PlacementService:
 
 
 def serve(
-    listeners: Sequence[socket.socket],
+    listeners: Listeners,
     service: PlacementService,
     rules: Rules,
     on_ready: Callable[[], None],
 ) -> None:
-    """Serve until SIGTERM or SIGINT, with one process for each listening socket.
+    """Serve until SIGTERM or SIGINT, with one process for each worker.
 
     ``on_ready`` is called once all workers can serve. Raises `OperatorError` if one cannot.
     """

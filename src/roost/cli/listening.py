@@ -1,0 +1,97 @@
+"""Where a service listens: the options that ``roost serve`` and ``roost up`` share."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import click
+
+from roost.model.errors import OperatorError
+from roost.serving.listeners import Address, UnixAddress
+from roost.serving.tls import Tls
+
+
+@dataclass(frozen=True)
+class Listening:
+    """Where and how a service listens, as the command line says it."""
+
+    address: Address | UnixAddress
+    tls: Tls | None
+
+    @property
+    def host(self) -> str | None:
+        """The host, None for a UNIX socket, which other machines cannot reach."""
+        return self.address.host if isinstance(self.address, Address) else None
+
+    def __str__(self) -> str:
+        """The URL, for people. That of a UNIX socket is its path."""
+        if isinstance(self.address, UnixAddress):
+            return f"the UNIX socket {self.address}"
+        return f"{'http' if self.tls is None else 'https'}://{self.address}"
+
+
+class _Mode(click.ParamType[int]):
+    name = "mode"
+
+    def convert(self, value: str | int, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        try:
+            mode = int(value, 8)
+        except ValueError:
+            mode = -1
+        if not 0 <= mode <= 0o777:
+            self.fail(f"{value!r} is not an octal mode such as 660", param, ctx)
+        return mode
+
+
+_FILE = click.Path(path_type=Path)
+_OPTIONS = (
+    click.option("--port", type=click.IntRange(1, 65535), default=8778, show_default=True, help="Port."),
+    click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on."),
+    click.option("--uds", type=_FILE, help="Listen on a UNIX socket at this path, instead of a port."),
+    click.option(
+        "--uds-mode", type=_Mode(), default="660", show_default=True, help="Mode of the UNIX socket, octal."
+    ),
+    click.option("--tls-cert", type=_FILE, help="Certificate and its chain, in PEM: serve HTTPS."),
+    click.option("--tls-key", type=_FILE, help="Private key of the certificate, in PEM, not encrypted."),
+    click.option(
+        "--tls-client-ca", type=_FILE, help="Clients must have a certificate of these authorities, in PEM."
+    ),
+)
+
+
+def listening(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options to a command, which gets their values as ``listening``."""
+
+    @wraps(command)
+    def with_listening(
+        port: int,
+        host: str,
+        uds: Path | None,
+        uds_mode: int,
+        tls_cert: Path | None,
+        tls_key: Path | None,
+        tls_client_ca: Path | None,
+        **others: Any,
+    ) -> None:
+        address = Address(host, port) if uds is None else UnixAddress(uds.absolute(), uds_mode)
+        command(listening=Listening(address, _tls(tls_cert, tls_key, tls_client_ca)), **others)
+
+    for option in reversed(_OPTIONS):
+        with_listening = option(with_listening)
+    return with_listening
+
+
+def _tls(certificate: Path | None, key: Path | None, client_authority: Path | None) -> Tls | None:
+    """Return the files of TLS, None if there are none. Raises `OperatorError` if one is missing or wrong."""
+    if certificate is None and key is None and client_authority is None:
+        return None
+    if certificate is None or key is None:
+        missing = "--tls-cert" if certificate is None else "--tls-key"
+        raise OperatorError(f"TLS needs a certificate and its key: {missing} is missing")
+    tls = Tls(certificate.absolute(), key.absolute(), client_authority and client_authority.absolute())
+    tls.check()
+    return tls

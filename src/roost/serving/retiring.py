@@ -1,0 +1,42 @@
+"""The end of a worker that another one replaces: its clients learn of it between two requests."""
+
+import asyncio
+import os
+import signal
+from typing import Final
+
+from roost.web.dispatch import Application, Message, Receive, Send
+
+CLOSING: Final = (b"connection", b"close")
+
+
+class Retiring:
+    """An ASGI application around another one, which makes clients reconnect before the process ends.
+
+    On SIGHUP each response asks its client to close the connection. After ``linger_seconds`` the process gets
+    SIGTERM. So a client that sends one request after the other changes to another worker between two of them.
+    The server would close the connection of such a client at the moment in which a request may be on its way.
+    """
+
+    def __init__(self, application: Application, linger_seconds: float) -> None:
+        self._application = self._called = application
+        self._linger_seconds = linger_seconds
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._retire)
+        await self._called(scope, receive, send)
+
+    def _retire(self) -> None:
+        self._called = self._closing
+        loop = asyncio.get_running_loop()
+        loop.call_later(self._linger_seconds, os.kill, os.getpid(), signal.SIGTERM)
+
+    async def _closing(self, scope: Message, receive: Receive, send: Send) -> None:
+        async def closing(message: Message) -> None:
+            # HTTP/2 has no such header; the server announces the end of a connection by itself.
+            if message["type"] == "http.response.start" and scope["http_version"] != "2":
+                message = {**message, "headers": [*message.get("headers", ()), CLOSING]}
+            await send(message)
+
+        await self._application(scope, receive, closing)
