@@ -34,6 +34,12 @@ def soon_settled(monkeypatch):
     monkeypatch.setattr("roost.conductor.verify.SETTLE_SECONDS", 0.0)
 
 
+@pytest.fixture(autouse=True)
+def no_progress(monkeypatch):
+    """Standard error is compared, however slow the machine is."""
+    monkeypatch.setattr("roost.cli.progress.AFTER_SECONDS", 1e9)
+
+
 @pytest.fixture
 def roost(monkeypatch, capsys):
     """Runs the command line."""

@@ -10,6 +10,7 @@ import msgspec
 
 import roost
 from roost.backup import mariadb, postgresql, sqlite
+from roost.backup.errors import BackupError
 from roost.backup.facts import Snapshot, in_snapshots
 from roost.backup.manifest import (
     FORM,
@@ -96,8 +97,11 @@ def make_backup(
 
 
 def kind_of(database: Database) -> str:
-    """The kind of a database."""
-    return KINDS[database.url.get_backend_name()]
+    """The kind of a database. Raises `BackupError` for one that Roost does not know."""
+    kind = KINDS.get(database.url.get_backend_name())
+    if kind is None:
+        raise BackupError(f"database {database} is none of {', '.join(sorted(set(KINDS.values())))}")
+    return kind
 
 
 def _copy(name: str, snapshot: Snapshot, folder: Path, progress: Progress) -> SavedDatabase:

@@ -26,7 +26,7 @@ def new_folder(path: Path) -> Iterator[Path]:
         raise TargetNotEmpty(f"{path} exists already: name a new folder")
     unfinished = path.with_name(f".{path.name}.unfinished")
     try:
-        unfinished.mkdir(exist_ok=True)
+        unfinished.mkdir(mode=0o700, exist_ok=True)  # databases have passwords of others
         lock = os.open(unfinished, os.O_RDONLY)
     except OSError as error:
         raise BackupError(f"cannot make folder {unfinished}: {error.strerror}") from error
