@@ -2,12 +2,14 @@
 
 import io
 import json
+import subprocess
 import threading
 from collections.abc import Iterator
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import msgspec
 import pytest
 from rich.console import Console
 
@@ -17,7 +19,7 @@ from roost.cli.top.figures import figures
 from roost.cli.top.samples import parse_sample
 from roost.cli.top.screen import screen
 from roost.cli.top.view import Capacity, FullHost, ResourceUse, View
-from support.processes import RoostUp, run_roost
+from support.processes import ROOST, RoostUp, run_roost
 
 top = partial(run_roost, "top", "--once", "--interval", "0.2")
 
@@ -105,6 +107,38 @@ def test_a_refused_token_and_an_address_of_something_else_are_named(up: str, tmp
     done = top("--url", up, "--metrics", f"{up}/v1/openapi.json")
     assert done.returncode == 1
     assert "openapi.json cannot be read" in done.stdout
+
+
+def test_the_metrics_of_a_real_service_become_figures(tmp_path: Path) -> None:
+    port = free_port()
+    options = ["--hosts", "6", "--cells", "1", "--metrics-port", str(port)]
+    with RoostUp(tmp_path / "up", options) as running, running.client() as client:
+        running.wait_until_up()
+        addresses = ["--url", f"http://127.0.0.1:{running.port}", "--metrics", f"http://127.0.0.1:{port}"]
+        command = [ROOST, "top", "--once", "--json", "--interval", "5", *addresses]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as watching:
+            while watching.poll() is None:
+                small = {"flavor": {"vcpus": 0, "memory_mb": 1}}
+                assert client.post("/v1/instances", json=small).status_code == 202
+                large = {"flavor": {"vcpus": 9999, "memory_mb": 1}}
+                assert client.post("/v1/instances", json=large).status_code == 202
+            assert watching.stdout is not None
+            found = msgspec.json.decode(watching.stdout.read(), type=View)
+    assert found.problems == []
+    assert found.figures is not None
+    assert found.figures.seconds >= 5
+    rates = {each.operation: each for each in found.figures.operations}
+    asked = rates["POST /v1/instances"]
+    assert asked.rate > 0
+    assert asked.failed == 0
+    assert asked.p50 is not None and asked.p99 is not None and 0 < asked.p50 <= asked.p99
+    assert {"placed", "refused"} <= found.figures.decisions.keys()
+    assert found.figures.commits is not None and found.figures.commits > 0
+    assert found.lag is not None
+    [process] = found.figures.processes
+    assert process.started is not None
+    assert process.memory is not None and process.memory > 10 * 2**20
+    assert process.cpu is not None and process.cpu > 0
 
 
 def shown(view: View) -> str:

@@ -7,19 +7,20 @@ from collections.abc import Mapping
 import msgspec
 
 from roost.cli.top.samples import Labels, Sample, label
+from roost.metrics import catalogue
 
-REQUESTS = "roost_http_request_duration_seconds"
-DECISIONS = "roost_scheduler_decisions_total"
-REFUSALS = "roost_scheduler_refusals_total"
-COMMITS = "roost_ledger_commits_total"
-OUTRUNS = "roost_ledger_outruns_total"
-RELOADS = "roost_ledger_reloads_total"
-VERSION = "roost_ledger_version"
-WAITING = "roost_ledger_waiting_commands"
-IN_FLIGHT = "roost_http_requests_in_flight"
-STARTED = "roost_process_start_time_seconds"
-CPU = "roost_process_cpu_seconds_total"
-MEMORY = "roost_process_resident_memory_bytes"
+REQUESTS = catalogue.REQUEST_DURATION.name
+DECISIONS = catalogue.DECISIONS.name
+REFUSALS = catalogue.REFUSALS.name
+COMMITS = catalogue.COMMITS.name
+OUTRUNS = catalogue.OUTRUNS.name
+RELOADS = catalogue.RELOADS.name
+VERSION = catalogue.VERSION.name
+WAITING = catalogue.WAITING_COMMANDS.name
+IN_FLIGHT = catalogue.IN_FLIGHT.name
+STARTED = catalogue.START_TIME.name
+CPU = catalogue.CPU.name
+MEMORY = catalogue.RESIDENT_MEMORY.name
 
 
 class OperationFigures(msgspec.Struct, frozen=True):
