@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -122,6 +123,30 @@ def test_a_process_that_ends_in_order_publishes_what_it_has_counted_last(folder:
     again = Publisher(folder)
     assert again.number == publisher.number
     again.close()
+
+
+def test_a_fork_waits_while_the_dead_are_looked_for(folder: Path) -> None:
+    """Otherwise the child would inherit the locks that are held meanwhile and keep the numbers taken."""
+    Publishing(folder, 1).kill()
+    looking, looked = threading.Event(), threading.Event()
+
+    def look() -> None:
+        with dead_processes(folder):
+            looking.set()
+            looked.wait(30)
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    looking.wait(30)
+    threading.Timer(0.3, looked.set).start()
+    child = os.fork()
+    if child == 0:
+        signal.pause()
+    thread.join()
+    with dead_processes(folder) as numbers:
+        assert numbers == [1]
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
 
 
 @pytest.mark.usefixtures("counted")

@@ -204,3 +204,35 @@ def test_one_process_alone(tmp_path: Path) -> None:
         assert sum(name == "roost_process_start_time_seconds" for name, *_ in found) == 1
         assert found["roost_ledger_commits_total",] > 0
         assert server.stop()[0] == 0
+
+
+def test_a_system_counts_decisions_builds_and_records(tmp_path: Path) -> None:
+    port = free_port()
+    arguments = ("--hosts", "6", "--cells", "2", "--host-vcpus", "8", "--metrics-port", str(port))
+    with RoostUp(tmp_path / "data", arguments) as server:
+        server.wait_until_up()
+        with server.client() as http:
+            for vcpus, count in ((1, 3), (100, 1)):
+                flavor = {"name": "small", "vcpus": vcpus, "memory_mb": 64}
+                wanted = {"flavor": flavor, "count": count}
+                assert http.post("/v1/instances", json=wanted).status_code == 202
+        built = ("roost_compute_builds_total", "built")
+        refused = ("roost_scheduler_decisions_total", "refused")
+        found = wait_for(port, lambda found: found[built] == 3 and found[refused] == 1)
+        assert found["roost_scheduler_decisions_total", "placed"] == 1
+        assert found["roost_scheduler_refusals_total", "placement"] == 1
+        assert found["roost_scheduler_claim_attempts_total", "claimed"] == 3
+        assert found["roost_scheduler_offered_hosts_total",] == 6
+        assert found["roost_scheduler_decision_duration_seconds_count",] == 2
+        assert found["roost_compute_heartbeats_total",] >= 6
+        found = wait_for(port, lambda found: found["roost_records_total", "written"] == 5)
+        assert found["roost_records_waiting",] == 0
+        found = wait_for(port, lambda found: ("roost_health_check_passed", "cell") in found)
+        assert {name[1] for name in found if name[0] == "roost_health_check_passed"} == {
+            "database",
+            "ledger",
+            "history",
+            "cell",
+        }
+        assert found["roost_health_check_passed", "database"] == 1
+        assert found["roost_ledger_lag_commits",] == 0

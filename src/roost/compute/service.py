@@ -14,6 +14,7 @@ from roost.cells import Cell
 from roost.cells.cell import changed
 from roost.compute.agent import Agent
 from roost.compute.placement import ReportPlacement
+from roost.metrics import catalogue as metrics
 from roost.model.instance import ACTIVE, ASSIGNED, DELETING, BuildResult, Instance
 from roost.model.text import error_text
 from roost.storage import StorageError
@@ -101,6 +102,8 @@ class ComputeService:
         destroyed = [instance for instance, result in done.items() if result is None]
         if built:
             await self._cell.report(built)
+            for result in built:
+                metrics.BUILDS.labels("built" if result.failure is None else "failed").inc()
         if destroyed:
             await self._cell.destroyed(destroyed)
         # Only now: work that is reported late would be taken for not begun.
@@ -116,6 +119,7 @@ class ComputeService:
         """Tell the cell of every host's health."""
         now = self._clock()
         await self._cell.heartbeat([agent.health(now) for agent in self._agents.values()])
+        metrics.HEARTBEATS.inc(len(self._agents))
 
     async def reconcile(self) -> None:
         """Destroy every guest that the cell does not say belongs where it is."""

@@ -15,6 +15,7 @@ from roost.conductor.backoff import Backoff
 from roost.conductor.together import together
 from roost.ledger import LedgerError
 from roost.logs import RequestIds, serving
+from roost.metrics import catalogue as metrics
 from roost.model.instance import DESTROYED, FAILED, Fault, Instance
 from roost.model.record import CLAIMED, REFUSED, Attempt, Run
 from roost.model.record import FAILED as BUILD_FAILED
@@ -135,6 +136,7 @@ class CellConductor:
                 )
                 return None
             claimed = result.verdict is Verdict.CLAIMED
+            metrics.MOVES.labels("moved" if claimed else "refused").inc()
             attempts.append(
                 self._attempt(
                     instance,
@@ -161,6 +163,7 @@ class CellConductor:
         await self._placement.delete_allocations([instance.uuid])
         faults = await self._cell.faults_of(instance.uuid)
         await self._cell.give_up(instance.uuid, _all_reasons(faults, refusals))
+        metrics.MOVES.labels("given_up").inc()
         self._records.put([], attempts)
 
     def _postpone(self, instance: Instance, reason: str) -> int:
@@ -168,6 +171,7 @@ class CellConductor:
 
         Returns how often it has failed in a row.
         """
+        metrics.MOVES.labels("postponed").inc()
         before = self._postponed.get(instance.uuid)
         failures = 1 if before is None else before.failures + 1
         due = self._monotonic() + self._backoff.pause(failures)

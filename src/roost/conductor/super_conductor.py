@@ -65,6 +65,11 @@ class SuperConductor:
         self._carrying: set[asyncio.Task[None]] = set()
         self.failure: BaseException | None = None
 
+    @property
+    def in_progress(self) -> int:
+        """Requests that are on their way to a cell."""
+        return len(self._carrying)
+
     async def accept(self, request: BuildRequest) -> "asyncio.Task[None]":
         """Take a request: durable when this returns. The task ends when its instances are in cells.
 

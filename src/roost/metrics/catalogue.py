@@ -52,6 +52,50 @@ IN_FLIGHT: Final = Gauge(
     "Requests that have arrived and are not answered.",
     "A number that grows while the traffic does not means that the service is slower than its clients.",
 )
+ADMITTED: Final = Gauge(
+    "roost_http_admitted_requests",
+    "Requests in flight that count towards the limits of a process.",
+    "Near the limits of reads or writes a process refuses: see `roost_http_overload_refusals_total`.",
+    (Label("kind", "`read` or `write`.", ("read", "write")),),
+)
+BODIES: Final = Gauge(
+    "roost_http_bodies_in_flight_bytes",
+    "Bytes of the bodies of requests in flight.",
+    "Near the limit a process refuses bodies. Clients with very large bodies should write fewer at once.",
+)
+ANSWERS: Final = Gauge(
+    "roost_http_answers_in_flight_bytes",
+    "Bytes of answers that clients have not taken yet.",
+    "It grows with slow clients. Near the limit a process refuses reads.",
+)
+OVERLOAD: Final = Counter(
+    "roost_http_overload_refusals_total",
+    "Requests refused with 503 because a process does as much as it may.",
+    "A few during a peak are what the limits are for. If they last, add workers or ask clients to send "
+    "less; `queries` concern expensive queries only.",
+    (
+        Label(
+            "cause",
+            "The limit: `reads`, `writes`, `bodies`, `answers` or `queries`.",
+            ("reads", "writes", "bodies", "answers", "queries"),
+        ),
+    ),
+)
+HEALTH_CHECKS: Final = Gauge(
+    "roost_health_check_passed",
+    "Whether a check of readiness passes in every process: 1 or 0.",
+    "Alert on 0. `/readyz` says what is wrong. `database`: it does not answer. `ledger`: a process is far "
+    "behind the head. `history`: its position is trimmed away. `keystone`: no token can be checked. `cell`: "
+    "the database of a cell does not answer.",
+    (
+        Label(
+            "check",
+            "`database`, `ledger`, `history`, `keystone` or `cell`.",
+            ("database", "ledger", "history", "keystone", "cell"),
+        ),
+    ),
+    across="min",
+)
 CANDIDATES: Final = Histogram(
     "roost_allocation_candidates_returned",
     "Allocation candidates in a response.",
@@ -151,6 +195,19 @@ VERSION: Final = Gauge(
     "`/readyz`.",
     across="min",
 )
+LAG_COMMITS: Final = Gauge(
+    "roost_ledger_lag_commits",
+    "Commits that the process that is furthest behind lacks.",
+    "A process catches up before it answers, so a lag costs time only. One that lasts means that the "
+    "process stands still, or that its database does not answer.",
+    across="max",
+)
+LAG_SECONDS: Final = Gauge(
+    "roost_ledger_lag_seconds",
+    "Age of the oldest commit that the process that is furthest behind lacks.",
+    "Alert on more than `[healthcheck] max_lag_seconds`: such a process is not ready.",
+    across="max",
+)
 FOLLOWED: Final = Counter(
     "roost_ledger_followed_commits_total",
     "Commits of other writers that the replicas of this service have applied, once for each process.",
@@ -173,9 +230,9 @@ DECISIONS: Final = Counter(
     (
         Label(
             "result",
-            "`placed`: all instances. `partly`: at least the minimum. `refused`: no valid host. `failed`: "
-            "an error.",
-            ("placed", "partly", "refused", "failed"),
+            "`placed`: all instances. `partly`: at least the minimum. `refused`: no valid host. "
+            "`invalid`: the request spec cannot be turned into a query. `failed`: an error.",
+            ("placed", "partly", "refused", "invalid", "failed"),
         ),
     ),
 )

@@ -15,8 +15,17 @@ import os
 import shutil
 import stat
 import tempfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
+
+_LOOKING = threading.Lock()
+"""Held while this process looks who lives, and during a fork. A worker that inherited one of the locks that
+are tried meanwhile would keep the number of a dead process taken."""
+
+os.register_at_fork(
+    before=_LOOKING.acquire, after_in_parent=_LOOKING.release, after_in_child=_LOOKING.release
+)
 
 _PREFIX = "roost-metrics-"
 _OWNER = "owner.lock"
@@ -59,13 +68,14 @@ class ProcessNumber:
 def dead_processes(folder: Path) -> Iterator[list[int]]:
     """The numbers that no living process has. None of them is given to a process during the context."""
     numbers = [int(path.stem.removeprefix("process-")) for path in folder.glob("process-*.lock")]
-    locks = {number: _locked(_lock_file(folder, number)) for number in numbers}
-    try:
-        yield [number for number, lock in locks.items() if lock is not None]
-    finally:
-        for lock in locks.values():
-            if lock is not None:
-                os.close(lock)
+    with _LOOKING:
+        locks = {number: _locked(_lock_file(folder, number)) for number in numbers}
+        try:
+            yield [number for number, lock in locks.items() if lock is not None]
+        finally:
+            for lock in locks.values():
+                if lock is not None:
+                    os.close(lock)
 
 
 def _lock_file(folder: Path, number: int) -> Path:

@@ -8,6 +8,7 @@ from roost.metrics.instruments import Gauge
 
 SECTIONS: Final = {
     "roost_http_": "Requests",
+    "roost_health_": "Readiness",
     "roost_allocation_": "Candidates",
     "roost_ledger_": "Ledger",
     "roost_scheduler_": "Scheduler",

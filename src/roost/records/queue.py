@@ -13,6 +13,7 @@ from contextlib import suppress
 import msgspec
 import structlog
 
+from roost.metrics import catalogue as metrics
 from roost.model.record import Attempt, Run
 from roost.records.errors import RecordsUnavailable
 from roost.records.records import Records
@@ -33,6 +34,10 @@ CLOSE_SECONDS = 5.0
 """Seconds that closing may spend on the records that still wait, and again on the backend."""
 
 _log = structlog.get_logger()
+
+_WRITTEN, _DROPPED, _REFUSED = (
+    metrics.RECORDS.labels(outcome) for outcome in ("written", "dropped", "refused")
+)
 
 
 class _Entry(msgspec.Struct, frozen=True):
@@ -99,6 +104,7 @@ class RecordQueue:
         if self._closed or self._waiting + entry.size > self._limit:
             self._begin_outage("the queue is closed" if self._closed else f"{self._waiting} records wait")
             self.dropped += entry.size
+            _DROPPED.inc(entry.size)
             return
         self._entries.append(entry)
         self._waiting += entry.size
@@ -124,6 +130,7 @@ class RecordQueue:
             self._writing.cancel()
             await asyncio.wait({self._writing})
             self.dropped += self._waiting
+            _DROPPED.inc(self._waiting)
             _log.warning("scheduling records were dropped at the end", records=self._waiting)
             self._waiting = 0
         try:
@@ -160,6 +167,7 @@ class RecordQueue:
         while True:
             try:
                 await self._write_once(batch)
+                _WRITTEN.inc(sum(entry.size for entry in batch))
                 return True
             except RecordsUnavailable as error:
                 self._begin_outage(str(error))
@@ -171,6 +179,7 @@ class RecordQueue:
                     return all(accepted)
                 self._begin_outage(f"{type(error).__name__}: {error}")
                 self.failed += batch[0].size
+                _REFUSED.inc(batch[0].size)
                 return False
             await asyncio.sleep(self._retry_seconds)
 

@@ -7,6 +7,11 @@ from roost.model.record import Step
 from roost.model.spec import Destination, Selection
 from roost.scheduler.hosts import HostTable
 
+CLAIMS = "claims"
+"""The cause of a refusal: placement refused every claim."""
+FULL = "full"
+"""The cause of a refusal: the run itself took what hosts had left."""
+
 
 class Claim(msgspec.Struct, frozen=True):
     """A claim that the selection wants made. The answer is a `roost.scheduler.claim_result.ClaimResult`."""
@@ -38,13 +43,15 @@ class Outcome(msgspec.Struct, frozen=True):
     """What came of a run: where those go that were placed, and why others were not (None: all were).
 
     ``destinations`` is empty if fewer than ``min_count`` could be placed; their claims are to be undone.
-    ``steps`` are those of the first instance.
+    ``steps`` are those of the first instance. ``cause``: why an instance was not placed, as the name of the
+    step that left no host, `CLAIMS` or `FULL`; None: all were placed.
     """
 
     destinations: tuple[Destination, ...]
     tries: tuple[Try, ...]
     steps: tuple[Step, ...]
     refusal: str | None
+    cause: str | None = None
 
 
 def selection_of(table: HostTable, index: int, candidate: Candidate, weight: float) -> Selection:

@@ -24,6 +24,7 @@ from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.outcome import Try
 from roost.scheduler.query import candidate_query
 from roost.scheduler.question import Question
+from roost.scheduler.run_metrics import RunMetrics
 from roost.scheduler.selection import Plugins
 from roost.storage import StorageError
 
@@ -121,6 +122,7 @@ class Scheduler:
         self._options = options or SchedulerOptions()
         self._clock = clock
         self._plugins = Plugins(found.filters(self._options.filters), found.weighers(self._options.weighers))
+        self._metrics = RunMetrics(self._options.filters)
 
     async def select_destinations(
         self,
@@ -180,17 +182,18 @@ class Scheduler:
             version=None,
         )
         try:
-            question = Question(
-                run=run.id,
-                spec=spec,
-                query=candidate_query(spec, self.table, self._options),
-                instances=names,
-                num_alternates=num_alternates,
-                min_count=least,
-                now=run.started_at,
-                options=self._options,
-            )
-            with tracing.span("scheduler.run", {"roost.run": run.id, "roost.instances": count}):
+            span = tracing.span("scheduler.run", {"roost.run": run.id, "roost.instances": count})
+            with self._metrics.timed(), span:
+                question = Question(
+                    run=run.id,
+                    spec=spec,
+                    query=candidate_query(spec, self.table, self._options),
+                    instances=names,
+                    num_alternates=num_alternates,
+                    min_count=least,
+                    now=run.started_at,
+                    options=self._options,
+                )
                 decided = await self._gateway.decide(question, self.table, self._plugins)
         except (StorageError, LedgerError):
             raise
@@ -204,6 +207,7 @@ class Scheduler:
             self._record(run, version=None, steps=(), refusal=str(fault), tries=())
             raise fault from error
         outcome = decided.outcome
+        self._metrics.decided(outcome)
         self._record(run, decided.version, outcome.steps, outcome.refusal, outcome.tries)
         if not outcome.destinations:
             raise NoValidHost(run.id, outcome.refusal or "", outcome.steps, outcome.tries)

@@ -19,7 +19,7 @@ from roost.scheduler.hosts import HostTable
 from roost.scheduler.kept.keeper import Keeper
 from roost.scheduler.offered_field import OfferedField
 from roost.scheduler.offers import Offers
-from roost.scheduler.outcome import Claim, Outcome, Placed, Try, selection_of
+from roost.scheduler.outcome import CLAIMS, FULL, Claim, Outcome, Placed, Try, selection_of
 from roost.scheduler.plugins import Filter, Weigher
 from roost.scheduler.question import Question
 
@@ -79,25 +79,26 @@ class _Run:
     def run(self) -> Selecting:
         first: list[Step] = []
         placed: list[Placed] = []
-        refusal = None
+        refusal = cause = None
         for instance in self._question.instances:
             # The record tells how the first instance fared; what is gone for later ones, this run took.
             steps = self._field.ready()
             first = first or steps
             one = yield from self._place(instance)
             if one is None:
-                refusal = self._reason(instance, len(placed), steps)
+                cause = self._cause(instance, steps)
+                refusal = self._reason(instance, len(placed), cause)
                 break
             placed.append(one)
             self._field.claimed(one.host, one.candidate)
         if not placed or len(placed) < self._question.min_count:
-            return Outcome((), tuple(self._tries), tuple(first), refusal)
+            return Outcome((), tuple(self._tries), tuple(first), refusal, cause)
         alternates = Alternates(self._question.num_alternates, self._table, self._field).of(placed)
         destinations = tuple(
             Destination(self._question.run, one.instance, self._selected(one), others)
             for one, others in zip(placed, alternates, strict=True)
         )
-        return Outcome(destinations, tuple(self._tries), tuple(first), refusal)
+        return Outcome(destinations, tuple(self._tries), tuple(first), refusal, cause)
 
     def _place(self, instance: str) -> Generator[Claim, ClaimResult, Placed | None]:
         """Claim a host for one instance."""
@@ -127,17 +128,22 @@ class _Run:
         cell = self._table.cells[self._table.cell.item(index)]
         self._tries.append(Try(instance, self._table.names[index], cell, weight, refusal))
 
-    def _reason(self, instance: str, placed: int, steps: Sequence[Step]) -> str:
-        """Why ``instance`` was not placed, in one line; ``steps`` are its own."""
+    def _cause(self, instance: str, steps: Sequence[Step]) -> str:
+        """Why ``instance`` was not placed: see `Outcome`. ``steps`` are its own."""
         empty = next((step.name for step in steps if step.left == 0), None)
-        refused = [tried for tried in self._tries if tried.instance == instance]
         if empty is not None:
-            reason = _EMPTY.get(empty, f"no host left after {empty}")
-        elif refused:
-            last = refused[-1]
+            return empty
+        return CLAIMS if any(tried.instance == instance for tried in self._tries) else FULL
+
+    def _reason(self, instance: str, placed: int, cause: str) -> str:
+        """Why ``instance`` was not placed, in one line."""
+        if cause == CLAIMS:
+            last = next(tried for tried in reversed(self._tries) if tried.instance == instance)
             reason = f"every claim was refused, the last one on {last.host}: {last.refusal}"
-        else:
+        elif cause == FULL:
             reason = "every host left is full"
+        else:
+            reason = _EMPTY.get(cause, f"no host left after {cause}")
         if not placed:
             return reason
         return f"only {placed} of {len(self._question.instances)} instances fit: {reason}"

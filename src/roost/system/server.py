@@ -7,6 +7,7 @@ from collections.abc import Callable
 from roost.auth import NoAuth
 from roost.conductor import http as conductor_http
 from roost.logs import LogOptions
+from roost.metrics import catalogue as metrics
 from roost.placement.http.app import create_app
 from roost.placement.http.document import document_at
 from roost.placement.http.edge import with_edge
@@ -21,6 +22,7 @@ from roost.system.system import System
 from roost.web.connections import cut_clients_that_do_not_read, server_settings
 from roost.web.dispatch import Application, dispatch
 from roost.web.health import Health
+from roost.web.health_metrics import keep_checking
 from roost.web.health_operations import DOCUMENTED
 
 
@@ -55,6 +57,7 @@ async def serve(
     serving = asyncio.create_task(server.serve())
     stopping = asyncio.create_task(stop.wait())
     breaking = asyncio.create_task(system.broken())
+    checking = asyncio.create_task(keep_checking(health))
     try:
         # The socket listens already, so the first connections wait until the server takes them.
         on_ready()
@@ -71,7 +74,7 @@ async def serve(
         health.close()
         server.stop()  # type: ignore[no-untyped-call]
         await asyncio.wait((serving,), timeout=drain_seconds)
-        tasks = (serving, stopping, breaking)
+        tasks = (serving, stopping, breaking, checking)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -82,4 +85,6 @@ def _application(system: System, v1: V1, options: PlacementOptions, health: Heal
     placement = create_app(system.ledger, options)
     conductor = conductor_http.create_app(system.super_conductor, system.requests, NoAuth())
     services = dispatch({"/v1": v1, "/v1/instances": conductor}, placement)
+    metrics.BUILD_REQUESTS.follow(lambda: system.super_conductor.in_progress)
+    metrics.WAITING_RECORDS.follow(lambda: system.records.waiting)
     return with_edge(services, system.ledger, options, health)

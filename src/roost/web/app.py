@@ -24,7 +24,8 @@ import msgspec
 import structlog
 
 from roost.auth import Authenticator, IdentityUnavailable
-from roost.web.admission import REFUSAL_KEY
+from roost.metrics import catalogue as metrics
+from roost.web.admission import REFUSAL_KEY, Overloaded
 from roost.web.conventions import Conventions
 from roost.web.errors import (
     HTTPError,
@@ -209,6 +210,8 @@ def _add_error_handlers(app: falcon.asgi.App, kernel: Kernel) -> None:  # type: 
         kernel.conventions.refuse(req, resp, error)
 
     async def refused(req: Request, resp: Response, error: HTTPError, _: object) -> None:
+        if isinstance(error, Overloaded):
+            metrics.OVERLOAD.labels(error.cause.name.lower()).inc()
         refuse(req, resp, error)
 
     async def refused_by_framework(req: Request, resp: Response, error: falcon.HTTPError, _: object) -> None:

@@ -30,7 +30,19 @@ def with_edge(application: Application, ledger: Ledger, options: PlacementOption
         watches.append(RequestMetrics())
     admission = Admission(application, options.limits, uncounted=(CHANGES,), cut_soon=Cutter().cut_soon)
     edge = Edge(application, health_paths(health), watches, admission)
-    metrics.IN_FLIGHT.follow(lambda: edge.in_flight)
-    metrics.VERSION.follow(lambda: ledger.status().version)
-    metrics.WAITING_COMMANDS.follow(lambda: ledger.status().waiting_commands)
+    if counting():
+        _follow(edge, admission, ledger)
     return edge
+
+
+def _follow(edge: Edge, admission: Admission, ledger: Ledger) -> None:
+    """Have the gauges of a service read where it keeps the numbers."""
+    metrics.IN_FLIGHT.follow(lambda: edge.in_flight)
+    metrics.ADMITTED.labels("read").follow(lambda: admission.load.reads)
+    metrics.ADMITTED.labels("write").follow(lambda: admission.load.writes)
+    metrics.BODIES.follow(lambda: admission.load.body_bytes)
+    metrics.ANSWERS.follow(lambda: admission.load.answer_bytes)
+    metrics.VERSION.follow(lambda: ledger.status().version)
+    metrics.LAG_COMMITS.follow(lambda: ledger.status().lag_commits)
+    metrics.LAG_SECONDS.follow(lambda: ledger.status().lag_seconds)
+    metrics.WAITING_COMMANDS.follow(lambda: ledger.status().waiting_commands)

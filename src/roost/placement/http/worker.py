@@ -24,6 +24,7 @@ from roost.placement.v1.app import V1
 from roost.report import Report
 from roost.storage import Database
 from roost.web.dispatch import Application, Message, Receive, Send, dispatch
+from roost.web.health_metrics import keep_checking
 from roost.web.health_operations import DOCUMENTED
 
 STOP_SECONDS = 1.0
@@ -80,6 +81,8 @@ class Worker:
             services = dispatch({"/v1": v1}, create_app(ledger, self._options))
             self._app = with_edge(services, ledger, self._options, health)
             self._report_on_signal(ledger)
+            checking = asyncio.create_task(keep_checking(health))
+            stack.callback(checking.cancel)
             keep_what_is_loaded()
             trimming = asyncio.create_task(keep_trimming(ledger, self._options.retention, time.time))
             stack.callback(trimming.cancel)

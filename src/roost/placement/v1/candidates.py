@@ -8,6 +8,7 @@ from msgspec import Meta
 from roost.fleet import Fleet
 from roost.ledger import Ledger
 from roost.ledger.feed import token_at
+from roost.metrics import catalogue as metrics
 from roost.model.request import CandidateQuery
 from roost.placement.addressing import check_query
 from roost.placement.v1.cursor import Cursor, fingerprint, malformed, read_cursor
@@ -113,6 +114,7 @@ async def page_at(service: Service, query: CandidateQuery, limit: int, text: str
 
 def _page_of(reading: Reading, fleet: Fleet, texts: ProviderTexts, limit: int) -> dict[str, Any]:
     found = reading.read(limit)
+    metrics.CANDIDATES.observe(len(found))
     return {**describe_candidates(fleet, reading.needs, found, texts, LATEST), "version": fleet.version}
 
 

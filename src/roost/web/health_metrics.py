@@ -1,0 +1,24 @@
+"""Readiness as metrics: the checks are made also when nobody asks for them."""
+
+import asyncio
+
+from roost.metrics import catalogue as metrics
+from roost.metrics.instruments import counting
+from roost.web.health import Health
+
+CHECK_SECONDS = 5.0
+"""Seconds between two reports."""
+
+
+async def keep_checking(health: Health) -> None:
+    """Set the metrics of readiness until cancelled; return at once if metrics are not counted."""
+    while counting():
+        report = await health.readiness()
+        passed: dict[str, bool] = {}
+        for check in report.checks:
+            # A system has a check of each cell, which share one metric.
+            kind = check.name.partition(" ")[0]
+            passed[kind] = passed.get(kind, True) and check.passed
+        for kind, value in passed.items():
+            metrics.HEALTH_CHECKS.labels(kind).set(value)
+        await asyncio.sleep(CHECK_SECONDS)
