@@ -101,7 +101,7 @@ def test_a_configuration_that_cannot_be_read_or_has_no_effect(tmp_path: Path) ->
     assert said(found, "trimming")[0] == "warn"
     assert said(found, "permissions") == (
         "warn",
-        f"{file} has mode 644: every user of this machine may read or write it",
+        f"{file} has mode 644: every user of this machine may read it",
         f"chmod o-rwx {file}",
     )
 

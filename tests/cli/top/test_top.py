@@ -2,6 +2,10 @@
 
 import io
 import json
+import os
+import pty
+import select
+import signal
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -179,3 +183,33 @@ def test_the_screen_fits_a_narrow_terminal() -> None:
     console = Console(record=True, width=60, file=io.StringIO())
     console.print(screen(View(None, compared, None, []), has_metrics=True, now=4700.0))
     assert max(len(line) for line in console.export_text().splitlines()) <= 60
+
+
+def test_a_terminal_is_drawn_anew_and_an_outage_shows(tmp_path: Path) -> None:
+    terminal, inside = pty.openpty()
+    with RoostUp(tmp_path / "up", ["--hosts", "6", "--cells", "1"]) as running:
+        running.wait_until_up()
+        url = f"http://127.0.0.1:{running.port}"
+        environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100", "LINES": "40"}
+        command = [ROOST, "top", "--url", url, "--interval", "0.2"]
+        with subprocess.Popen(
+            command, stdin=inside, stdout=inside, stderr=inside, env=environment
+        ) as watching:
+            os.close(inside)
+            read_until(terminal, "6 hosts")
+            read_until(terminal, "6 hosts")
+            running.kill()
+            read_until(terminal, f"{url} cannot be read")
+            assert "6 hosts" in read_until(terminal, "Its values are those of its last answer")
+            watching.send_signal(signal.SIGINT)
+            assert watching.wait(30) == 0
+    os.close(terminal)
+
+
+def read_until(terminal: int, text: str) -> str:
+    """What a terminal shows, up to and with a text."""
+    found = ""
+    while text not in found:
+        assert select.select([terminal], [], [], 30.0)[0], f"{text!r} does not come: {found}"
+        found += os.read(terminal, 65536).decode(errors="replace")
+    return found

@@ -118,7 +118,8 @@ def check_permissions(deployment: Deployment) -> Iterator[Verdict]:
             continue
         mode = file.stat().st_mode
         if mode & (stat.S_IROTH | stat.S_IWOTH):
-            says = f"{file} has mode {stat.S_IMODE(mode):o}: every user of this machine may read or write it"
+            may = "write" if mode & stat.S_IWOTH else "read"
+            says = f"{file} has mode {stat.S_IMODE(mode):o}: every user of this machine may {may} it"
             yield Verdict("warn", says, f"chmod o-rwx {file}")
         else:
             yield Verdict("ok", f"{file} is closed to other users")
