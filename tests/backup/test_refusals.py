@@ -151,6 +151,7 @@ def test_tables_of_an_older_revision_are_upgraded(place: Place, folder: Path, tm
     execute(place.url, f"DROP TABLE {TABLE}", "UPDATE ledger_schema SET version_num = '0004'")
     made = backed_up(place.url, tmp_path / "old")
     assert made.manifest.databases[0].identity is None
+    assert made.behind == ["database"]
     identity = restored(tmp_path / "old", f"sqlite:///{tmp_path / 'new.db'}")
     assert identity is not None and identity.incarnation == 1
     database = Database(f"sqlite:///{tmp_path / 'new.db'}")

@@ -43,10 +43,15 @@ class Source(NamedTuple):
 
 
 class Made(NamedTuple):
-    """A backup that was made, and the differences that verification found, by the name of the database."""
+    """A backup that was made.
+
+    ``findings``: the differences that verification found, each with the name of the database. ``behind``: the
+    databases at an older revision, which can be verified only after an upgrade.
+    """
 
     manifest: Manifest
     findings: list[tuple[str, Finding]]
+    behind: list[str]
 
 
 def make_backup(
@@ -75,6 +80,7 @@ def make_backup(
         with new_folder(folder) as unfinished:
             at = clock()
             findings: list[tuple[str, Finding]] = []
+            behind: list[str] = []
 
             def copy(snapshots: Sequence[Snapshot]) -> list[SavedDatabase]:
                 saved = []
@@ -82,6 +88,8 @@ def make_backup(
                     saved.append(_copy(source.name, snapshot, unfinished, progress))
                     found = _verify(source.name, snapshot, unfinished / saved[-1].file, progress)
                     findings.extend((source.name, each) for each in found)
+                    if not snapshot.facts.up_to_date:
+                        behind.append(source.name)
                 return saved
 
             saved = in_snapshots(databases, copy)
@@ -90,7 +98,7 @@ def make_backup(
                 form=FORM, roost=roost.__version__, at=at, databases=tuple(saved), files=others
             )
             write_manifest(unfinished, manifest)
-        return Made(manifest, findings)
+        return Made(manifest, findings, behind)
     finally:
         for database in databases:
             asyncio.run(database.close())

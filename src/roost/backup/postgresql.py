@@ -27,6 +27,8 @@ def dump(snapshot: Snapshot, target: Path, progress: Count) -> None:
     program = find_tool(PACKAGE, "pg_dump")
     reader = find_tool(PACKAGE, "pg_restore")
     connecting, secrets = _connecting(snapshot.database.url)
+    # While pg_dump works this transaction, whose snapshot it uses, does nothing.
+    snapshot.connection.exec_driver_sql("SET LOCAL idle_in_transaction_session_timeout = 0")
     exported = snapshot.connection.exec_driver_sql("SELECT pg_export_snapshot()").scalar_one()
     command = [program, "--format=custom", "--no-owner", "--no-privileges", "--no-password"]
     command += ["--snapshot", exported, "--file", str(target), "--dbname", connecting]

@@ -73,6 +73,11 @@ def backup_command(folder: Path, url: str | None, data_dir: Path | None, as_json
         ]
         print_table(("database", "kind", "version", "bytes", "identity", "incarnation"), rows)
         _print_findings(findings, ())
+    for name in made.behind:
+        click.echo(
+            f"roost: {name} is at an older revision and was not verified; a restore upgrades and verifies it",
+            err=True,
+        )
     if findings:
         sys.exit(FOUND_WRONG)
 

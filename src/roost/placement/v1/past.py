@@ -6,6 +6,7 @@ keeps a few for the pages after.
 """
 
 import asyncio
+import weakref
 from collections import OrderedDict
 from functools import partial
 from itertools import islice
@@ -106,6 +107,7 @@ class Past:
         self._making: dict[int, asyncio.Task[Moment]] = {}
         self._turn = asyncio.Lock()
         self._forgetting: asyncio.TimerHandle | None = None
+        self._newest: weakref.ref[Fleet] | None = None
 
     def close(self) -> None:
         """Drop all versions and cancel those in the making."""
@@ -117,6 +119,7 @@ class Past:
 
     async def at(self, version: int) -> Moment:
         """The fleet at a version. Raises `Gone` if it cannot be rebuilt."""
+        await self._follow()
         moment = self._moments.get(version)
         if moment is None:
             if version not in self._making:
@@ -133,14 +136,27 @@ class Past:
 
     async def _make(self, version: int) -> Moment:
         async with self._turn:
-            newest = await self._ledger.current()
+            newest = await self._follow()
             later = [kept.fleet for seq, kept in self._moments.items() if seq > version]
             fleet = min((newest, *later), key=lambda each: each.version).fork()
             await self._rewind(fleet, version)
+            if await self._follow() is not newest:
+                raise Gone("The state was loaded anew meanwhile: begin without a cursor.")
             self._moments[version] = moment = Moment(fleet)
             while len(self._moments) > MOST_VERSIONS:
                 self._moments.popitem(last=False)
             return moment
+
+    async def _follow(self) -> Fleet:
+        """The newest fleet. If it was loaded anew, versions made from the one before are dropped.
+
+        The database may have been restored from a backup, after which versions name other states.
+        """
+        newest = await self._ledger.current()
+        if self._newest is None or self._newest() is not newest:
+            self._moments.clear()
+            self._newest = weakref.ref(newest)
+        return newest
 
     def _made(self, version: int, task: "asyncio.Task[Moment]") -> None:
         del self._making[version]
