@@ -68,6 +68,14 @@ def test_start(folder: Path):
     assert row["resident_mib"] > 10
 
 
+def test_overload(folder: Path):
+    numbers = ("--hosts", "20", "--clients", "4", "--idle", "20", "--silent", "5", "--flood", "4")
+    rows = measured("overload", *numbers, *QUICK, folder=folder)["rows"]
+    assert [row["beside"] for row in rows] == ["nothing", "idle connections", "and a flood"]
+    assert all(row["claims"]["per_second"] > 0 and not row["claims"]["failed"] for row in rows)
+    assert rows[-1]["queries"]["requests"] >= 4
+
+
 def test_limits(folder: Path):
     rows = measured("limits", "--hosts", "60", "--clients", "4", *QUICK, folder=folder)["rows"]
     assert len(rows) == 8

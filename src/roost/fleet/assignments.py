@@ -7,6 +7,7 @@ from operator import itemgetter
 from roost.fleet.query_terms import Term
 from roost.fleet.search import TreeSearch
 from roost.fleet.tree_layout import TreeLayout
+from roost.fleet.work import Work
 from roost.model.request import CandidateQuery
 
 Assignment = tuple[int, ...]
@@ -22,8 +23,14 @@ class Assignments:
     """
 
     def __init__(
-        self, query: CandidateQuery, terms: Sequence[Term], layout: TreeLayout, max_positions: int
+        self,
+        query: CandidateQuery,
+        terms: Sequence[Term],
+        layout: TreeLayout,
+        max_positions: int,
+        work: Work | None = None,
     ) -> None:
+        self._work = work
         self._query = query
         self._terms = terms
         self._layout = layout
@@ -69,7 +76,11 @@ class Assignments:
         # Terms with the fewest options first, so that hopeless branches end early.
         order = sorted(range(len(options)), key=lambda i: len(options[i]))
         search = TreeSearch(
-            self._query, [self._terms[i] for i in order], self._layout, [options[i] for i in order]
+            self._query,
+            [self._terms[i] for i in order],
+            self._layout,
+            [options[i] for i in order],
+            self._work,
         )
         if order == sorted(order):
             return map(tuple, search.assignments())

@@ -27,6 +27,7 @@ from roost.fleet.query_terms import Term, match_terms, terms_of
 from roost.fleet.reach import is_flat, only_roots_match
 from roost.fleet.rowset import RowSet
 from roost.fleet.tree_layout import LayoutKey, TreeLayouts
+from roost.fleet.work import Work
 from roost.model.allocation import Allocations, Candidate, Resources
 from roost.model.request import CandidateQuery
 
@@ -64,10 +65,18 @@ class CandidateSearch:
     """The candidates of one query in one state of the fleet. Lazy: read it before the fleet changes.
 
     ``needs``: what each provider of a candidate serves. ``single_provider``: there is one need, and each
-    anchor has exactly one candidate, which the root alone serves.
+    anchor has exactly one candidate, which the root alone serves. The search of trees counts its steps as
+    units of ``work``, and then every iteration may raise `TooMuchWork`.
     """
 
-    def __init__(self, fleet: Fleet, query: CandidateQuery, limits: SearchLimits = DEFAULT_LIMITS) -> None:
+    def __init__(
+        self,
+        fleet: Fleet,
+        query: CandidateQuery,
+        limits: SearchLimits = DEFAULT_LIMITS,
+        work: Work | None = None,
+    ) -> None:
+        self._work = work
         self._fleet = fleet
         self._query = query
         self._limits = limits
@@ -298,7 +307,7 @@ class CandidateSearch:
             if len(self._assignments) >= self._limits.max_layouts:
                 self._assignments.clear()
             layout = self._layouts.layout(key)
-            found = Assignments(self._query, self._terms, layout, self._limits.max_positions)
+            found = Assignments(self._query, self._terms, layout, self._limits.max_positions, self._work)
             self._assignments[key] = found
         return found
 

@@ -2,7 +2,8 @@
 
 FleetError
 ├── UnknownProvider     no provider has the uuid
-└── Inconsistent        a change contradicts the fleet that it is applied to
+├── Inconsistent        a change contradicts the fleet that it is applied to
+└── TooMuchWork         a query takes more work than its caller allows
 """
 
 
@@ -20,3 +21,7 @@ class UnknownProvider(FleetError):
 
 class Inconsistent(FleetError):
     """A change contradicts the fleet: this replica differs from the ledger. It must not be ignored."""
+
+
+class TooMuchWork(FleetError):
+    """A query takes more work than its caller allows. Nothing is wrong with the query or the fleet."""

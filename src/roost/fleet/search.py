@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from roost.fleet.fits import has_room
 from roost.fleet.query_terms import Term
 from roost.fleet.tree_layout import TreeLayout
+from roost.fleet.work import Work
 from roost.model.request import CandidateQuery
 
 
@@ -28,8 +29,13 @@ class TreeSearch:
         terms: Sequence[Term],
         layout: TreeLayout,
         options: Sequence[list[int]],
+        work: Work | None = None,
     ) -> None:
-        """``terms`` in the order of the search, each with its positions in ``options``."""
+        """``terms`` in the order of the search, each with its positions in ``options``.
+
+        Each step of the search counts as a unit of ``work``.
+        """
+        self._work = work
         self._terms = terms
         self._options = options
         self._available = layout.available
@@ -54,7 +60,10 @@ class TreeSearch:
         self._scarce = any(len(options[depth]) <= before for before, depth in enumerate(depths))
 
     def assignments(self) -> Iterator[list[int]]:
-        """Every allowed assignment, as the position of each term. The list yielded is reused for the next."""
+        """Every allowed assignment, as the position of each term. The list yielded is reused for the next.
+
+        Raises `TooMuchWork`.
+        """
         if not self._promising():
             return
         last = len(self._terms) - 1
@@ -62,7 +71,10 @@ class TreeSearch:
         dead_ends: set[tuple[object, ...]] = set()
         # For each term on the path: the options not yet tried, and the assignments found before it.
         path = [(iter(self._options[0]), 0)]
+        work = self._work
         while path:
+            if work is not None:
+                work.spend(1)
             untried, before = path[-1]
             depth = len(path) - 1
             if depth == last:

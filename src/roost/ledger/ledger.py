@@ -74,6 +74,11 @@ class Ledger:
         """
         return await self._writer.execute(command)
 
+    @property
+    def last_command(self) -> float:
+        """When the last command arrived, in seconds of `time.monotonic`; 0 before the first one."""
+        return self._writer.last_command
+
     async def current(self) -> Fleet:
         """The fleet with every commit, of any writer, that was durable before this call.
 

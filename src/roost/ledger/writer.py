@@ -71,7 +71,8 @@ _LOG = structlog.get_logger()
 class Writer:
     """Commits commands; those that wait at the same time share a commit.
 
-    ``clock``: gives the times of commits, in seconds since the epoch.
+    ``clock``: gives the times of commits, in seconds since the epoch. ``last_command``: when the last
+    command arrived, in seconds of `time.monotonic`; 0 before the first one.
     """
 
     def __init__(self, follower: Follower, clock: Callable[[], float]) -> None:
@@ -80,6 +81,7 @@ class Writer:
         self._tokens = (f"{uuid.uuid4().hex[:20]}-{number}" for number in count(1))
         self._waiting: list[Waiting[Any]] = []
         self._draining: asyncio.Task[None] | None = None
+        self.last_command = 0.0
 
     @property
     def waiting_commands(self) -> int:
@@ -92,6 +94,7 @@ class Writer:
         follower = self._follower
         follower.deadlines.watch(future, lambda: OutcomeUnknown(follower.database.no_answer()))
         self._waiting.append(Waiting(command, future, current_requests(), tracing.here()))
+        self.last_command = time.monotonic()
         if self._draining is None:
             self._draining = asyncio.create_task(self._drain())
         return await future

@@ -32,7 +32,7 @@ class Cause(enum.Enum):
     WRITES = "this process has as many writes in flight as it may"
     BODIES = "the bodies of the requests in flight take as much memory as they may"
     ANSWERS = "the answers that slow clients have not taken yet take as much memory as they may"
-    QUERIES = "as many expensive queries wait as may"
+    QUERIES = "as many queries wait for their share of the processor as may"
 
 
 class Overloaded(Unavailable):

@@ -64,13 +64,46 @@ OPTIONS = [
         help="A connection whose client takes nothing of an answer for this many seconds is closed; of a "
         "long answer it must take 256 KiB in this time.",
     ),
+    cfg.FloatOpt(
+        "query_share",
+        default=0.25,
+        min=0.01,
+        max=1.0,
+        help="While writes arrive, queries that are computed beside them take at most this share of time.",
+    ),
+    cfg.IntOpt(
+        "query_processes",
+        default=1,
+        min=1,
+        help="Expensive queries that are computed at once, each in a process of its own with a low priority.",
+    ),
+    cfg.IntOpt(
+        "query_waiting",
+        default=10,
+        min=0,
+        help="Queries that may wait for their share or for a process, each. A further one gets status 503 at "
+        "once.",
+    ),
+    cfg.FloatOpt(
+        "query_seconds",
+        default=30.0,
+        min=1.0,
+        help="An expensive query that takes longer gets status 400; one that waits longer gets 503.",
+    ),
+    cfg.IntOpt(
+        "query_mebibytes",
+        default=1024,
+        min=16,
+        help="MiB that an expensive query may take beside the memory that it shares. One that needs more "
+        "gets status 400.",
+    ),
 ]
 
 
 class Limits(msgspec.Struct, frozen=True):
     """The limits of one process. `OPTIONS` says what each means and what exceeding it does.
 
-    ``body_bytes`` and ``answer_bytes`` are in bytes; times are in seconds.
+    ``body_bytes``, ``answer_bytes`` and ``query_bytes`` are in bytes; times are in seconds.
     """
 
     connections: int = 4096
@@ -81,6 +114,11 @@ class Limits(msgspec.Struct, frozen=True):
     idle_seconds: int = 30
     body_seconds: float = 20.0
     send_seconds: float = 30.0
+    query_share: float = 0.25
+    query_processes: int = 1
+    query_waiting: int = 10
+    query_seconds: float = 30.0
+    query_bytes: int = 1024 * MIB
 
 
 def limits_from(conf: cfg.ConfigOpts) -> Limits:
@@ -95,4 +133,9 @@ def limits_from(conf: cfg.ConfigOpts) -> Limits:
         idle_seconds=group.idle_seconds,
         body_seconds=group.body_seconds,
         send_seconds=group.send_seconds,
+        query_share=group.query_share,
+        query_processes=group.query_processes,
+        query_waiting=group.query_waiting,
+        query_seconds=group.query_seconds,
+        query_bytes=group.query_mebibytes * MIB,
     )

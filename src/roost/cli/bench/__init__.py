@@ -13,6 +13,7 @@ from roost.cli.bench.contention import contention
 from roost.cli.bench.decide import decide
 from roost.cli.bench.filters import filters
 from roost.cli.bench.limits import limits
+from roost.cli.bench.overload import overload
 from roost.cli.bench.peer_setup import peer_setup
 from roost.cli.bench.start import start
 from roost.cli.progress import no_progress, progress
@@ -31,7 +32,19 @@ def bench(context: click.Context) -> None:
     context.call_on_close(lambda: show_with(None))
 
 
-COMMANDS = (candidates, claims, contention, filters, decide, start, limits, all_command, render, peer_setup)
+COMMANDS = (
+    candidates,
+    claims,
+    contention,
+    filters,
+    decide,
+    start,
+    limits,
+    overload,
+    all_command,
+    render,
+    peer_setup,
+)
 
 for command in COMMANDS:
     bench.add_command(command)

@@ -14,9 +14,16 @@ def answer(
     req: Request, resp: Response, document: object, *, status: int = 200, modified: float | None = None
 ) -> None:
     """Answer with JSON. ``modified``: the last change, in seconds since the epoch; None for now."""
+    answer_text(req, resp, msgspec.json.encode(document), status=status, modified=modified)
+
+
+def answer_text(
+    req: Request, resp: Response, text: bytes, *, status: int = 200, modified: float | None = None
+) -> None:
+    """Answer with JSON that is already encoded. ``modified``: see `answer`."""
     resp.status = status
     resp.content_type = falcon.MEDIA_JSON
-    resp.data = msgspec.json.encode(document)
+    resp.data = text
     set_freshness(req, resp, modified)
 
 

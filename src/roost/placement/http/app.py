@@ -8,6 +8,7 @@ from roost.placement.http.conventions import PlacementConventions
 from roost.placement.http.operations import OPERATIONS
 from roost.placement.http.service import Service
 from roost.placement.options import PlacementOptions
+from roost.placement.queries import QueryBudget
 from roost.placement.wire.request import Request
 from roost.storage import StorageError
 from roost.web import app
@@ -28,7 +29,7 @@ def kernel(ledger: Ledger, options: PlacementOptions) -> app.Kernel:
     """The kernel of the application. Raises `OperatorError` as `create_app` does."""
     proxies = options.proxies
     return app.Kernel(
-        Service(ledger, options),
+        Service(ledger, options, QueryBudget(ledger, options.limits)),
         open_authenticator(options),
         open_policy(options),
         PlacementConventions(),

@@ -1,14 +1,16 @@
 """``/allocation_candidates``: sets of allocations that satisfy a query."""
 
 import random
-from collections.abc import Iterable
 from itertools import islice
+
+import msgspec
 
 from roost.fleet import Fleet
 from roost.fleet.candidates import CandidateSearch, Choice
+from roost.fleet.work import Work
 from roost.metrics import catalogue as metrics
 from roost.placement.addressing import check_query
-from roost.placement.http.answers import answer
+from roost.placement.http.answers import answer_text
 from roost.placement.http.service import Service
 from roost.placement.options import PlacementOptions
 from roost.placement.wire.candidate_query import CandidateRequest, parse_candidate_request
@@ -30,12 +32,19 @@ _PARSED: dict[tuple[str, int], CandidateRequest] = {}
 async def list_candidates(service: Service, req: Request, resp: Response) -> None:
     """List allocation candidates."""
     wanted: CandidateRequest = req.query
-    fleet = await service.ledger.current()
-    check_query(fleet, wanted.query)
-    search = CandidateSearch(fleet, wanted.query)
-    found = list(_find(fleet, search, wanted.limit, req.version, service.options))
-    metrics.CANDIDATES.observe(len(found))
-    answer(req, resp, describe_candidates(fleet, search.needs, found, service.texts, req.version))
+
+    def check(fleet: Fleet) -> None:
+        check_query(fleet, wanted.query)
+
+    def compute(fleet: Fleet, work: Work) -> bytes:
+        search = CandidateSearch(fleet, wanted.query, work=work)
+        found = _find(fleet, search, wanted.limit, req.version, service.options, work)
+        metrics.CANDIDATES.observe(len(found))
+        return msgspec.json.encode(
+            describe_candidates(fleet, search.needs, found, service.texts, req.version)
+        )
+
+    answer_text(req, resp, await service.queries.answer((req.query_string, req.version), check, compute))
 
 
 def parse_cached(req: Request) -> CandidateRequest:
@@ -52,19 +61,31 @@ def parse_cached(req: Request) -> CandidateRequest:
 
 
 def _find(
-    fleet: Fleet, search: CandidateSearch, limit: int | None, version: int, options: PlacementOptions
-) -> Iterable[Choice]:
-    """The candidates of the answer. Unless they are shuffled, they are generated only as far as it needs."""
+    fleet: Fleet,
+    search: CandidateSearch,
+    limit: int | None,
+    version: int,
+    options: PlacementOptions,
+    work: Work,
+) -> list[Choice]:
+    """The candidates of the answer. Unless they are shuffled, they are generated only as far as it needs.
+
+    Raises `TooMuchWork`.
+    """
     found = search.choices_breadth_first() if options.breadth_first else search.choices()
     if options.max_allocation_candidates >= 0:
         found = islice(found, options.max_allocation_candidates)
     if version < Since.CANDIDATES_IN_TREES and fleet.has_trees:
         taken = [place for place, need in enumerate(search.needs) if need.resources]
         found = (choice for choice in found if _one_of_each_tree(fleet, {choice[1][at] for at in taken}))
-    if options.randomize_allocation_candidates:
-        everything = list(found)
-        return random.sample(everything, len(everything) if limit is None else min(limit, len(everything)))
-    return islice(found, limit)
+    # One more than there is work for, so that too many are noticed without a count of each.
+    most = work.left // len(search.needs) + 1
+    shuffled = options.randomize_allocation_candidates
+    chosen = list(islice(found, most if limit is None or shuffled else min(limit, most)))
+    work.spend(len(chosen) * len(search.needs))
+    if not shuffled:
+        return chosen
+    return random.sample(chosen, len(chosen) if limit is None else min(limit, len(chosen)))
 
 
 def _one_of_each_tree(fleet: Fleet, rows: set[int]) -> bool:

@@ -1,0 +1,118 @@
+"""What a query goes through before and while it is computed."""
+
+import asyncio
+import time
+from collections.abc import Callable, Hashable
+from functools import partial
+from typing import Final
+
+import structlog
+
+from roost.fleet import Fleet
+from roost.fleet.errors import TooMuchWork
+from roost.fleet.work import Work
+from roost.ledger import Ledger
+from roost.placement.queries.forked import ForkedTooLarge, ForkedTooLong, run_forked
+from roost.placement.queries.pacing import shares
+from roost.placement.queries.turns import Turns
+from roost.web.admission import Cause, Overloaded
+from roost.web.errors import BadRequest
+from roost.web.limits import Limits
+
+UNITS_BESIDE_WRITES: Final = 4_000
+"""Units of work of a query that is computed in the event loop while writes arrive: some 10 ms."""
+
+UNITS_ALONE: Final = 50_000
+"""Units of work of a query that is computed in the event loop while no writes arrive: some 100 ms."""
+
+_MOST_KNOWN: Final = 1_000
+"""Queries that are known to be expensive. When there are more, all are forgotten."""
+
+_NO_LIMIT: Final = 2**62
+
+_LOG = structlog.get_logger()
+
+Check = Callable[[Fleet], None]
+"""Raises the error by which the query is refused on a fleet."""
+
+Compute = Callable[[Fleet, Work], bytes]
+"""Computes the body of the response, and counts the work. Raises `TooMuchWork`."""
+
+
+class TooExpensive(BadRequest):
+    """The query takes more time or memory than it may."""
+
+    code = "placement.query.too_expensive"
+
+
+class QueryBudget:
+    """Computes the queries of one process, beside its writes."""
+
+    def __init__(self, ledger: Ledger, limits: Limits) -> None:
+        self._ledger = ledger
+        self._limits = limits
+        self._turns = Turns(limits.query_share, limits.query_waiting, self._last_write)
+        self._processes = asyncio.Semaphore(limits.query_processes)
+        self._waiting = 0
+        self._expensive: set[tuple[Hashable, bool]] = set()
+
+    async def answer(self, key: Hashable, check: Check, compute: Compute) -> bytes:
+        """Compute a query on the newest version. ``key`` is equal for queries of equal cost.
+
+        Raises:
+            Overloaded: too many queries wait, or this one has waited for too long.
+            TooExpensive: it takes more time or memory than a query may.
+            StorageError: the database cannot be read.
+        """
+        beside_writes = shares(time.monotonic(), self._last_write())
+        if (key, beside_writes) in self._expensive:
+            return await self._apart(check, compute)
+        fleet = await self._ledger.current()
+        if not self._turns.free():
+            await self._turns.wait()
+            fleet = await self._ledger.current()
+        check(fleet)
+        started = time.monotonic()
+        try:
+            return compute(fleet, Work(UNITS_BESIDE_WRITES if beside_writes else UNITS_ALONE))
+        except TooMuchWork:
+            if len(self._expensive) >= _MOST_KNOWN:
+                self._expensive.clear()
+            self._expensive.add((key, beside_writes))
+        finally:
+            self._turns.spent(time.monotonic() - started)
+        return await self._apart(check, compute)
+
+    async def _apart(self, check: Check, compute: Compute) -> bytes:
+        """Compute a query in a process of its own."""
+        limits = self._limits
+        if self._processes.locked() and self._waiting >= limits.query_waiting:
+            raise Overloaded(Cause.QUERIES)
+        self._waiting += 1
+        try:
+            async with asyncio.timeout(limits.query_seconds):
+                await self._processes.acquire()
+        except TimeoutError:
+            raise Overloaded(Cause.QUERIES) from None
+        finally:
+            self._waiting -= 1
+        try:
+            fleet = await self._ledger.current()
+            check(fleet)
+            work = partial(compute, fleet, Work(_NO_LIMIT))
+            return await run_forked(work, limits.query_seconds, limits.query_bytes)
+        except ForkedTooLong:
+            _LOG.warning("a query was given up", seconds=limits.query_seconds)
+            raise TooExpensive(
+                f"The query takes more than {limits.query_seconds:g} seconds: narrow it, or give a limit."
+            ) from None
+        except ForkedTooLarge:
+            _LOG.warning("a query was given up", bytes=limits.query_bytes)
+            raise TooExpensive(
+                f"The query takes more than {limits.query_bytes:,} bytes: narrow it, or give a limit."
+            ) from None
+        finally:
+            self._processes.release()
+
+    def _last_write(self) -> float:
+        return self._ledger.last_command

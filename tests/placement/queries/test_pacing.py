@@ -1,0 +1,44 @@
+"""Queries get their share of the time beside writes, and no more."""
+
+import random
+
+import pytest
+
+from roost.placement.queries.pacing import BURST_SECONDS, QUIET_SECONDS, Pacing, shares
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_queries_that_always_wait_take_their_share_of_the_time(seed: int) -> None:
+    rng = random.Random(seed)
+    share = rng.choice((0.1, 0.25, 0.5, 1.0))
+    pacing, now, taken, longest = Pacing(share), 0.0, 0.0, 0.0
+    for _ in range(1000):
+        now += pacing.wait(now)
+        assert pacing.wait(now) == pytest.approx(0.0, abs=1e-6)
+        took = rng.choice((0.0001, 0.002, 0.05)) * rng.random()
+        now += took
+        taken, longest = taken + took, max(longest, took)
+        pacing = pacing.spent(now, took)
+        assert taken <= share * now + BURST_SECONDS + longest + 1e-9
+    # Nor much less than it, when there are always queries.
+    assert taken >= share * now / 2
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_pause_saves_no_more_than_a_burst(seed: int) -> None:
+    rng = random.Random(seed)
+    pacing = Pacing(0.25).spent(rng.random(), rng.random())
+    begun = 1e6
+    for _ in range(1000):
+        if pacing.wait(begun):
+            break
+        pacing = pacing.spent(begun, 0.001)
+    else:
+        raise AssertionError("queries never have to wait")
+    assert 0 < pacing.wait(begun) <= 0.001 / 0.25 + 1e-9
+    assert pacing.saved == pytest.approx(0.0, abs=0.001 + 1e-9)
+
+
+def test_queries_share_only_with_writes_of_late() -> None:
+    assert shares(10.0, 10.0 - QUIET_SECONDS / 2)
+    assert not shares(10.0, 10.0 - QUIET_SECONDS)
