@@ -10,7 +10,7 @@ import pytest
 import structlog
 
 from roost.logs import RequestIds, new_request_ids, serving
-from roost.logs.format import SHOWN_REQUESTS, make_formatter
+from roost.logs.format import SHOWN_REQUESTS, LineFormatter
 
 EVIL = "a\nb\r\x1b[31m\x00\x7f\x85\u2028\u202e\ud800é"
 """Ends of lines, a colour of terminals, other control characters, one that turns text around, half a pair."""
@@ -65,7 +65,7 @@ class Odd:
 
 
 def test_text_holds_no_control_character_and_no_line_of_a_value(handler: Collected) -> None:
-    handler.setFormatter(make_formatter())
+    handler.setFormatter(LineFormatter())
     log_evil()
     assert len(handler.lines) == 4
     for text in handler.lines:
@@ -78,7 +78,7 @@ def test_text_holds_no_control_character_and_no_line_of_a_value(handler: Collect
 
 
 def test_json_holds_no_control_character_and_is_one_line(handler: Collected) -> None:
-    handler.setFormatter(make_formatter(as_json=True))
+    handler.setFormatter(LineFormatter(as_json=True))
     log_evil()
     assert len(handler.lines) == 4
     for line in handler.lines:
@@ -92,7 +92,7 @@ def test_json_holds_no_control_character_and_is_one_line(handler: Collected) -> 
 
 
 def test_json_takes_values_that_json_lacks(handler: Collected) -> None:
-    handler.setFormatter(make_formatter(as_json=True))
+    handler.setFormatter(LineFormatter(as_json=True))
     structlog.get_logger("formatted").info("event", weight=float("nan"), pairs={(1, 2): 3}, hosts=2)
     found = json.loads(handler.lines[0])
     assert (found["weight"], found["pairs"], found["hosts"]) == ("nan", "{(1, 2): 3}", 2)
@@ -100,7 +100,7 @@ def test_json_takes_values_that_json_lacks(handler: Collected) -> None:
 
 @pytest.mark.parametrize("as_json", [False, True])
 def test_lines_have_the_ids_of_the_request(handler: Collected, as_json: bool) -> None:
-    handler.setFormatter(make_formatter(as_json))
+    handler.setFormatter(LineFormatter(as_json))
     log = structlog.get_logger("formatted")
     log.info("before")
     with serving(RequestIds("req-1", GLOBAL)):
@@ -116,7 +116,7 @@ def test_lines_have_the_ids_of_the_request(handler: Collected, as_json: bool) ->
 
 
 def test_a_line_of_a_shared_commit_has_the_ids_of_its_first_requests(handler: Collected) -> None:
-    handler.setFormatter(make_formatter())
+    handler.setFormatter(LineFormatter())
     some = [RequestIds(f"req-{number}") for number in range(SHOWN_REQUESTS + 3)]
     with serving(*some):
         structlog.get_logger("formatted").info("committed")
@@ -124,7 +124,7 @@ def test_a_line_of_a_shared_commit_has_the_ids_of_its_first_requests(handler: Co
 
 
 def test_another_thread_has_the_ids_of_no_request(handler: Collected) -> None:
-    handler.setFormatter(make_formatter())
+    handler.setFormatter(LineFormatter())
     with serving(RequestIds("req-1")):
         thread = threading.Thread(target=structlog.get_logger("formatted").info, args=("elsewhere",))
         thread.start()
@@ -133,7 +133,7 @@ def test_another_thread_has_the_ids_of_no_request(handler: Collected) -> None:
 
 
 def test_the_format_of_the_time_is_the_operators(handler: Collected) -> None:
-    handler.setFormatter(make_formatter(date_format="<%Y>"))
+    handler.setFormatter(LineFormatter(date_format="<%Y>"))
     structlog.get_logger("formatted").info("event")
     assert handler.lines[0].startswith("<20")
 

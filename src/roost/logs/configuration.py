@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import structlog
 
-from roost.logs.format import make_formatter
+from roost.logs.format import LineFormatter
 from roost.model.errors import OperatorError
 
 ACCESS_LOGGER = "roost.access"
@@ -84,6 +84,8 @@ def configure_logs(options: LogOptions | None = None) -> None:
         logger_factory=structlog.stdlib.LoggerFactory(),
     )
     logging.captureWarnings(True)
+    # No line shows these, and finding them out for each record takes time.
+    logging.logThreads = logging.logMultiprocessing = False
 
 
 def logging_config(options: LogOptions | None = None) -> dict[str, Any]:
@@ -94,7 +96,7 @@ def logging_config(options: LogOptions | None = None) -> dict[str, Any]:
     levels |= {name: max(floor, levels[name]) for name, floor in _FLOORS.items()}
     levels[ACCESS_LOGGER] = logging.INFO if options.access else logging.CRITICAL
     levels[REPORT_LOGGER] = logging.INFO
-    form = {"()": make_formatter, "as_json": options.as_json, "date_format": options.date_format}
+    form = {"()": LineFormatter, "as_json": options.as_json, "date_format": options.date_format}
     return {
         "version": 1,
         "disable_existing_loggers": False,

@@ -5,12 +5,11 @@ Neither lets a value start a new line or carry a control character: the values m
 
 import json
 import logging
+import sys
+import traceback
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
-
-import structlog
-from structlog.typing import EventDict, Processor
 
 from roost.logs.request_ids import RequestIds, current_requests
 
@@ -20,32 +19,49 @@ SHOWN_REQUESTS = 8
 BLOCK = "block"
 """The key of a value that the text format writes as indented lines after the record's own line."""
 
-_COLUMNS = ("time", "level", "process", "logger", "event", "exception", BLOCK)
+MARK = "_name"
+"""The attribute by which structlog marks its records, whose message is a dictionary."""
 
 
-def make_formatter(as_json: bool = False, date_format: str | None = None) -> logging.Formatter:
-    """Return the formatter of all log records.
+class LineFormatter(logging.Formatter):
+    """The formatter of all log records, those of structlog and of libraries.
 
+    structlog's own formatter makes a second record of each, which doubles the cost of a line.
     ``date_format``: of the local time, for strftime. None: UTC with milliseconds, by ISO 8601.
     """
 
-    def add_columns(_logger: object, _method: str, event: EventDict) -> EventDict:
-        record: logging.LogRecord = event["_record"]
-        event["time"] = _time(record.created, date_format)
-        event["level"] = record.levelname.lower()
-        event["process"] = record.process
-        event["logger"] = record.name
-        return event
+    def __init__(self, as_json: bool = False, date_format: str | None = None) -> None:
+        super().__init__()
+        self._render = _render_json if as_json else _render_text
+        self._date_format = date_format
 
-    render: Processor = _render_json if as_json else _render_text
-    return structlog.stdlib.ProcessorFormatter(
-        processors=[
-            add_columns,
-            structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-            structlog.processors.format_exc_info,
-            render,
-        ]
-    )
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line of a record, with the lines of its traceback."""
+        if MARK in record.__dict__:
+            values = dict(record.msg)  # type: ignore[arg-type]
+            event = str(values.pop("event", ""))
+            error = _error(values.pop("exc_info", None))
+        else:
+            values, event, error = {}, record.getMessage(), record.exc_info
+        columns: dict[str, Any] = {
+            "time": _time(record.created, self._date_format),
+            "level": record.levelname.lower(),
+            "process": record.process,
+            "logger": record.name,
+            "event": event,
+        }
+        if error and error[0] is not None:
+            columns["exception"] = "".join(traceback.format_exception(*error)).rstrip()
+        if BLOCK in values:
+            columns[BLOCK] = values.pop(BLOCK)
+        return self._render(columns, values)
+
+
+def _error(exc_info: Any) -> Any:
+    """The type, value and traceback that structlog's ``exc_info`` stands for."""
+    if isinstance(exc_info, BaseException):
+        return type(exc_info), exc_info, exc_info.__traceback__
+    return exc_info if isinstance(exc_info, tuple) else sys.exc_info() if exc_info else None
 
 
 def _time(seconds: float, date_format: str | None) -> str:
@@ -55,22 +71,24 @@ def _time(seconds: float, date_format: str | None) -> str:
     return time.astimezone().strftime(date_format)
 
 
-def _render_text(_logger: object, _method: str, event: EventDict) -> str:
-    time, level, process, logger, text, exception, block = (event.pop(name, None) for name in _COLUMNS)
+def _render_text(columns: dict[str, Any], values: dict[str, Any]) -> str:
     requests = current_requests()
-    ids = f" [{_ids(requests)}]" if requests else ""
-    values = "".join(f" {key}={_on_one_line(repr(value))}" for key, value in event.items())
-    line = f"{time} {level} {process} {logger}{ids}: {_on_one_line(str(text))}{values}"
+    line = "{time} {level} {process} {logger}".format_map(columns)
+    if requests:
+        line = f"{line} [{_ids(requests)}]"
+    shown = "".join([f" {key}={_on_one_line(repr(value))}" for key, value in values.items()])
+    line = f"{line}: {_on_one_line(columns['event'])}{shown}"
+    blocks = [text for text in (columns.get("exception"), columns.get(BLOCK)) if text]
     # Indented, so that no line of an error's text can pass for a record.
-    return "\n    ".join((line, *_lines(exception), *_lines(block)))
+    return "\n    ".join((line, *(each for text in blocks for each in _lines(text)))) if blocks else line
 
 
 def _on_one_line(text: str) -> str:
     return text if text.isprintable() else repr(text)
 
 
-def _lines(text: str | None) -> Iterator[str]:
-    for line in text.splitlines() if text else ():
+def _lines(text: str) -> Iterator[str]:
+    for line in text.splitlines():
         yield line if line.isprintable() else repr(line)[1:-1]
 
 
@@ -82,9 +100,7 @@ def _ids(requests: tuple[RequestIds, ...]) -> str:
     return shown if more <= 0 else f"{shown} and {more} more"
 
 
-def _render_json(_logger: object, _method: str, event: EventDict) -> str:
-    columns = {name: event.pop(name) for name in _COLUMNS if name in event}
-    columns["event"] = str(columns.get("event"))
+def _render_json(columns: dict[str, Any], values: dict[str, Any]) -> str:
     requests = current_requests()
     if len(requests) == 1:
         columns["request_id"], of_caller = requests[0]
@@ -92,7 +108,7 @@ def _render_json(_logger: object, _method: str, event: EventDict) -> str:
             columns["global_request_id"] = of_caller
     elif requests:
         columns["request_ids"] = [own for own, _ in requests]
-    values = {**event, **columns}
+    values = {**values, **columns}
     try:
         text = _encode(values)
     except (TypeError, ValueError):

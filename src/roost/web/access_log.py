@@ -1,8 +1,6 @@
 """The parts of the edge that log: the ids of the request in each line, and the access line."""
 
-import structlog
-
-from roost.logs import ACCESS_LOGGER
+from roost.logs.access import make_access_log
 from roost.logs.request_ids import enter
 from roost.web.observation import Observation
 
@@ -27,7 +25,7 @@ class AccessLines:
     """
 
     def __init__(self) -> None:
-        self._log = structlog.get_logger(ACCESS_LOGGER)
+        self._log = make_access_log()
 
     def begin(self, request: Observation) -> None:
         pass
@@ -37,13 +35,14 @@ class AccessLines:
         path = scope["path"]
         if query := scope["query_string"]:
             path = f"{path}?{query.decode('latin-1')}"
-        self._log.info(
-            "request",
-            method=scope["method"],
-            path=path[:LONGEST_PATH],
-            status=request.status,
-            bytes=request.sent,
-            milliseconds=round(request.seconds * 1000, 3),
-            user=identity.user_id or None,
-            project=identity.project_id,
+        self._log(
+            {
+                "method": scope["method"],
+                "path": path[:LONGEST_PATH],
+                "status": request.status,
+                "bytes": request.sent,
+                "milliseconds": round(request.seconds * 1000, 3),
+                "user": identity.user_id or None,
+                "project": identity.project_id,
+            }
         )
