@@ -7,12 +7,18 @@ from roost.auth import Source
 from roost.bench.loopback import free_port
 from roost.cli.doctor.check import Check, Deployment, Finding, run_checks
 from roost.cli.doctor.configuration import check_tokens
+from roost.cli.listening import Listening
+from roost.serving.listeners import Address
 from support.keystone import PASSWORD, Keystone
 
 
 def test_keystone_is_asked_for_a_token(keystone: Keystone, tmp_path: Path) -> None:
     def told(source: Source) -> list[Finding]:
-        return list(run_checks([Check("tokens", check_tokens)], Deployment(source)))
+        return list(
+            run_checks(
+                [Check("tokens", check_tokens)], Deployment(source, Listening(Address("127.0.0.1", 1), None))
+            )
+        )
 
     good = configure(tmp_path, keystone.url)
     assert {each.level for each in told(good)} == {"ok"}

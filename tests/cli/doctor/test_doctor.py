@@ -7,18 +7,31 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from roost.auth import Source
 from roost.auth.source import Setting
 from roost.bench.loopback import free_port
 from roost.cli.doctor import CHECKS
 from roost.cli.doctor.check import Deployment, Finding, run_checks
+from roost.cli.doctor.machine import is_served
+from roost.cli.listening import Listening
 from roost.ledger import SCHEMA
+from roost.serving.listeners import Address, UnixAddress
+from roost.serving.tls import Tls
 from roost.storage import Database
+from support.certificates import issue, make_authority
 from support.databases import Place
 from support.processes import ROOST
 from support.serving import ENVIRONMENT, Serving
+from support.waiting import wait_for
 
 NOAUTH = Setting("api", "auth_strategy", "noauth2")
+
+
+def unused() -> Listening:
+    """An address at which nothing listens."""
+    return Listening(Address("127.0.0.1", free_port()), None)
 
 
 def diagnose(deployment: Deployment) -> dict[str, list[Finding]]:
@@ -39,7 +52,7 @@ def said(found: dict[str, list[Finding]], check: str) -> tuple[str, str, str]:
 
 def at(place: Place | str, *settings: Setting, workers: int = 1) -> Deployment:
     url = place if isinstance(place, str) else place.url
-    return Deployment(Source((), (NOAUTH, *settings)), url, port=free_port(), workers=workers)
+    return Deployment(Source((), (NOAUTH, *settings)), unused(), url, workers)
 
 
 def test_tables_that_are_missing_and_then_made(place: Place) -> None:
@@ -79,22 +92,20 @@ def test_a_database_that_cannot_be_opened(tmp_path: Path) -> None:
     assert said(found, "revision") == ("skip", "not checked: the database cannot be opened", "")
     found = diagnose(at(f"sqlite:///{tmp_path / 'no' / 'folder.db'}"))
     assert said(found, "database")[0] == said(found, "disk")[0] == "fail"
-    nothing = diagnose(Deployment(Source((), (NOAUTH,)), port=free_port()))
+    nothing = diagnose(Deployment(Source((), (NOAUTH,)), unused()))
     assert said(nothing, "database")[:2] == ("fail", "no database is configured")
 
 
 def test_a_configuration_that_cannot_be_read_or_has_no_effect(tmp_path: Path) -> None:
     file = tmp_path / "placement.conf"
     file.write_text("[placement]\nmax_allocation_candidates = many\n")
-    found = diagnose(Deployment(Source((str(file),)), port=free_port()))
+    found = diagnose(Deployment(Source((str(file),)), unused()))
     assert said(found, "configuration")[0] == "fail"
     assert said(found, "policy")[:2] == ("skip", "not checked: the configuration cannot be read")
     file.write_text("[placement]\nmax_allocation_candidate = 5\n[ledger]\ntrim_interval = 0\n")
     file.chmod(0o644)
     (tmp_path / "policy.yaml").write_text('"placement:usages": "role:a and ("\n')
-    found = diagnose(
-        Deployment(Source((str(file),), (NOAUTH,)), f"sqlite:///{tmp_path}/x.db", port=free_port())
-    )
+    found = diagnose(Deployment(Source((str(file),), (NOAUTH,)), unused(), f"sqlite:///{tmp_path}/x.db"))
     level, text, change = said(found, "options without effect")
     assert (level, "max_allocation_candidate" in text, change) == ("warn", True, "remove the option")
     assert said(found, "policy")[0] == "fail"
@@ -133,11 +144,39 @@ def test_a_running_service_is_asked_and_another_program_is_named(tmp_path: Path)
     ) as other:
         try:
             deployment = at(url)
-            deployment.port = port
+            deployment.listening = Listening(Address("127.0.0.1", port), None)
             while (found := diagnose(deployment))["service"][0].level == "skip":
                 assert other.poll() is None
             assert f"(process {other.pid})" in said(found, "port")[1]
             assert said(found, "service")[0] == "fail"
-            assert "another program has the port" in said(found, "service")[1]
+            assert "another program listens there" in said(found, "service")[1]
         finally:
             other.kill()
+
+
+@pytest.mark.parametrize("way", ["socket", "TLS"])
+def test_a_service_on_a_unix_socket_or_with_tls_is_asked(tmp_path: Path, way: str) -> None:
+    url = f"sqlite:///{tmp_path / 'x.db'}"
+    if way == "socket":
+        file = tmp_path / "roost.sock"
+        listening, options = Listening(UnixAddress(file, 0o660), None), ["--uds", str(file)]
+    else:
+        pair = issue(make_authority(tmp_path, "authority"), tmp_path, "server")
+        pair.key.chmod(0o604)
+        address = unused().address
+        listening = Listening(address, Tls(pair.certificate, pair.key))
+        options = ["--tls-cert", str(pair.certificate), "--tls-key", str(pair.key)]
+    port = None if isinstance(listening.address, UnixAddress) else listening.address.port
+    deployment = Deployment(Source((), (NOAUTH,)), listening, url)
+    assert said(diagnose(deployment), "service")[0] == "skip"
+    server = Serving(url, tmp_path / "log", arguments=options, port=port, waits=False)
+    try:
+        wait_for(lambda: is_served(listening.address))
+        found = diagnose(Deployment(Source((), (NOAUTH,)), listening, url))
+        level, text, _ = said(found, "service")
+        assert (level, text.endswith("says ready")) == ("ok", True), text
+        assert "is served by" in said(found, "port")[1]
+        keys = [each for each in found["permissions"] if "server.key" in each.says]
+        assert [each.level for each in keys] == ["warn"] * (way == "TLS")
+    finally:
+        server.end(signal.SIGKILL)

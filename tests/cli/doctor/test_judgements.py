@@ -11,7 +11,9 @@ from roost.cli.doctor.check import Check, Deployment, Finding, NotKnown, Verdict
 from roost.cli.doctor.configuration import judge_clock
 from roost.cli.doctor.database import judge_mariadb, judge_postgresql
 from roost.cli.doctor.machine import judge_space
+from roost.cli.listening import Listening
 from roost.model.errors import OperatorError
+from roost.serving.listeners import Address
 
 POSTGRESQL = {
     "fsync": "on",
@@ -101,7 +103,7 @@ def test_each_check_is_made_whatever_another_one_does() -> None:
         raise LookupError("a defect")
 
     checks = [Check(each.__name__, each) for each in (unwell, unknown, broken, well)]
-    found = list(run_checks(checks, Deployment(Source())))
+    found = list(run_checks(checks, Deployment(Source(), Listening(Address("127.0.0.1", 1), None))))
     assert [(each.check, each.level) for each in found] == [
         ("unwell", "fail"),
         ("unknown", "skip"),

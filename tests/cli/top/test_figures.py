@@ -47,6 +47,18 @@ roost_scheduler_refusals_total{cause="placement"} 5.0
 roost_ledger_commits_total 20.0
 # TYPE roost_ledger_version gauge
 roost_ledger_version 2.0
+# TYPE roost_scheduler_decision_duration_seconds histogram
+roost_scheduler_decision_duration_seconds_bucket{le="0.01"} 4.0
+roost_scheduler_decision_duration_seconds_bucket{le="+Inf"} 4.0
+# TYPE roost_http_overload_refusals_total counter
+roost_http_overload_refusals_total{cause="reads"} 6.0
+# TYPE roost_health_check_passed gauge
+roost_health_check_passed{check="database"} 1.0
+roost_health_check_passed{check="ledger"} 0.0
+# TYPE roost_ledger_lag_commits gauge
+roost_ledger_lag_commits 3.0
+# TYPE roost_ledger_lag_seconds gauge
+roost_ledger_lag_seconds 1.25
 # TYPE roost_process_cpu_seconds_total counter
 roost_process_cpu_seconds_total{process="1"} 31.0
 roost_process_cpu_seconds_total{process="2"} 0.5
@@ -66,6 +78,10 @@ def test_rates_are_growth_by_seconds_and_a_counter_that_begins_again_counts_from
     assert found.refusals == {"placement": 2.0}
     assert found.commits == 10.0
     assert found.version == 2.0
+    assert (found.decision_p50, found.decision_p99) == (pytest.approx(0.005), pytest.approx(0.0099))
+    assert found.overload == {"reads": 3.0}
+    assert found.failing == ["ledger"]
+    assert (found.lag_commits, found.lag_seconds) == (3.0, 1.25)
     assert (found.outruns, found.waiting) == (None, None)
     assert found.processes == [
         ProcessFigures("1", 1000.0, 0.5, None),

@@ -19,6 +19,7 @@ from roost.auth import Source
 from roost.auth.source import Setting
 from roost.cli.doctor import configuration, database, machine, service
 from roost.cli.doctor.check import Deployment, Finding, run_checks
+from roost.cli.listening import Listening, listening
 from roost.cli.options import as_json, print_json
 from roost.cli.serve import WorkerCount, default_files
 
@@ -29,8 +30,7 @@ _STYLES: Final = {"ok": "green", "warn": "yellow", "fail": "bold red", "skip": "
 
 
 @click.command(epilog="Example: roost doctor --config-file /etc/placement/placement.conf --workers 4")
-@click.option("--port", type=click.IntRange(1, 65535), default=8778, show_default=True, help="Port.")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@listening
 @click.option("--database", metavar="URL", help="SQLAlchemy URL; else [placement_database] connection.")
 @click.option("--workers", type=WorkerCount(), default="1", show_default=True, help="Processes.")
 @click.option("--metrics", metavar="URL", help="The metrics address of the running service.")
@@ -47,8 +47,7 @@ _STYLES: Final = {"ok": "green", "warn": "yellow", "fail": "bold red", "skip": "
 )
 @as_json
 def doctor(
-    port: int,
-    host: str,
+    listening: Listening,
     database: str | None,
     workers: int,
     metrics: str | None,
@@ -63,7 +62,7 @@ def doctor(
     Exit status: 0 all is well, 1 there are warnings, 2 there are failures.
     """
     source = Source(config_files or default_files(), tuple(Setting.parse(each) for each in settings))
-    deployment = Deployment(source, database, host, port, workers, metrics)
+    deployment = Deployment(source, listening, database, workers, metrics)
     try:
         findings = list(run_checks(CHECKS, deployment))
     finally:

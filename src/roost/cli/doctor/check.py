@@ -11,6 +11,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
 from roost.auth import Source
+from roost.cli.listening import Listening
 from roost.model.errors import OperatorError
 from roost.placement.options import PlacementOptions, read_options
 from roost.report import masked
@@ -55,9 +56,8 @@ class Deployment:
     """
 
     source: Source
+    listening: Listening
     database_url: str | None = None
-    host: str = "127.0.0.1"
-    port: int = 8778
     workers: int = 1
     metrics: str | None = None
     _opened: list[Database] = field(default_factory=list)

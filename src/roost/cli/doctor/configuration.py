@@ -113,6 +113,8 @@ def check_permissions(deployment: Deployment) -> Iterator[Verdict]:
     files = [Path(each) for each in deployment.source.files]
     with contextlib.suppress(NotKnown):
         files += [deployment.sqlite_file or Path()]
+    if deployment.listening.tls is not None:
+        files.append(deployment.listening.tls.key)
     for file in files:
         if not file.is_file():
             continue

@@ -10,7 +10,7 @@ from pathlib import Path
 from roost.cli.doctor.check import Check, Deployment, Verdict
 from roost.cli.doctor.configuration import check_permissions
 from roost.model.errors import OperatorError
-from roost.serving.listeners import check_address
+from roost.serving.listeners import Address, UnixAddress, check_address
 from roost.serving.processors import count_processors
 
 LOW_SHARE, LOW_BYTES = 0.1, 1 << 30
@@ -18,6 +18,9 @@ LOW_SHARE, LOW_BYTES = 0.1, 1 << 30
 
 LEAST_BYTES = 100 << 20
 """Free space below which nothing may be written soon."""
+
+CONNECT_SECONDS = 2.0
+"""Seconds that a process may take to accept a connection."""
 
 FEW_FILES = 4096
 """Open files of a process: each connection of a client is one."""
@@ -66,23 +69,36 @@ def check_files(deployment: Deployment) -> Iterator[Verdict]:
 
 
 def check_port(deployment: Deployment) -> Iterator[Verdict]:
-    """The port is free, or a service has it already, which the check `service` asks."""
-    host, port = deployment.host, deployment.port
-    try:
-        check_address(host, port)
-    except OperatorError as error:
-        if not is_served(host, port):
-            yield Verdict("fail", str(error), "choose an address of this machine with --host and --port")
-            return
-        yield Verdict("ok", f"port {port} of {host} is served by {holder(port)}")
+    """The port or the UNIX socket is free, or a service has it already, which the check `service` asks."""
+    address = deployment.listening.address
+    if is_served(address):
+        whose = holder(address.port) if isinstance(address, Address) else "a process"
+        yield Verdict("ok", f"{address} is served by {whose}")
         return
-    yield Verdict("ok", f"port {port} of {host} is free")
+    if isinstance(address, UnixAddress):
+        folder = address.path.parent
+        if folder.is_dir():
+            yield Verdict("ok", f"nothing listens on {address}")
+        else:
+            yield Verdict("fail", f"there is no folder {folder} for the socket", f"make the folder {folder}")
+        return
+    try:
+        check_address(*address)
+    except OperatorError as error:
+        yield Verdict("fail", str(error), "choose an address of this machine with --host and --port")
+        return
+    yield Verdict("ok", f"{address} is free")
 
 
-def is_served(host: str, port: int) -> bool:
+def is_served(address: Address | UnixAddress) -> bool:
     """Whether a process accepts connections at an address."""
     try:
-        with closing(socket.create_connection((host, port), timeout=2.0)):
+        if isinstance(address, Address):
+            with closing(socket.create_connection(address, timeout=CONNECT_SECONDS)):
+                return True
+        with closing(socket.socket(socket.AF_UNIX)) as trial:
+            trial.settimeout(CONNECT_SECONDS)
+            trial.connect(str(address.path))
             return True
     except OSError:
         return False

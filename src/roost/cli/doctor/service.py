@@ -7,6 +7,7 @@ import msgspec
 
 from roost.cli.doctor.check import ANSWER_SECONDS, Check, Deployment, Verdict
 from roost.cli.doctor.machine import is_served
+from roost.serving.listeners import UnixAddress
 
 
 class CheckResult(msgspec.Struct):
@@ -26,21 +27,29 @@ class Readiness(msgspec.Struct):
 
 def check_ready(deployment: Deployment) -> Iterator[Verdict]:
     """The service at the port is Roost and ready."""
-    host, port = deployment.host, deployment.port
-    if not is_served(host, port):
-        yield Verdict("skip", f"not checked: no service runs at port {port} of {host}")
+    listening = deployment.listening
+    if not is_served(listening.address):
+        yield Verdict("skip", f"not checked: nothing listens on {listening.address}")
         return
-    url = f"http://{f'[{host}]' if ':' in host else host}:{port}/readyz"
+    if listening.tls is not None and listening.tls.client_authority is not None:
+        yield Verdict("skip", "not checked: the service asks clients for a certificate")
+        return
+    unix = isinstance(listening.address, UnixAddress)
+    scheme = "http" if listening.tls is None else "https"
+    url = f"{scheme}://{'localhost' if unix else listening.address}/readyz"
+    # The certificate of the service may name another host than the address.
+    way = httpx.HTTPTransport(verify=False, uds=str(listening.address) if unix else None)
     try:
-        answer = httpx.get(url, timeout=ANSWER_SECONDS)
+        with httpx.Client(transport=way, timeout=ANSWER_SECONDS) as client:
+            answer = client.get(url)
         found = msgspec.json.decode(answer.content, type=Readiness)
     except httpx.HTTPError as error:
         says = f"{url} does not answer: {str(error) or type(error).__name__}"
         yield Verdict("fail", says, "look into the log of the service")
         return
     except msgspec.MsgspecError:
-        says = f"{url} answers with status {answer.status_code} and no report: another program has the port"
-        yield Verdict("fail", says, "stop that program, or choose another --port")
+        says = f"{url} answers with status {answer.status_code} and no report: another program listens there"
+        yield Verdict("fail", says, "stop that program, or choose another address")
         return
     failed = [each for each in found.checks if not each.passed]
     for each in failed:

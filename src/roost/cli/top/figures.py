@@ -12,6 +12,11 @@ from roost.metrics import catalogue
 REQUESTS = catalogue.REQUEST_DURATION.name
 DECISIONS = catalogue.DECISIONS.name
 REFUSALS = catalogue.REFUSALS.name
+DECISION_SECONDS = catalogue.DECISION_DURATION.name
+OVERLOAD = catalogue.OVERLOAD.name
+HEALTH = catalogue.HEALTH_CHECKS.name
+LAG_COMMITS = catalogue.LAG_COMMITS.name
+LAG_SECONDS = catalogue.LAG_SECONDS.name
 COMMITS = catalogue.COMMITS.name
 OUTRUNS = catalogue.OUTRUNS.name
 RELOADS = catalogue.RELOADS.name
@@ -49,14 +54,23 @@ class ProcessFigures(msgspec.Struct, frozen=True):
 class Figures(msgspec.Struct, frozen=True):
     """What a service did between two samples, and its state at the second one.
 
-    ``seconds`` lie between the samples. Rates are per second. ``decisions`` are by result and ``refusals`` by
-    cause. A number is None if the service has no such metric.
+    ``seconds`` lie between the samples. Rates are per second. ``decisions`` are by result, ``refusals`` by
+    cause, ``overload`` (requests refused because a process does as much as it may) by limit.
+    ``decision_p50`` and ``decision_p99``: seconds. ``lag_commits`` and ``lag_seconds``: of the process that
+    is furthest behind. ``failing``: the checks of readiness that do not pass. A number is None if the service
+    has no such metric.
     """
 
     seconds: float
     operations: list[OperationFigures]
     decisions: dict[str, float]
+    decision_p50: float | None
+    decision_p99: float | None
     refusals: dict[str, float]
+    overload: dict[str, float]
+    failing: list[str]
+    lag_commits: float | None
+    lag_seconds: float | None
     commits: float | None
     outruns: float | None
     reloads: float | None
@@ -71,12 +85,21 @@ def figures(before: Sample, now: Sample) -> Figures:
     seconds = now.at - before.at
     started = {label(each, "process"): value for each, value in now.series(STARTED).items()}
     cpu = _rates(before, now, CPU, "process")
+    decided: defaultdict[float, float] = defaultdict(float)
+    for labels, grown in _growth(before, now, f"{DECISION_SECONDS}_bucket").items():
+        decided[float(label(labels, "le"))] += grown
     memory = {label(each, "process"): value for each, value in now.series(MEMORY).items()}
     return Figures(
         seconds=seconds,
         operations=_operations(before, now),
         decisions=_rates(before, now, DECISIONS, "result"),
+        decision_p50=quantile(0.5, decided),
+        decision_p99=quantile(0.99, decided),
         refusals=_rates(before, now, REFUSALS, "cause"),
+        overload=_rates(before, now, OVERLOAD, "cause"),
+        failing=sorted(label(each, "check") for each, passed in now.series(HEALTH).items() if not passed),
+        lag_commits=now.total(LAG_COMMITS),
+        lag_seconds=now.total(LAG_SECONDS),
         commits=_rate(before, now, COMMITS),
         outruns=_rate(before, now, OUTRUNS),
         reloads=_rate(before, now, RELOADS),

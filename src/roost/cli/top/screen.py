@@ -1,7 +1,7 @@
 """The screen of `roost top`: a view as tables."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -45,8 +45,10 @@ def _headline(view: View) -> str:
     if view.capacity is not None:
         said += [f"{view.capacity.trees:,} hosts", f"{view.capacity.providers:,} providers"]
         said.append(f"version {view.capacity.version:,}")
-    if view.lag is not None:
-        said.append(f"lag {view.lag:,} commits")
+    if view.figures is not None and view.figures.lag_commits is not None:
+        said.append(f"lag {view.figures.lag_commits:,.0f} commits")
+    if view.figures is not None and view.figures.lag_seconds:
+        said.append(f"{view.figures.lag_seconds:.1f} s")
     return "  " + ", ".join(said)
 
 
@@ -92,7 +94,8 @@ def _figures(figures: Figures, now: float) -> list[RenderableType]:
         "",
         _operations(figures.operations),
         "",
-        _rates("decisions", figures.decisions),
+        *_warnings(figures),
+        Text.assemble(_rates("decisions", figures.decisions), _latency(figures)),
         _rates("refusals by cause", figures.refusals),
         "",
         _processes(figures, now),
@@ -107,6 +110,19 @@ def _operations(operations: list[OperationFigures]) -> Table:
     if not operations:
         table.add_row(Text("no requests", "dim"))
     return table
+
+
+def _warnings(figures: Figures) -> Iterator[RenderableType]:
+    for name in figures.failing:
+        yield Text(f"not ready: check {name} fails, see /readyz", style="bold red")
+    if any(figures.overload.values()):
+        yield Text(_rates("refused with 503 at a limit", figures.overload).plain, style="bold red")
+
+
+def _latency(figures: Figures) -> str:
+    if figures.decision_p50 is None:
+        return ""
+    return f"; p50 {_ms(figures.decision_p50)} ms, p99 {_ms(figures.decision_p99)} ms"
 
 
 def _rates(title: str, rates: Mapping[str, float]) -> Text:

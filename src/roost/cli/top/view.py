@@ -44,12 +44,10 @@ class View(msgspec.Struct, frozen=True):
     """All that is known. ``capacity`` and ``figures`` are None until they are known.
 
     ``problems``: a sentence for each address that did not answer; its values are those of its last answer.
-    ``lag``: the commits between the head and what every process of the service has applied.
     """
 
     capacity: Capacity | None
     figures: Figures | None
-    lag: int | None
     problems: list[str]
 
 
@@ -96,7 +94,7 @@ class Watcher:
                 self._compare(self._read_metrics(self._metrics))
             except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
                 problems.append(f"{self._metrics} cannot be read: {_reason(error)}")
-        return View(self._capacity, self._figures, self._lag(), problems)
+        return View(self._capacity, self._figures, problems)
 
     def _read_capacity(self) -> Capacity:
         answer = self._client.get(
@@ -116,12 +114,6 @@ class Watcher:
         if self._sample is not None and sample.at > self._sample.at:
             self._figures = figures(self._sample, sample)
         self._sample = sample
-
-    def _lag(self) -> int | None:
-        if self._capacity is None or self._figures is None or self._figures.version is None:
-            return None
-        # The two are read one after the other, so a process may be ahead by now.
-        return max(0, self._capacity.version - int(self._figures.version))
 
 
 def _metrics_url(address: str) -> str:
