@@ -45,7 +45,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.write_line(f"to repeat these random cases: {VARIABLE}={nightly_seed()} make nightly")
     servers = config.stash[_SERVERS]
     if servers.tested or servers.untested:
-        terminalreporter.write_line(f"databases tested: {', '.join(servers.tested) or 'none'}")
+        terminalreporter.write_line(f"servers tested: {', '.join(servers.tested) or 'none'}")
     for kind, reason in servers.untested.items():
         terminalreporter.write_line(f"NOT tested: {kind} ({reason})", yellow=True)
     for kind, failures in servers.not_started.items():

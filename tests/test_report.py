@@ -119,6 +119,7 @@ def test_a_worker_logs_its_report_on_a_signal(tmp_path: Path, as_json: bool) -> 
         wait_for(lambda: own in log.read_text())
         line = next(line for line in log.read_text().splitlines() if own in line)
         worker = json.loads(line)["process"] if as_json else int(line.split()[2])
+        assert serving.ask("GET", "/readyz").status_code == 200
         os.kill(worker, signal.SIGUSR2)
         wait_for(lambda: "MainThread" in log.read_text())
         assert serving.ask("GET", "/").status_code == 200
@@ -131,6 +132,7 @@ def test_a_worker_logs_its_report_on_a_signal(tmp_path: Path, as_json: bool) -> 
         text = found["block"]
     assert "[api] auth_strategy = 'noauth2'" in text and "_live" in text
     assert "lag_commits = 0" in text and f"{tmp_path}/roost.db" in text
+    assert "== readiness\ndatabase = 'passed'\nledger = 'passed'\nhistory = 'passed'\n" in text
 
 
 def test_roost_up_logs_its_report_on_a_signal(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ class Servers:
         return self._template
 
     def needs(self, kind: str) -> None:
-        """Skip the test if databases of this kind cannot be tested here. The summary of the run says so."""
+        """Skip the test if servers of this kind are not installed. The summary of the run says so."""
         reason = missing(kind)
         if reason is not None:
             self.untested[kind] = reason

@@ -17,6 +17,7 @@ from sqlalchemy.exc import DBAPIError
 from roost.bench.loopback import free_port, free_ports
 from roost.bench.postgresql import POSTGRESQL
 from roost.bench.server_process import ServerProcess, find_program, run_setup
+from support.prometheus import PROMETHEUS, PROMTOOL
 
 INSTALL = "run tools/install-test-servers as root"
 
@@ -27,9 +28,11 @@ RSYNC = find_program("rsync")
 
 
 def missing(kind: str) -> str | None:
-    """Return why databases of a kind cannot be tested here, or None if they can."""
+    """Return why servers of a kind cannot be tested here, or None if they can."""
     if kind == "sqlite":
         return None
+    if kind == "prometheus":
+        return None if PROMETHEUS and PROMTOOL else f"no Prometheus here: {INSTALL}"
     if kind == "postgresql":
         return None if POSTGRESQL else f"no PostgreSQL here: {INSTALL}"
     if not (MARIADB and MARIADB_SETUP):

@@ -19,11 +19,14 @@ from roost.scheduler.options import OPTIONS as SCHEDULER_OPTIONS
 from roost.system.system import System
 from roost.tracing.options import GROUP as TRACING
 from roost.tracing.options import OPTIONS as TRACING_OPTIONS
+from roost.web.health import GROUP as HEALTHCHECK
+from roost.web.health import OPTIONS as HEALTH_OPTIONS
 
 _GROUPS: Mapping[str, Sequence[cfg.Opt]] = {
     "DEFAULT": LOG_OPTIONS,
     CONDUCTOR: CONDUCTOR_OPTIONS,
     LEDGER: LEDGER_OPTIONS,
+    HEALTHCHECK: HEALTH_OPTIONS,
     RECORDS: RECORD_OPTIONS,
     SCHEDULER: SCHEDULER_OPTIONS,
     TRACING: TRACING_OPTIONS,

@@ -21,7 +21,6 @@ GROUP = "healthcheck"
 
 CACHE_SECONDS = 1.0
 """Seconds for which a report lasts; probes during this time get the same one."""
-
 OPTIONS = [
     cfg.StrOpt(
         "disable_by_file_path",
@@ -159,6 +158,12 @@ class Health:
             self._reporting = asyncio.create_task(self._make_report())
         # Shielded, because other probes may wait for the report when this one is cancelled.
         return await asyncio.shield(self._reporting)
+
+    def describe(self) -> dict[str, object]:
+        """Return the results of the last report by name."""
+        if self._report is None:
+            return {}
+        return {each.name: "passed" if each.passed else each.reason for each in self._report.checks}
 
     def close(self) -> None:
         """End the checks under way."""

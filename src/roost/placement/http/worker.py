@@ -21,9 +21,10 @@ from roost.placement.http.edge import with_edge
 from roost.placement.options import PlacementOptions, shown_options
 from roost.placement.readiness import placement_health
 from roost.placement.v1.app import V1
-from roost.report import Report
+from roost.report import Describe, Report
 from roost.storage import Database
 from roost.web.dispatch import Application, Message, Receive, Send, dispatch
+from roost.web.health import Health
 from roost.web.health_metrics import keep_checking
 from roost.web.health_operations import DOCUMENTED
 
@@ -80,7 +81,7 @@ class Worker:
             _at_termination(v1.close, partial(database.stop_within, STOP_SECONDS))
             services = dispatch({"/v1": v1}, create_app(ledger, self._options))
             self._app = with_edge(services, ledger, self._options, health)
-            self._report_on_signal(ledger)
+            self._report_on_signal(ledger, health)
             checking = asyncio.create_task(keep_checking(health))
             stack.callback(checking.cancel)
             keep_what_is_loaded()
@@ -91,11 +92,11 @@ class Worker:
             await receive()
         await send({"type": "lifespan.shutdown.complete"})
 
-    def _report_on_signal(self, ledger: Ledger) -> None:
+    def _report_on_signal(self, ledger: Ledger, health: Health) -> None:
         def describe() -> dict[str, object]:
             return {"database": str(ledger.database), **msgspec.structs.asdict(ledger.status())}
 
-        sections = {"ledger": describe}
+        sections: dict[str, Describe] = {"ledger": describe, "readiness": health.describe}
         Report(asyncio.get_running_loop(), partial(shown_options, self._options), sections).on_signal()
 
 
