@@ -132,7 +132,7 @@ def test_a_worker_logs_its_report_on_a_signal(tmp_path: Path, as_json: bool) -> 
         text = found["block"]
     assert "[api] auth_strategy = 'noauth2'" in text and "_live" in text
     assert "lag_commits = 0" in text and f"{tmp_path}/roost.db" in text
-    assert "== readiness\ndatabase = 'passed'\nledger = 'passed'\nhistory = 'passed'\n" in text
+    assert all(f"{check} = 'passed'" in text for check in ("database", "ledger", "history"))
 
 
 def test_roost_up_logs_its_report_on_a_signal(tmp_path: Path) -> None:
