@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
-import pytest
 from structlog.testing import capture_logs
 
 from roost.web.health import CACHE_SECONDS, Check, CheckResult, Health, HealthOptions, NoAnswer
@@ -159,13 +158,3 @@ async def test_what_is_closed_waits_for_nothing() -> None:
     left = asyncio.all_tasks() - {asyncio.current_task()}
     await asyncio.wait(left, timeout=5)
     assert all(task.cancelled() for task in left)
-
-
-def test_a_check_may_not_end_with_what_is_no_error() -> None:
-    """An interrupt is for the process, not for a report."""
-
-    async def interrupted() -> None:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        asyncio.run(Health((Check("one", interrupted),), SHORT).readiness())
