@@ -21,6 +21,8 @@ LINE = re.compile(
     r"(?P<logger>[\w.]+)(?: \[(?P<requests>[^\]]+)\])?: (?P<event>.*)"
 )
 
+TOKEN = "gAAAAABtoken-that-no-log-may-show"
+
 SPEAKER = """
 import logging, sys
 import click, structlog
@@ -75,9 +77,10 @@ def test_the_server_and_its_workers_log_in_one_format(tmp_path: Path) -> None:
     port, keystone = free_port(), free_port()
     configuration = tmp_path / "placement.conf"
     configuration.write_text(
-        "[api]\nauth_strategy = keystone\n[keystone_authtoken]\nauth_type = password\n"
+        "[DEFAULT]\ndebug = true\n[api]\nauth_strategy = keystone\n"
+        "[keystone_authtoken]\nauth_type = password\n"
         f"www_authenticate_uri = http://127.0.0.1:{keystone}\nauth_url = http://127.0.0.1:{keystone}\n"
-        "username = roost\npassword = secret\nproject_name = service\nuser_domain_id = default\n"
+        "username = roost\npassword = PASSWORD\nproject_name = service\nuser_domain_id = default\n"
         "project_domain_id = default\nhttp_request_max_retries = 0\n"
     )
     log = tmp_path / "log"
@@ -87,7 +90,7 @@ def test_the_server_and_its_workers_log_in_one_format(tmp_path: Path) -> None:
     try:
         url = f"http://127.0.0.1:{port}"
         wait_for(lambda: _answers(url))
-        answer = httpx.get(f"{url}/resource_providers", headers={"X-Auth-Token": "token"}, timeout=60)
+        answer = httpx.get(f"{url}/resource_providers", headers={"X-Auth-Token": TOKEN}, timeout=60)
         assert answer.status_code == 503
         text = log.read_text()
         [ours] = lines_of(text, "roost.auth.keystone")
@@ -102,6 +105,7 @@ def test_the_server_and_its_workers_log_in_one_format(tmp_path: Path) -> None:
     finally:
         server.terminate()
         server.wait(30)
+    assert TOKEN not in log.read_text() and "PASSWORD" not in log.read_text()
     first, *others = log.read_text().splitlines()
     assert first.startswith("roost: Placement API on")
     for line in others:
