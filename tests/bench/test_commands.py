@@ -52,6 +52,16 @@ def test_claims(folder: Path):
     assert all(row["roost"]["per_second"] > 0 and not row["roost"]["failed"] for row in report["rows"])
 
 
+def test_metrics(folder: Path):
+    report = measured("metrics", "--hosts", "60", "--clients", "2", *QUICK, folder=folder)
+    assert [(row["work"], row["clients"]) for row in report["rows"]] == [("PUT", 2), ("candidates", 1)]
+    for row in report["rows"]:
+        assert row["requests"] > 0
+        assert row["without_us"] > 0
+        assert row["with_us"] > 0
+    assert "A scrape has" in report["notes"][0]
+
+
 def test_contention(folder: Path):
     report = measured(
         "contention", "--hosts", "3", "--clients", "16", "--claims", "300", *QUICK[2:], folder=folder

@@ -1,5 +1,6 @@
-"""Processes and their memory, as Linux reports them in /proc."""
+"""Processes, their memory and their processor time, as Linux reports them in /proc."""
 
+import contextlib
 from pathlib import Path
 
 
@@ -28,3 +29,12 @@ def peak_resident_size(pid: int) -> int:
     except OSError:
         return 0
     return sum(int(line.split()[1]) for line in lines if line.startswith("VmHWM:")) * 1024
+
+
+def processor_seconds(pid: int) -> float:
+    """Return the processor time of the threads of a process in seconds, without threads that have ended."""
+    nanoseconds = 0
+    for thread in Path(f"/proc/{pid}/task").glob("*/schedstat"):
+        with contextlib.suppress(OSError):
+            nanoseconds += int(thread.read_text().split()[0])
+    return nanoseconds / 1e9

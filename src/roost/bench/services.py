@@ -18,7 +18,12 @@ import sqlalchemy as sa
 from roost.bench.errors import DidNotStart
 from roost.bench.loopback import free_port
 from roost.bench.peer import Peer
-from roost.bench.process_memory import descendants, peak_resident_size, proportional_set_size
+from roost.bench.process_memory import (
+    descendants,
+    peak_resident_size,
+    processor_seconds,
+    proportional_set_size,
+)
 from roost.bench.server_process import die_with_parent
 
 START_SECONDS: Final = 900.0
@@ -120,6 +125,12 @@ class Service(ABC):
         assert self._process is not None
         return max(peak_resident_size(pid) for pid in (self._process.pid, *descendants(self._process.pid)))
 
+    def processor_seconds(self) -> float:
+        """Return the processor time that its processes have used."""
+        assert self._process is not None
+        processes = (self._process.pid, *descendants(self._process.pid))
+        return sum(processor_seconds(pid) for pid in processes)
+
     def _answers(self) -> bool:
         with contextlib.suppress(httpx.TransportError):
             return self.request("GET", "/", timeout=5).status_code == 200
@@ -131,9 +142,9 @@ class Roost(Service):
 
     name = "roost"
 
-    def __init__(self, log: Path, database: str, workers: int = 1) -> None:
+    def __init__(self, log: Path, database: str, workers: int = 1, arguments: Sequence[str] = ()) -> None:
         super().__init__(log)
-        self._arguments = ("--database", database, "--workers", str(workers))
+        self._arguments = ("--database", database, "--workers", str(workers), *arguments)
 
     def _command(self) -> Sequence[str]:
         program = str(Path(sys.executable).with_name("roost"))

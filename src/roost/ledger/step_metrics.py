@@ -28,7 +28,7 @@ from roost.metrics import catalogue as metrics
 from roost.metrics.instruments import Distribution, counting
 from roost.storage import DatabaseUnavailable, OutcomeUnknown
 
-_STAGES: Final[Mapping[type[Effect], str]] = {
+STAGES: Final[Mapping[type[Effect], str]] = {
     CheckHead: "check",
     ReadDelta: "follow",
     Draft: "draft",
@@ -42,7 +42,7 @@ _STAGES: Final[Mapping[type[Effect], str]] = {
     Fail: "answer",
 }
 _DURATIONS: Final[Mapping[type[Effect], Distribution]] = {
-    effect: metrics.STAGE_DURATION.labels(stage) for effect, stage in _STAGES.items()
+    effect: metrics.STAGE_DURATION.labels(stage) for effect, stage in STAGES.items()
 }
 _UNCHANGED, _CHANGED, _SKIPPED, _MISSED = (
     metrics.HEAD_CHECKS.labels(result) for result in ("unchanged", "changed", "skipped", "missed")
@@ -55,25 +55,36 @@ def count_step(state: State, effect: Effect, event: Event, seconds: float) -> No
     if not counting():
         return
     _DURATIONS[type(effect)].observe(seconds)
-    match effect, event:
-        case Append(), Appended():
-            metrics.COMMITS.inc()
-        case Append(), AppendConflicted() | AppendRefused():
-            if isinstance(event, AppendConflicted):
-                _BY_COMMIT.inc()
-            if isinstance(state, Appending) and state.unchecked:
-                _MISSED.inc()
-        case Draft(unchecked=True), _:
+    # Each claim takes three of these branches: a match statement takes twice the time.
+    if isinstance(effect, Draft):
+        if effect.unchecked:
             _SKIPPED.inc()
-        case CheckHead(), HeadChecked(head, replica, turn_requested):
-            (_UNCHANGED if head == replica and not turn_requested else _CHANGED).inc()
-        case VerifyHead(), HeadChecked(head, replica, turn_requested, consumers_found):
-            if head != replica or turn_requested or consumers_found:
-                _MISSED.inc()
-        case Pause(), _ if isinstance(state, Yielding):
-            _BY_TURN.inc()
-        case Fail(error), _:
-            metrics.FAILED_BATCHES.labels(_cause(error)).inc()
+    elif isinstance(effect, Append):
+        _count_append(state, event)
+    elif isinstance(effect, CheckHead | VerifyHead) and isinstance(event, HeadChecked):
+        unchanged = event.head == event.replica and not event.turn_requested
+        if isinstance(effect, CheckHead):
+            (_UNCHANGED if unchanged else _CHANGED).inc()
+        elif not unchanged or event.consumers_found:
+            _MISSED.inc()
+    elif isinstance(effect, Pause) and isinstance(state, Yielding):
+        _BY_TURN.inc()
+    elif isinstance(effect, Fail):
+        metrics.FAILED_BATCHES.labels(_cause(effect.error)).inc()
+
+
+def _count_append(state: State, event: Event) -> None:
+    if isinstance(event, Appended):
+        metrics.COMMITS.inc()
+        return
+    if isinstance(event, AppendConflicted):
+        _BY_COMMIT.inc()
+    if (
+        isinstance(event, AppendConflicted | AppendRefused)
+        and isinstance(state, Appending)
+        and state.unchecked
+    ):
+        _MISSED.inc()
 
 
 def _cause(error: Exception) -> str:

@@ -13,6 +13,7 @@ from roost.cli.bench.contention import contention
 from roost.cli.bench.decide import decide
 from roost.cli.bench.filters import filters
 from roost.cli.bench.limits import limits
+from roost.cli.bench.metrics import metrics
 from roost.cli.bench.overload import overload
 from roost.cli.bench.peer_setup import peer_setup
 from roost.cli.bench.start import start
@@ -41,6 +42,7 @@ COMMANDS = (
     start,
     limits,
     overload,
+    metrics,
     all_command,
     render,
     peer_setup,

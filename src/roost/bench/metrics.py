@@ -1,0 +1,144 @@
+"""Benchmark of metrics: the processor time of a request with and without them.
+
+Two services run at the same time on copies of one fleet, one with ``--metrics-port``. They are loaded in
+turns, in the order ABBA, so that both see the same machine. The figure is the processor time of their
+processes: it does not depend on the disk, and less on other load than a latency does.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Final
+
+import httpx
+import msgspec
+import numpy as np
+
+from roost.bench.claims import Claims
+from roost.bench.fleets import FleetPlan
+from roost.bench.load_generator import LoadPlan
+from roost.bench.loopback import free_port
+from roost.bench.measurement import http_request, run_load
+from roost.bench.progress import announce, announce_round
+from roost.bench.queries import queries_for
+from roost.bench.report import Column, Report, report
+from roost.bench.services import Roost
+from roost.bench.store import Store
+
+LIMIT: Final = 10
+"""Candidates of a query."""
+CLAIMS_PER_SECOND: Final = 6_000
+"""Claims that are encoded for each second of a round; more than a service reaches."""
+SCRAPES: Final = 20
+
+COLUMNS: Final = (
+    Column("work", "work"),
+    Column("clients", "clients"),
+    Column("requests", "requests", ","),
+    Column("CPU µs without", "without_us", ",.0f"),
+    Column("CPU µs with", "with_us", ",.0f"),
+    Column("more %", "more_percent", ",.1f"),
+    Column("lower quartile %", "lower_percent", ",.1f"),
+    Column("upper quartile %", "upper_percent", ",.1f"),
+)
+
+
+class Row(msgspec.Struct, frozen=True):
+    """The result of one kind of request.
+
+    ``without_us``, ``with_us``: medians of the rounds, in microseconds of processor time for each request.
+    ``more_percent``: the median over all rounds of what the service with metrics took more than the other one
+    in the same round, with the quartiles. ``requests``: of both services together.
+    """
+
+    work: str
+    clients: int
+    requests: int
+    without_us: float
+    with_us: float
+    more_percent: float
+    lower_percent: float
+    upper_percent: float
+
+
+Planner = Callable[[Roost], LoadPlan]
+
+
+def measure(
+    folder: Path, store: Store, plan: FleetPlan, clients: Sequence[int], rounds: int, seconds: float
+) -> Report:
+    """Measure claims with each number of clients, and candidates with one.
+
+    Raises:
+        BenchError: A service does not start or does not answer.
+    """
+    claims = Claims(plan.roots(), 1)
+    queries = [http_request("GET", path) for path in queries_for(plan)[0].paths(LIMIT)]
+    port = free_port()
+    rows = []
+    with _both(folder, store, plan, port) as services:
+
+        def load(service: Roost, clients: int, requests: list[bytes], cyclic: bool) -> LoadPlan:
+            warm_up = [http_request("GET", "/")]
+            return LoadPlan(service.port, clients, requests, seconds, warm_up=warm_up, cyclic=cyclic)
+
+        for number in clients:
+
+            def puts(service: Roost, number: int = number) -> LoadPlan:
+                bodies = claims.bodies(int(CLAIMS_PER_SECOND * max(1.0, seconds)))
+                requests = [http_request("PUT", f"/allocations/{name}", body) for name, body in bodies]
+                return load(service, number, requests, cyclic=False)
+
+            rows.append(_row("PUT", number, services, puts, rounds))
+        rows.append(
+            _row("candidates", 1, services, lambda service: load(service, 1, queries, cyclic=True), rounds)
+        )
+        note = _scrapes(port)
+    settings = {"database": store.kind, "fleet": str(plan), "rounds": rounds, "seconds": seconds}
+    return report("metrics", "Processor time with and without metrics", COLUMNS, rows, settings, [note])
+
+
+@contextmanager
+def _both(folder: Path, store: Store, plan: FleetPlan, port: int) -> Iterator[tuple[Roost, Roost]]:
+    """Run a service without metrics and one with them, each on a copy of the fleet."""
+    announce(f"preparing a fleet: {plan}")
+    with ExitStack() as stack:
+
+        def started(name: str, *arguments: str) -> Roost:
+            database = stack.enter_context(store.copy(plan, "roost"))
+            return stack.enter_context(Roost(folder / f"{name}.log", database, arguments=arguments))
+
+        yield started("without-metrics"), started("with-metrics", "--metrics-port", str(port))
+
+
+def _row(work: str, clients: int, services: Sequence[Roost], planner: Planner, rounds: int) -> Row:
+    announce(f"metrics: {work}, {clients} clients")
+    used = np.zeros((rounds, 2))
+    requests = 0
+    for number in range(-1, rounds):
+        for place in (0, 1) if number % 2 else (1, 0):
+            service = services[place]
+            planned = planner(service)
+            before = service.processor_seconds()
+            result = run_load(planned)
+            count = len(result.latencies) // 8
+            taken = (service.processor_seconds() - before) / count
+            # The first round is for warming up.
+            if number >= 0:
+                used[number, place] = taken * 1e6
+                requests += count
+                announce_round(number + 1, rounds, service.name, count / result.seconds)
+    more = (used[:, 1] / used[:, 0] - 1) * 100
+    lower, median, upper = np.percentile(more, [25, 50, 75]).tolist()
+    without, with_metrics = np.median(used, axis=0).tolist()
+    return Row(work, clients, requests, without, with_metrics, median, lower, upper)
+
+
+def _scrapes(port: int) -> str:
+    """The duration and size of a scrape, which the first process answers and not a worker."""
+    started = time.perf_counter()
+    for _ in range(SCRAPES):
+        size = len(httpx.get(f"http://127.0.0.1:{port}/metrics", trust_env=False).raise_for_status().text)
+    taken = (time.perf_counter() - started) / SCRAPES
+    return f"A scrape has {size:,} bytes and takes the first process {taken * 1000:.0f} ms."
