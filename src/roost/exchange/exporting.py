@@ -20,6 +20,7 @@ from roost.exchange.report import Progress, Report
 from roost.fleet import Fleet
 from roost.fleet.errors import FleetError
 from roost.ledger import SCHEMA
+from roost.ledger.errors import Damaged
 from roost.ledger.load import load
 from roost.ledger.tables import consumers
 from roost.storage import COMMAND_ANSWER_SECONDS, Database
@@ -60,7 +61,7 @@ def export_placement(source: Database, target: str, progress: Progress) -> Repor
 def _fleet(connection: Connection, source: Database) -> Fleet:
     try:
         return load(connection)
-    except (FleetError, LookupError) as error:
+    except (FleetError, LookupError, Damaged) as error:
         raise ExchangeError(
             f"database {source} is damaged ({error}): run 'roost db verify --database {source}'"
         ) from error
