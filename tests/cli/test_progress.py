@@ -2,13 +2,15 @@
 
 import io
 import json
+import time
 
+import click
 import pytest
 from rich.console import Console
 
 from roost.cli import progress as module
 from roost.cli.main import main
-from roost.cli.progress import AFTER_SECONDS, LINE_SECONDS, Bar, Lines, Meter
+from roost.cli.progress import AFTER_SECONDS, LINE_SECONDS, Bar, Lines, Meter, no_progress, progress
 
 
 class Clock:
@@ -103,6 +105,26 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have every command count as a long one."""
     monkeypatch.setattr(module, "AFTER_SECONDS", 0.0)
     monkeypatch.setattr(module, "TICK_SECONDS", 0.01)
+
+
+def test_a_command_turns_off_what_its_group_has_begun(
+    at_once: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    @click.group
+    @click.pass_context
+    def group(context: click.Context) -> None:
+        context.with_resource(progress("group"))
+
+    @group.command
+    @no_progress
+    def long() -> None:
+        time.sleep(1.5)
+
+    monkeypatch.setattr(module, "AFTER_SECONDS", 0.5)
+    group.main(["long", "--no-progress"], standalone_mode=False)
+    assert capsys.readouterr().err == ""
+    group.main(["long"], standalone_mode=False)
+    assert capsys.readouterr().err.startswith("roost: group: ")
 
 
 def run_replay(folder, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> None:

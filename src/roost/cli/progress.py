@@ -31,7 +31,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def _turn_off(context: click.Context, _: click.Parameter, off: bool) -> None:
-    context.meta[_OFF] = off
+    if off:
+        context.meta[_OFF] = True
 
 
 def no_progress(command: F) -> F:
@@ -159,16 +160,19 @@ def progress(step: str) -> Iterator[Meter]:
     """Show the progress of a command while the block runs, unless --no-progress is given."""
     meter = Meter(step)
     context = click.get_current_context(silent=True)
-    if context is not None and context.meta.get(_OFF):
-        yield meter
-        return
+
+    def shown() -> bool:
+        # A group shows the progress of its commands, whose options are read later.
+        return context is None or not context.meta.get(_OFF)
+
     console = Console(stderr=True)
     display: Display = Bar(meter, console) if console.is_terminal else Lines(meter, _print)
     ended = threading.Event()
 
     def run() -> None:
         while not ended.wait(TICK_SECONDS):
-            display.tick()
+            if shown():
+                display.tick()
 
     ticking = threading.Thread(target=run, name="progress", daemon=True)
     ticking.start()

@@ -21,7 +21,6 @@ from roost.cli.progress import no_progress, progress
 
 
 @click.group(epilog="Example: roost bench candidates --hosts 1000 --hosts 10000 --peer")
-@no_progress
 @click.pass_context
 def bench(context: click.Context) -> None:
     """Measure Roost on fleets that are made once and kept in the bench directory.
@@ -49,4 +48,4 @@ COMMANDS = (
 )
 
 for command in COMMANDS:
-    bench.add_command(command)
+    bench.add_command(no_progress(command))
