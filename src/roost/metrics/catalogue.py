@@ -96,6 +96,24 @@ HEALTH_CHECKS: Final = Gauge(
     ),
     across="min",
 )
+SLOW_CLIENTS: Final = Counter(
+    "roost_connections_cut_total",
+    "Connections that were closed because their client sent a body or took a long answer too slowly.",
+    "Some are usual in a network that loses connections. Many from one address are an attack or a defect.",
+    (Label("reason", "`body` or `answer`.", ("body", "answer")),),
+)
+FORKED_QUERIES: Final = Counter(
+    "roost_forked_queries_total",
+    "Expensive queries that were computed in a process of their own.",
+    "`too_long` and `too_large` queries were refused with 400: find out who sends them without a limit.",
+    (
+        Label(
+            "outcome",
+            "`answered`, `too_long`, `too_large` or `failed`.",
+            ("answered", "too_long", "too_large", "failed"),
+        ),
+    ),
+)
 CANDIDATES: Final = Histogram(
     "roost_allocation_candidates_returned",
     "Allocation candidates in a response.",

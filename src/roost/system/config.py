@@ -1,7 +1,7 @@
 """The configuration of a whole system: a file, and over it the environment as ``OS_<GROUP>__<OPTION>``.
 
-Each room defines the options of its group: ``conductor``, ``filter_scheduler``, ``healthcheck``, ``ledger``
-and ``records``. Those of logs are in ``DEFAULT``.
+Each room defines the options of its group: ``conductor``, ``filter_scheduler``, ``healthcheck``, ``ledger``,
+``overload`` and ``records``. Those of logs are in ``DEFAULT``.
 """
 
 from pathlib import Path
@@ -27,6 +27,9 @@ from roost.tracing.options import tracing_options_from
 from roost.web.health import GROUP as HEALTHCHECK
 from roost.web.health import OPTIONS as HEALTH_OPTIONS
 from roost.web.health import health_options
+from roost.web.limits import GROUP as OVERLOAD
+from roost.web.limits import OPTIONS as OVERLOAD_OPTIONS
+from roost.web.limits import limits_from
 
 
 def read_config(config_file: Path | None, data_dir: Path) -> cfg.ConfigOpts:
@@ -40,6 +43,7 @@ def read_config(config_file: Path | None, data_dir: Path) -> cfg.ConfigOpts:
     conf.register_opts(CONDUCTOR_OPTIONS, group=CONDUCTOR)
     conf.register_opts(LEDGER_OPTIONS, group=LEDGER)
     conf.register_opts(HEALTH_OPTIONS, group=HEALTHCHECK)
+    conf.register_opts(OVERLOAD_OPTIONS, group=OVERLOAD)
     register_options(conf)
     conf.set_default("connection", f"sqlite:///{data_dir.resolve() / 'records.db'}", group="records")
     conf.set_default("path", str(data_dir.resolve() / "records.jsonl"), group="records")
@@ -58,6 +62,7 @@ def system_options(conf: cfg.ConfigOpts, **others: object) -> SystemOptions:
             max_attempts=conf[CONDUCTOR].max_attempts,
             retention=retention_from(conf),
             health=health_options(conf),
+            limits=limits_from(conf),
             **others,  # type: ignore[arg-type]
         )
     except (cfg.Error, ValueError) as error:

@@ -41,7 +41,10 @@ async def serve(
     """
     health = system_health(system, system.options.health)
     options = PlacementOptions(
-        auth_strategy="noauth2", logs=logs or LogOptions(), health=system.options.health
+        auth_strategy="noauth2",
+        logs=logs or LogOptions(),
+        health=system.options.health,
+        limits=system.options.limits,
     )
     v1 = V1(system.ledger, options, document_at, (*conductor_http.OPERATIONS, *DOCUMENTED))
     cut_clients_that_do_not_read(listeners.sockets[0], options.limits)

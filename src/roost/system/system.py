@@ -32,6 +32,7 @@ from roost.storage import Database
 from roost.system.layout import Layout, keep_layout
 from roost.system.timings import TimedGateway
 from roost.web.health import HealthOptions
+from roost.web.limits import Limits
 
 API_DB = "api.db"
 
@@ -43,6 +44,7 @@ class SystemOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     ``max_attempts``: hosts tried for an instance. ``retention``: which commits the ledger keeps.
     ``trim_records_seconds``: seconds between two removals of old records. ``health``: when it is ready.
+    ``limits``: of its HTTP API.
     """
 
     script: Script = Script()
@@ -53,6 +55,7 @@ class SystemOptions(msgspec.Struct, frozen=True, kw_only=True):
     retention: Retention = Retention()
     trim_records_seconds: float = 60.0
     health: HealthOptions = HealthOptions()
+    limits: Limits = Limits()
 
 
 class System:

@@ -10,6 +10,7 @@ import enum
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
+from roost.metrics import catalogue as metrics
 from roost.web.dispatch import Application, Message, Send
 from roost.web.errors import TooSlow, Unavailable
 from roost.web.limits import Limits
@@ -121,6 +122,7 @@ class Admission:
         if arrival is not None:
             self._count(arrival, -1)
         if request.status == TooSlow.status:
+            metrics.SLOW_CLIENTS.labels("body").inc()
             self._cut_soon(request.scope)
 
     def sender(self, request: Observation) -> Send:

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
+from roost.metrics import catalogue as metrics
 from roost.web.dispatch import Message
 from roost.web.observation import Observation
 
@@ -54,6 +55,7 @@ class PatientSender:
                 left -= len(part)
                 self._count(-len(part))
         except TimeoutError:
+            metrics.SLOW_CLIENTS.labels("answer").inc()
             self._cut_soon(self._request.scope)
             raise
         finally:

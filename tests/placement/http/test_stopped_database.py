@@ -130,3 +130,33 @@ def test_a_service_does_not_start_on_a_server_that_hangs(database: Database) -> 
     assert done.returncode == 2
     assert done.stderr.startswith("roost: cannot open database")
     assert done.stderr.count("\n") == 1
+
+
+def test_many_waiting_requests_are_refused_at_once_and_cost_no_memory(
+    database: Database, tmp_path: Path
+) -> None:
+    """Beyond the limit of writes nothing waits, and all that wait are answered at their deadline."""
+    limit, clients = 5, 40
+    settings = [FOR_HOURS, f"overload.writes={limit}"]
+    serving = Serving(database.url, tmp_path / "log", settings=settings)
+    try:
+        serving.ask("POST", "/resource_providers", {"name": "host", "uuid": HOST})
+        body = {"inventories": {"VCPU": {"total": 100}}, "resource_provider_generation": 0}
+        assert serving.ask("PUT", f"/resource_providers/{HOST}/inventories", body).status_code == 200
+        with ThreadPoolExecutor(clients) as threads:
+            with stopped(database.server):
+                claims = [threads.submit(claim, serving, f"w{n}") for n in range(clients)]
+                # The others are answered while the database is stopped, although it may take hours.
+                end = time.monotonic() + SECONDS
+                while sum(each.done() for each in claims) < clients - limit:
+                    assert time.monotonic() < end
+                    time.sleep(0.05)
+                refused = [each for each in claims if each.done()]
+                assert len(refused) == clients - limit, [each.result().text for each in refused]
+                assert all(away(each.result()) for each in refused)
+                assert "writes in flight" in refused[0].result().text
+            outcomes = [each.result().status_code for each in claims]
+        assert outcomes.count(204) == limit
+        until_done(serving, "after")
+    finally:
+        serving.end()

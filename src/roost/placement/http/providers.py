@@ -1,18 +1,21 @@
 """``/resource_providers``: the providers themselves."""
 
+import struct
 import uuid
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 import numpy as np
 from msgspec import UNSET
 
 from roost.fleet import Fleet
 from roost.fleet.match import match
+from roost.fleet.work import Work
 from roost.model.request import RequestGroup
 from roost.placement.addressing import check_classes, check_traits, provider_row
 from roost.placement.commands.providers import CreateProvider, DeleteProvider, UpdateProvider
-from roost.placement.http.answers import answer, answer_empty, href, locate
+from roost.placement.http.answers import answer, answer_empty, answer_text, href, locate
 from roost.placement.http.service import Service
 from roost.placement.wire.microversions import Since
 from roost.placement.wire.query import (
@@ -27,16 +30,32 @@ from roost.web.query import Parameters
 LINKS = {"inventories": 0, "usages": 0, "aggregates": 1, "traits": 6, "allocations": 11}
 """The links of a provider, and the first microversion of each."""
 
+_MODIFIED = struct.Struct("<d")
+"""When the newest of the listed providers was changed, before the text of their list."""
+
+_NEVER = 0.0
+
 
 async def list_providers(service: Service, req: Request, resp: Response) -> None:
     """List resource providers."""
     parameters = req.query
     group = _parse_group(parameters, req.version)
-    fleet = await service.ledger.current()
-    rows = list(_find(fleet, parameters, group))
-    modified = float(fleet.changed_at[rows].max()) if rows else None
-    found = [describe(req, fleet, row) for row in rows]
-    answer(req, resp, {"resource_providers": found}, modified=modified)
+
+    def check(fleet: Fleet) -> None:
+        check_classes(fleet, group.resources)
+        check_traits(fleet, (*group.required, group.forbidden), 'Invalid trait(s) in "required" parameter: ')
+
+    def compute(fleet: Fleet, work: Work) -> bytes:
+        rows = list(_find(fleet, parameters, group))
+        work.spend(len(rows))
+        modified = float(fleet.changed_at[rows].max()) if rows else _NEVER
+        found = [describe(req, fleet, row) for row in rows]
+        return _MODIFIED.pack(modified) + msgspec.json.encode({"resource_providers": found})
+
+    found = await service.queries.answer(("providers", req.query_string, req.version), check, compute)
+    [modified] = _MODIFIED.unpack_from(found)
+    text = found[_MODIFIED.size :]
+    answer_text(req, resp, text, modified=None if modified == _NEVER else modified)
 
 
 async def create_provider(service: Service, req: Request, resp: Response) -> None:
@@ -105,8 +124,6 @@ def _parse_group(parameters: Parameters, version: int) -> RequestGroup:
 
 
 def _find(fleet: Fleet, parameters: Parameters, group: RequestGroup) -> Iterator[int]:
-    check_classes(fleet, group.resources)
-    check_traits(fleet, (*group.required, group.forbidden), 'Invalid trait(s) in "required" parameter: ')
     rows = match(fleet, group)
     if name := last(parameters, "name"):
         rows = rows[rows == np.int32(_or_none(fleet.row_named(name)))]

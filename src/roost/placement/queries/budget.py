@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable, Hashable
 from functools import partial
-from typing import Final
+from typing import Final, TypeVar
 
 import structlog
 
@@ -12,7 +12,8 @@ from roost.fleet import Fleet
 from roost.fleet.errors import TooMuchWork
 from roost.fleet.work import Work
 from roost.ledger import Ledger
-from roost.placement.queries.forked import ForkedTooLarge, ForkedTooLong, run_forked
+from roost.metrics import catalogue as metrics
+from roost.placement.queries.forked import ForkedFailed, ForkedTooLarge, ForkedTooLong, run_forked
 from roost.placement.queries.pacing import shares
 from roost.placement.queries.turns import Turns
 from roost.web.admission import Cause, Overloaded
@@ -30,7 +31,10 @@ _MOST_KNOWN: Final = 1_000
 
 _NO_LIMIT: Final = 2**62
 
+_FORKED: Final = metrics.FORKED_QUERIES
 _LOG = structlog.get_logger()
+
+T = TypeVar("T")
 
 Check = Callable[[Fleet], None]
 """Raises the error by which the query is refused on a fleet."""
@@ -67,21 +71,33 @@ class QueryBudget:
         beside_writes = shares(time.monotonic(), self._last_write())
         if (key, beside_writes) in self._expensive:
             return await self._apart(check, compute)
-        fleet = await self._ledger.current()
-        if not self._turns.free():
-            await self._turns.wait()
-            fleet = await self._ledger.current()
-        check(fleet)
-        started = time.monotonic()
-        try:
+
+        def bounded(fleet: Fleet) -> bytes:
+            check(fleet)
             return compute(fleet, Work(UNITS_BESIDE_WRITES if beside_writes else UNITS_ALONE))
+
+        try:
+            return await self.in_turn(bounded)
         except TooMuchWork:
             if len(self._expensive) >= _MOST_KNOWN:
                 self._expensive.clear()
             self._expensive.add((key, beside_writes))
+        return await self._apart(check, compute)
+
+    async def in_turn(self, compute: Callable[[Fleet], T]) -> T:
+        """Compute something on the newest version in the event loop, when it is the turn of a query.
+
+        Raises `Overloaded` if too many queries wait, and `StorageError` if the database cannot be read.
+        """
+        fleet = await self._ledger.current()
+        if not self._turns.free():
+            await self._turns.wait()
+            fleet = await self._ledger.current()
+        started = time.monotonic()
+        try:
+            return compute(fleet)
         finally:
             self._turns.spent(time.monotonic() - started)
-        return await self._apart(check, compute)
 
     async def _apart(self, check: Check, compute: Compute) -> bytes:
         """Compute a query in a process of its own."""
@@ -100,13 +116,20 @@ class QueryBudget:
             fleet = await self._ledger.current()
             check(fleet)
             work = partial(compute, fleet, Work(_NO_LIMIT))
-            return await run_forked(work, limits.query_seconds, limits.query_bytes)
+            found = await run_forked(work, limits.query_seconds, limits.query_bytes)
+            _FORKED.labels("answered").inc()
+            return found
         except ForkedTooLong:
+            _FORKED.labels("too_long").inc()
             _LOG.warning("a query was given up", seconds=limits.query_seconds)
             raise TooExpensive(
                 f"The query takes more than {limits.query_seconds:g} seconds: narrow it, or give a limit."
             ) from None
+        except ForkedFailed:
+            _FORKED.labels("failed").inc()
+            raise
         except ForkedTooLarge:
+            _FORKED.labels("too_large").inc()
             _LOG.warning("a query was given up", bytes=limits.query_bytes)
             raise TooExpensive(
                 f"The query takes more than {limits.query_bytes:,} bytes: narrow it, or give a limit."

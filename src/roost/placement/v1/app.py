@@ -33,7 +33,12 @@ class V1:
         more: Sequence[Operation] = (),
     ) -> None:
         self.service = Service(
-            ledger, Past(ledger), Follower(ledger), placement_document, (*OPERATIONS, *more)
+            ledger,
+            Past(ledger),
+            Follower(ledger),
+            placement_document,
+            (*OPERATIONS, *more),
+            limits=options.limits,
         )
         kernel = Kernel(
             self.service,

@@ -80,12 +80,17 @@ async def list_candidates(service: Service, req: Request, resp: Response) -> dic
 
 async def first_page(service: Service, query: CandidateQuery, limit: int) -> dict[str, Any]:
     """The first ``limit`` candidates at the newest version."""
-    fleet = await service.ledger.current()
-    check_query(fleet, query)
-    # The fleet may change at the next await, so the page is complete before it.
-    reading = Reading(fleet, query)
-    document = _page_of(reading, fleet, service.texts, limit)
-    more = Cursor(fleet.version, reading.position, fingerprint(query)) if reading.has_more() else None
+
+    def first(fleet: Fleet) -> tuple[dict[str, Any], Cursor | None]:
+        # The fleet may change at the next await, so the page is complete before it.
+        check_query(fleet, query)
+        reading = Reading(fleet, query)
+        document = _page_of(reading, fleet, service.texts, limit)
+        if not reading.has_more():
+            return document, None
+        return document, Cursor(fleet.version, reading.position, fingerprint(query))
+
+    document, more = await service.queries.in_turn(first)
     document["next"] = await _sign(service.ledger, more)
     return document
 

@@ -116,9 +116,12 @@ async def explain(service: Service, req: Request, resp: Response) -> ShownExplan
     asked: Asked = req.query
     if len(constraints_of(asked.query)) > MOST_CONSTRAINTS:
         raise BadRequest(f"Only queries of at most {MOST_CONSTRAINTS} constraints are explained.")
-    fleet = await service.ledger.current()
-    check_query(fleet, asked.query)
-    return _describe(fleet, explain_fully(fleet, asked.query, asked.own.misses))
+
+    def explained(fleet: Fleet) -> ShownExplanation:
+        check_query(fleet, asked.query)
+        return _describe(fleet, explain_fully(fleet, asked.query, asked.own.misses))
+
+    return await service.queries.in_turn(explained)
 
 
 def _describe(fleet: Fleet, explanation: Explanation) -> ShownExplanation:

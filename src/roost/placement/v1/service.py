@@ -8,10 +8,12 @@ from weakref import WeakSet
 import msgspec
 
 from roost.ledger import Ledger
+from roost.placement.queries import QueryBudget
 from roost.placement.v1.follower import Follower
 from roost.placement.v1.past import Past
 from roost.placement.wire.provider_texts import ProviderTexts
 from roost.web.conventions import Conventions
+from roost.web.limits import Limits
 from roost.web.openapi import describe
 from roost.web.operation import Operation
 from roost.web.request import Request, Response
@@ -34,6 +36,12 @@ class Service:
     texts: ProviderTexts = field(default_factory=ProviderTexts)
     streams: WeakSet[AsyncIterator[object]] = field(default_factory=WeakSet)
     polls: int = 0
+    limits: Limits = field(default_factory=Limits)
+
+    @cached_property
+    def queries(self) -> QueryBudget:
+        """What queries of ``/v1`` go through."""
+        return QueryBudget(self.ledger, self.limits)
 
     @cached_property
     def document(self) -> msgspec.Raw:
