@@ -3,7 +3,9 @@
 import asyncio
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Sequence
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,7 @@ from roost.web.edge import Edge
 from roost.web.request_spans import RequestSpans
 from support.conducting import conducting, request
 from support.ledgers import opened
+from support.serving import Serving
 
 sdk = pytest.importorskip("opentelemetry.sdk.trace", reason="install roost[tracing]")
 
@@ -168,11 +171,12 @@ def test_a_span_names_the_type_of_an_error_and_not_its_text(spans: Spans) -> Non
     assert "SECRET" not in failed.to_json()
 
 
-def test_options_that_cannot_work_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     tracing.check(TracingOptions(enabled=True, endpoint="http://127.0.0.1:1/v1/traces"))
-    monkeypatch.setitem(sys.modules, "roost.tracing.opentelemetry", None)
+    monkeypatch.delitem(sys.modules, "roost.tracing.opentelemetry")
+    monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
     tracing.check(TracingOptions())
-    with pytest.raises((OperatorError, ImportError)):
+    with pytest.raises(OperatorError, match=r"install roost\[tracing\]"):
         tracing.check(TracingOptions(enabled=True))
 
 
@@ -202,6 +206,40 @@ def test_spans_reach_a_collector_by_otlp(tmp_path: Path) -> None:
     for how in ("option", "variable"):
         done = subprocess.run([sys.executable, "-c", code, how], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
+
+
+def test_workers_of_a_service_send_their_spans(tmp_path: Path) -> None:
+    received: list[bytes] = []
+
+    class Collector(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            received.append(self.rfile.read(int(self.headers["content-length"])))
+            self.send_response(200)
+            self.send_header("content-length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Collector) as collector:
+        threading.Thread(target=collector.serve_forever, daemon=True).start()
+        endpoint = f"tracing.endpoint=http://127.0.0.1:{collector.server_port}/v1/traces"
+        settings = ("tracing.enabled=true", endpoint, "tracing.service_name=placement-of-test")
+        serving = Serving(f"sqlite:///{tmp_path}/roost.db", tmp_path / "log", settings=settings)
+        try:
+            assert serving.ask("PUT", "/resource_classes/CUSTOM_TRACED").status_code == 201
+        finally:
+            serving.terminate()
+            serving.wait()
+        collector.shutdown()
+    sent = b"".join(received)
+    for expected in (
+        b"placement-of-test",
+        b"PUT /resource_classes/{name}",
+        b"ledger.commit",
+        b"ledger.append",
+    ):
+        assert expected in sent
 
 
 def test_a_ratio_of_zero_records_nothing_of_its_own_and_follows_the_client() -> None:
