@@ -39,7 +39,7 @@ RULES = Rules(workers=2, drain_seconds=10.0, linger_seconds=1.0, memory_limit=10
 def serving(rules: Rules = RULES) -> Supervision:
     """A service with two workers, 1 and 2, that are ready since second 0."""
     machine = Supervision(rules)
-    assert machine.handle(Tick(), 0.0) == [Start(1, 0, 0), Start(2, 1, 0)]
+    assert machine.handle(Tick(), 0.0) == [Start(1, 0, 0, "start"), Start(2, 1, 0, "start")]
     assert machine.handle(Ready(1), 0.0) == []
     assert machine.handle(Ready(2), 0.0) == [Serving()]
     return machine
@@ -47,7 +47,10 @@ def serving(rules: Rules = RULES) -> Supervision:
 
 def test_a_worker_that_ends_is_started_again_at_once() -> None:
     machine = serving()
-    assert machine.handle(Ended(1, "signal 9"), 5.0) == [Lost(1, "signal 9", 0.0, None), Start(3, 0, 0)]
+    assert machine.handle(Ended(1, "signal 9"), 5.0) == [
+        Lost(1, "signal 9", 0.0, None),
+        Start(3, 0, 0, "ended"),
+    ]
 
 
 def test_the_service_never_gives_up_once_it_has_served() -> None:
@@ -78,7 +81,7 @@ def test_a_first_start_that_ends_without_a_reason_is_tried_again_but_not_for_eve
     machine.handle(Tick(), 0.0)
     assert machine.handle(Ended(1, "signal 9"), 0.0) == [Lost(1, "signal 9", FIRST_PAUSE, None)]
     assert machine.due == FIRST_PAUSE
-    assert machine.handle(Tick(), FIRST_PAUSE) == [Start(2, 0, 0)]
+    assert machine.handle(Tick(), FIRST_PAUSE) == [Start(2, 0, 0, "start")]
     assert machine.handle(Ended(2, "signal 9"), 1.0) == [
         Finished("a worker ended before it could serve: signal 9")
     ]
@@ -86,8 +89,8 @@ def test_a_first_start_that_ends_without_a_reason_is_tried_again_but_not_for_eve
 
 def test_a_reload_replaces_one_worker_after_the_other_and_none_before_its_replacement_is_ready() -> None:
     machine = serving()
-    assert machine.handle(Reload(), 5.0) == [Start(3, 0, 1)]
-    assert machine.handle(Ready(3), 6.0) == [Retire(1), Start(4, 1, 1)]
+    assert machine.handle(Reload(), 5.0) == [Start(3, 0, 1, "reload")]
+    assert machine.handle(Ready(3), 6.0) == [Retire(1), Start(4, 1, 1, "reload")]
     assert machine.handle(Ended(1, "exit status 0"), 7.0) == []
     assert machine.handle(Ready(4), 8.0) == [Retire(2), Reloaded(1)]
     assert machine.due == 8.0 + 1.0 + 10.0
@@ -103,15 +106,18 @@ def test_a_configuration_with_which_no_worker_starts_is_abandoned() -> None:
         Lost(3, "exit status 1", FIRST_PAUSE, "no Keystone"),
         ReloadAbandoned("no Keystone"),
     ]
-    assert machine.handle(Ended(2, "signal 9"), 20.0) == [Lost(2, "signal 9", 0.0, None), Start(4, 1, 0)]
-    assert machine.handle(Reload(), 21.0) == [Start(5, 0, 2)]
+    assert machine.handle(Ended(2, "signal 9"), 20.0) == [
+        Lost(2, "signal 9", 0.0, None),
+        Start(4, 1, 0, "ended"),
+    ]
+    assert machine.handle(Reload(), 21.0) == [Start(5, 0, 2, "reload")]
 
 
 def test_a_worker_over_its_memory_limit_is_replaced_first_and_ends_then() -> None:
     machine = serving()
     assert machine.handle(Measured(1, 200 * MIB), 9.0) == []
     assert machine.handle(Measured(1, 100 * MIB), 30.0) == []
-    assert machine.handle(Measured(1, 200 * MIB), 30.0) == [OverLimit(1, 200 * MIB), Start(3, 0, 0)]
+    assert machine.handle(Measured(1, 200 * MIB), 30.0) == [OverLimit(1, 200 * MIB), Start(3, 0, 0, "memory")]
     assert machine.handle(Measured(1, 300 * MIB), 31.0) == []
     assert machine.handle(Ready(3), 32.0) == [Retire(1)]
     assert machine.handle(Measured(3, 200 * MIB), 33.0) == []
@@ -176,7 +182,7 @@ class World:
     def perform(self, effect: Effect) -> None:
         draw = self.random
         match effect:
-            case Start(worker, slot, generation):
+            case Start(worker, slot, generation, _):
                 self.alive[worker] = effect
                 self.starts[slot].append(self.now)
                 chaos = self.now < self.calm and self.machine_has_served()

@@ -117,10 +117,8 @@ def serve(
             drain_seconds=drain_seconds,
             memory_limit=None if memory_limit is None else memory_limit * MIB,
         )
-        service = PlacementService(
-            url, options, insecure, rules.linger_seconds, listening.host, listening.tls, metrics
-        )
-        serve_placement(listeners, service, rules, lambda: click.echo(announcement, err=True))
+        service = PlacementService(url, options, insecure, rules, listening.host, listening.tls, metrics)
+        serve_placement(listeners, service, lambda: click.echo(announcement, err=True))
 
 
 def default_files() -> tuple[str, ...]:

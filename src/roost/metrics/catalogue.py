@@ -345,6 +345,21 @@ WAITING_RECORDS: Final = Gauge(
 
 # Processes
 
+WORKER_STARTS: Final = Counter(
+    "roost_worker_starts_total",
+    "Starts of worker processes.",
+    "`ended` means that a worker has ended by itself or was killed: the log has its signal or exit status, "
+    "and the log of the kernel says whether memory was short. Many with `memory` mean that the limit is "
+    "lower than what the fleet needs.",
+    (
+        Label(
+            "cause",
+            "`start` with the service, `ended` after a worker that has ended, `reload` or `memory` in place "
+            "of another one.",
+            ("start", "ended", "reload", "memory"),
+        ),
+    ),
+)
 BUILD_INFO: Final = Gauge(
     "roost_build_info",
     "Always 1; the labels say which version runs.",

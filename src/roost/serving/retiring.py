@@ -3,6 +3,9 @@
 import asyncio
 import os
 import signal
+import socket
+import stat
+from pathlib import Path
 from typing import Final
 
 from roost.web.dispatch import Application, Message, Receive, Send
@@ -13,9 +16,10 @@ CLOSING: Final = (b"connection", b"close")
 class Retiring:
     """An ASGI application around another one, which makes clients reconnect before the process ends.
 
-    On SIGHUP each response asks its client to close the connection. After ``linger_seconds`` the process gets
-    SIGTERM. So a client that sends one request after the other changes to another worker between two of them.
-    The server would close the connection of such a client at the moment in which a request may be on its way.
+    On SIGHUP the process accepts no further connections, and each response asks its client to close the
+    connection. After ``linger_seconds`` the process gets SIGTERM. So a client that sends one request after
+    the other changes to another worker between two of them. The server would close the connection of such a
+    client at the moment in which a request may be on its way.
     """
 
     def __init__(self, application: Application, linger_seconds: float) -> None:
@@ -29,6 +33,7 @@ class Retiring:
 
     def _retire(self) -> None:
         self._called = self._closing
+        stop_accepting()
         loop = asyncio.get_running_loop()
         loop.call_later(self._linger_seconds, os.kill, os.getpid(), signal.SIGTERM)
 
@@ -40,3 +45,34 @@ class Retiring:
             await send(message)
 
         await self._application(scope, receive, closing)
+
+
+def stop_accepting() -> None:
+    """Let this process accept no further connections. Those that it has are served.
+
+    Listening sockets stay open in the parent and in other workers. The server has no call for that: it only
+    can end. So a socket to which nobody connects takes the place of each.
+    """
+    replaced = _listening()
+    with socket.socket(socket.AF_UNIX) as unused:
+        unused.bind("")
+        unused.listen(1)
+        unused.setblocking(False)
+        for descriptor in replaced:
+            os.dup2(unused.fileno(), descriptor, inheritable=False)
+
+
+def _listening() -> list[int]:
+    """The descriptors of this process that are listening sockets."""
+    found = []
+    for entry in Path("/proc/self/fd").iterdir():
+        descriptor = int(entry.name)
+        try:
+            if not stat.S_ISSOCK(os.fstat(descriptor).st_mode):
+                continue
+            with socket.socket(fileno=os.dup(descriptor)) as each:
+                if each.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+                    found.append(descriptor)
+        except OSError:
+            continue  # closed since, as the descriptor of the folder
+    return found

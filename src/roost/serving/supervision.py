@@ -98,6 +98,10 @@ class Tick:
 Event = Ready | Failed | Ended | Measured | Reload | Stop | Tick
 
 
+Cause = Literal["start", "ended", "reload", "memory"]
+"""Why a worker is started: with the service, or after another one that ended or is to be replaced."""
+
+
 @dataclass(frozen=True)
 class Start:
     """Start a worker with the configuration of a generation, which is a number of reloads."""
@@ -105,6 +109,7 @@ class Start:
     worker: int
     slot: int
     generation: int
+    cause: Cause
 
 
 @dataclass(frozen=True)
@@ -333,9 +338,16 @@ class Supervision:
             effects.append(Reloaded(self._generation))
 
     def _start(self, slot: int) -> Start:
+        cause = self._cause(slot)
         self._started += 1
         self._workers[self._started] = _Worker(slot, self._generation)
-        return Start(self._started, slot, self._generation)
+        return Start(self._started, slot, self._generation, cause)
+
+    def _cause(self, slot: int) -> Cause:
+        replaced = [self._workers[key] for key in self._in_slot(slot)]
+        if replaced:
+            return "memory" if replaced[0].over_limit else "reload"
+        return "ended" if self._serving else "start"
 
     def _in_slot(self, slot: int) -> list[int]:
         """The workers of a slot that serve or will."""

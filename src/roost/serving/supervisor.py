@@ -28,6 +28,7 @@ from roost.serving.listeners import Listeners
 from roost.serving.notify import Notifier
 from roost.serving.parent import end_with_parent
 from roost.serving.supervision import (
+    Cause,
     Effect,
     Ended,
     Event,
@@ -73,7 +74,7 @@ _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 class Configured(Protocol):
     """A service with its configuration."""
 
-    def run(self, listener: socket.socket, report: Report) -> None:
+    def run(self, listener: socket.socket, report: Report, cause: Cause) -> None:
         """Serve in this process, a worker, until it is told to end by SIGTERM.
 
         On SIGHUP the worker first tells its clients to reconnect, because another one replaces it.
@@ -181,8 +182,8 @@ class Supervisor:
 
     def _perform(self, effect: Effect) -> None:
         match effect:
-            case Start(worker, slot, generation):
-                self._start(worker, slot, self._services[generation])
+            case Start():
+                self._start(effect, self._services[effect.generation])
             case Retire(worker):
                 self._signal(worker, signal.SIGHUP)
             case Terminate(worker):
@@ -212,7 +213,7 @@ class Supervisor:
 
     # Processes
 
-    def _start(self, worker: int, slot: int, service: Configured) -> None:
+    def _start(self, start: Start, service: Configured) -> None:
         read, write = os.pipe()
         sys.stdout.flush()
         sys.stderr.flush()
@@ -221,15 +222,15 @@ class Supervisor:
         pid = os.fork()
         if pid == 0:
             os.close(read)
-            self._become_worker(slot, service, write, parent, blocked)
+            self._become_worker(start, service, write, parent, blocked)
         signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
         os.close(write)
         os.set_blocking(read, False)
-        self._processes[worker] = _Process(pid, read)
-        self._selector.register(read, selectors.EVENT_READ, lambda: self._take_report(worker))
+        self._processes[start.worker] = _Process(pid, read)
+        self._selector.register(read, selectors.EVENT_READ, lambda: self._take_report(start.worker))
 
     def _become_worker(
-        self, slot: int, service: Configured, write: int, parent: int, blocked: set[signal.Signals | int]
+        self, start: Start, service: Configured, write: int, parent: int, blocked: set[signal.Signals | int]
     ) -> NoReturn:
         status = 1
         try:
@@ -246,9 +247,9 @@ class Supervisor:
                 if pipe != -1:
                     os.close(pipe)
             for other, each in enumerate(self.listeners.sockets):
-                if other != slot:
+                if other != start.slot:
                     each.close()
-            service.run(self.listeners.sockets[slot], _reporter(write))
+            service.run(self.listeners.sockets[start.slot], _reporter(write), start.cause)
             status = 0
         except SystemExit as ended:
             status = ended.code if isinstance(ended.code, int) else 1

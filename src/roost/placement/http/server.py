@@ -20,7 +20,7 @@ from roost.report import Report as ProcessReport
 from roost.serving.granian import WorkerServer
 from roost.serving.listeners import Listeners
 from roost.serving.retiring import Retiring
-from roost.serving.supervision import Rules
+from roost.serving.supervision import Cause, Rules
 from roost.serving.supervisor import Hooks, Report, Supervisor
 from roost.serving.tls import Tls
 from roost.storage import ANSWER_SECONDS, COMMAND_ANSWER_SECONDS, Database
@@ -76,19 +76,19 @@ class PlacementService:
     """The Placement API with its configuration, of which each worker process serves one replica.
 
     ``database``: its SQLAlchemy URL. ``insecure``: the operator allows to serve other machines without
-    authentication. ``linger_seconds``: see `Retiring`. ``host``: where it listens; None for a UNIX socket.
+    authentication. ``rules``: those of its supervision. ``host``: where it listens; None for a UNIX socket.
     ``metrics``: the folder that workers publish their metrics to.
     """
 
     database: str
     options: PlacementOptions
     insecure: bool
-    linger_seconds: float
+    rules: Rules
     host: str | None = None
     tls: Tls | None = None
     metrics: Path | None = None
 
-    def run(self, listener: socket.socket, report: Report) -> None:
+    def run(self, listener: socket.socket, report: Report, cause: Cause) -> None:
         """Serve in this process, a worker, until it is told to end."""
         configure_logs(self.options.logs)
 
@@ -98,13 +98,13 @@ class PlacementService:
                 silence(_SERVER_LOGGER)
             report(failure)
 
-        worker = Retiring(
-            Worker(self.database, self.options, report_quietly, self.metrics), self.linger_seconds
-        )
+        drain_seconds = self.rules.drain_seconds
+        worker = Worker(self.database, self.options, report_quietly, self.metrics, cause, drain_seconds)
         limits = self.options.limits
         cut_clients_that_do_not_read(listener, limits)
         settings = {**server_settings(limits), "log_dictconfig": logging_config(self.options.logs)}
-        WorkerServer(worker, listener, self.tls, settings).run()
+        application = Retiring(worker, self.rules.linger_seconds)
+        WorkerServer(application, listener, self.tls, settings).run()
 
     def reread(self) -> "PlacementService":
         """Return the service with the options as files have them now.
@@ -134,7 +134,6 @@ class PlacementService:
 def serve(
     listeners: Listeners,
     service: PlacementService,
-    rules: Rules,
     on_ready: Callable[[], None],
 ) -> None:
     """Serve until SIGTERM or SIGINT, with one process for each worker.
@@ -143,4 +142,4 @@ def serve(
     """
     configure_logs(service.options.logs)
     state = ProcessReport(options=lambda: shown_options(service.options))
-    Supervisor(listeners, service, rules, Hooks(on_ready, on_report=state.log)).run()
+    Supervisor(listeners, service, service.rules, Hooks(on_ready, on_report=state.log)).run()

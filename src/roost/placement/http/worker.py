@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from functools import partial
+from math import ceil
 from pathlib import Path
 
 import msgspec
@@ -13,6 +14,7 @@ import msgspec
 from roost import tracing
 from roost.ledger import Ledger, keep_what_is_loaded
 from roost.ledger.retention import keep_trimming
+from roost.metrics.catalogue import WORKER_STARTS
 from roost.metrics.enabling import counted
 from roost.model.errors import OperatorError
 from roost.placement.http.app import create_app
@@ -22,6 +24,7 @@ from roost.placement.options import PlacementOptions, shown_options
 from roost.placement.readiness import placement_health
 from roost.placement.v1.app import V1
 from roost.report import Describe, Report
+from roost.serving.supervision import Cause
 from roost.storage import Database
 from roost.web.dispatch import Application, Message, Receive, Send, dispatch
 from roost.web.health import Health
@@ -37,7 +40,8 @@ class Worker:
 
     ``database``: its SQLAlchemy URL. ``report`` is called once: with None when the worker can serve, or with
     the reason why it cannot; then the worker ends. ``metrics``: the folder that the worker publishes its
-    metrics to; None: it counts nothing.
+    metrics to; None: it counts nothing. ``cause``: why it is started. ``drain_seconds``: seconds that
+    requests have after SIGTERM; then the parent kills the worker, and a second later it ends by itself.
     """
 
     def __init__(
@@ -46,11 +50,15 @@ class Worker:
         options: PlacementOptions,
         report: Callable[[str | None], None] = lambda _: None,
         metrics: Path | None = None,
+        cause: Cause = "start",
+        drain_seconds: float = 10.0,
     ) -> None:
         self._url = database
         self._options = options
         self._report = report
         self._metrics = metrics
+        self._cause = cause
+        self._drain_seconds = drain_seconds
         self._app: Application | None = None
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
@@ -64,6 +72,7 @@ class Worker:
         async with AsyncExitStack() as stack:
             try:
                 await stack.enter_async_context(counted(self._metrics))
+                WORKER_STARTS.labels(self._cause).inc()
                 tracing.start(self._options.tracing)
                 stack.callback(tracing.stop)
                 database = Database(self._url, answer_seconds=self._options.answer_seconds)
@@ -78,7 +87,9 @@ class Worker:
                 return
             v1 = V1(ledger, self._options, document_at, DOCUMENTED)
             stack.callback(v1.close)
-            _at_termination(v1.close, partial(database.stop_within, STOP_SECONDS))
+            # The default action of SIGALRM is the end. It needs neither the parent nor the event loop.
+            last = partial(signal.alarm, ceil(self._drain_seconds) + 1)
+            _at_termination(last, v1.close, partial(database.stop_within, STOP_SECONDS))
             services = dispatch({"/v1": v1}, create_app(ledger, self._options))
             self._app = with_edge(services, ledger, self._options, health)
             self._report_on_signal(ledger, health)
@@ -100,7 +111,7 @@ class Worker:
         Report(asyncio.get_running_loop(), partial(shown_options, self._options), sections).on_signal()
 
 
-def _at_termination(*callbacks: Callable[[], None]) -> None:
+def _at_termination(*callbacks: Callable[[], object]) -> None:
     """Call back in this event loop on SIGTERM or SIGINT.
 
     The server waits for open connections before it ends the lifespan, so streams, and requests that wait for
