@@ -2,6 +2,7 @@
 
 import contextlib
 import re
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -79,6 +80,40 @@ def test_installing(machine: Machine) -> None:
     assert {path.name for path in installed.iterdir()} == {"roost-placement@.service", "roost.service"}
     assert (machine.folder / "usr/local/share/man/man1/roost-serve.1").exists()
     assert "_ROOST_COMPLETE" in (machine.folder / "etc/bash_completion.d/roost").read_text()
+
+
+MIGRATION = {
+    "mysql+pymysql://placement:secret@db.example/placement_new": "sqlite:///again.db",
+    "mysql+pymysql://placement:secret@db.example/placement": "sqlite:///old.db",
+    "postgresql+psycopg://roost@db.example/roost": "sqlite:///new.db",
+    "runuser -u postgres -- dropdb roost": "rm new.db",
+    "runuser -u postgres -- createdb --owner roost roost": "",
+}
+"""What stands for the names of the page. `tests/exchange` has the other databases, with data in them."""
+
+
+def test_from_placement_to_roost_and_back(machine: Machine) -> None:
+    machine.environment |= {
+        "OS_PLACEMENT_DATABASE__CONNECTION": f"sqlite:///{machine.folder}/old.db",
+        "OS_API__AUTH_STRATEGY": "noauth2",
+        "OS_AUTH_TYPE": "admin_token",
+        "OS_TOKEN": "admin",
+        "OS_ENDPOINT": machine.here("http://localhost:8778"),
+        "OS_PLACEMENT_API_VERSION": "1.39",
+    }
+    (machine.folder / "etc/placement").mkdir()
+    options = "[placement]\nrandomize_allocation_candidates = true\n"
+    (machine.folder / "etc/placement/placement.conf").write_text(options)
+    script = commands("docs/migrating.md")
+    for written, here in MIGRATION.items():
+        assert written in script
+        script = script.replace(written, here)
+    # A provider that is made in Roost goes back with the export.
+    there, back, rest = script.partition("BACK=")
+    made = "openstack resource provider create new-in-roost\nkill %1\nwait %1 || true\n"
+    machine.run(there + made + back + rest)
+    with contextlib.closing(sqlite3.connect(machine.folder / "again.db")) as exported:
+        assert exported.execute("SELECT name FROM resource_providers").fetchall() == [("new-in-roost",)]
 
 
 def sections() -> list[str]:
