@@ -28,14 +28,17 @@ def check_classes(fleet: Fleet, names: Iterable[str]) -> None:
 
 def check_traits(fleet: Fleet, groups: Iterable[frozenset[str]], where: str = "") -> None:
     """Check that all these traits exist; ``where`` begins the text of the error. Raises `BadRequest`."""
-    unknown = sorted(frozenset[str]().union(*groups).difference(fleet.traits))
+    unknown = [name for group in groups for name in group if name not in fleet.traits]
     if unknown:
+        unknown = sorted(set(unknown))
         raise BadRequest(f"{where}No such trait(s): {', '.join(unknown)}.")
 
 
 def check_query(fleet: Fleet, query: CandidateQuery) -> None:
     """Check that all classes and traits of a query exist. Raises `BadRequest`."""
-    check_classes(fleet, query.resources)
-    check_traits(fleet, (query.root_required, query.root_forbidden))
+    for group in query.groups:
+        check_classes(fleet, group.resources)
+    if query.root_required or query.root_forbidden:
+        check_traits(fleet, (query.root_required, query.root_forbidden))
     for group in query.groups:
         check_traits(fleet, (*group.required, group.forbidden))
