@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from roost.bench import candidates, claims, contention, decide, filters, limits, start
+from roost.bench import candidates, claims, contention, decide, filters, limits, overload, start
 from roost.bench.comparison import Setting
 from roost.bench.errors import BenchError
 from roost.bench.fleets import flat, nearly_full, nested, wide
@@ -113,6 +113,13 @@ def steps(extent: Extent, setting: Setting) -> Iterator[Step]:
             f"limits-{database}",
             database,
             lambda store: limits.measure(setting, store, flat(10_000), 64),
+        )
+        yield Step(
+            f"overload-{database}",
+            database,
+            lambda store: overload.measure(
+                setting, store, wide(1_000), clients=16, idle=2_000, silent=200, flood=50
+            ),
         )
         yield Step(
             f"durable-{database}",

@@ -11,14 +11,14 @@ from roost.placement.queries.pacing import BURST_SECONDS, QUIET_SECONDS, Pacing,
 def test_queries_that_always_wait_take_their_share_of_the_time(seed: int) -> None:
     rng = random.Random(seed)
     share = rng.choice((0.1, 0.25, 0.5, 1.0))
-    pacing, now, taken, longest = Pacing(share), 0.0, 0.0, 0.0
+    pacing, now, taken, longest = Pacing(), 0.0, 0.0, 0.0
     for _ in range(1000):
-        now += pacing.wait(now)
-        assert pacing.wait(now) == pytest.approx(0.0, abs=1e-6)
+        now += pacing.wait(now, share)
+        assert pacing.wait(now, share) == pytest.approx(0.0, abs=1e-6)
         took = rng.choice((0.0001, 0.002, 0.05)) * rng.random()
         now += took
         taken, longest = taken + took, max(longest, took)
-        pacing = pacing.spent(now, took)
+        pacing = pacing.spent(now, took, share)
         assert taken <= share * now + BURST_SECONDS + longest + 1e-9
     # Nor much less than it, when there are always queries.
     assert taken >= share * now / 2
@@ -27,15 +27,15 @@ def test_queries_that_always_wait_take_their_share_of_the_time(seed: int) -> Non
 @pytest.mark.parametrize("seed", range(10))
 def test_a_pause_saves_no_more_than_a_burst(seed: int) -> None:
     rng = random.Random(seed)
-    pacing = Pacing(0.25).spent(rng.random(), rng.random())
+    pacing = Pacing().spent(rng.random(), rng.random(), 0.25)
     begun = 1e6
     for _ in range(1000):
-        if pacing.wait(begun):
+        if pacing.wait(begun, 0.25):
             break
-        pacing = pacing.spent(begun, 0.001)
+        pacing = pacing.spent(begun, 0.001, 0.25)
     else:
         raise AssertionError("queries never have to wait")
-    assert 0 < pacing.wait(begun) <= 0.001 / 0.25 + 1e-9
+    assert 0 < pacing.wait(begun, 0.25) <= 0.001 / 0.25 + 1e-9
     assert pacing.saved == pytest.approx(0.0, abs=0.001 + 1e-9)
 
 

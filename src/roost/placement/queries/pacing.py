@@ -1,4 +1,4 @@
-"""The share of time that queries may take while writes arrive."""
+"""The share of time that queries may take."""
 
 from typing import Final, NamedTuple
 
@@ -6,30 +6,33 @@ BURST_SECONDS: Final = 0.02
 """Seconds that queries may take at once after a pause."""
 
 QUIET_SECONDS: Final = 1.0
-"""Seconds without a write after which queries need not share."""
+"""Seconds without a write after which queries may take `QUIET_SHARE` of the time."""
+
+QUIET_SHARE: Final = 0.9
+"""The share of queries while no writes arrive. The rest is for the first write, which would else wait for all
+queries that arrived before it."""
 
 
 class Pacing(NamedTuple):
     """A token bucket of seconds. All times are of one monotonic clock.
 
-    ``share``: seconds that queries gain with each second. ``saved``: seconds that they may take at ``at``,
-    less than 0 after a query that took longer.
+    ``saved``: seconds that queries may take at ``at``, less than 0 after a query that took longer. Each
+    second adds as much as their share is then.
     """
 
-    share: float
     saved: float = BURST_SECONDS
     at: float = 0.0
 
-    def wait(self, now: float) -> float:
+    def wait(self, now: float, share: float) -> float:
         """The seconds until the next query may start; 0 if it may start now."""
-        return max(0.0, -self._saved(now) / self.share)
+        return max(0.0, -self._saved(now, share) / share)
 
-    def spent(self, now: float, seconds: float) -> "Pacing":
+    def spent(self, now: float, seconds: float, share: float) -> "Pacing":
         """The pacing after a query that took ``seconds`` and ended at ``now``."""
-        return Pacing(self.share, self._saved(now) - seconds, now)
+        return Pacing(self._saved(now, share) - seconds, now)
 
-    def _saved(self, now: float) -> float:
-        return min(BURST_SECONDS, self.saved + (now - self.at) * self.share)
+    def _saved(self, now: float, share: float) -> float:
+        return min(BURST_SECONDS, self.saved + (now - self.at) * share)
 
 
 def shares(now: float, last_write: float) -> bool:
