@@ -27,7 +27,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
 
 
 def test_a_body_without_an_end_is_refused_after_its_limit(server: Serving) -> None:
-    """The client sends chunks until the server answers, and never a last one."""
+    """The client sends chunks until the server closes the connection, and never a last one."""
     port = int(server.url.rpartition(":")[2])
     head = "POST /resource_providers HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n"
     head += "".join(f"{name}: {value}\r\n" for name, value in HEADERS.items())
@@ -36,14 +36,13 @@ def test_a_body_without_an_end_is_refused_after_its_limit(server: Serving) -> No
     answer = b""
     with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
         connection.sendall(f"{head}\r\n".encode())
-        connection.setblocking(False)
         with contextlib.suppress(ConnectionError):
-            while sent < 64 * LIMIT and not answer:
-                with contextlib.suppress(BlockingIOError):
-                    sent += connection.send(chunk)
-                with contextlib.suppress(BlockingIOError):
-                    answer = connection.recv(4096)
-    assert answer.split(b" ")[1] in (b"400", b"413"), answer
+            while sent < 64 * LIMIT:
+                connection.sendall(chunk)
+                sent += len(chunk)
+            answer = connection.recv(4096)
+    # The server closes the connection with data unread, so its answer may be lost.
+    assert answer == b"" or answer.split(b" ")[1] in (b"400", b"408", b"413"), answer
     assert sent < 64 * LIMIT
     assert server.ask("GET", "/resource_providers").json() == {"resource_providers": []}
 
