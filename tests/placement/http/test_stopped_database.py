@@ -132,7 +132,7 @@ def test_a_service_does_not_start_on_a_server_that_hangs(database: Database) -> 
     assert done.stderr.count("\n") == 1
 
 
-def test_many_waiting_requests_are_refused_at_once_and_cost_no_memory(
+def test_requests_past_the_limit_are_refused_at_once_while_others_wait(
     database: Database, tmp_path: Path
 ) -> None:
     """Beyond the limit of writes nothing waits, and all that wait are answered at their deadline."""
