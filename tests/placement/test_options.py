@@ -120,11 +120,12 @@ def test_a_list_can_be_set_on_the_command_line() -> None:
         ("[api]\nauth_strategy = guess\n", "auth_strategy"),
         ("[placement]\nmax_allocation_candidates = many\n", "max_allocation_candidates"),
         ("no section\n", "placement.conf"),
+        ("# caf\udce9\n", "utf-8"),
     ],
 )
 def test_a_wrong_file_is_refused(tmp_path: Path, text: str, told: str) -> None:
     file = tmp_path / "placement.conf"
-    file.write_text(text)
+    file.write_bytes(text.encode(errors="surrogateescape"))
     with pytest.raises(OperatorError, match=told):
         read_options(str(file))
     with pytest.raises(OperatorError, match=r"none\.conf"):

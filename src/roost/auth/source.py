@@ -48,7 +48,7 @@ class Source(msgspec.Struct, frozen=True):
         conf = cfg.ConfigOpts()
         try:
             conf(args=[], project=PROJECT, default_config_files=list(self.files))
-        except cfg.Error as error:
+        except (cfg.Error, UnicodeDecodeError) as error:
             raise OperatorError(f"configuration: {error}") from error
         return conf
 

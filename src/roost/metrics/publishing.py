@@ -131,9 +131,9 @@ async def _keep_publishing(publisher: Publisher, process: ProcessMetrics) -> Non
         try:
             process.sample()
             publisher.publish()
-        except OSError as error:
+        except Exception as error:  # values that stand still would look alive
             if not failing:
-                _log.warning("metrics cannot be published", error=str(error))
+                _log.warning("metrics cannot be published", error=repr(error))
             failing = True
         else:
             failing = False
