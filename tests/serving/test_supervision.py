@@ -16,6 +16,7 @@ from roost.serving.supervision import (
     Kill,
     Lost,
     Measured,
+    NotStarted,
     OverLimit,
     Ready,
     Reload,
@@ -113,6 +114,54 @@ def test_a_configuration_with_which_no_worker_starts_is_abandoned() -> None:
     assert machine.handle(Reload(), 21.0) == [Start(5, 0, 2, "reload")]
 
 
+def test_a_reload_whose_workers_die_without_a_reason_is_abandoned_after_some_attempts() -> None:
+    machine, now = serving(Rules(workers=2, attempts=3)), 5.0
+    effects = machine.handle(Reload(), now)
+    for left in (2, 1, 0):
+        [worker] = [each.worker for each in effects if isinstance(each, Start)]
+        effects = machine.handle(Ended(worker, "signal 11"), now)
+        assert any(isinstance(each, ReloadAbandoned) for each in effects) == (left == 0)
+        while left and not any(isinstance(each, Start) for each in effects):
+            assert machine.due is not None
+            now = machine.due
+            effects += machine.handle(Tick(), now)
+    assert effects[1:] == [ReloadAbandoned("a worker ended before it could serve: signal 11")]
+    assert machine.due is None
+
+
+def test_the_end_of_an_old_worker_does_not_abandon_a_reload() -> None:
+    machine = serving(Rules(workers=2, attempts=1))
+    assert machine.handle(Reload(), 5.0) == [Start(3, 0, 1, "reload")]
+    assert machine.handle(Ended(2, "signal 9"), 5.0) == [
+        Lost(2, "signal 9", 0.0, None),
+        Start(4, 1, 1, "ended"),
+    ]
+
+
+def test_a_process_that_the_system_cannot_start_is_tried_again_and_abandons_no_reload() -> None:
+    machine, now, worker = serving(Rules(workers=2, attempts=2)), 5.0, 3
+    machine.handle(Reload(), now)
+    for _ in range(10):
+        effects = machine.handle(NotStarted(worker, "no memory"), now)
+        assert isinstance(effects[0], Lost) and effects[0].pause > 0.0
+        if len(effects) == 1:
+            assert machine.due is not None
+            now = max(now, machine.due)
+            effects += machine.handle(Tick(), now)
+        [worker] = [each.worker for each in effects if isinstance(each, Start)]
+        assert not any(isinstance(each, ReloadAbandoned) for each in effects)
+
+
+def test_a_service_whose_first_process_cannot_be_started_gives_up_and_says_why() -> None:
+    machine = Supervision(Rules(workers=1, attempts=2))
+    machine.handle(Tick(), 0.0)
+    assert machine.handle(NotStarted(1, "no memory"), 0.0) == [Lost(1, "no memory", FIRST_PAUSE, None)]
+    assert machine.handle(Tick(), FIRST_PAUSE) == [Start(2, 0, 0, "start")]
+    assert machine.handle(NotStarted(2, "no memory"), 1.0) == [
+        Finished("a worker cannot be started: no memory")
+    ]
+
+
 def test_a_worker_over_its_memory_limit_is_replaced_first_and_ends_then() -> None:
     machine = serving()
     assert machine.handle(Measured(1, 200 * MIB), 9.0) == []
@@ -171,7 +220,7 @@ class World:
             return
         if isinstance(event, Ready):
             self.ready[event.worker] = self.alive[event.worker]
-        elif isinstance(event, Ended):
+        elif isinstance(event, Ended | NotStarted):
             self.ready.pop(event.worker, None)
             del self.alive[event.worker]
         for effect in self.machine.handle(event, self.now):
@@ -189,6 +238,8 @@ class World:
                 if generation in self.bad_generations or (chaos and draw.random() < 0.1):
                     self.at(0.3, Failed(worker, "reason"))
                     self.at(0.4, Ended(worker, "exit status 1"))
+                elif chaos and draw.random() < 0.05:
+                    self.at(0.0, NotStarted(worker, "no memory"))
                 elif chaos and draw.random() < 0.1:
                     self.at(draw.random(), Ended(worker, "signal 9"))
                 else:

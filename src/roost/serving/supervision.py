@@ -27,7 +27,8 @@ class Rules:
       bound the rate of replacements if the limit is below what every worker needs.
     - ``steady_seconds``: a worker that was ready for so long is no failed start.
     - ``attempts``: failed starts of a slot, before all slots have served once, after which the service gives
-      up.
+      up. Also: workers with a new configuration that end without a reason, before one of them could serve,
+      after which the reload is abandoned.
     """
 
     workers: int
@@ -73,6 +74,14 @@ class Ended:
 
 
 @dataclass(frozen=True)
+class NotStarted:
+    """The system could not start a worker's process. ``how``: its error, for people."""
+
+    worker: int
+    how: str
+
+
+@dataclass(frozen=True)
 class Measured:
     """The resident memory of a worker, in bytes."""
 
@@ -95,7 +104,7 @@ class Tick:
     """Time has passed. The first one starts the workers."""
 
 
-Event = Ready | Failed | Ended | Measured | Reload | Stop | Tick
+Event = Ready | Failed | Ended | NotStarted | Measured | Reload | Stop | Tick
 
 
 Cause = Literal["start", "ended", "reload", "memory"]
@@ -217,6 +226,8 @@ class Supervision:
         self._generation = 0
         self._proven = 0
         self._last_generation = 0
+        self._deaths = 0
+        """Workers of the newest generation that ended while none of it could serve."""
         self._serving = self._reloading = self._stopping = self._finished = False
         self._reason: str | None = None
 
@@ -254,12 +265,16 @@ class Supervision:
                 self._workers[worker].reason = reason
             case Ended(worker, how):
                 self._ended(worker, how, now, effects)
+            case NotStarted(worker, how):
+                # It says nothing about the configuration, so a reload goes on.
+                self._ended(worker, how, now, effects, ran=False)
             case Measured(worker, memory):
                 self._measured(worker, memory, now, effects)
             case Reload():
                 self._last_generation += 1
                 self._generation = self._last_generation
                 self._reloading = True
+                self._deaths = 0
             case Stop():
                 self._stop(now, effects)
         self._converge(now, effects)
@@ -280,26 +295,30 @@ class Supervision:
             self._serving = True
             effects.append(Serving())
 
-    def _ended(self, number: int, how: str, now: float, effects: list[Effect]) -> None:
+    def _ended(self, number: int, how: str, now: float, effects: list[Effect], *, ran: bool = True) -> None:
         worker = self._workers.pop(number)
         if self._stopping or worker.phase == "leaving":
             return
         slot = self._slots[worker.slot]
         steady = worker.phase == "ready" and now - worker.ready_at >= self._rules.steady_seconds
         slot.failures = 0 if steady else slot.failures + 1
+        early = f"a worker {'ended before it could serve' if ran else 'cannot be started'}: {how}"
         if not self._serving and (worker.reason is not None or slot.failures >= self._rules.attempts):
-            self._reason = worker.reason or f"a worker ended before it could serve: {how}"
+            self._reason = worker.reason or early
             self._stop(now, effects)
             return
         longest = LONGEST_PAUSE if worker.reason is None else LONGEST_PAUSE_WITH_REASON
         pause = min(FIRST_PAUSE * 2.0 ** (slot.failures - 1), longest) if slot.failures else 0.0
         slot.not_before = now + pause
         effects.append(Lost(number, how, pause, worker.reason))
-        if worker.reason is not None and self._reloading and self._proven < self._generation:
+        if not (self._reloading and ran and worker.generation == self._generation > self._proven):
+            return
+        self._deaths += 1
+        if worker.reason is not None or self._deaths >= self._rules.attempts:
             self._generation = self._proven
             self._reloading = False
             slot.failures, slot.not_before = 0, now
-            effects.append(ReloadAbandoned(worker.reason))
+            effects.append(ReloadAbandoned(worker.reason or early))
 
     def _measured(self, number: int, memory: int, now: float, effects: list[Effect]) -> None:
         worker, limit = self._workers.get(number), self._rules.memory_limit

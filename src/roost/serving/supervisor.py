@@ -16,6 +16,7 @@ import signal
 import socket
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -37,6 +38,7 @@ from roost.serving.supervision import (
     Kill,
     Lost,
     Measured,
+    NotStarted,
     OverLimit,
     Ready,
     Reload,
@@ -130,6 +132,7 @@ class Supervisor:
     memory_check_seconds: float = 5.0
     notifier: Notifier = field(default_factory=Notifier)
     _machine: Supervision = field(init=False)
+    _events: deque[Event] = field(init=False, default_factory=deque)
     _processes: dict[int, _Process] = field(init=False, default_factory=dict)
     _services: dict[int, Configured] = field(init=False, default_factory=dict)
     _selector: selectors.BaseSelector = field(init=False, default_factory=selectors.DefaultSelector)
@@ -168,8 +171,11 @@ class Supervisor:
     def _handle(self, event: Event) -> None:
         if self._finished is not None:
             return
-        for effect in self._machine.handle(event, time.monotonic()):
-            self._perform(effect)
+        # An effect that fails is a further event, which the machine gets after all effects of this one.
+        self._events.append(event)
+        while self._events:
+            for effect in self._machine.handle(self._events.popleft(), time.monotonic()):
+                self._perform(effect)
         serving = self._machine.serving_slots
         if serving and serving != self._steered:
             self._steered = serving
@@ -207,27 +213,44 @@ class Supervisor:
                 pid = self._processes[worker].pid
                 _LOG.warning("a worker is over its memory limit and is replaced", pid=pid, mib=memory >> 20)
             case Lost():
-                self._log_lost(effect, self._processes[effect.worker].pid)
+                self._log_lost(effect)
             case Finished():
                 self._finished = effect
 
     # Processes
 
     def _start(self, start: Start, service: Configured) -> None:
-        read, write = os.pipe()
         sys.stdout.flush()
         sys.stderr.flush()
-        parent = os.getpid()
-        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, _HANDLED)
-        pid = os.fork()
-        if pid == 0:
-            os.close(read)
-            self._become_worker(start, service, write, parent, blocked)
-        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
-        os.close(write)
+        try:
+            pid, read = self._fork(start, service)
+        except OSError as error:
+            self._events.append(NotStarted(start.worker, str(error)))
+            return
         os.set_blocking(read, False)
         self._processes[start.worker] = _Process(pid, read)
         self._selector.register(read, selectors.EVENT_READ, lambda: self._take_report(start.worker))
+
+    def _fork(self, start: Start, service: Configured) -> tuple[int, int]:
+        """Start the process of a worker; return its id and the end of the pipe from which its report is read.
+
+        Raises: `OSError` if the system has no process, memory or file descriptor left.
+        """
+        read, write = os.pipe()
+        parent = os.getpid()
+        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, _HANDLED)
+        try:
+            pid = os.fork()
+            if pid == 0:
+                os.close(read)
+                self._become_worker(start, service, write, parent, blocked)
+        except OSError:
+            os.close(read)
+            raise
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+            os.close(write)
+        return pid, read
 
     def _become_worker(
         self, start: Start, service: Configured, write: int, parent: int, blocked: set[signal.Signals | int]
@@ -266,7 +289,10 @@ class Supervisor:
 
     def _take_report(self, worker: int) -> None:
         """Read what a worker says about its start. It says it once and closes the pipe."""
-        process = self._processes[worker]
+        process = self._processes.get(worker)
+        if process is None or process.reporting == -1:
+            # Its end was found out by a signal, after the selector had named the pipe.
+            return
         try:
             part = os.read(process.reporting, _REPORT_BYTES)
         except BlockingIOError:
@@ -293,12 +319,17 @@ class Supervisor:
             del self._processes[worker]
             self.hooks.on_worker_end(pid)
 
-    def _log_lost(self, lost: Lost, pid: int) -> None:
+    def _log_lost(self, lost: Lost) -> None:
         pause = round(lost.pause, 1)
-        if lost.reason is None:
-            _LOG.error("a worker ended and is started again", pid=pid, how=lost.how, pause_seconds=pause)
+        process = self._processes.get(lost.worker)
+        if process is None:
+            _LOG.error("the process of a worker cannot be started", reason=lost.how, pause_seconds=pause)
+        elif lost.reason is None:
+            _LOG.error(
+                "a worker ended and is started again", pid=process.pid, how=lost.how, pause_seconds=pause
+            )
         else:
-            _LOG.error("a worker could not start", pid=pid, reason=lost.reason, pause_seconds=pause)
+            _LOG.error("a worker could not start", pid=process.pid, reason=lost.reason, pause_seconds=pause)
 
     def _measure(self) -> None:
         for worker, process in list(self._processes.items()):
