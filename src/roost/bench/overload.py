@@ -29,7 +29,7 @@ MOST_P99: Final = 3.0
 """Times by which the p99 latency of claims should grow at most."""
 
 SPARE_BYTES: Final = 256 * MIB
-"""Memory for connections and requests beside the limits of answers and of an expensive query."""
+"""Memory for connections and requests beside the limits of answers and of expensive queries."""
 
 _LOOK_SECONDS: Final = 0.25
 
@@ -122,7 +122,8 @@ def measure(
             if gained < claimed or gained > claimed + unanswered:
                 wrong.append(f"{claimed:,} claims succeeded, but usage grew by {gained:,}")
             limits = Limits()
-            bound = rows[0].peak_mib + (limits.answer_bytes + limits.query_bytes + SPARE_BYTES) / MIB
+            forked = limits.query_processes * limits.query_bytes
+            bound = rows[0].peak_mib + (limits.answer_bytes + forked + SPARE_BYTES) / MIB
             if memory.mib > bound:
                 wrong.append(f"memory reached {memory.mib:,.0f} MiB; the limits allow {bound:,.0f} MiB")
     finally:

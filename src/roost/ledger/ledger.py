@@ -76,8 +76,15 @@ class Ledger:
 
     @property
     def last_command(self) -> float:
-        """When the last command arrived, in seconds of `time.monotonic`; 0 before the first one."""
+        """When a command last arrived or got its outcome, in seconds of `time.monotonic`; 0 before the first
+        one.
+        """
         return self._writer.last_command
+
+    @property
+    def waiting_commands(self) -> int:
+        """The number of commands without an outcome."""
+        return self._writer.waiting_commands
 
     async def current(self) -> Fleet:
         """The fleet with every commit, of any writer, that was durable before this call.

@@ -71,8 +71,8 @@ _LOG = structlog.get_logger()
 class Writer:
     """Commits commands; those that wait at the same time share a commit.
 
-    ``clock``: gives the times of commits, in seconds since the epoch. ``last_command``: when the last
-    command arrived, in seconds of `time.monotonic`; 0 before the first one.
+    ``clock``: gives the times of commits, in seconds since the epoch. ``last_command``: when a command
+    last arrived or got its outcome, in seconds of `time.monotonic`; 0 before the first one.
     """
 
     def __init__(self, follower: Follower, clock: Callable[[], float]) -> None:
@@ -121,6 +121,7 @@ class Writer:
                 ):
                     await self._run(batch, len(commands))
                 del self._waiting[: batch.served]
+                self.last_command = time.monotonic()
         self._draining = None
 
     async def _run(self, batch: "_Batch", commands: int) -> None:

@@ -69,17 +69,18 @@ OPTIONS = [
         default=0.25,
         min=0.01,
         max=1.0,
-        help="While writes arrive, queries that are computed beside them take at most this share of time.",
+        help="While writes are under way, queries that are computed beside them take at most this share of "
+        "time.",
     ),
     cfg.IntOpt(
         "query_processes",
-        default=1,
+        default=2,
         min=1,
         help="Expensive queries that are computed at once, each in a process of its own with a low priority.",
     ),
     cfg.IntOpt(
         "query_waiting",
-        default=10,
+        default=500,
         min=0,
         help="Queries that may wait for their share or for a process, each. A further one gets status 503 at "
         "once.",
@@ -88,7 +89,7 @@ OPTIONS = [
         "query_seconds",
         default=30.0,
         min=1.0,
-        help="An expensive query that takes longer gets status 400; one that waits longer gets 503.",
+        help="An expensive query that takes longer gets status 400; a query that waits longer gets 503.",
     ),
     cfg.IntOpt(
         "query_mebibytes",
@@ -115,8 +116,8 @@ class Limits(msgspec.Struct, frozen=True):
     body_seconds: float = 20.0
     send_seconds: float = 30.0
     query_share: float = 0.25
-    query_processes: int = 1
-    query_waiting: int = 10
+    query_processes: int = 2
+    query_waiting: int = 500
     query_seconds: float = 30.0
     query_bytes: int = 1024 * MIB
 

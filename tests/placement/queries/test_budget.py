@@ -1,6 +1,7 @@
 """Queries beside claims: answers are the same wherever they are computed, and claims go on."""
 
 import asyncio
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,11 @@ from roost.fleet.errors import TooMuchWork
 from roost.fleet.work import Work
 from roost.ledger import Ledger
 from roost.placement.queries import QueryBudget, TooExpensive
+from roost.placement.queries import budget as budgets
 from roost.placement.queries.budget import UNITS_ALONE, UNITS_BESIDE_WRITES
+from roost.placement.queries.forked import ForkedUnavailable
 from roost.web.admission import Overloaded
-from roost.web.errors import BadRequest
+from roost.web.errors import BadRequest, Unavailable
 from roost.web.limits import MIB, Limits
 from support.ledgers import claim, host, opened, run
 from support.placement_api import Api, uuid_of
@@ -57,7 +60,7 @@ def test_claims_go_on_beside_queries_that_never_end(tmp_path: Path) -> None:
     async def check() -> None:
         async with opened(tmp_path / "ledger.db") as [ledger]:
             await run(ledger, *host(HOST, VCPU=1000))
-            budget = QueryBudget(ledger, Limits(query_waiting=2, query_seconds=120.0))
+            budget = QueryBudget(ledger, Limits(query_processes=1, query_waiting=2, query_seconds=120.0))
             flood = [asyncio.ensure_future(budget.answer("query", fine, endless)) for _ in range(20)]
             for number in range(50):
                 await run(ledger, claim(uuid_of(f"c{number}"), HOST, VCPU=1))
@@ -121,6 +124,78 @@ def test_the_answer_to_an_expensive_query_is_the_whole_one(tmp_path: Path) -> No
         assert found[:1000] == api.get(f"{query}&limit=1000")["allocation_requests"]
     finally:
         api.close()
+
+
+def lasting(seconds: float) -> Any:
+    def compute(fleet: Fleet, work: Work) -> bytes:
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            pass
+        return b"found"
+
+    return compute
+
+
+@pytest.mark.parametrize("number, seconds", [(40, 0.0025), (50, 0.008)])
+def test_a_burst_of_queries_after_a_write_is_answered(tmp_path: Path, number: int, seconds: float) -> None:
+    async def check() -> None:
+        async with opened(tmp_path / "ledger.db") as [ledger]:
+            budget = QueryBudget(ledger, Limits())
+            await run(ledger, *host(HOST, VCPU=100))
+            burst = (budget.answer("query", fine, lasting(seconds)) for _ in range(number))
+            assert await asyncio.gather(*burst) == [b"found"] * number
+
+    asyncio.run(check())
+
+
+def test_queries_are_answered_beside_some_writes(tmp_path: Path) -> None:
+    """Two writes and 200 queries of 2.5 ms in each second need half of a processor."""
+
+    async def check() -> None:
+        async with opened(tmp_path / "ledger.db") as [ledger]:
+            budget = QueryBudget(ledger, Limits())
+            await run(ledger, *host(HOST, VCPU=100))
+            queries = []
+            for number in range(200):
+                if number % 100 == 0:
+                    await run(ledger, claim(uuid_of(f"c{number}"), HOST, VCPU=1))
+                queries.append(asyncio.ensure_future(budget.answer("query", fine, lasting(0.0025))))
+                await asyncio.sleep(0.005)
+            assert await asyncio.gather(*queries) == [b"found"] * 200
+
+    asyncio.run(check())
+
+
+def test_a_query_is_refused_before_the_database_is_read_for_it_and_a_waiting_one_in_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def check() -> None:
+        async with opened(tmp_path / "ledger.db") as [ledger]:
+            budget = QueryBudget(ledger, Limits(query_waiting=1, query_seconds=1.0, query_share=0.01))
+            monkeypatch.setattr(Ledger, "waiting_commands", 1)
+            await budget.answer("query", fine, lasting(0.1))
+            waiting = asyncio.ensure_future(budget.answer("query", fine, lasting(0.0)))
+            await asyncio.sleep(0)
+            monkeypatch.setattr(Ledger, "current", None)
+            with pytest.raises(Overloaded):
+                await budget.answer("query", fine, lasting(0.0))
+            with pytest.raises(Overloaded):
+                await waiting
+
+    asyncio.run(check())
+
+
+def test_a_query_without_a_process_may_try_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def no_process(*_: object) -> bytes:
+        raise ForkedUnavailable("no process")
+
+    async def check() -> None:
+        async with opened(tmp_path / "ledger.db") as [ledger]:
+            monkeypatch.setattr(budgets, "run_forked", no_process)
+            with pytest.raises(Unavailable, match="no process"):
+                await QueryBudget(ledger, Limits()).answer("query", fine, endless)
+
+    asyncio.run(check())
 
 
 def test_a_search_counts_its_steps() -> None:

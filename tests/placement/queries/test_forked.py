@@ -1,6 +1,7 @@
 """A function in a forked process: its result, its limits, and what it must not hold on to."""
 
 import asyncio
+import errno
 import os
 import signal
 import socket
@@ -8,7 +9,13 @@ from collections.abc import Callable
 
 import pytest
 
-from roost.placement.queries.forked import ForkedFailed, ForkedTooLarge, ForkedTooLong, run_forked
+from roost.placement.queries.forked import (
+    ForkedFailed,
+    ForkedTooLarge,
+    ForkedTooLong,
+    ForkedUnavailable,
+    run_forked,
+)
 
 MIB = 2**20
 
@@ -80,6 +87,23 @@ def test_a_caller_that_is_cancelled_leaves_no_process() -> None:
 def test_memory_is_limited() -> None:
     with pytest.raises(ForkedTooLarge):
         forked(lambda: bytes(512 * MIB), more_bytes=64 * MIB)
+
+
+@pytest.mark.parametrize("call", ["memfd_create", "fork", "pidfd_open"])
+def test_a_system_that_has_no_more_leaves_no_process(call: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> int:
+        raise OSError(errno.EMFILE, "too many open files")
+
+    monkeypatch.setattr(os, call, refuse)
+    with pytest.raises(ForkedUnavailable, match="too many open files"):
+        forked(lambda: bytes(signal.pause() or 0))
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+
+
+def test_a_process_that_the_system_kills_is_no_fault_of_the_function() -> None:
+    with pytest.raises(ForkedUnavailable, match="killed"):
+        forked(lambda: bytes(os.kill(os.getpid(), signal.SIGKILL) or 0))
 
 
 def test_an_error_is_told(capfd: pytest.CaptureFixture[str]) -> None:

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from roost.placement.queries.pacing import BURST_SECONDS, QUIET_SECONDS, Pacing, shares
+from roost.placement.queries.pacing import BURST_SECONDS, GRACE_SECONDS, Pacing, writer_busy
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -39,6 +39,7 @@ def test_a_pause_saves_no_more_than_a_burst(seed: int) -> None:
     assert pacing.saved == pytest.approx(0.0, abs=0.001 + 1e-9)
 
 
-def test_queries_share_only_with_writes_of_late() -> None:
-    assert shares(10.0, 10.0 - QUIET_SECONDS / 2)
-    assert not shares(10.0, 10.0 - QUIET_SECONDS)
+def test_queries_share_only_with_writes_under_way_and_those_that_follow_at_once() -> None:
+    assert writer_busy(10.0, 1.0, 1)
+    assert writer_busy(10.0, 10.0 - GRACE_SECONDS / 2, 0)
+    assert not writer_busy(10.0, 10.0 - GRACE_SECONDS * 2, 0)

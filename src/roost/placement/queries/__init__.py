@@ -6,7 +6,8 @@
     budget     what a query goes through: its share, the count of its work, a process of its own
 
 A query is computed in the event loop in one piece, on the exact state that it reads. A cheap one takes a few
-milliseconds. While writes arrive, such queries take turns, and wait if they have had their share of the time.
+milliseconds. Such queries take turns, and wait if they have had their share of the time, which is small while
+writes are under way.
 A query that turns out to be expensive, by a count of its work, is computed in a forked process: the fork has
 the fleet as it was at that moment, for a few milliseconds, and the operating system schedules it.
 """

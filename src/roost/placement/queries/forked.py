@@ -18,7 +18,7 @@ import signal
 import sys
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -52,6 +52,10 @@ class ForkedTooLarge(Exception):
     """The function needed more memory than it may take."""
 
 
+class ForkedUnavailable(Exception):
+    """The system had no process or file for the function, or killed its process."""
+
+
 async def run_forked(function: Callable[[], bytes], seconds: float, more_bytes: int) -> bytes:
     """Call a function in a forked process, and return its result.
 
@@ -63,12 +67,13 @@ async def run_forked(function: Callable[[], bytes], seconds: float, more_bytes: 
         more_bytes: memory that the process may allocate beside what it shares.
 
     Raises:
-        ForkedTooLong, ForkedTooLarge, ForkedFailed: see there.
+        ForkedTooLong, ForkedTooLarge, ForkedUnavailable, ForkedFailed: see there.
     """
-    result = os.memfd_create("roost-query")
+    with _system_errors():
+        result = os.memfd_create("roost-query")
     try:
         parent = os.getpid()
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), _system_errors():
             # Python 3.12 warns of forks with threads; the docstring of this module says why this one is safe.
             warnings.simplefilter("ignore", DeprecationWarning)
             child = os.fork()
@@ -82,10 +87,24 @@ async def run_forked(function: Callable[[], bytes], seconds: float, more_bytes: 
         os.close(result)
 
 
+@contextlib.contextmanager
+def _system_errors() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise ForkedUnavailable(error.strerror or str(error)) from error
+
+
 async def _end_of(child: int, seconds: float) -> None:
     """Wait for the end of the child, and kill it after ``seconds`` or when the caller is cancelled."""
     loop = asyncio.get_running_loop()
-    handle = os.pidfd_open(child)
+    try:
+        with _system_errors():
+            handle = os.pidfd_open(child)
+    except ForkedUnavailable:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        raise
     ended = asyncio.Event()
     loop.add_reader(handle, ended.set)
     try:
@@ -94,16 +113,22 @@ async def _end_of(child: int, seconds: float) -> None:
     except TimeoutError:
         raise ForkedTooLong(f"no result within {seconds:g} seconds") from None
     finally:
-        loop.remove_reader(handle)
-        os.close(handle)
-        if not ended.is_set():
-            os.kill(child, signal.SIGKILL)
-        _, status = os.waitpid(child, 0)
+        try:
+            if not ended.is_set():
+                os.kill(child, signal.SIGKILL)
+                # The system takes a while to free the child's memory; the event loop goes on meanwhile.
+                await ended.wait()
+        finally:
+            loop.remove_reader(handle)
+            os.close(handle)
+            _, status = os.waitpid(child, 0)
     code = os.waitstatus_to_exitcode(status)
     if code == _OUT_OF_MEMORY:
         raise ForkedTooLarge("it takes too much memory")
     if code == -signal.SIGXCPU:
         raise ForkedTooLong(f"no result within {seconds:g} seconds of processor time")
+    if code == -signal.SIGKILL:
+        raise ForkedUnavailable("its process was killed, perhaps for lack of memory")
     if code != 0:
         raise ForkedFailed(f"the process ended with {code}; its traceback is on standard error")
 

@@ -6,11 +6,15 @@ BURST_SECONDS: Final = 0.02
 """Seconds that queries may take at once after a pause."""
 
 QUIET_SECONDS: Final = 1.0
-"""Seconds without a write after which queries may take `QUIET_SHARE` of the time."""
+"""Seconds without a write after which no writes are expected, and a query may delay one for longer."""
+
+GRACE_SECONDS: Final = 0.02
+"""Seconds after a write in which queries still leave time to writes: a client that has its answer may be
+about to send its next write."""
 
 QUIET_SHARE: Final = 0.9
-"""The share of queries while no writes arrive. The rest is for the first write, which would else wait for all
-queries that arrived before it."""
+"""The share of queries while no write is under way. The rest is for the first write, which would else wait
+for all queries that arrived before it."""
 
 
 class Pacing(NamedTuple):
@@ -35,6 +39,11 @@ class Pacing(NamedTuple):
         return min(BURST_SECONDS, self.saved + (now - self.at) * share)
 
 
-def shares(now: float, last_write: float) -> bool:
-    """Whether queries must share the time with writes, the last of which arrived at ``last_write``."""
+def writes_arrive(now: float, last_write: float) -> bool:
+    """Whether writes are to be expected, the last of which was at ``last_write``."""
     return now - last_write < QUIET_SECONDS
+
+
+def writer_busy(now: float, last_write: float, waiting: int) -> bool:
+    """Whether queries must share the time with writes: ``waiting`` ones, or one that may follow."""
+    return waiting > 0 or now - last_write < GRACE_SECONDS

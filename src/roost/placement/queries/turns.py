@@ -1,68 +1,101 @@
 """Queries that wait for their share of the time, first come, first served."""
 
 import asyncio
+import contextlib
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Final
 
-from roost.placement.queries.pacing import QUIET_SHARE, Pacing, shares
+from roost.placement.queries.pacing import QUIET_SHARE, Pacing
 from roost.web.admission import Cause, Overloaded
 
-_LEAST_WAIT = 0.001
+MOST_AT_ONCE: Final = 4
+"""Queries that have waited and have their turn at once. They read the database meanwhile; without a bound, a
+slow read would let many of them be computed one after the other, and writes would wait for all of them."""
+
+_LEAST_WAIT: Final = 0.001
+
+_LONGEST_WAIT: Final = 0.02
+"""After so many seconds the wait is computed again: it is shorter when the writes are done."""
 
 
 class Turns:
-    """Lets queries start, one at a time, as `Pacing` allows.
+    """Lets queries start as `Pacing` allows.
 
-    ``share``: of the time while writes arrive. ``most_waiting``: queries that may wait. ``last_write``
-    returns when the last write arrived, in seconds of `time.monotonic`.
+    ``share``: of the time while the writer is busy. ``most_waiting``: queries that may wait, each for
+    ``most_seconds``. ``busy`` returns whether the writer has commands.
     """
 
-    def __init__(self, share: float, most_waiting: int, last_write: Callable[[], float]) -> None:
+    def __init__(
+        self, share: float, most_waiting: int, most_seconds: float, busy: Callable[[], bool]
+    ) -> None:
         self._pacing = Pacing()
         self._share_beside_writes = share
         self._most_waiting = most_waiting
-        self._last_write = last_write
+        self._most_seconds = most_seconds
+        self._busy = busy
         self._waiting: deque[asyncio.Future[None]] = deque()
+        self._started = 0
+        self._timer: asyncio.TimerHandle | None = None
 
     def free(self) -> bool:
         """Whether a query may start now, without a wait."""
         return not self._waiting and not self._pause()
 
-    async def wait(self) -> None:
-        """Wait until this query may start. Raises `Overloaded` if too many wait already."""
-        if len(self._waiting) >= self._most_waiting:
-            raise Overloaded(Cause.QUERIES)
-        loop = asyncio.get_running_loop()
-        mine: asyncio.Future[None] = loop.create_future()
-        self._waiting.append(mine)
-        if len(self._waiting) == 1:
-            self._wake_later()
-        await mine
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[None]:
+        """The turn of a query, after a wait.
+
+        Raises `Overloaded` if too many wait already, or if this one has waited for too long.
+        """
+        await self._wait()
+        try:
+            yield
+        finally:
+            self._started -= 1
 
     def spent(self, seconds: float) -> None:
         """A query has taken this much time."""
-        now = time.monotonic()
-        self._pacing = self._pacing.spent(now, seconds, self._share(now))
+        self._pacing = self._pacing.spent(time.monotonic(), seconds, self._share())
+
+    async def _wait(self) -> None:
+        if len(self._waiting) >= self._most_waiting:
+            raise Overloaded(Cause.QUERIES)
+        mine: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(mine)
+        if self._timer is None:
+            self._wake_later()
+        try:
+            async with asyncio.timeout(self._most_seconds):
+                await mine
+        except BaseException as error:
+            if mine.done() and not mine.cancelled():
+                self._started -= 1
+            with contextlib.suppress(ValueError):
+                self._waiting.remove(mine)
+            if isinstance(error, TimeoutError):
+                raise Overloaded(Cause.QUERIES) from None
+            raise
 
     def _pause(self) -> float:
         """The seconds until the next query may start."""
-        now = time.monotonic()
-        return self._pacing.wait(now, self._share(now))
+        return self._pacing.wait(time.monotonic(), self._share())
 
-    def _share(self, now: float) -> float:
-        return self._share_beside_writes if shares(now, self._last_write()) else QUIET_SHARE
+    def _share(self) -> float:
+        return self._share_beside_writes if self._busy() else QUIET_SHARE
 
     def _wake_later(self) -> None:
-        seconds = max(_LEAST_WAIT, self._pause())
-        asyncio.get_running_loop().call_later(seconds, self._wake)
+        seconds = min(max(_LEAST_WAIT, self._pause()), _LONGEST_WAIT)
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._wake)
 
     def _wake(self) -> None:
-        if self._pause() == 0.0:
-            while self._waiting:
-                mine = self._waiting.popleft()
-                if not mine.done():
-                    mine.set_result(None)
-                    break
+        self._timer = None
+        while self._waiting and self._started < MOST_AT_ONCE and not self._pause():
+            mine = self._waiting.popleft()
+            if not mine.done():
+                self._started += 1
+                mine.set_result(None)
         if self._waiting:
             self._wake_later()
