@@ -13,6 +13,23 @@ database_url = click.option(
     "--database", "url", metavar="URL", required=True, help="SQLAlchemy URL, as in sqlite:///roost.db"
 )
 
+placement_database = click.option(
+    "--database", metavar="URL", help="SQLAlchemy URL; else [placement_database] connection."
+)
+
+config_files = click.option(
+    "--config-file",
+    "config_files",
+    type=click.Path(),
+    multiple=True,
+    help="A file with options by upstream's names; several add up.  [default: placement.conf in "
+    "$OS_PLACEMENT_CONFIG_DIR]",
+)
+
+settings = click.option(
+    "--set", "settings", metavar="GROUP.OPTION=VALUE", multiple=True, help="An option by upstream's name."
+)
+
 metrics_port = click.option(
     "--metrics-port",
     type=click.IntRange(1, 65535),

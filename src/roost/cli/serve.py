@@ -9,7 +9,14 @@ from roost.auth import Source
 from roost.auth.source import Setting
 from roost.cli.configuration import options_without_effect, print_warnings
 from roost.cli.listening import Listening, listening
-from roost.cli.options import metrics_host, metrics_port, no_authentication
+from roost.cli.options import (
+    config_files,
+    metrics_host,
+    metrics_port,
+    no_authentication,
+    placement_database,
+    settings,
+)
 from roost.metrics.enabling import exposed
 from roost.model.errors import OperatorError
 from roost.placement.http.server import (
@@ -42,7 +49,7 @@ class WorkerCount(click.ParamType[int]):
     epilog="Example: OS_API__AUTH_STRATEGY=noauth2 roost serve --port 8778 --database sqlite:///placement.db"
 )
 @listening
-@click.option("--database", metavar="URL", help="SQLAlchemy URL; else [placement_database] connection.")
+@placement_database
 @click.option(
     "--workers",
     type=WorkerCount(),
@@ -64,17 +71,8 @@ class WorkerCount(click.ParamType[int]):
     show_default=True,
     help="Time to finish requests under way when a worker ends; then it is killed.",
 )
-@click.option(
-    "--config-file",
-    "config_files",
-    type=click.Path(),
-    multiple=True,
-    help="A file with options by upstream's names; several add up.  [default: placement.conf in "
-    "$OS_PLACEMENT_CONFIG_DIR]",
-)
-@click.option(
-    "--set", "settings", metavar="GROUP.OPTION=VALUE", multiple=True, help="An option by upstream's name."
-)
+@config_files
+@settings
 @metrics_port
 @metrics_host
 @no_authentication
@@ -96,7 +94,7 @@ def serve(
     from configuration files; the environment (OS_<GROUP>__<OPTION>) overrides files, and --set overrides
     both.
     """
-    source = Source(config_files or default_files(), tuple(Setting.parse(each) for each in settings))
+    source = placement_source(config_files, settings)
     options = read_options(source)
     warnings = options_without_effect(source, options.auth_strategy)
     check_options(options)
@@ -121,7 +119,14 @@ def serve(
         serve_placement(listeners, service, lambda: click.echo(announcement, err=True))
 
 
-def default_files() -> tuple[str, ...]:
-    """The file in the folder that upstream's OS_PLACEMENT_CONFIG_DIR names; none if it is not set."""
+def placement_source(config_files: tuple[str, ...], settings: tuple[str, ...]) -> Source:
+    """Return where the options ``--config-file`` and ``--set`` say that options come from.
+
+    Without a file it is the one in the folder that upstream's OS_PLACEMENT_CONFIG_DIR names, if that is set.
+
+    Raises:
+        OperatorError: A setting has a wrong form.
+    """
     folder = os.environ.get("OS_PLACEMENT_CONFIG_DIR", "").strip()
-    return (str(Path(folder) / "placement.conf"),) if folder else ()
+    default = (str(Path(folder) / "placement.conf"),) if folder else ()
+    return Source(config_files or default, tuple(Setting.parse(each) for each in settings))

@@ -15,13 +15,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from roost.auth import Source
-from roost.auth.source import Setting
 from roost.cli.doctor import configuration, database, machine, service
 from roost.cli.doctor.check import Deployment, Finding, run_checks
 from roost.cli.listening import Listening, listening
-from roost.cli.options import as_json, print_json
-from roost.cli.serve import WorkerCount, default_files
+from roost.cli.options import as_json, config_files, placement_database, print_json, settings
+from roost.cli.serve import WorkerCount, placement_source
 
 CHECKS: Final = (*configuration.CHECKS, *database.CHECKS, *machine.CHECKS, *service.CHECKS)
 """All checks, in the order in which they are made: what a check needs is checked before it."""
@@ -31,20 +29,11 @@ _STYLES: Final = {"ok": "green", "warn": "yellow", "fail": "bold red", "skip": "
 
 @click.command(epilog="Example: roost doctor --config-file /etc/placement/placement.conf --workers 4")
 @listening
-@click.option("--database", metavar="URL", help="SQLAlchemy URL; else [placement_database] connection.")
+@placement_database
 @click.option("--workers", type=WorkerCount(), default="1", show_default=True, help="Processes.")
 @click.option("--metrics", metavar="URL", help="The metrics address of the running service.")
-@click.option(
-    "--config-file",
-    "config_files",
-    type=click.Path(),
-    multiple=True,
-    help="A file with options by upstream's names; several add up.  [default: placement.conf in "
-    "$OS_PLACEMENT_CONFIG_DIR]",
-)
-@click.option(
-    "--set", "settings", metavar="GROUP.OPTION=VALUE", multiple=True, help="An option by upstream's name."
-)
+@config_files
+@settings
 @as_json
 def doctor(
     listening: Listening,
@@ -61,7 +50,7 @@ def doctor(
 
     Exit status: 0 all is well, 1 there are warnings, 2 there are failures.
     """
-    source = Source(config_files or default_files(), tuple(Setting.parse(each) for each in settings))
+    source = placement_source(config_files, settings)
     deployment = Deployment(source, listening, database, workers, metrics)
     try:
         findings = list(run_checks(CHECKS, deployment))
