@@ -108,23 +108,31 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_command_turns_off_what_its_group_has_begun(
-    at_once: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    clock, shown = Clock(), list[str]()
+
     @click.group
     @click.pass_context
     def group(context: click.Context) -> None:
-        context.with_resource(progress("group"))
+        context.with_resource(progress("group", clock))
 
     @group.command
     @no_progress
     def long() -> None:
-        time.sleep(1.5)
+        clock.now += AFTER_SECONDS
+        until = time.monotonic() + (0.3 if off else 30)
+        while time.monotonic() < until and not (shown and shown[-1]):
+            time.sleep(0.01)
+            shown.append(capsys.readouterr().err)
 
-    monkeypatch.setattr(module, "AFTER_SECONDS", 0.5)
+    monkeypatch.setattr(module, "TICK_SECONDS", 0.01)
+    off = True
     group.main(["long", "--no-progress"], standalone_mode=False)
-    assert capsys.readouterr().err == ""
+    assert set(shown) == {""}
+    off = False
     group.main(["long"], standalone_mode=False)
-    assert capsys.readouterr().err.startswith("roost: group: ")
+    assert shown[-1].startswith("roost: group: ")
 
 
 def run_replay(folder, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> None:

@@ -156,9 +156,9 @@ class Bar:
 
 
 @contextmanager
-def progress(step: str) -> Iterator[Meter]:
+def progress(step: str, clock: Clock = time.monotonic) -> Iterator[Meter]:
     """Show the progress of a command while the block runs, unless --no-progress is given."""
-    meter = Meter(step)
+    meter = Meter(step, clock)
     context = click.get_current_context(silent=True)
 
     def shown() -> bool:
@@ -166,7 +166,7 @@ def progress(step: str) -> Iterator[Meter]:
         return context is None or not context.meta.get(_OFF)
 
     console = Console(stderr=True)
-    display: Display = Bar(meter, console) if console.is_terminal else Lines(meter, _print)
+    display: Display = Bar(meter, console, clock) if console.is_terminal else Lines(meter, _print, clock)
     ended = threading.Event()
 
     def run() -> None:

@@ -45,6 +45,7 @@ class Events:
     def __init__(self, server: Serving, after: int = 0, **headers: str) -> None:
         self.commits: list[dict[str, Any]] = []
         self.comments: list[str] = []
+        self.history = ""
         self.ended_cleanly = False
         self.status = 0
         self._url = f"{server.url}/v1/changes?after={after}"
@@ -60,7 +61,7 @@ class Events:
             for line in answer.iter_lines():
                 kind, _, value = line.partition(": ")
                 if kind == "id":
-                    number = value
+                    number, _, self.history = value.partition("@")
                 elif kind == "data":
                     self.commits.append(json.loads(value))
                     assert str(self.commits[-1]["seq"]) == number
@@ -90,7 +91,7 @@ def test_streams_follow_commits_of_all_workers_and_end_with_the_server(server: S
     for stream in streams:
         stream.wait_for(newest)
     # Of two workers, each has made some of the commits, as every request has a connection of its own.
-    again = Events(server, last_event_id=str(newest - 3))
+    again = Events(server, last_event_id=f"{newest - 3}@{streams[0].history}")
     again.wait_for(newest)
     started = time.monotonic()
     server.end(signal.SIGTERM)
