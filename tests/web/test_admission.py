@@ -14,7 +14,7 @@ from roost.web.app import Kernel, create_app
 from roost.web.dispatch import Application, Message
 from roost.web.edge import Edge
 from roost.web.limits import Limits
-from roost.web.observation import Observation
+from roost.web.observation import LONG, Observation
 from roost.web.operation import LARGEST_BODY, OPEN, Operation
 from roost.web.policy import Policy
 from roost.web.request import Request, Response
@@ -207,8 +207,8 @@ def test_a_long_body_is_sent_in_parts_and_counted_until_it_is_taken() -> None:
     counted: list[int] = []
     client = Client(takes=10)
     body = random.Random(1).randbytes(2 * PART + 5)
-    sender = PatientSender(to(client), 10.0, counted.append, not_called)
-    asyncio.run(sender.send({"type": "http.response.body", "body": body}))
+    sender = PatientSender(10.0, counted.append, not_called)
+    asyncio.run(sender.send(to(client), {"type": "http.response.body", "body": body}))
     assert b"".join(part["body"] for part in client.taken) == body
     assert [part["more_body"] for part in client.taken] == [True, True, False]
     assert counted == [len(body), -PART, -PART, -5, 0]
@@ -216,17 +216,40 @@ def test_a_long_body_is_sent_in_parts_and_counted_until_it_is_taken() -> None:
 
 def test_a_short_body_is_handed_on_as_it_is() -> None:
     client = Client(takes=1)
-    message = {"type": "http.response.body", "body": b"x" * PART}
-    asyncio.run(PatientSender(to(client), 10.0, not_called, not_called).send(message))
+    message = {"type": "http.response.body", "body": b"x" * LONG}
+    request = to(client)
+    request.send_long = PatientSender(10.0, not_called, not_called).send
+    asyncio.run(send(request, message))
     assert client.taken == [message]
+
+
+async def send(request: Observation, message: Message) -> None:
+    await request.send(message)
 
 
 def test_a_client_that_stops_taking_a_long_body_is_given_up_and_no_longer_counted() -> None:
     counted: list[int] = []
     cut: list[Message] = []
     request = to(Client(takes=2))
-    sender = PatientSender(request, 0.01, counted.append, cut.append)
+    request.send_long = PatientSender(0.01, counted.append, cut.append).send
     with pytest.raises(TimeoutError):
-        asyncio.run(sender.send({"type": "http.response.body", "body": bytes(5 * PART)}))
+        asyncio.run(send(request, {"type": "http.response.body", "body": bytes(5 * PART)}))
     assert cut == [request.scope]
     assert sum(counted) == 0 and counted[0] == 5 * PART
+
+
+def test_a_client_that_takes_each_part_in_time_must_take_all_in_time() -> None:
+    body = bytes(4 * PART)
+
+    class Slow(Client):
+        async def send(self, message: Message) -> None:
+            await asyncio.sleep(0.9 * seconds)
+            await super().send(message)
+
+    seconds = 0.5
+    client = Slow(takes=100)
+    request = to(client)
+    sender = PatientSender(seconds, lambda size: None, lambda scope: None)
+    with pytest.raises(TimeoutError):
+        asyncio.run(sender.send(request, {"type": "http.response.body", "body": body}))
+    assert 1 <= len(client.taken) < 4

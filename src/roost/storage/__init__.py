@@ -14,7 +14,6 @@ errors        the tree of this room's errors
 """
 
 from roost.storage.database import Database
-from roost.storage.deadlines import Deadlines
 from roost.storage.driver_errors import driver_message, is_duplicate_key, table_refusing
 from roost.storage.engine import ANSWER_SECONDS, COMMAND_ANSWER_SECONDS
 from roost.storage.errors import (
@@ -44,7 +43,6 @@ __all__ = [
     "DatabaseReadOnly",
     "DatabaseRefused",
     "DatabaseUnavailable",
-    "Deadlines",
     "OutcomeUnknown",
     "Schema",
     "SchemaTooNew",

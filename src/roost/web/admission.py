@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
 from roost.metrics import catalogue as metrics
-from roost.web.dispatch import Application, Message, Send
+from roost.web.dispatch import Application, Message
 from roost.web.errors import TooSlow, Unavailable
 from roost.web.limits import Limits
 from roost.web.observation import Observation
@@ -101,10 +101,12 @@ class Admission:
         self.limits = limits
         self._application = application
         self._uncounted = frozenset(uncounted)
+        self._send_long = PatientSender(limits.send_seconds, self._count_answer, cut_soon).send
 
     def enter(self, request: Observation) -> Application | None:
         """Admit a request, with None, or return the application that refuses it."""
         scope = request.scope
+        request.send_long = self._send_long
         if scope["path"] in self._uncounted:
             return None
         arrival = arrival_of(scope)
@@ -124,10 +126,6 @@ class Admission:
         if request.status == TooSlow.status:
             metrics.SLOW_CLIENTS.labels("body").inc()
             self._cut_soon(request.scope)
-
-    def sender(self, request: Observation) -> Send:
-        """How the application sends the response: a long one in parts, and not for ever."""
-        return PatientSender(request, self.limits.send_seconds, self._count_answer, self._cut_soon).send
 
     def _count(self, arrival: Arrival, sign: int) -> None:
         load = self.load

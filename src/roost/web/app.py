@@ -13,7 +13,6 @@ A request passes these steps. The first error ends them:
 7. the handler; its result is encoded as JSON
 """
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,6 +23,7 @@ import msgspec
 import structlog
 
 from roost.auth import Authenticator, IdentityUnavailable
+from roost.deadlines import Deadlines
 from roost.metrics import catalogue as metrics
 from roost.web.admission import REFUSAL_KEY, Overloaded
 from roost.web.conventions import Conventions
@@ -75,11 +75,12 @@ def create_app(operations: Sequence[Operation], kernel: Kernel) -> falcon.asgi.A
         app.add_middleware(middleware)
     open_paths = frozenset(operation.path for operation in operations if operation.rule is OPEN)
     app.add_middleware(_Gate(kernel, open_paths))
+    bodies = _Bodies(kernel.body_seconds)
     by_path: dict[str, dict[str, Operation]] = {}
     for operation in operations:
         by_path.setdefault(operation.path, {})[operation.method] = operation
     for path, methods in by_path.items():
-        app.add_route(path, _Resource(kernel, methods))
+        app.add_route(path, _Resource(kernel, methods, bodies))
     _add_error_handlers(app, kernel)
     return app
 
@@ -87,10 +88,10 @@ def create_app(operations: Sequence[Operation], kernel: Kernel) -> falcon.asgi.A
 class _Resource:
     """One path, with a responder ``on_…`` for each of its operations. ``methods``: the name of each."""
 
-    def __init__(self, kernel: Kernel, operations: Mapping[str, Operation]) -> None:
+    def __init__(self, kernel: Kernel, operations: Mapping[str, Operation], bodies: "_Bodies") -> None:
         self.methods = {method: f"{method} {operation.path}" for method, operation in operations.items()}
         for method, operation in operations.items():
-            setattr(self, f"on_{method.lower()}", _responder(kernel, operation))
+            setattr(self, f"on_{method.lower()}", _responder(kernel, operation, bodies))
 
 
 class _Gate:
@@ -142,7 +143,7 @@ class _Gate:
         req.identity = req.observation.identity = identity
 
 
-def _responder(kernel: Kernel, operation: Operation) -> Any:
+def _responder(kernel: Kernel, operation: Operation, bodies: "_Bodies") -> Any:
     """The coroutine function that takes one operation's requests through the steps 4 to 7."""
     service, policy, conventions = kernel.service, kernel.policy, kernel.conventions
     handler, rule, query, encode = operation.handler, operation.rule, operation.query, msgspec.json.encode
@@ -165,9 +166,7 @@ def _responder(kernel: Kernel, operation: Operation) -> Any:
             req.projects = policy.reachable(req.identity, rule.all_projects, req.query)
         if form is not None:
             try:
-                req.body = operation.decode(
-                    await _read(req, operation.largest_body, kernel.body_seconds), form
-                )
+                req.body = operation.decode(await bodies.read(req, operation.largest_body), form)
             except HTTPError:
                 await operation.precede(service, params)
                 raise
@@ -186,21 +185,27 @@ def _check_media_type(req: Request, taken: tuple[str, ...]) -> None:
         raise Unsupported(f"The media type {media_type} is not supported, use {' or '.join(taken)}")
 
 
-async def _read(req: Request, largest: int, seconds: float) -> bytes:
-    """Read the body, of ``largest`` bytes at most, within a time limit.
+class _Bodies:
+    """Reads bodies, each within ``seconds``."""
 
-    Raises:
-        TooLarge: it is larger, and is not read whole.
-        TooSlow: it did not arrive in time. The server closes the connection, because the rest is unread.
-    """
-    try:
-        async with asyncio.timeout(seconds):
-            raw = await req.stream.read(largest + 1)
-    except TimeoutError:
-        raise TooSlow(f"The body must arrive within {seconds:g} seconds.") from None
-    if len(raw) > largest:
-        raise TooLarge(f"A body may have at most {largest} bytes.")
-    return raw
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._deadlines = Deadlines(seconds)
+
+    async def read(self, req: Request, largest: int) -> bytes:
+        """Read the body of a request, of ``largest`` bytes at most.
+
+        Raises:
+            TooLarge: it is larger, and is not read whole.
+            TooSlow: it did not arrive in time. The server closes the connection, because the rest is unread.
+        """
+        raw = await self._deadlines.within(req.stream.read(largest + 1), self._late)
+        if len(raw) > largest:
+            raise TooLarge(f"A body may have at most {largest} bytes.")
+        return raw
+
+    def _late(self) -> TooSlow:
+        return TooSlow(f"The body must arrive within {self._seconds:g} seconds.")
 
 
 def _add_error_handlers(app: falcon.asgi.App, kernel: Kernel) -> None:  # type: ignore[type-arg]

@@ -43,13 +43,13 @@ class Admission(Protocol):
     """The part of the edge that decides whether a request is served."""
 
     def enter(self, request: Observation) -> Application | None:
-        """Admit a request, with None, or return the application that refuses it."""
+        """Admit a request, with None, or return the application that refuses it.
+
+        It may set ``request.send_long``, by which the long bodies of the response are sent.
+        """
 
     def leave(self, request: Observation) -> None:
         """An admitted request is over. Not called for a refused one."""
-
-    def sender(self, request: Observation) -> Send:
-        """What an admitted request's application sends its response with, on top of ``request.send``."""
 
 
 class Edge:
@@ -82,23 +82,20 @@ class Edge:
         try:
             for watch in self._watches:
                 watch.begin(request)
-            await self._admit(request, receive)
+            admission = self._admission
+            refusal = None if admission is None else admission.enter(request)
+            if admission is None or refusal is not None:
+                await (refusal or self._application)(scope, receive, request.send)
+                return
+            try:
+                await self._application(scope, receive, request.send)
+            finally:
+                admission.leave(request)
         finally:
             self.in_flight -= 1
             request.seconds = perf_counter() - request.start
             for watch in self._last_first:
                 watch.end(request)
-
-    async def _admit(self, request: Observation, receive: Receive) -> None:
-        admission = self._admission
-        if admission is None:
-            await self._application(request.scope, receive, request.send)
-            return
-        refusal = admission.enter(request)
-        if refusal is not None:
-            await refusal(request.scope, receive, request.send)
-            return
-        try:
-            await self._application(request.scope, receive, admission.sender(request))
-        finally:
-            admission.leave(request)
+            # Scope and request would else hold each other, and all that the request made, until the garbage
+            # collector looks for such rings.
+            del scope[SCOPE_KEY]

@@ -62,7 +62,7 @@ OPTIONS = [
         default=30.0,
         min=0.1,
         help="A connection whose client takes nothing of an answer for this many seconds is closed; of a "
-        "long answer it must take 256 KiB in this time.",
+        "long answer it must take 256 KiB in this time, and 1 MiB a second on average.",
     ),
     cfg.FloatOpt(
         "query_share",

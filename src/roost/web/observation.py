@@ -1,6 +1,6 @@
 """What a service knows of one request, from its arrival until its response is sent."""
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager
 from time import perf_counter
 from typing import Any, Final
@@ -14,8 +14,14 @@ SCOPE_KEY: Final = "roost.observation"
 
 _ID_HEADER = HEADER.encode()
 
+LONG: Final = 2**20
+"""Bytes of a body that is handed to the server whole."""
+
 UNKNOWN: Final = "unknown"
 """The name of the operation of a request that no operation is found for, or that ends before routing."""
+
+
+SendLong = Callable[["Observation", Message], Awaitable[None]]
 
 
 class Observation:
@@ -31,10 +37,13 @@ class Observation:
     - ``status``: the status of the response, None before it begins.
     - ``sent``: bytes of the response's body, as handed to the server.
     - ``seconds``: the duration from arrival to the end of the response, 0 before it.
+    - ``send_part``: the server's own ``send``. ``send_long``: what bodies of more than `LONG` bytes are sent
+      with in its place; None: nothing.
     """
 
     __slots__ = (
-        "_send", "identity", "ids", "operation", "scope", "seconds", "sent", "span", "start", "status",
+        "identity", "ids", "operation", "scope", "seconds", "send_long", "send_part", "sent", "span", "start",
+        "status",
     )  # fmt: skip
 
     def __init__(self, scope: Message, send: Send | None = None) -> None:
@@ -47,15 +56,19 @@ class Observation:
         self.status: int | None = None
         self.sent = 0
         self.seconds = 0.0
-        self._send: Any = send
+        self.send_part: Any = send
+        self.send_long: SendLong | None = None
 
     def send(self, message: Message) -> Awaitable[None]:
         """Note status and bytes of a message of the response, and hand it to the server."""
         if message["type"] == "http.response.body":
-            self.sent += len(message.get("body", b""))
+            size = len(message.get("body", b""))
+            self.sent += size
+            if size > LONG and self.send_long is not None:
+                return self.send_long(self, message)
         elif message["type"] == "http.response.start":
             self.status = message["status"]
-        sent: Awaitable[None] = self._send(message)
+        sent: Awaitable[None] = self.send_part(message)
         return sent
 
 

@@ -10,53 +10,52 @@ from typing import Final
 
 from roost.metrics import catalogue as metrics
 from roost.web.dispatch import Message
-from roost.web.observation import Observation
+from roost.web.observation import LONG, Observation
 
-PART: Final = 256 * 1024
-"""Bytes of a part. A body that is not longer is handed to the server whole."""
+PART: Final = LONG // 4
+"""Bytes of a part."""
+
+LEAST_RATE: Final = 2**20
+"""Bytes that a client must take in each second, on average over the whole body: a body in memory keeps others
+from being answered."""
 
 
 class PatientSender:
-    """Sends one response.
+    """Sends long bodies.
 
-    ``seconds``: the time in which the client must take a part; then ``cut_soon`` is called with the ASGI
-    scope. ``count`` is called with the bytes of a long body when it begins to wait, and with less than 0 for
-    bytes that are taken.
+    ``seconds``: the time in which the client must take a part, and the time that it has for the whole body in
+    addition to what `LEAST_RATE` gives it; then ``cut_soon`` is called with the ASGI scope. ``count`` is
+    called with the bytes of a long body when it begins to wait, and with less than 0 for what is taken.
     """
-
-    __slots__ = ("_count", "_cut_soon", "_request", "_seconds")
 
     def __init__(
         self,
-        request: Observation,
         seconds: float,
         count: Callable[[int], None],
         cut_soon: Callable[[Message], None],
     ) -> None:
-        self._request = request
         self._seconds = seconds
         self._count = count
         self._cut_soon = cut_soon
 
-    async def send(self, message: Message) -> None:
-        """Send one message. Raises `TimeoutError` if the client is too slow."""
-        body = message.get("body", b"")
-        if len(body) <= PART:
-            await self._request.send(message)
-            return
+    async def send(self, request: Observation, message: Message) -> None:
+        """Send one body. Raises `TimeoutError` if the client is too slow."""
+        body = message["body"]
         left = len(body)
         self._count(left)
+        clock = asyncio.get_running_loop().time
+        end = clock() + self._seconds + left / LEAST_RATE
         try:
             for at in range(0, len(body), PART):
                 part = body[at : at + PART]
                 more = at + PART < len(body) or message.get("more_body", False)
-                async with asyncio.timeout(self._seconds):
-                    await self._request.send({"type": message["type"], "body": part, "more_body": more})
+                async with asyncio.timeout_at(min(clock() + self._seconds, end)):
+                    await request.send_part({"type": message["type"], "body": part, "more_body": more})
                 left -= len(part)
                 self._count(-len(part))
         except TimeoutError:
             metrics.SLOW_CLIENTS.labels("answer").inc()
-            self._cut_soon(self._request.scope)
+            self._cut_soon(request.scope)
             raise
         finally:
             self._count(-left)

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack, suppress
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -196,9 +197,11 @@ def test_a_terminal_is_drawn_anew_and_an_outage_shows(tmp_path: Path) -> None:
         url = f"http://127.0.0.1:{running.port}"
         environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100", "LINES": "40"}
         command = [ROOST, "top", "--url", url, "--interval", "0.2"]
-        with subprocess.Popen(
-            command, stdin=inside, stdout=inside, stderr=inside, env=environment
-        ) as watching:
+        with ExitStack() as ended:
+            watching = ended.enter_context(
+                subprocess.Popen(command, stdin=inside, stdout=inside, stderr=inside, env=environment)
+            )
+            ended.callback(watching.kill)
             os.close(inside)
             read_until(terminal, "6 hosts")
             read_until(terminal, "6 hosts")
@@ -206,6 +209,7 @@ def test_a_terminal_is_drawn_anew_and_an_outage_shows(tmp_path: Path) -> None:
             read_until(terminal, f"{url} cannot be read")
             assert "6 hosts" in read_until(terminal, "Its values are those of its last answer")
             watching.send_signal(signal.SIGINT)
+            read_until_end(terminal)
             assert watching.wait(30) == 0
     os.close(terminal)
 
@@ -217,3 +221,10 @@ def read_until(terminal: int, text: str) -> str:
         assert select.select([terminal], [], [], 30.0)[0], f"{text!r} does not come: {found}"
         found += os.read(terminal, 65536).decode(errors="replace")
     return found
+
+
+def read_until_end(terminal: int) -> None:
+    """Read what a terminal shows until no process has it: one that nobody reads holds its writers up."""
+    with suppress(OSError):  # EIO, the end of a terminal
+        while select.select([terminal], [], [], 30.0)[0]:
+            os.read(terminal, 65536)
