@@ -36,7 +36,7 @@ servers: ## install the databases for the tests, where that is possible
 	@tools/install-test-servers
 
 test: venv servers ## run the tests
-	$(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist loadfile
+	$(BIN)/pytest --numprocesses 4 --dist loadfile
 
 lint: venv ## check style, formatting, types and the import rules
 	$(BIN)/ruff check

@@ -71,7 +71,7 @@ def install() -> Path:
         _run(uv, "pip", "install", "--python", str(python), *lock)
     else:
         _run(sys.executable, "-m", "venv", str(ENVIRONMENT))
-        _run(str(python), "-m", "pip", "install", "--disable-pip-version-check", *lock)
+        _run(str(python), "-m", "pip", "install", "--disable-pip-version-check", "--no-compile", *lock)
     stamp.write_text(wanted)
     return python
 
