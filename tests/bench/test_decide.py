@@ -1,20 +1,26 @@
-"""The benchmark of decisions undoes its claims."""
+"""The benchmark of decisions undoes its claims, and asks what its options say."""
 
+import json
 from itertools import islice
 from pathlib import Path
+from typing import get_args
 
 import pytest
+from click.testing import CliRunner
 
 from roost.bench import decide
-from roost.bench.fleets import flat
+from roost.bench.errors import BenchError
+from roost.bench.fleets import flat, nested
 from roost.bench.memory_fleet import build_fleet, build_host_table
+from roost.bench.requests import PROJECTS, Kind, Requests, Shapes, flavors
 from roost.bench.store import SqliteStore
+from roost.cli.bench.decide import decide as command
 from support.fleets import snapshot
 
 
 @pytest.mark.parametrize("shapes", ["repeated", "fresh"])
 @pytest.mark.parametrize("instances", [1, 3])
-def test_decisions_leave_the_fleet_as_it_was(shapes: decide.Shapes, instances: int):
+def test_decisions_leave_the_fleet_as_it_was(shapes: Shapes, instances: int):
     plan = flat(60)
     fleet = build_fleet(plan)
     before = snapshot(fleet)
@@ -32,7 +38,7 @@ def test_a_fleet_that_is_full_ends_the_run():
 
 
 def test_fresh_shapes_are_not_alike():
-    shapes = [(f.vcpus, f.memory_mb, f.disk_gb) for f in islice(decide.flavors("fresh"), 5_000)]
+    shapes = [(f.vcpus, f.memory_mb, f.disk_gb) for f in islice(flavors("fresh"), 5_000)]
     assert len(set(shapes)) == len(shapes)
 
 
@@ -40,3 +46,52 @@ def test_durable_decisions_are_counted(tmp_path: Path):
     [row] = decide.measure_durable(SqliteStore(tmp_path), [flat(60)], [8], 2, 0.3)
     assert row.store == "sqlite"
     assert row.per_second > 1
+
+
+@pytest.mark.parametrize("kind", get_args(Kind))
+def test_each_kind_of_request_is_decided_on_trees_and_undone(kind: Kind):
+    plan = nested(40)
+    fleet, table = build_fleet(plan), build_host_table(plan, PROJECTS if kind == "project" else 0)
+    before = snapshot(fleet)
+    deciding = decide.InMemoryDecisions(fleet, table, 1, Requests(kind, table, 10))
+    assert len(deciding.run("repeated", 1, 0.2)) > 1
+    assert snapshot(fleet) == before
+
+
+def test_each_kind_of_request_is_what_its_name_says():
+    table = build_host_table(flat(40))
+
+    def specs(kind: Kind):
+        return list(islice(Requests(kind, table, 7).specs("repeated"), 3))
+
+    assert all(len(set(spec.group.hosts)) == 7 for spec in specs("group") if spec.group is not None)
+    assert len({spec.group for spec in specs("group")} - {None}) == 3
+    assert all(len(spec.ignore_hosts) == 7 for spec in specs("ignore"))
+    assert len({spec.project_id for spec in specs("project")}) == 3
+    assert len(Requests("foreign", table, 7).weighers()) == 1
+    assert "resources_NIC1:SRIOV_NET_VF" in specs("same_subtree")[0].flavor.extra_specs
+
+
+def test_a_fleet_too_small_for_the_size_is_refused():
+    with pytest.raises(BenchError, match="10 hosts are too few for a size of 10"):
+        decide.measure([flat(10)], [1], 0, 0.1, ["ignore"], 10)
+
+
+def test_the_command_measures_each_fleet_with_each_query():
+    asked = ["--fleet", "flat", "--fleet", "nested", "--query", "plain", "--query", "same_subtree"]
+    little = ["--hosts", "20", "--instances", "1", "--no-durable", "--duration", "0.05", "--json"]
+    done = CliRunner().invoke(command, [*asked, *little])
+    assert done.exit_code == 0, done.output
+    rows = json.loads(done.stdout)["rows"]
+    assert [(row["fleet"], row["query"], row["shapes"]) for row in rows] == [
+        (fleet, query, shapes)
+        for fleet, query in (("flat", "plain"), ("nested", "plain"), ("nested", "same_subtree"))
+        for shapes in ("repeated", "fresh")
+    ]
+    assert all(row["hosts"] == 20 and row["instances"] == 1 and row["p50_ms"] > 0 for row in rows)
+
+
+def test_same_subtree_needs_trees():
+    done = CliRunner().invoke(command, ["--query", "same_subtree"])
+    assert done.exit_code == 2
+    assert "--query same_subtree needs --fleet nested" in done.output

@@ -7,22 +7,23 @@ scheduler, the local gateway and a ledger, many at a time, and count once they a
 import asyncio
 import random
 import time
-from collections.abc import Iterator, Sequence
-from itertools import count
-from typing import Final, Literal
+from collections.abc import Sequence
+from typing import Final
 
 import msgspec
 import numpy as np
 
+from roost.bench.errors import BenchError
 from roost.bench.fleets import SEED, FleetPlan, uuids
 from roost.bench.memory_fleet import build_fleet, build_host_table
 from roost.bench.progress import announce
 from roost.bench.report import Column, Report, report
+from roost.bench.requests import PROJECTS, Kind, Requests, Shapes, flavors
 from roost.bench.store import Store
 from roost.fleet import Fleet
 from roost.ledger import Ledger, State, keep_what_is_loaded
 from roost.model.record import Attempt, Run
-from roost.model.spec import Flavor, RequestSpec
+from roost.model.spec import RequestSpec
 from roost.scheduler import Scheduler, SchedulerOptions
 from roost.scheduler.gateways.local import Decide, LocalGateway
 from roost.scheduler.hosts import HostTable
@@ -32,17 +33,10 @@ from roost.scheduler.question import Question
 from roost.scheduler.selection import Plugins
 from roost.storage import Database
 
-Shapes = Literal["repeated", "fresh"]
-"""Whether requests repeat four flavors or each has a flavor of its own."""
-
-REPEATED: Final = (
-    Flavor("small", 1, 2_048, 10),
-    Flavor("medium", 2, 4_096, 20),
-    Flavor("large", 4, 16_384, 40),
-    Flavor("huge", 16, 65_536, 160),
-)
-
 COLUMNS: Final = (
+    Column("fleet", "fleet"),
+    Column("query", "query"),
+    Column("size", "size", ","),
     Column("hosts", "hosts", ","),
     Column("shapes", "shapes"),
     Column("instances", "instances", ","),
@@ -58,10 +52,14 @@ COLUMNS: Final = (
 class Row(msgspec.Struct, frozen=True):
     """The result for requests of ``instances`` each, by ``concurrent`` tasks.
 
+    ``fleet`` is the name of the plan. ``size``: members of each group or ignored hosts, 0 for other queries.
     Milliseconds are those of a request; ``per_second`` counts instances. ``first_ms`` is the time of the
     first request, before any equivalence class is cached.
     """
 
+    fleet: str
+    query: Kind
+    size: int
     hosts: int
     shapes: Shapes
     instances: int
@@ -73,38 +71,56 @@ class Row(msgspec.Struct, frozen=True):
     per_second: float
 
 
-def flavors(shapes: Shapes) -> Iterator[Flavor]:
-    """Yield four flavors over and over, or flavors of which thousands in a row all differ."""
-    for number in count():
-        if shapes == "repeated":
-            yield REPEATED[number % len(REPEATED)]
-        else:
-            yield Flavor(f"f{number}", 1 + number % 4, 1_024 + number % 2_039, 10 + number % 11)
-
-
 def measure(
-    plans: Sequence[FleetPlan], instances: Sequence[int], alternates: int, seconds: float
+    plans: Sequence[FleetPlan],
+    instances: Sequence[int],
+    alternates: int,
+    seconds: float,
+    kinds: Sequence[Kind] = ("plain",),
+    size: int = 10,
 ) -> list[Row]:
-    """Measure decisions in memory, for each fleet, kind of flavors and number of instances."""
+    """Measure decisions in memory, for each fleet, kind of requests, kind of flavors and number of instances.
+
+    Requests with ``same_subtree`` are measured on nested fleets only: others have no place for them.
+
+    Raises:
+        BenchError: A fleet has too few hosts for groups or ignored hosts of ``size``.
+    """
+    for plan in plans:
+        if size >= plan.hosts and {"group", "ignore"}.intersection(kinds):
+            raise BenchError(f"{plan.hosts} hosts are too few for a size of {size}: one more must be left")
     rows = []
     for plan in plans:
         announce(f"decide: {plan}")
-        fleet, table = build_fleet(plan), build_host_table(plan)
-        deciding = InMemoryDecisions(fleet, table, alternates)
-        keep_what_is_loaded()
-        for shapes in ("repeated", "fresh"):
-            for number in instances:
-                times = deciding.run(shapes, number, seconds)
-                rows.append(_row(plan, shapes, number, "none", 1, times, sum(times)))
+        fleet = build_fleet(plan)
+        for kind in kinds:
+            if kind == "same_subtree" and plan.name != "nested":
+                continue
+            announce(f"decide: {plan}, {kind}")
+            table = build_host_table(plan, PROJECTS if kind == "project" else 0)
+            requests = Requests(kind, table, size)
+            deciding = InMemoryDecisions(fleet, table, alternates, requests)
+            keep_what_is_loaded()
+            for shapes in ("repeated", "fresh"):
+                for number in instances:
+                    times = deciding.run(shapes, number, seconds)
+                    rows.append(_row(plan, requests, size, shapes, number, "none", 1, times, sum(times)))
     return rows
 
 
 class InMemoryDecisions:
     """A loop of decisions on a fleet of this process."""
 
-    def __init__(self, fleet: Fleet, table: HostTable, alternates: int) -> None:
+    def __init__(
+        self, fleet: Fleet, table: HostTable, alternates: int, requests: Requests | None = None
+    ) -> None:
+        """``requests``: plain ones if it is None."""
         self._options = SchedulerOptions()
-        self._plugins = Plugins(filters(self._options.filters), weighers(self._options.weighers))
+        self._requests = requests or Requests("plain", table, 0)
+        self._plugins = Plugins(
+            [*filters(self._options.filters), *self._requests.filters()],
+            [*weighers(self._options.weighers), *self._requests.weighers()],
+        )
         self._table = table
         self._fleet = fleet
         self._alternates = alternates
@@ -119,8 +135,7 @@ class InMemoryDecisions:
         state = State(self._fleet, {}, 0.0)
         times: list[float] = []
         until = time.perf_counter() + seconds
-        for flavor in flavors(shapes):
-            spec = RequestSpec(project_id="project", user_id="user", flavor=flavor)
+        for spec in self._requests.specs(shapes):
             names = tuple(uuids(self._rng, instances))
             started = time.perf_counter()
             if started > until:
@@ -138,7 +153,7 @@ class InMemoryDecisions:
         return Question(
             run="run",
             spec=spec,
-            query=candidate_query(spec, self._table, self._options),
+            query=self._requests.complete(candidate_query(spec, self._table, self._options)),
             instances=instances,
             num_alternates=self._alternates,
             min_count=len(instances),
@@ -150,7 +165,7 @@ class InMemoryDecisions:
 def measure_durable(
     store: Store, plans: Sequence[FleetPlan], concurrent: Sequence[int], alternates: int, seconds: float
 ) -> list[Row]:
-    """Measure decisions that are committed, for each fleet and number of concurrent tasks.
+    """Measure plain decisions that are committed, for each fleet and number of concurrent tasks.
 
     Raises:
         BenchError: The fleet's database cannot be made.
@@ -161,8 +176,10 @@ def measure_durable(
         announce(f"decide: {plan}, durable on {store.kind}")
         with store.copy(plan, "roost") as url:
             for tasks in concurrent:
-                times, took = asyncio.run(_durable(url, build_host_table(plan), tasks, alternates, seconds))
-                rows.append(_row(plan, "repeated", 1, store.kind, tasks, times, took))
+                table = build_host_table(plan)
+                times, took = asyncio.run(_durable(url, table, tasks, alternates, seconds))
+                plain = Requests("plain", table, 0)
+                rows.append(_row(plan, plain, 0, "repeated", 1, store.kind, tasks, times, took))
     return rows
 
 
@@ -204,10 +221,21 @@ def report_on(rows: Sequence[Row], alternates: int, seconds: float) -> Report:
 
 
 def _row(
-    plan: FleetPlan, shapes: Shapes, instances: int, store: str, tasks: int, times: list[float], took: float
+    plan: FleetPlan,
+    requests: Requests,
+    size: int,
+    shapes: Shapes,
+    instances: int,
+    store: str,
+    tasks: int,
+    times: list[float],
+    took: float,
 ) -> Row:
     p50, p99 = np.percentile(times, [50, 99]) * 1000
     return Row(
+        fleet=plan.name,
+        query=requests.kind,
+        size=size if requests.kind in ("group", "ignore") else 0,
         hosts=plan.hosts,
         shapes=shapes,
         instances=instances,

@@ -20,7 +20,7 @@ from sqlalchemy.engine import Connection
 from roost.bench.bulk_load import PROJECT, USER
 from roost.bench.claims import RESOURCES, Claims
 from roost.bench.comparison import Setting
-from roost.bench.decide import InMemoryDecisions, Shapes
+from roost.bench.decide import InMemoryDecisions
 from roost.bench.filters import host_queries
 from roost.bench.fleets import SEED, FleetPlan
 from roost.bench.load_generator import LoadPlan
@@ -29,6 +29,7 @@ from roost.bench.memory_fleet import build_fleet, build_host_table
 from roost.bench.progress import announce
 from roost.bench.queries import QUERIES
 from roost.bench.report import Column, Report, report
+from roost.bench.requests import Shapes
 from roost.bench.services import NullService, Roost, Service
 from roost.bench.store import Store
 from roost.bench.timing import median_ms

@@ -1,6 +1,8 @@
 """A fleet in memory and its host table, built from a plan without a database."""
 
-from roost.bench.fleets import AGGREGATES, DISABLED_EVERY, FleetPlan
+import numpy as np
+
+from roost.bench.fleets import AGGREGATES, DISABLED_EVERY, SEED, FleetPlan, uuids
 from roost.fleet import Fleet
 from roost.ledger import State
 from roost.ledger.vocabulary import FIRST_CUSTOM_CLASS, RegisterStandardNames
@@ -14,7 +16,7 @@ from roost.model.change import (
     TraitChanged,
     TraitsChanged,
 )
-from roost.model.host import HostReport
+from roost.model.host import HostAggregate, HostReport
 from roost.model.vocabulary import DISABLED_TRAIT
 from roost.scheduler.hosts import HostTable
 
@@ -37,12 +39,12 @@ def build_fleet(plan: FleetPlan) -> Fleet:
     for batch in plan.host_batches():
         for index, (consumer, used) in enumerate(zip(batch.consumers, batch.used.tolist(), strict=True)):
             host = batch.first + index
-            uuids = batch.providers[index * len(parts) : (index + 1) * len(parts)]
+            own = batch.providers[index * len(parts) : (index + 1) * len(parts)]
             row = host * len(parts)
             allocations = {}
             for place, (part, inventories, traits) in enumerate(parts):
-                uuid = uuids[place]
-                parent = None if part.parent is None else uuids[part.parent]
+                uuid = own[place]
+                parent = None if part.parent is None else own[part.parent]
                 facts = ProviderFacts(plan.host_name(host) + part.name, parent, 0)
                 fleet.apply(ProviderChanged(uuid, row + place, None, facts))
                 fleet.apply(InventoryChanged(uuid, {}, inventories))
@@ -52,14 +54,27 @@ def build_fleet(plan: FleetPlan) -> Fleet:
                     fleet.apply(TraitsChanged(uuid, (), traits))
                 if part.usage:
                     allocations[uuid] = {name: used * amount for name, amount in part.usage.items()}
-            fleet.apply(AggregatesChanged(uuids[0], (), (aggregates[host % AGGREGATES],)))
+            fleet.apply(AggregatesChanged(own[0], (), (aggregates[host % AGGREGATES],)))
             fleet.apply(AllocationsChanged(consumer, None, None, {}, allocations))
     return fleet
 
 
-def build_host_table(plan: FleetPlan) -> HostTable:
-    """Build the table of a plan's hosts. All are up, and spread over `CELLS` cells."""
+def build_host_table(plan: FleetPlan, projects: int = 0) -> HostTable:
+    """Build the table of a plan's hosts. All are up, and spread over `CELLS` cells.
+
+    Every second host is open to one of ``projects`` only, if there are any.
+    """
+    aggregates = [
+        (HostAggregate(uuid, f"projects-{number}", {"filter_tenant_id": f"project-{number}"}),)
+        for number, uuid in enumerate(uuids(np.random.default_rng(SEED + 2), projects))
+    ]
     return HostTable(
-        HostReport(host=plan.host_name(host), node=node, cell=f"cell{host % CELLS}", last_seen=0.0)
+        HostReport(
+            host=plan.host_name(host),
+            node=node,
+            cell=f"cell{host % CELLS}",
+            last_seen=0.0,
+            aggregates=aggregates[host // 2 % projects] if host % 2 and projects else (),
+        )
         for host, node in enumerate(plan.roots())
     )

@@ -1,18 +1,47 @@
 """``roost bench decide``."""
 
 from pathlib import Path
+from typing import get_args
 
 import click
 
 from roost.bench import decide as benchmark
-from roost.bench.fleets import flat
+from roost.bench.fleets import flat, nested
+from roost.bench.requests import Kind
 from roost.bench.store import open_store
 from roost.cli.bench.options import database, directory, duration, hosts, output, show_report
 from roost.cli.options import as_json
 
+FLEETS = {"flat": flat, "nested": nested}
 
-@click.command(epilog="Example: roost bench decide --hosts 10000 --instances 1 --instances 100")
+
+@click.command(epilog="Example: roost bench decide --hosts 10000 --fleet nested --query same_subtree")
 @hosts
+@click.option(
+    "--fleet",
+    "fleets",
+    type=click.Choice(tuple(FLEETS)),
+    multiple=True,
+    default=("flat",),
+    show_default=True,
+    help="Hosts of one provider each, or of eleven; may be repeated.",
+)
+@click.option(
+    "--query",
+    "queries",
+    type=click.Choice(get_args(Kind)),
+    multiple=True,
+    default=("plain",),
+    show_default=True,
+    help="What requests have beside a flavor; may be repeated. same_subtree needs a nested fleet.",
+)
+@click.option(
+    "--size",
+    type=click.IntRange(min=1),
+    default=10,
+    show_default=True,
+    help="Members of each group, and ignored hosts of each request.",
+)
 @click.option(
     "--instances",
     type=click.IntRange(min=1),
@@ -37,7 +66,7 @@ from roost.cli.options import as_json
     help="Durable requests at a time; may be repeated.",
 )
 @click.option(
-    "--durable/--no-durable", default=True, show_default=True, help="Measure durable decisions, too."
+    "--durable/--no-durable", default=True, show_default=True, help="Measure durable plain decisions, too."
 )
 @duration(2.0)
 @directory
@@ -46,6 +75,9 @@ from roost.cli.options import as_json
 @as_json
 def decide(
     hosts: tuple[int, ...],
+    fleets: tuple[str, ...],
+    queries: tuple[Kind, ...],
+    size: int,
     instances: tuple[int, ...],
     alternates: int,
     concurrent: tuple[int, ...],
@@ -57,9 +89,11 @@ def decide(
     as_json: bool,
 ) -> None:
     """Time the scheduler's decisions, in memory and durable."""
-    plans = [flat(number) for number in hosts]
-    rows = benchmark.measure(plans, instances, alternates, duration)
-    if durable:
+    if "same_subtree" in queries and "nested" not in fleets:
+        raise click.UsageError("--query same_subtree needs --fleet nested")
+    plans = [FLEETS[fleet](number) for fleet in fleets for number in hosts]
+    rows = benchmark.measure(plans, instances, alternates, duration, queries, size)
+    if durable and "plain" in queries:
         with open_store(folder, database) as store:
             rows += benchmark.measure_durable(store, plans, concurrent, alternates, duration)
     show_report(benchmark.report_on(rows, alternates, duration), as_json, output)

@@ -1,0 +1,137 @@
+"""The kinds of requests that ``roost bench decide`` measures."""
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import count
+from typing import Final, Literal
+
+import msgspec
+import numpy as np
+
+from roost.bench.fleets import SEED
+from roost.fleet.columns import Bools, Float64
+from roost.model.request import CandidateQuery
+from roost.model.spec import Flavor, RequestSpec, ServerGroup
+from roost.scheduler.hosts import HostTable
+from roost.scheduler.labels import Values
+from roost.scheduler.offers import HostView
+from roost.scheduler.plugins import Filter, Weigher
+from roost.scheduler.question import Progress, Question
+
+Shapes = Literal["repeated", "fresh"]
+"""Whether requests repeat four flavors or each has a flavor of its own."""
+
+Kind = Literal["plain", "group", "ignore", "project", "foreign", "same_subtree"]
+"""``plain``: a flavor alone. ``group``: an anti-affinity group with members. ``ignore``: hosts to ignore.
+``project``: `PROJECTS` projects in turn, and a filter that looks at the project. ``foreign``: a weigher that
+declares nothing. ``same_subtree``: a group of VCPU and memory for each of `NUMA_NODES` NUMA nodes, each with
+a VF below the same node."""
+
+PROJECTS: Final = 1_000
+NUMA_NODES: Final = 2
+REPEATED: Final = (
+    Flavor("small", 1, 2_048, 10),
+    Flavor("medium", 2, 4_096, 20),
+    Flavor("large", 4, 16_384, 40),
+    Flavor("huge", 16, 65_536, 160),
+)
+_SAMPLES = 64
+"""Different sets of hosts that groups have members on, or that requests ignore."""
+_NODES = range(NUMA_NODES)
+_SAME_SUBTREE = tuple(frozenset((f"_CPU{node}", f"_NIC{node}")) for node in _NODES)
+
+
+def flavors(shapes: Shapes) -> Iterator[Flavor]:
+    """Yield four flavors over and over, or flavors of which thousands in a row all differ."""
+    for number in count():
+        if shapes == "repeated":
+            yield REPEATED[number % len(REPEATED)]
+        else:
+            yield Flavor(f"f{number}", 1 + number % 4, 1_024 + number % 2_039, 10 + number % 11)
+
+
+class Requests:
+    """Requests of one kind for the hosts of a table.
+
+    ``size``: the number of members of a group or of ignored hosts, at most all hosts but one.
+    """
+
+    def __init__(self, kind: Kind, table: HostTable, size: int) -> None:
+        self.kind = kind
+        rng = np.random.default_rng(SEED)
+        self._samples = [
+            tuple(table.names[index] for index in rng.choice(len(table), size, replace=False).tolist())
+            for _ in range(_SAMPLES if kind in ("group", "ignore") else 0)
+        ]
+
+    def specs(self, shapes: Shapes) -> Iterator[RequestSpec]:
+        """Yield requests without end."""
+        for number, flavor in enumerate(flavors(shapes)):
+            yield self._spec(number, flavor)
+
+    def filters(self) -> Sequence[Filter]:
+        """Return the filters that these requests need beside the default ones."""
+        return (ProjectFilter(),) if self.kind == "project" else ()
+
+    def weighers(self) -> Sequence[Weigher]:
+        """Return the weighers that these requests need beside the default ones."""
+        return (ForeignWeigher(),) if self.kind == "foreign" else ()
+
+    def complete(self, query: CandidateQuery) -> CandidateQuery:
+        """Add to a query what no request spec can say."""
+        if self.kind != "same_subtree":
+            return query
+        return msgspec.structs.replace(query, same_subtree=_SAME_SUBTREE)
+
+    def _spec(self, number: int, flavor: Flavor) -> RequestSpec:
+        project = f"project-{number % PROJECTS}" if self.kind == "project" else "project"
+        sample = self._samples[number % _SAMPLES] if self._samples else ()
+        return RequestSpec(
+            project_id=project,
+            user_id="user",
+            flavor=_on_numa_nodes(flavor) if self.kind == "same_subtree" else flavor,
+            group=ServerGroup("group", "anti-affinity", sample) if self.kind == "group" else None,
+            ignore_hosts=frozenset(sample if self.kind == "ignore" else ()),
+        )
+
+
+def _on_numa_nodes(flavor: Flavor) -> Flavor:
+    """Divide the processors and the memory of a flavor among NUMA nodes, and add a VF to each."""
+    vcpus, memory = (math.ceil(amount / NUMA_NODES) for amount in (flavor.vcpus, flavor.memory_mb))
+    extra_specs = {"group_policy": "isolate"}
+    for node in _NODES:
+        extra_specs[f"resources_CPU{node}:VCPU"] = str(vcpus)
+        extra_specs[f"resources_CPU{node}:MEMORY_MB"] = str(memory)
+        extra_specs[f"resources_NIC{node}:SRIOV_NET_VF"] = "1"
+    return msgspec.structs.replace(flavor, extra_specs=extra_specs)
+
+
+class ProjectFilter:
+    """A filter that keeps hosts with ``filter_tenant_id`` to the projects that it names."""
+
+    name = "bench_project"
+    depends_on_claims = False
+
+    def mask(self, hosts: HostView, question: Question, progress: Progress) -> Bools | None:
+        """Return whether each host is open to the request's project."""
+        labels = hosts.table.metadata("filter_tenant_id")
+        if labels is None:
+            return None
+
+        def is_open(values: Values) -> bool:
+            return not values or question.spec.project_id in values
+
+        return labels.judged(is_open, hosts.index) > 0
+
+
+class ForeignWeigher:
+    """A weigher as another package may have it: it declares nothing of what it looks at."""
+
+    name = "bench_foreign"
+    multiplier_key = "bench_foreign_weight_multiplier"
+    default_multiplier = 0.5
+
+    def raw(self, hosts: HostView, question: Question) -> Float64 | None:
+        """Return a number for each host."""
+        number: Float64 = (hosts.index % 7).astype(np.float64)
+        return number
