@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from backup.backing import backed_up, content, fill, restored
 from roost.backup.errors import BackupError, BackupTooNew, BackupUnreadable, TargetNotEmpty, ToolMissing
 from roost.backup.manifest import FILE, Manifest
+from roost.backup.mariadb import PREPARED, REPLACED
 from roost.ledger import SCHEMA as LEDGER
 from roost.storage import Database, SchemaTooNew
 from roost.storage.identity import TABLE
@@ -90,6 +91,21 @@ def test_only_an_empty_database_is_filled_unless_told(kind: str, servers: Server
         identity = restored(tmp_path / "backup", other.url, replace=True, now=500.0)
         assert identity is not None and identity.incarnation == 1001
         assert content(other.url) == content(place.url)
+
+
+@pytest.mark.parametrize("ending", [PREPARED, REPLACED])
+def test_a_database_of_others_is_left_alone(ending: str, servers: Servers, tmp_path: Path) -> None:
+    with servers.place("mariadb", tmp_path) as place:
+        fill(place, 5)
+        backed_up(place.url, tmp_path / "backup")
+        others = f"{place.url.rpartition('/')[2]}{ending}"
+        execute(place.url, f"CREATE DATABASE {others}", f"CREATE TABLE {others}.kept (x INTEGER)")
+        try:
+            with pytest.raises(BackupError, match=f"there is a database {others}"):
+                restored(tmp_path / "backup", place.url, replace=True)
+            execute(place.url, f"INSERT INTO {others}.kept VALUES (1)")
+        finally:
+            execute(place.url, f"DROP DATABASE {others}")
 
 
 def test_a_changed_file_is_noticed(folder: Path, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import httpx
 
 from roost.placement.http.document import document_at
 from roost.placement.options import PlacementOptions
+from roost.placement.queries import QueryBudget
 from roost.placement.v1.app import V1
 from roost.web.dispatch import dispatch
 from support.placement_api import ADMIN, Api
@@ -17,8 +18,9 @@ class V1Api(Api):
 
     def __init__(self, folder: Path, empty: Path | None = None, **options: Any) -> None:
         super().__init__(folder, empty, **options)
-        chosen = {"auth_strategy": "noauth2", **options}
-        self.v1 = V1(self.ledger, PlacementOptions(**chosen), document_at)
+        chosen = PlacementOptions(**{"auth_strategy": "noauth2", **options})
+        queries = QueryBudget(self.ledger, chosen.limits)
+        self.v1 = V1(self.ledger, chosen, queries, document_at)
         transport = httpx.ASGITransport(app=dispatch({"/v1": self.v1}, self.app))
         self.client = httpx.AsyncClient(transport=transport, base_url="http://placement")
 

@@ -23,6 +23,9 @@ PREPARED = "_restoring"
 REPLACED = "_replaced"
 """Added to a database's name: the database into which a restore moves the old tables, to drop them."""
 
+MADE_BY = "made by roost db restore, to be dropped"
+"""The comment of both databases, by which a later restore knows what a killed one has left."""
+
 _LAST_LINE = b"-- Dump completed"
 _TAIL_BYTES = 200
 
@@ -72,7 +75,8 @@ def restore(
     ``complete`` is called with the database in which the restore is prepared, before its tables are renamed.
 
     Raises:
-        BackupError: a program is missing or fails, or the user may not make databases; nothing is changed.
+        BackupError: a program is missing or fails, the user may not make databases, or others have the names
+            that the restore needs; nothing is changed.
         StorageError: the database fails.
     """
     name = str(database.url.database)
@@ -80,8 +84,12 @@ def restore(
     program = find_tool(PACKAGE, "mariadb", "mysql")
     connecting, secrets = _connecting(database.url)
     try:
-        _execute(database, [f"DROP DATABASE IF EXISTS `{each}`" for each in (prepared, replaced)])
-        _execute(database, [f"CREATE DATABASE `{each}`" for each in (prepared, replaced)])
+        for each in (prepared, replaced):
+            _check_unused(database, each)
+            _execute(
+                database,
+                [f"DROP DATABASE IF EXISTS `{each}`", f"CREATE DATABASE `{each}` COMMENT '{MADE_BY}'"],
+            )
     except StorageError as error:
         raise BackupError(
             f"cannot make the databases {prepared} and {replaced}, which a restore needs for a while: {error}"
@@ -102,6 +110,19 @@ def restore(
     moves += [f"`{prepared}`.`{table}` TO `{name}`.`{table}`" for table in new]
     _execute(database, [f"RENAME TABLE {', '.join(moves)}"])
     _execute(database, [f"DROP DATABASE `{each}`" for each in (prepared, replaced)])
+
+
+def _check_unused(database: Database, name: str) -> None:
+    """Raise `BackupError` if there is a database of this name that no restore has made."""
+
+    def comments(connection: Connection) -> list[str]:
+        statement = "SELECT schema_comment FROM information_schema.schemata WHERE schema_name = %s"
+        return [row[0] for row in connection.exec_driver_sql(statement, (name,))]
+
+    if database.read_now(comments) not in ([], [MADE_BY]):
+        raise BackupError(
+            f"there is a database {name}, whose name a restore needs for a while: rename or drop it"
+        )
 
 
 def _execute(database: Database, statements: Sequence[str]) -> None:

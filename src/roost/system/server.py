@@ -12,6 +12,7 @@ from roost.placement.http.app import create_app
 from roost.placement.http.document import document_at
 from roost.placement.http.edge import with_edge
 from roost.placement.options import PlacementOptions
+from roost.placement.queries import QueryBudget
 from roost.placement.v1.app import V1
 from roost.serving.granian import EmbeddedServer
 from roost.serving.listeners import Listeners
@@ -46,9 +47,10 @@ async def serve(
         health=system.options.health,
         limits=system.options.limits,
     )
-    v1 = V1(system.ledger, options, document_at, (*conductor_http.OPERATIONS, *DOCUMENTED))
+    queries = QueryBudget(system.ledger, options.limits)
+    v1 = V1(system.ledger, options, queries, document_at, (*conductor_http.OPERATIONS, *DOCUMENTED))
     cut_clients_that_do_not_read(listeners.sockets[0], options.limits)
-    application = _application(system, v1, options, health)
+    application = _application(system, v1, options, queries, health)
     server = EmbeddedServer(application, listeners.sockets[0], tls, server_settings(options.limits))
     notifier = Notifier()
     stop = asyncio.Event()
@@ -83,9 +85,11 @@ async def serve(
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _application(system: System, v1: V1, options: PlacementOptions, health: Health) -> Application:
+def _application(
+    system: System, v1: V1, options: PlacementOptions, queries: QueryBudget, health: Health
+) -> Application:
     """``/v1/instances`` is the conductor's, the rest of ``/v1`` is V1's; all else is the Placement API's."""
-    placement = create_app(system.ledger, options)
+    placement = create_app(system.ledger, options, queries)
     conductor = conductor_http.create_app(system.super_conductor, system.requests, NoAuth())
     services = dispatch({"/v1": v1, "/v1/instances": conductor}, placement)
     metrics.BUILD_REQUESTS.follow(lambda: system.super_conductor.in_progress)

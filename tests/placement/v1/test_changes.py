@@ -13,12 +13,14 @@ from roost.fleet import Fleet
 from roost.ledger.feed import commits_after, decode_changes
 from roost.placement.commands.providers import CreateProvider
 from roost.placement.http.document import document_at
+from roost.placement.queries import QueryBudget
 from roost.placement.v1 import changes
 from roost.placement.v1.follower import Follower
 from roost.placement.v1.past import Past
 from roost.placement.v1.service import Service
 from roost.storage.identity import set_incarnation
 from roost.web.errors import TooMany
+from roost.web.limits import Limits
 from support.ledgers import claim, host, opened, run, whole
 from support.placement_api import uuid_of
 from support.v1_api import V1Api, fault_of
@@ -145,7 +147,9 @@ def test_whoever_follows_the_feed_has_the_fleet(tmp_path: Path) -> None:
 
 async def events(api: V1Api, count: int, after: int = 0) -> list[str]:
     """The first events of a stream, as text."""
-    service = Service(api.ledger, Past(api.ledger), Follower(api.ledger), document_at)
+    service = Service(
+        api.ledger, Past(api.ledger), Follower(api.ledger), QueryBudget(api.ledger, Limits()), document_at
+    )
     response = falcon.asgi.Response()
     await changes.begin_stream(service, response, changes.Since(after, None))
     assert response.sse is not None
@@ -177,7 +181,13 @@ def test_a_stream_that_is_overtaken_by_trimming_says_so(
     monkeypatch.setattr(changes, "STREAMED_COMMITS", 2)
 
     async def trimmed() -> str:
-        service = Service(written.ledger, Past(written.ledger), Follower(written.ledger), document_at)
+        service = Service(
+            written.ledger,
+            Past(written.ledger),
+            Follower(written.ledger),
+            QueryBudget(written.ledger, Limits()),
+            document_at,
+        )
         response = falcon.asgi.Response()
         await changes.begin_stream(service, response, changes.Since(0, None))
         await written.ledger.trim(1, float("inf"))
@@ -209,7 +219,13 @@ def test_a_stream_does_not_go_on_in_another_history(written: V1Api, monkeypatch:
     monkeypatch.setattr(changes, "STREAMED_COMMITS", 2)
 
     async def followed() -> list[str]:
-        service = Service(written.ledger, Past(written.ledger), Follower(written.ledger), document_at)
+        service = Service(
+            written.ledger,
+            Past(written.ledger),
+            Follower(written.ledger),
+            QueryBudget(written.ledger, Limits()),
+            document_at,
+        )
         response = falcon.asgi.Response()
         await changes.begin_stream(service, response, changes.Since(0, None))
         assert response.sse is not None
@@ -240,7 +256,13 @@ def test_requests_that_arrive_together_get_no_more_streams_than_there_may_be(
     monkeypatch.setattr(changes, "MOST_STREAMS", 3)
 
     async def begin() -> tuple[int, int]:
-        service = Service(written.ledger, Past(written.ledger), Follower(written.ledger), document_at)
+        service = Service(
+            written.ledger,
+            Past(written.ledger),
+            Follower(written.ledger),
+            QueryBudget(written.ledger, Limits()),
+            document_at,
+        )
         responses = [falcon.asgi.Response() for _ in range(10)]
         begun = await asyncio.gather(
             *(changes.begin_stream(service, response, changes.Since(0, None)) for response in responses),

@@ -22,11 +22,13 @@ from roost.placement.commands.providers import CreateProvider, DeleteProvider, U
 from roost.placement.commands.traits_and_aggregates import SetAggregates, SetTraits
 from roost.placement.errors import PlacementError
 from roost.placement.http.document import document_at
+from roost.placement.queries import QueryBudget
 from roost.placement.v1.candidates import first_page, page_at
 from roost.placement.v1.follower import Follower
 from roost.placement.v1.parameters import canonical
 from roost.placement.v1.past import Past
 from roost.placement.v1.service import Service
+from roost.web.limits import Limits
 from support.fleets import AGGREGATES, CLASSES, TRAITS, inventories, queries, some, worlds
 from support.ledgers import claim, opened
 from support.oracle import SHARING, World
@@ -59,7 +61,7 @@ async def make(ledger: Ledger, world: World) -> None:
 
 
 def service_of(ledger: Ledger) -> Service:
-    return Service(ledger, Past(ledger), Follower(ledger), document_at)
+    return Service(ledger, Past(ledger), Follower(ledger), QueryBudget(ledger, Limits()), document_at)
 
 
 def shown(candidate: Candidate) -> dict[str, Any]:

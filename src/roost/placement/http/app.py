@@ -16,20 +16,22 @@ from roost.web.cors import Cors
 from roost.web.forwarded import through_proxies
 
 
-def create_app(ledger: Ledger, options: PlacementOptions) -> falcon.asgi.App:  # type: ignore[type-arg]
-    """The API on a ledger, which the caller closes.
+def create_app(
+    ledger: Ledger, options: PlacementOptions, queries: QueryBudget | None = None
+) -> falcon.asgi.App:  # type: ignore[type-arg]
+    """The API on a ledger, which the caller closes. ``queries``: a budget that others share, if they do.
 
     Raises:
         OperatorError: The options for tokens or policies cannot work.
     """
-    return app.create_app(OPERATIONS, kernel(ledger, options))
+    return app.create_app(OPERATIONS, kernel(ledger, options, queries))
 
 
-def kernel(ledger: Ledger, options: PlacementOptions) -> app.Kernel:
+def kernel(ledger: Ledger, options: PlacementOptions, queries: QueryBudget | None = None) -> app.Kernel:
     """The kernel of the application. Raises `OperatorError` as `create_app` does."""
     proxies = options.proxies
     return app.Kernel(
-        Service(ledger, options, QueryBudget(ledger, options.limits)),
+        Service(ledger, options, queries or QueryBudget(ledger, options.limits)),
         open_authenticator(options),
         open_policy(options),
         PlacementConventions(),

@@ -21,6 +21,7 @@ from roost.placement.http.app import create_app
 from roost.placement.http.document import document_at
 from roost.placement.http.edge import with_edge
 from roost.placement.options import PlacementOptions, shown_options
+from roost.placement.queries import QueryBudget
 from roost.placement.readiness import placement_health
 from roost.placement.v1.app import V1
 from roost.report import Describe, Report
@@ -85,12 +86,13 @@ class Worker:
                 self._report(str(error) if isinstance(error, OperatorError) else f"cannot start: {error!r}")
                 await send({"type": "lifespan.startup.failed", "message": ""})
                 return
-            v1 = V1(ledger, self._options, document_at, DOCUMENTED)
+            queries = QueryBudget(ledger, self._options.limits)
+            v1 = V1(ledger, self._options, queries, document_at, DOCUMENTED)
             stack.callback(v1.close)
             # The default action of SIGALRM is the end. It needs neither the parent nor the event loop.
             last = partial(signal.alarm, ceil(self._drain_seconds) + 1)
             _at_termination(last, v1.close, partial(database.stop_within, STOP_SECONDS))
-            services = dispatch({"/v1": v1}, create_app(ledger, self._options))
+            services = dispatch({"/v1": v1}, create_app(ledger, self._options, queries))
             self._app = with_edge(services, ledger, self._options, health)
             self._report_on_signal(ledger, health)
             checking = asyncio.create_task(keep_checking(health))

@@ -7,6 +7,7 @@ import msgspec
 from roost.ledger import Ledger, LedgerBusy
 from roost.placement.access import open_authenticator, open_policy
 from roost.placement.options import PlacementOptions
+from roost.placement.queries import QueryBudget
 from roost.placement.v1.follower import Follower
 from roost.placement.v1.operations import OPERATIONS
 from roost.placement.v1.past import Past
@@ -21,6 +22,7 @@ from roost.web.operation import Operation
 class V1:
     """The application.
 
+    ``queries``: that of the Placement API beside it, so that they share one budget.
     ``placement_document`` returns the Placement API's OpenAPI document at a microversion. ``more`` are
     operations of other applications that the document of ``/v1`` describes too.
     """
@@ -29,6 +31,7 @@ class V1:
         self,
         ledger: Ledger,
         options: PlacementOptions,
+        queries: QueryBudget,
         placement_document: Callable[[int], msgspec.Raw],
         more: Sequence[Operation] = (),
     ) -> None:
@@ -36,9 +39,9 @@ class V1:
             ledger,
             Past(ledger),
             Follower(ledger),
+            queries,
             placement_document,
             (*OPERATIONS, *more),
-            limits=options.limits,
         )
         kernel = Kernel(
             self.service,

@@ -13,7 +13,6 @@ from roost.placement.v1.follower import Follower
 from roost.placement.v1.past import Past
 from roost.placement.wire.provider_texts import ProviderTexts
 from roost.web.conventions import Conventions
-from roost.web.limits import Limits
 from roost.web.openapi import describe
 from roost.web.operation import Operation
 from roost.web.request import Request, Response
@@ -23,6 +22,7 @@ from roost.web.request import Request, Response
 class Service:
     """What the handlers work with.
 
+    - ``queries`` computes queries, in turn with those of the Placement API.
     - ``placement_document``: the Placement API's OpenAPI document at a microversion.
     - ``operations``: those that the document of ``/v1`` describes.
     - ``streams``: the open event streams. ``polls``: the number of requests that wait for a commit.
@@ -31,17 +31,12 @@ class Service:
     ledger: Ledger
     past: Past
     follower: Follower
+    queries: QueryBudget
     placement_document: Callable[[int], msgspec.Raw]
     operations: Sequence[Operation] = ()
     texts: ProviderTexts = field(default_factory=ProviderTexts)
     streams: WeakSet[AsyncIterator[object]] = field(default_factory=WeakSet)
     polls: int = 0
-    limits: Limits = field(default_factory=Limits)
-
-    @cached_property
-    def queries(self) -> QueryBudget:
-        """What queries of ``/v1`` go through."""
-        return QueryBudget(self.ledger, self.limits)
 
     @cached_property
     def document(self) -> msgspec.Raw:
