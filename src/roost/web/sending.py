@@ -10,9 +10,9 @@ from typing import Final
 
 from roost.metrics import catalogue as metrics
 from roost.web.dispatch import Message
-from roost.web.observation import LONG, Observation
+from roost.web.observation import Observation
 
-PART: Final = LONG // 4
+PART: Final = 2**18
 """Bytes of a part."""
 
 LEAST_RATE: Final = 2**20
