@@ -95,7 +95,7 @@ def test_a_reload_replaces_one_worker_after_the_other_and_none_before_its_replac
     assert machine.handle(Ended(1, "exit status 0"), 7.0) == []
     assert machine.handle(Ready(4), 8.0) == [Retire(2), Reloaded(1)]
     assert machine.due == 8.0 + 1.0 + 10.0
-    assert machine.handle(Tick(), 19.0) == [Kill(2)]
+    assert machine.handle(Tick(), 19.0) == [Kill(2, "end")]
     assert machine.due is None
 
 
@@ -127,6 +127,26 @@ def test_a_reload_whose_workers_die_without_a_reason_is_abandoned_after_some_att
             effects += machine.handle(Tick(), now)
     assert effects[1:] == [ReloadAbandoned("a worker ended before it could serve: signal 11")]
     assert machine.due is None
+
+
+def test_a_worker_that_does_not_start_in_time_is_killed_and_ends_a_reload() -> None:
+    machine = serving(Rules(workers=2, start_seconds=60.0, attempts=1))
+    assert machine.handle(Reload(), 5.0) == [Start(3, 0, 1, "reload")]
+    assert machine.due == 65.0
+    assert machine.handle(Tick(), 65.0) == [Kill(3, "start")]
+    assert machine.due is None
+    *_, abandoned = machine.handle(Ended(3, "signal 9"), 65.0)
+    assert abandoned == ReloadAbandoned("a worker ended before it could serve: signal 9")
+    assert machine.due is None
+
+
+def test_a_worker_that_is_ready_after_its_reload_was_abandoned_is_replaced() -> None:
+    machine = serving(Rules(workers=2, attempts=1))
+    assert machine.handle(Reload(), 5.0) == [Start(3, 0, 1, "reload")]
+    assert machine.handle(Reload(), 6.0) == []
+    assert machine.handle(Ready(3), 7.0) == [Retire(1), Start(4, 0, 2, "reload")]
+    # Generation 1 has served, but only the one that is wanted counts as one to go back to.
+    assert machine.generations == {0, 2}
 
 
 def test_the_end_of_an_old_worker_does_not_abandon_a_reload() -> None:
@@ -177,7 +197,7 @@ def test_stop_ends_all_workers_and_kills_those_that_stay() -> None:
     assert machine.handle(Stop(), 5.0) == [Terminate(1), Terminate(2)]
     assert machine.handle(Stop(), 6.0) == []
     assert machine.handle(Ended(1, "exit status 0"), 6.0) == []
-    assert machine.handle(Tick(), 15.0) == [Kill(2)]
+    assert machine.handle(Tick(), 15.0) == [Kill(2, "end")]
     assert machine.handle(Tick(), 16.0) == []
     assert machine.handle(Ended(2, "signal 9"), 16.0) == [Finished(None)]
 
@@ -254,7 +274,7 @@ class World:
                 self.end(worker)
             case Terminate(worker):
                 self.end(worker)
-            case Kill(worker):
+            case Kill(worker, _):
                 assert worker in self.asked
                 self.at(0.1, Ended(worker, "signal 9"))
 

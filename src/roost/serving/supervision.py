@@ -20,6 +20,7 @@ class Rules:
     """The limits of the supervision.
 
     - ``workers``: the number of slots.
+    - ``start_seconds``: seconds that a worker has until it can serve; then it is killed.
     - ``drain_seconds``: seconds that a worker has to end; then it is killed.
     - ``linger_seconds``: seconds that a replaced worker has in addition, to tell its clients to reconnect.
     - ``memory_limit``: bytes of resident memory past which a worker is replaced. None: there is no limit.
@@ -32,6 +33,7 @@ class Rules:
     """
 
     workers: int
+    start_seconds: float = 600.0
     drain_seconds: float = 30.0
     linger_seconds: float = 1.0
     memory_limit: int | None = None
@@ -137,9 +139,10 @@ class Terminate:
 
 @dataclass(frozen=True)
 class Kill:
-    """End a worker at once."""
+    """End a worker at once, which did not do in time what it should."""
 
     worker: int
+    late: Literal["start", "end"]
 
 
 @dataclass(frozen=True)
@@ -244,9 +247,7 @@ class Supervision:
     @property
     def due(self) -> float | None:
         """The time of the next `Tick`, None if nothing waits for a time."""
-        times = [
-            each.kill_at for each in self._workers.values() if each.phase == "leaving" and not each.killed
-        ]
+        times = [each.kill_at for each in self._workers.values() if each.phase != "ready" and not each.killed]
         if not self._stopping:
             times += [
                 slot.not_before
@@ -286,7 +287,8 @@ class Supervision:
             return
         replaced = [key for key in self._in_slot(worker.slot) if key != number]
         worker.phase, worker.ready_at = "ready", now
-        self._proven = max(self._proven, worker.generation)
+        if worker.generation == self._generation:  # and not of a reload that was abandoned meanwhile
+            self._proven = worker.generation
         for other in replaced:
             self._workers[other].phase = "leaving"
             self._workers[other].kill_at = now + self._rules.linger_seconds + self._rules.drain_seconds
@@ -340,9 +342,9 @@ class Supervision:
     def _converge(self, now: float, effects: list[Effect]) -> None:
         """Do what the state asks for, whatever event has led to it."""
         for number, worker in self._workers.items():
-            if worker.phase == "leaving" and not worker.killed and now >= worker.kill_at:
+            if worker.phase != "ready" and not worker.killed and now >= worker.kill_at:
                 worker.killed = True
-                effects.append(Kill(number))
+                effects.append(Kill(number, "start" if worker.phase == "starting" else "end"))
         if self._stopping:
             if not self._workers and not self._finished:
                 self._finished = True
@@ -351,15 +353,16 @@ class Supervision:
         for number, slot in enumerate(self._slots):
             may_start = now >= slot.not_before
             if may_start and (not self._in_slot(number) or (self._is_stale(number) and not self._replaces())):
-                effects.append(self._start(number))
+                effects.append(self._start(number, now))
         if self._reloading and self._all_ready():
             self._reloading = False
             effects.append(Reloaded(self._generation))
 
-    def _start(self, slot: int) -> Start:
+    def _start(self, slot: int, now: float) -> Start:
         cause = self._cause(slot)
         self._started += 1
-        self._workers[self._started] = _Worker(slot, self._generation)
+        kill_at = now + self._rules.start_seconds
+        self._workers[self._started] = _Worker(slot, self._generation, kill_at=kill_at)
         return Start(self._started, slot, self._generation, cause)
 
     def _cause(self, slot: int) -> Cause:

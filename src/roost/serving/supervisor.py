@@ -194,8 +194,11 @@ class Supervisor:
                 self._signal(worker, signal.SIGHUP)
             case Terminate(worker):
                 self._signal(worker, signal.SIGTERM)
-            case Kill(worker):
-                _LOG.warning("a worker did not end in time and is killed", pid=self._processes[worker].pid)
+            case Kill(worker, late):
+                pid = self._processes[worker].pid
+                _LOG.warning(
+                    "a worker did not do in time what it should, and is killed", pid=pid, should=late
+                )
                 self._signal(worker, signal.SIGKILL)
             case Serving():
                 self.hooks.on_ready()
@@ -287,8 +290,11 @@ class Supervisor:
         # It is not reaped yet, so the id cannot belong to another process.
         os.kill(self._processes[worker].pid, number)
 
-    def _take_report(self, worker: int) -> None:
-        """Read what a worker says about its start. It says it once and closes the pipe."""
+    def _take_report(self, worker: int, *, ended: bool = False) -> None:
+        """Read what a worker says about its start. It says it once and closes the pipe.
+
+        ``ended``: it says no more, although a process that it has started may still have the pipe.
+        """
         process = self._processes.get(worker)
         if process is None or process.reporting == -1:
             # Its end was found out by a signal, after the selector had named the pipe.
@@ -296,7 +302,9 @@ class Supervisor:
         try:
             part = os.read(process.reporting, _REPORT_BYTES)
         except BlockingIOError:
-            return
+            if not ended:
+                return
+            part = b""
         process.report += part
         if part:
             return
@@ -314,7 +322,7 @@ class Supervisor:
             if not pid:
                 continue
             while process.reporting != -1:
-                self._take_report(worker)
+                self._take_report(worker, ended=True)
             self._handle(Ended(worker, _describe(status)))
             del self._processes[worker]
             self.hooks.on_worker_end(pid)
