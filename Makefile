@@ -2,12 +2,13 @@
 PYTHON ?=
 BIN := .venv/bin
 STAMP := .venv/.installed
+NOVA := .venv/nova
 
 export PIP_NO_INPUT := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help venv servers test lint format demo bench nightly lock clean
+.PHONY: help venv servers nova test lint format demo bench nightly lock clean
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,6 +36,21 @@ $(STAMP): pyproject.toml requirements-dev.lock
 servers: ## install the databases for the tests, where that is possible
 	@tools/install-test-servers
 
+nova: $(NOVA)/.installed ## install Nova beside .venv, for the tests that compare with it
+
+$(NOVA)/.installed: requirements-nova.lock | $(STAMP)
+	@set -e; \
+	rm -rf $(NOVA); \
+	if command -v uv >/dev/null; then \
+	    uv venv --quiet --python $(BIN)/python $(NOVA); \
+	    install="uv pip install --quiet --python $(NOVA)/bin/python"; \
+	else \
+	    $(BIN)/python -m venv $(NOVA); \
+	    install="$(NOVA)/bin/python -m pip install --quiet"; \
+	fi; \
+	$$install --require-hashes -r requirements-nova.lock
+	@touch $@
+
 test: venv servers ## run the tests
 	$(BIN)/pytest --numprocesses 4 --dist loadfile
 
@@ -55,7 +71,7 @@ bench: venv ## run the benchmarks in their short form
 	rm -rf roost-data/bench
 	$(BIN)/roost bench all roost-data/bench
 
-nightly: venv servers ## run the tests that are too long for every change
+nightly: venv servers nova ## run the tests that are too long for every change
 	$(BIN)/pytest -m nightly
 
 lock: ## remake the lock files from pyproject.toml (needs uv)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from support.databases import KINDS, Place, Servers
+from support.nova import NOT_INSTALLED
 from support.seeds import VARIABLE, draw_seed, is_nightly, nightly_seed
 
 _SERVERS = pytest.StashKey[Servers]()
@@ -51,6 +52,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     for kind, failures in servers.not_started.items():
         for failure in failures:
             terminalreporter.write_line(f"did NOT start at once: {kind}: {failure}", yellow=True)
+    if any(NOT_INSTALLED in str(report.longrepr) for report in terminalreporter.stats.get("skipped", ())):
+        terminalreporter.write_line(NOT_INSTALLED, yellow=True)
 
 
 @pytest.fixture(scope="session")

@@ -25,6 +25,7 @@ LOCKS = (
     "requirements-dev.lock",
     "requirements-build.lock",
     "requirements-keystone.lock",
+    "requirements-nova.lock",
     "src/roost/bench/peer-requirements.lock",
 )
 

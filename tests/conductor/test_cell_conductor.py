@@ -32,7 +32,7 @@ async def fill(now: Conductors, host: str) -> None:
 
 async def place_and_fail(now: Conductors) -> list[str]:
     """Place one instance in cell1 and have its first build fail; returns its hosts in order."""
-    await now.run(request(requested_host=None, ignore_hosts=frozenset("de")))
+    await now.run(request(ignore_hosts=frozenset("de")))
     instance = await one(now)
     await now.build([instance.host or ""])
     return [instance.host or "", *(other.host for other in instance.alternates)]

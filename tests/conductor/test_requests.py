@@ -4,9 +4,12 @@ import asyncio
 from contextlib import asynccontextmanager
 
 import msgspec
+import sqlalchemy as sa
 
 from roost.conductor.requests import PAGE, Requests, mapped_cells, waiting_requests
+from roost.conductor.tables import SCHEMA, build_requests
 from roost.model.instance import BuildRequest
+from roost.model.spec import Image, RequestedDestination
 from roost.storage import Database
 from support.conducting import request
 
@@ -91,5 +94,40 @@ def test_cell_that_moved_has_its_new_place(tmp_path) -> None:
                 "cell1": "sqlite:///moved",
                 "cell2": "sqlite:///2",
             }
+
+    asyncio.run(run())
+
+
+def test_request_stored_before_hints_were_lists_is_read_after_the_upgrade(tmp_path) -> None:
+    async def run() -> None:
+        async with requests(tmp_path) as (kept, database):
+            wanted = request(
+                1,
+                scheduler_hints={"query": ("[]",), "same_host": ("i7",)},
+                image=Image(properties={"hw_disk_bus": "sc\u00f6si"}),
+                requested_destination=RequestedDestination(host="a"),
+            )
+            await kept.accept(wanted)
+            old = msgspec.to_builtins(wanted)
+            for name in ("image", "requested_destination"):
+                del old["spec"][name]
+            old["spec"] |= {
+                "scheduler_hints": {"query": "[]", "same_host": "i7"},
+                "image_properties": {"hw_disk_bus": "sc\u00f6si"},
+                "requested_host": "a",
+            }
+
+            def revert(connection: sa.Connection) -> None:
+                connection.execute(
+                    sa.update(build_requests).values(request=msgspec.json.encode(old).decode())
+                )
+                connection.execute(
+                    sa.insert(build_requests).values(request_id="bad", request="{}", accepted_at=9.0)
+                )
+                connection.execute(sa.text("UPDATE conductor_schema SET version_num = '0003'"))
+
+            await database.write(revert)
+            SCHEMA.upgrade(database)
+            assert [each async for each in kept.waiting()] == [wanted]
 
     asyncio.run(run())

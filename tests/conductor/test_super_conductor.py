@@ -6,6 +6,7 @@ import pytest
 
 from roost.conductor.super_conductor import CELL0
 from roost.model.instance import ACTIVE, ASSIGNED, DELETING, DESTROYED, ERROR
+from roost.model.spec import RequestedDestination
 from roost.placement.commands.allocations import ConsumerWrite
 from roost.storage import DatabaseUnavailable
 from support.conducting import HOSTS, VCPUS, Dead, Death, conducting, request
@@ -48,7 +49,7 @@ def test_placed_instances_are_claimed_assigned_and_mapped(tmp_path) -> None:
         (request(2, vcpus=VCPUS + 1), f"No valid host was found: no host left after {VCPUS + 1} VCPU"),
         (request(1, vcpus=0), "flavor small asks for no resources"),
         (request(1, required_traits=frozenset({"HW_CPU_X86_AVX"})), "HW_CPU_X86_AVX"),
-        (request(1, requested_host="nowhere"), "nowhere"),
+        (request(1, requested_destination=RequestedDestination(host="nowhere")), "nowhere"),
         (request(1, availability_zone="moon"), "no host left after availability_zone"),
     ],
 )

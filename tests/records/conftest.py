@@ -8,7 +8,7 @@ from typing import TypeVar
 import pytest
 
 from roost.model.record import CLAIMED, REFUSED, Attempt, Run, Step
-from roost.model.spec import Flavor, RequestSpec
+from roost.model.spec import Flavor, Image, RequestSpec
 from roost.records import Records, Retention, RunWithAttempts, redacted
 from roost.records.backend import open_sql_records
 from roost.records.jsonl import JsonLinesRecords
@@ -23,7 +23,7 @@ SPEC = RequestSpec(
     user_id="user",
     flavor=Flavor("m1.small", 1, 2048, 20, {"trait:HW_CPU_X86_AVX2": "required"}),
     required_traits=frozenset({"CUSTOM_B", "CUSTOM_A"}),
-    image_properties={"os_distro": "täst"},
+    image=Image(properties={"os_distro": "täst"}),
 )
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roost.model.request import RequestGroup
-from roost.model.spec import Flavor, RequestSpec, ServerGroup
+from roost.model.spec import Flavor, Image, RequestSpec, ServerGroup
 from roost.records import DamagedRecords, redacted, spec_of
 from roost.records.redact import HIDDEN, is_secret
 
@@ -40,8 +40,8 @@ def spec_with(key: str, value: str) -> list[RequestSpec]:
     spec = RequestSpec(project_id="p", user_id="u", flavor=flavor)
     replace = msgspec.structs.replace
     return [
-        replace(spec, image_properties={key: value}),
-        replace(spec, scheduler_hints={key: value}),
+        replace(spec, image=Image(properties={key: value})),
+        replace(spec, scheduler_hints={key: (value, "b")}),
         replace(spec, flavor=replace(flavor, extra_specs={key: value})),
     ]
 
@@ -90,7 +90,7 @@ def test_no_user_part_of_a_url_survives(scheme, user, part, before):
 
 def test_a_url_keeps_what_is_no_secret():
     safe = redacted(spec_with("mirror", "see https://me:pw@host:80/x?y=1 and http://h/p")[0])
-    assert safe["image_properties"] == {"mirror": "see https://***@host:80/x?y=1 and http://h/p"}
+    assert safe["image"]["properties"] == {"mirror": "see https://***@host:80/x?y=1 and http://h/p"}
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_a_url_keeps_what_is_no_secret():
 )
 def test_what_only_sounds_like_a_secret_is_kept(key):
     assert not is_secret(key)
-    assert redacted(spec_with(key, "kept")[1])["scheduler_hints"] == {key: "kept"}
+    assert redacted(spec_with(key, "kept")[1])["scheduler_hints"] == {key: ["kept", "b"]}
 
 
 @pytest.mark.parametrize(
@@ -179,8 +179,8 @@ specs = st.builds(
     ).map(tuple),
     required_traits=sets,
     ignore_hosts=sets,
-    image_properties=free,
-    scheduler_hints=free,
+    image=st.none() | st.builds(Image, names, st.none() | names, free),
+    scheduler_hints=st.dictionaries(names, st.lists(values, max_size=2).map(tuple), max_size=3),
 )
 
 

@@ -2,12 +2,14 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from roost.fleet.columns import Bools, Float64
 from roost.ledger import LedgerBusy
 from roost.ledger.holdings import held_by_all
+from roost.model.spec import Image
 from roost.scheduler import Scheduler, SchedulerOptions, plugins
 from roost.scheduler.errors import BadRequestSpec, CannotWeigh, SchedulerFault
 from roost.scheduler.gateways.local import LocalGateway
@@ -78,11 +80,13 @@ def test_error_of_the_database_is_no_fault_of_the_scheduler() -> None:
     assert kept.runs == []
 
 
-@pytest.mark.parametrize("wish", ["scheduler_hints", "image_properties"])
-def test_request_spec_that_cannot_be_encoded_is_refused(wish: str) -> None:
+@pytest.mark.parametrize(
+    "wish", [{"scheduler_hints": {"query": ("\udc80",)}}, {"image": Image(properties={"query": "\udc80"})}]
+)
+def test_request_spec_that_cannot_be_encoded_is_refused(wish: dict[str, Any]) -> None:
     scheduler = Scheduler(None, flat(1).table(), Kept(), clock=lambda: NOW)  # type: ignore[arg-type]
     with pytest.raises(BadRequestSpec, match="cannot be encoded as UTF-8"):
-        asyncio.run(scheduler.select_destinations(spec(**{wish: {"query": "\udc80"}}), 1))
+        asyncio.run(scheduler.select_destinations(spec(**wish), 1))
 
 
 def test_required_metric_fails_only_requests_that_may_use_the_host(

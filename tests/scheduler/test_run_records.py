@@ -6,6 +6,7 @@ import pytest
 
 from roost.model.inventory import Inventory
 from roost.model.request import RequestGroup
+from roost.model.spec import Image
 from roost.model.vocabulary import DISABLED_TRAIT
 from roost.scheduler.errors import BadRequestSpec
 from support.clouds import (
@@ -163,11 +164,11 @@ def test_bad_request_spec_is_recorded(within: Within) -> None:
 def test_secrets_are_not_recorded(within: Within) -> None:
     async def work(room: Room) -> None:
         await room.place(
-            scheduler_hints={"admin_password": "hunter2"},
-            image_properties={"source": "https://user:hunter2@images/one"},
+            scheduler_hints={"admin_password": ("hunter2",)},
+            image=Image(properties={"source": "https://user:hunter2@images/one"}),
             extra_specs={"note": "token=hunter2"},
         )
-        await room.refusal(1, 0, 99, scheduler_hints={"api_key": "hunter2"})
+        await room.refusal(1, 0, 99, scheduler_hints={"api_key": ("hunter2",)})
         assert "hunter2" not in str(room.kept.runs)
         assert room.kept.runs[0].spec["project_id"] == "project"
 

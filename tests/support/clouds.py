@@ -20,7 +20,7 @@ from roost.model.host import HostAggregate, HostReport
 from roost.model.inventory import Inventory
 from roost.model.record import Attempt, Run
 from roost.model.request import RequestGroup, all_of
-from roost.model.spec import Flavor, RequestSpec, ServerGroup
+from roost.model.spec import Flavor, RequestedDestination, RequestSpec, ServerGroup
 from roost.model.vocabulary import DISABLED_TRAIT, SHARING_TRAIT
 from roost.placement.client import HttpPlacement
 from roost.placement.commands.allocations import ConsumerWrite, WriteAllocations
@@ -89,8 +89,10 @@ def flat(count: int, vcpus: int = 8, memory_mb: int = 8192, disk_gb: int = 100, 
 
 
 def spec(vcpus: int = 1, memory_mb: int = 1024, disk_gb: int = 10, **more: object) -> RequestSpec:
-    """A request; ``extra_specs`` go to its flavor."""
+    """A request; ``extra_specs`` go to its flavor, ``requested_host`` to its destination."""
     extra_specs = more.pop("extra_specs", {})
+    if "requested_host" in more:
+        more["requested_destination"] = RequestedDestination(host=str(more.pop("requested_host")))
     flavor = Flavor("small", vcpus, memory_mb, disk_gb, extra_specs)  # type: ignore[arg-type]
     return RequestSpec(**{"project_id": "project", "user_id": "user", "flavor": flavor, **more})  # type: ignore[arg-type]
 

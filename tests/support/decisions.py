@@ -15,7 +15,7 @@ from roost.ledger.vocabulary import RegisterStandardNames
 from roost.model.host import HostAggregate
 from roost.model.inventory import Inventory
 from roost.model.request import RequestGroup
-from roost.model.spec import Flavor, RequestSpec, ServerGroup
+from roost.model.spec import Flavor, RequestedDestination, RequestSpec, ServerGroup
 from roost.model.vocabulary import DISABLED_TRAIT, SHARING_TRAIT
 from roost.placement.commands.allocations import FreeConsumers, WriteAllocations
 from roost.placement.commands.inventories import SetInventories
@@ -157,7 +157,7 @@ def decisions(draw: st.DrawFn) -> Step:
         elif wish == "traits":
             wishes["required_traits"] = frozenset({draw(st.sampled_from(TRAITS))})
         elif wish == "host":
-            wishes["requested_host"] = f"host{_host(draw)}"
+            wishes["requested_destination"] = RequestedDestination(host=f"host{_host(draw)}")
         elif wish == "ignore":
             wishes["ignore_hosts"] = frozenset({f"host{_host(draw)}"})
         elif wish == "group":
@@ -174,7 +174,8 @@ def decisions(draw: st.DrawFn) -> Step:
 
     def step(world: World) -> None:
         spec = RequestSpec(project_id="p", user_id="u", flavor=flavor, **wishes)
-        if spec.requested_host is None or world.table.index(spec.requested_host) is not None:
+        place = spec.requested_destination
+        if place is None or world.table.index(place.host or "") is not None:
             world.decide(spec, count, alternates, least, keep)
 
     return step

@@ -82,7 +82,7 @@ def test_reason_that_cannot_be_encoded_stops_neither_the_system_nor_its_next_sta
 def test_request_with_text_that_cannot_be_encoded_is_carried_out(tmp_path) -> None:
     async def run() -> None:
         asked = wanted("first")
-        spec = msgspec.structs.replace(asked.spec, scheduler_hints={"query\0": "\udc80"})
+        spec = msgspec.structs.replace(asked.spec, scheduler_hints={"query\0": ("\udc80",)})
         async with opened_system(tmp_path) as system:
             await system.super_conductor.accept(msgspec.structs.replace(asked, spec=spec))
             await system.settle()

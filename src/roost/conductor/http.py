@@ -16,7 +16,7 @@ from roost.auth.rules import Rules
 from roost.conductor.requests import Requests
 from roost.conductor.super_conductor import SuperConductor
 from roost.model.instance import BuildRequest, Fault, Instance
-from roost.model.spec import Flavor, RequestSpec, ServerGroup
+from roost.model.spec import Flavor, Hints, Image, RequestedDestination, RequestSpec, ServerGroup
 from roost.model.vocabulary import MAX_INT, MAX_NAME
 from roost.storage import StorageError
 from roost.web.app import Kernel
@@ -58,6 +58,16 @@ class WantedFlavor(msgspec.Struct, forbid_unknown_fields=True):
     disk_gb: _Amount = 0
     name: _Name = "custom"
     extra_specs: dict[str, str] = {}
+    ephemeral_gb: _Amount = 0
+    swap_mb: _Amount = 0
+
+
+class WantedImage(msgspec.Struct, forbid_unknown_fields=True):
+    """An image in a request. ``properties`` has Nova's keys, such as ``hw_disk_bus``."""
+
+    id: _Name | None = None
+    disk_format: _Name | None = None
+    properties: dict[str, str] = {}
 
 
 class WantedGroup(msgspec.Struct, forbid_unknown_fields=True):
@@ -80,7 +90,22 @@ class WantedInstances(msgspec.Struct, forbid_unknown_fields=True):
     required_traits: frozenset[str] = frozenset()
     forbidden_traits: frozenset[str] = frozenset()
     requested_host: str | None = None
-    scheduler_hints: dict[str, str] = {}
+    image: WantedImage | None = None
+    volume_backed: bool = False
+    ignore_hosts: frozenset[str] = frozenset()
+    scheduler_hints: dict[str, str | tuple[str, ...]] = {}
+
+    @property
+    def hints(self) -> Hints:
+        """The scheduler hints; one value is a list of one."""
+        return {
+            key: (value,) if isinstance(value, str) else value for key, value in self.scheduler_hints.items()
+        }
+
+    @property
+    def destination(self) -> RequestedDestination | None:
+        """The place that the request is restricted to."""
+        return RequestedDestination(host=self.requested_host) if self.requested_host is not None else None
 
     def __post_init__(self) -> None:
         if self.min_count is not None and self.min_count > self.count:
@@ -163,8 +188,11 @@ async def create_instances(service: Service, req: Request, resp: Response) -> Ac
             group=ServerGroup(**msgspec.structs.asdict(wanted.group)) if wanted.group else None,
             required_traits=wanted.required_traits,
             forbidden_traits=wanted.forbidden_traits,
-            requested_host=wanted.requested_host,
-            scheduler_hints=wanted.scheduler_hints,
+            image=Image(**msgspec.structs.asdict(wanted.image)) if wanted.image else None,
+            volume_backed=wanted.volume_backed,
+            requested_destination=wanted.destination,
+            ignore_hosts=wanted.ignore_hosts,
+            scheduler_hints=wanted.hints,
         ),
         instances=tuple(str(uuids.uuid4()) for _ in range(wanted.count)),
         min_count=wanted.min_count or wanted.count,

@@ -1,15 +1,23 @@
-"""The scheduler's input (flavor, server group, request spec) and its output (selection, destination)."""
+"""The input of the scheduler (flavor, image, group, request spec) and its output (selection, destination)."""
+
+from typing import Literal
 
 import msgspec
 
 from roost.model.request import RequestGroup
 
+Operation = Literal["create", "rebuild", "resize", "migrate", "live_migrate", "evacuate", "unshelve"]
+"""What the host is chosen for. ``rebuild`` keeps the instance on its host and claims nothing."""
+
+Hints = dict[str, tuple[str, ...]]
+"""Scheduler hints: each key has a list of values, of one value mostly."""
+
 
 class Flavor(msgspec.Struct, frozen=True):
-    """A named instance size: ``vcpus`` in threads, ``memory_mb`` in MiB, ``disk_gb`` in GiB.
+    """A named instance size: ``vcpus`` in threads, ``memory_mb`` and ``swap_mb`` in MiB, disks in GiB.
 
-    ``extra_specs`` has Nova's keys: ``resources[S]:CLASS``, ``trait[S]:NAME``, ``group_policy``, and keys
-    that the aggregate extra specs filter compares.
+    ``disk_gb`` is the root disk, ``ephemeral_gb`` the disks beside it. ``extra_specs`` has Nova's keys:
+    `roost.scheduler.query` turns some of them into resources and traits, filters compare others.
     """
 
     name: str
@@ -17,6 +25,49 @@ class Flavor(msgspec.Struct, frozen=True):
     memory_mb: int
     disk_gb: int = 0
     extra_specs: dict[str, str] = {}
+    ephemeral_gb: int = 0
+    swap_mb: int = 0
+
+
+class Image(msgspec.Struct, frozen=True):
+    """The image that an instance is made from.
+
+    ``properties`` has Nova's keys, such as ``hw_disk_bus``, and ``trait:NAME``. Values are texts.
+    """
+
+    id: str | None = None
+    disk_format: str | None = None
+    properties: dict[str, str] = {}
+
+
+class RequestedDestination(msgspec.Struct, frozen=True, kw_only=True):
+    """The place that a request is restricted to; filters judge the hosts in it as usual.
+
+    ``host`` is the name of a compute service, ``node`` of one of its compute nodes. ``aggregates`` are uuids
+    in conjunctive normal form: a host is in one aggregate of every set. ``allow_cross_cell_move`` permits
+    hosts outside of ``cell``.
+    """
+
+    host: str | None = None
+    node: str | None = None
+    cell: str | None = None
+    aggregates: tuple[frozenset[str], ...] = ()
+    forbidden_aggregates: frozenset[str] = frozenset()
+    allow_cross_cell_move: bool = False
+
+
+class RequestedNetwork(msgspec.Struct, frozen=True, kw_only=True):
+    """A network or port that instances are attached to, with the facts of Neutron that restrict hosts.
+
+    ``segments``: ids of the segments that the network or port can be on, which are the uuids of their
+    providers in placement; of a port with an address the one segment of its subnet. Empty if the network is
+    not routed. ``remote_managed``: the port is served by a SmartNIC.
+    """
+
+    network_id: str | None = None
+    port_id: str | None = None
+    segments: tuple[str, ...] = ()
+    remote_managed: bool = False
 
 
 class ServerGroup(msgspec.Struct, frozen=True):
@@ -35,23 +86,44 @@ class ServerGroup(msgspec.Struct, frozen=True):
 class RequestSpec(msgspec.Struct, frozen=True, kw_only=True):
     """A request for one or more equal instances, as the conductor passes it to the scheduler.
 
-    ``requested_resources`` are request groups beside the flavor's (ports, devices), each with its own
-    suffix. ``image_properties`` and ``scheduler_hints`` have free keys; records redact values that look like
-    secrets.
+    - ``requested_resources``: request groups beside the flavor's (ports, devices), each with its own suffix;
+      ``pci_groups``: the suffixes of those that are PCI devices.
+    - ``root_required``, ``root_forbidden``: traits of the tree's root. ``same_subtree``: sets of suffixes.
+    - ``required_traits``, ``forbidden_traits``: traits of the unsuffixed group.
+    - ``volume_backed``: the root disk is a volume, so that hosts provide none.
+    - ``ignore_hosts``: hosts that are not used; ``retried_hosts``: hosts that have failed this request.
+    - ``force_hosts``, ``force_nodes``: the only hosts and nodes that are used. No filter judges them.
+    - ``image.properties`` and ``scheduler_hints`` have free keys; records redact values that look like
+      secrets.
     """
 
     project_id: str
     user_id: str
     flavor: Flavor
+    operation: Operation = "create"
+    image: Image | None = None
+    volume_backed: bool = False
     availability_zone: str | None = None
     group: ServerGroup | None = None
     requested_resources: tuple[RequestGroup, ...] = ()
+    pci_groups: frozenset[str] = frozenset()
     required_traits: frozenset[str] = frozenset()
     forbidden_traits: frozenset[str] = frozenset()
+    root_required: frozenset[str] = frozenset()
+    root_forbidden: frozenset[str] = frozenset()
+    same_subtree: tuple[frozenset[str], ...] = ()
+    requested_networks: tuple[RequestedNetwork, ...] = ()
+    requested_destination: RequestedDestination | None = None
+    force_hosts: tuple[str, ...] = ()
+    force_nodes: tuple[str, ...] = ()
     ignore_hosts: frozenset[str] = frozenset()
-    requested_host: str | None = None
-    image_properties: dict[str, str] = {}
-    scheduler_hints: dict[str, str] = {}
+    retried_hosts: frozenset[str] = frozenset()
+    scheduler_hints: Hints = {}
+
+    @property
+    def image_properties(self) -> dict[str, str]:
+        """The properties of the image, empty without an image."""
+        return {} if self.image is None else self.image.properties
 
 
 class Selection(msgspec.Struct, frozen=True):

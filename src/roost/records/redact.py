@@ -14,7 +14,8 @@ from itertools import pairwise
 import msgspec
 
 from roost.model.record import Run
-from roost.model.spec import RequestSpec
+from roost.model.spec import Image, RequestSpec
+from roost.model.stored_spec import current_spec
 from roost.records.errors import DamagedRecords
 
 HIDDEN = "***"
@@ -46,8 +47,11 @@ def redacted(spec: RequestSpec) -> dict[str, object]:
     safe = msgspec.structs.replace(
         spec,
         flavor=flavor,
-        image_properties=_searched(spec.image_properties),
-        scheduler_hints=_searched(spec.scheduler_hints),
+        image=_searched_image(spec.image),
+        scheduler_hints={
+            key: tuple(_safe_value(key, value) for value in values)
+            for key, values in spec.scheduler_hints.items()
+        },
     )
     return _decode(_encode(safe))
 
@@ -59,7 +63,7 @@ def spec_of(run: Run) -> RequestSpec:
         DamagedRecords: the run does not contain a request spec.
     """
     try:
-        return msgspec.convert(run.spec, RequestSpec)
+        return msgspec.convert(current_spec(run.spec), RequestSpec)
     except msgspec.ValidationError as error:
         raise DamagedRecords(f"run {run.id} does not contain a request spec: {error}") from error
 
@@ -78,6 +82,12 @@ _is_secret_key = lru_cache(4096)(is_secret)
 
 def _searched(values: dict[str, str]) -> dict[str, str]:
     return {key: _safe_value(key, value) for key, value in values.items()}
+
+
+def _searched_image(image: Image | None) -> Image | None:
+    if image is None or not image.properties:
+        return image
+    return msgspec.structs.replace(image, properties=_searched(image.properties))
 
 
 def _safe_value(key: str, value: str) -> str:

@@ -96,7 +96,8 @@ def _key(question: Question) -> bytes:
         question.query,
         spec.flavor,
         spec.availability_zone,
-        spec.image_properties,
+        spec.image,
+        spec.volume_backed,
         spec.scheduler_hints,
     )
     return _encode(parts)

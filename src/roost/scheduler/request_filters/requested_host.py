@@ -15,9 +15,10 @@ def ask_for_host(
 
     Sharing providers outside of the tree do not serve the unsuffixed group then: placement's rule.
     """
-    if spec.requested_host is None:
+    destination = spec.requested_destination
+    if destination is None or destination.host is None:
         return query
-    index = table.index(spec.requested_host)
+    index = table.index(destination.host)
     if index is None:
-        raise BadRequestSpec(f"requested host {spec.requested_host!r} is unknown")
+        raise BadRequestSpec(f"requested host {destination.host!r} is unknown")
     return narrowed(query, in_tree=table.nodes[index])
