@@ -37,6 +37,14 @@ def text_file(folder: Path) -> Path:
     return path
 
 
+def test_a_new_file_is_not_for_others(tmp_path):
+    path = tmp_path / "new.db"
+    database = Database(f"sqlite:///{path}")
+    database.write_now(lambda connection: connection.exec_driver_sql("CREATE TABLE t (x INTEGER)"))
+    assert {file.stat().st_mode & 0o007 for file in (path, tmp_path / "new.db-wal")} == {0}
+    asyncio.run(database.close())
+
+
 @pytest.mark.parametrize(
     ("place", "why"),
     [

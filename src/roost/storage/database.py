@@ -7,6 +7,7 @@ such limit.
 """
 
 import contextlib
+import os
 import random
 import time
 from collections.abc import Callable
@@ -36,6 +37,9 @@ CONFLICT_ATTEMPTS = 20
 
 CONFLICT_PAUSE_SECONDS = 0.05
 """Upper bound of the random pause between two of these runs; the first pauses are shorter."""
+
+FILE_MODE = 0o640
+"""Permissions of a new SQLite file, less the umask: what projects have is for nobody else to read."""
 
 
 class Database:
@@ -247,8 +251,14 @@ class Database:
         if not name or name == ":memory:":
             # Each connection would have a memory database to itself.
             raise DatabaseUnavailable(f"cannot open database {self}: name a file, as in sqlite:///roost.db")
-        if must_exist and not Path(name).exists():
+        if Path(name).exists():
+            return
+        if must_exist:
             raise DatabaseUnavailable(f"cannot open database {self}: there is no file {name}")
+        # SQLite would make a file that everybody may read, and gives the files beside it the same mode. It
+        # says itself why a file cannot be made.
+        with contextlib.suppress(OSError):
+            os.close(os.open(name, os.O_CREAT | os.O_WRONLY, FILE_MODE))
 
 
 def _drop(connection: Connection | None) -> None:
