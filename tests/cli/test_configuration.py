@@ -18,7 +18,7 @@ MISSPELT = """
 [conductor]
 max_atempts = 4
 [filter_scheduler]
-enabled_filters = compute_up
+enabled_filters = ComputeFilter
 host_subsetsize = 3
 [ledger]
 keep_dais = 3

@@ -6,10 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roost.model.spec import Destination, ServerGroup
-from roost.scheduler import plugins as found
 from roost.scheduler.selection import select
 from support.clouds import spec
-from support.offering import MadeUp, Only, driven, hosts, no_chance, plugins, question
+from support.offering import MadeUp, Only, driven, hosts, named_filters, no_chance, plugins, question
 
 
 def placed(
@@ -21,7 +20,7 @@ def placed(
     allowed: tuple[int, ...] | None = None,
     refusing: frozenset[str] = frozenset(),
 ) -> tuple[Destination, ...]:
-    filters = found.filters(["server_group_anti_affinity", "server_group_affinity"])
+    filters = named_filters("ServerGroupAntiAffinityFilter", "ServerGroupAffinityFilter")
     chosen = plugins(*([] if allowed is None else [Only(*allowed)]), *filters)
     asked = question(count, of=spec(group=group), num_alternates=wanted, min_count=1)
     outcome, _ = driven(

@@ -17,6 +17,7 @@ from roost.scheduler.offers import HostView
 from roost.scheduler.plugins import Scope
 from roost.scheduler.question import Progress, Question
 from support.clouds import NOW, Kept, filled, flat, report, spec, uuid_of
+from support.offering import by_metrics
 
 
 class Plugin:
@@ -98,7 +99,7 @@ def test_required_metric_fails_only_requests_that_may_use_the_host(
             table, kept = cloud.table(), Kept()
             for number in (0, 1):
                 table.update([report(f"host{number}", uuid_of(number), metrics={"heat": 20.0 - number})])
-            options = SchedulerOptions(metrics_weights={"heat": -1.0})
+            options = SchedulerOptions(plugins=by_metrics({"heat": -1.0}))
             scheduler = Scheduler(LocalGateway(ledger, lambda n: 0), table, kept, options, lambda: NOW)
             with pytest.raises(CannotWeigh, match="host host2 does not report metric 'heat'"):
                 await scheduler.select_destinations(spec(), 1)

@@ -7,12 +7,11 @@ import pytest
 
 from roost.model.host import HostAggregate, HostReport
 from roost.model.spec import RequestSpec, ServerGroup
-from roost.scheduler import plugins as found
 from roost.scheduler.hosts import HostTable
 from roost.scheduler.offers import HostView
 from roost.scheduler.question import Progress
 from support.clouds import NOW, report, spec
-from support.offering import MadeUp, question
+from support.offering import MadeUp, named_filters, question
 
 
 def passed(
@@ -24,7 +23,7 @@ def passed(
 ) -> list[str]:
     """The hosts that a filter lets through."""
     table = HostTable(reports)
-    [plugin] = found.filters([name])
+    [plugin] = named_filters(name)
     view = HostView(table, MadeUp([1] * len(reports)))
     mask = plugin.mask(view, question(of=of, **options), Progress(Counter(members or {})))  # type: ignore[arg-type]
     if mask is None:
@@ -47,8 +46,8 @@ def test_compute_up() -> None:
         report("just in time", "n3", last_seen=NOW - 60),
         report("ahead", "n4", last_seen=NOW + 5),
     ]
-    assert passed("compute_up", reports) == ["up", "just in time", "ahead"]
-    assert "silent" in passed("compute_up", reports, service_down_time=100.0)
+    assert passed("ComputeFilter", reports) == ["up", "just in time", "ahead"]
+    assert "silent" in passed("ComputeFilter", reports, service_down_time=100.0)
 
 
 ZONES = [
@@ -70,14 +69,17 @@ ZONES = [
     ],
 )
 def test_availability_zone(zone: str | None, expected: list[str]) -> None:
-    assert passed("availability_zone", ZONES, spec(availability_zone=zone)) == expected
+    assert passed("AvailabilityZoneFilter", ZONES, spec(availability_zone=zone)) == expected
 
 
 def test_default_availability_zone_has_a_name_of_its_own() -> None:
     asked = spec(availability_zone="home")
-    assert passed("availability_zone", ZONES, asked, default_availability_zone="home") == ["none", "nowhere"]
-    assert passed("availability_zone", [in_aggregates("x")], asked) == []
-    assert passed("availability_zone", [in_aggregates("x")], spec(availability_zone="nova")) == ["x"]
+    assert passed("AvailabilityZoneFilter", ZONES, asked, default_availability_zone="home") == [
+        "none",
+        "nowhere",
+    ]
+    assert passed("AvailabilityZoneFilter", [in_aggregates("x")], asked) == []
+    assert passed("AvailabilityZoneFilter", [in_aggregates("x")], spec(availability_zone="nova")) == ["x"]
 
 
 SSD = [in_aggregates("yes", {"ssd": "yes"}), in_aggregates("no", {"ssd": "no"}), in_aggregates("none")]
@@ -100,7 +102,7 @@ SSD = [in_aggregates("yes", {"ssd": "yes"}), in_aggregates("no", {"ssd": "no"}),
     ],
 )
 def test_aggregate_extra_specs(extra_specs: dict[str, str], expected: list[str]) -> None:
-    assert passed("aggregate_extra_specs", SSD, spec(extra_specs=extra_specs)) == expected
+    assert passed("AggregateInstanceExtraSpecsFilter", SSD, spec(extra_specs=extra_specs)) == expected
 
 
 @pytest.mark.parametrize(
@@ -108,13 +110,17 @@ def test_aggregate_extra_specs(extra_specs: dict[str, str], expected: list[str])
 )
 def test_values_joined_by_commas_are_alternatives(wanted: str, expected: list[str]) -> None:
     reports = [in_aggregates("two", {"kind": "a, b"})]
-    assert passed("aggregate_extra_specs", reports, spec(extra_specs={"kind": wanted})) == expected
+    assert (
+        passed("AggregateInstanceExtraSpecsFilter", reports, spec(extra_specs={"kind": wanted})) == expected
+    )
 
 
 def test_aggregate_extra_specs_match_any_aggregate_of_the_host() -> None:
     reports = [in_aggregates("two", {"cores": "4"}, {"cores": "16"})]
-    assert passed("aggregate_extra_specs", reports, spec(extra_specs={"cores": ">= 8"})) == ["two"]
-    assert passed("aggregate_extra_specs", reports, spec(extra_specs={"cores": ">= 32"})) == []
+    assert passed("AggregateInstanceExtraSpecsFilter", reports, spec(extra_specs={"cores": ">= 8"})) == [
+        "two"
+    ]
+    assert passed("AggregateInstanceExtraSpecsFilter", reports, spec(extra_specs={"cores": ">= 32"})) == []
 
 
 PLAIN = [report(f"host{number}", f"n{number}") for number in range(3)]
@@ -132,7 +138,7 @@ PLAIN = [report(f"host{number}", f"n{number}") for number in range(3)]
 )
 def test_anti_affinity(policy: str | None, most: int, members: dict[int, int], expected: list[int]) -> None:
     group = None if policy is None else ServerGroup("g", policy, (), most)
-    hosts = passed("server_group_anti_affinity", PLAIN, spec(group=group), members)
+    hosts = passed("ServerGroupAntiAffinityFilter", PLAIN, spec(group=group), members)
     assert hosts == [f"host{number}" for number in expected]
 
 
@@ -152,5 +158,5 @@ def test_affinity(
     policy: str | None, known: tuple[str, ...], members: dict[int, int], expected: list[int]
 ) -> None:
     group = None if policy is None else ServerGroup("g", policy, known)
-    hosts = passed("server_group_affinity", PLAIN, spec(group=group), members)
+    hosts = passed("ServerGroupAffinityFilter", PLAIN, spec(group=group), members)
     assert hosts == [f"host{number}" for number in expected]

@@ -13,7 +13,7 @@ from roost.model.change import ProviderChanged, ProviderFacts
 from roost.model.host import HostAggregate, HostReport
 from roost.scheduler.hosts import HostTable
 from roost.scheduler.offers import HostView
-from roost.scheduler.options import DEFAULT_FILTERS
+from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.plugins import filters
 from roost.scheduler.question import Progress
 from support.clouds import replace_report, report, spec
@@ -167,7 +167,7 @@ def test_filters_answer_by_what_is_reported_now_and_not_by_what_was(
     fresh = HostTable(last.values())
     for extra_specs in ({key: "x"}, {f"aggregate_instance_extra_specs:{key}": "y"}):
         asked = question(of=spec(extra_specs=extra_specs, availability_zone="x"))
-        for plugin in filters(DEFAULT_FILTERS):
+        for plugin in filters(SchedulerOptions()):
             masks = [
                 plugin.mask(HostView(each, MadeUp([1] * len(each))), asked, Progress())
                 for each in (table, fresh)

@@ -6,7 +6,8 @@ import pytest
 from oslo_config import cfg
 
 from roost.model.errors import OperatorError
-from roost.scheduler.options import SchedulerOptions, options_from
+from roost.scheduler.metrics_options import MetricsOptions
+from roost.scheduler.options import SchedulerOptions, all_options, options_from
 
 
 def options(folder: Path, *lines: str) -> SchedulerOptions:
@@ -24,41 +25,59 @@ def test_without_any_they_are_the_defaults(tmp_path: Path) -> None:
 def test_all_of_them(tmp_path: Path) -> None:
     found = options(
         tmp_path,
-        "enabled_filters = compute_up, availability_zone",
-        "enabled_weighers = ram",
+        "enabled_filters = ComputeFilter, AvailabilityZoneFilter",
+        "available_filters = nova.scheduler.filters.all_filters",
+        "available_filters = some.package.MineFilter",
+        "weight_classes = RAMWeigher, nova.scheduler.weights.metrics.MetricsWeigher",
         "host_subset_size = 5",
         "service_down_time = 90.5",
         "default_availability_zone = home",
-        "weight_multipliers = ram:-1.5,cpu:2",
-        "metrics_weight_setting = heat:-0.5",
+        "ram_weight_multiplier = -1.5",
+        "cpu_weight_multiplier = 2",
+        "[metrics]",
+        "weight_multiplier = 3",
+        "weight_setting = heat=-0.5, power=2",
+        "required = false",
         "weight_of_unavailable = -7",
     )
     assert found == SchedulerOptions(
-        filters=("compute_up", "availability_zone"),
-        weighers=("ram",),
+        filters=("ComputeFilter", "AvailabilityZoneFilter"),
+        available_filters=("nova.scheduler.filters.all_filters", "some.package.MineFilter"),
+        weighers=("RAMWeigher", "nova.scheduler.weights.metrics.MetricsWeigher"),
         host_subset_size=5,
         service_down_time=90.5,
         default_availability_zone="home",
-        multipliers={"ram": -1.5, "cpu": 2.0},
-        metrics_weights={"heat": -0.5},
-        weight_of_unavailable=-7.0,
+        multipliers={"RAMWeigher": -1.5, "MetricsWeigher": 3.0},
+        plugins={"MetricsWeigher": MetricsOptions({"heat": -0.5, "power": 2.0}, False, -7.0)},
     )
 
 
 @pytest.mark.parametrize(
-    ("line", "text"),
+    ("group", "line", "text"),
     [
-        ("weight_multipliers = ram:many", "weight_multipliers, ram: 'many' is not a number to weigh with"),
-        ("weight_multipliers = ram:nan", "weight_multipliers, ram: 'nan' is not a number"),
-        ("metrics_weight_setting = heat:inf", "metrics_weight_setting, heat: 'inf' is not a number"),
-        ("weight_of_unavailable = -inf", "weight_of_unavailable: -inf is not a number"),
-        ("host_subset_size = 0", "host_subset_size"),
-        ("host_subset_size = some", "host_subset_size"),
-        ("service_down_time = -1", "service_down_time"),
+        ("filter_scheduler", "ram_weight_multiplier = many", "many"),
+        ("filter_scheduler", "ram_weight_multiplier = nan", "ram_weight_multiplier: nan is not a number"),
+        ("metrics", "[metrics]\nweight_setting = heat=inf", "weight_setting, heat: inf is not a number"),
+        ("metrics", "[metrics]\nweight_setting = heat:1", "weight_setting"),
+        ("metrics", "[metrics]\nweight_of_unavailable = -inf", "weight_of_unavailable"),
+        ("filter_scheduler", "host_subset_size = 0", "host_subset_size"),
+        ("filter_scheduler", "host_subset_size = some", "host_subset_size"),
+        ("filter_scheduler", "service_down_time = -1", "service_down_time"),
     ],
 )
-def test_bad_value_is_one_clear_error(tmp_path: Path, line: str, text: str) -> None:
-    with pytest.raises(OperatorError, match=r"^options \[filter_scheduler\]: ") as error:
+def test_bad_value_is_one_clear_error(tmp_path: Path, group: str, line: str, text: str) -> None:
+    with pytest.raises(OperatorError, match=rf"^options \[{group}\]: ") as error:
         options(tmp_path, line)
     assert text in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_every_plugin_that_is_built_in_lists_its_options() -> None:
+    listed = all_options()
+    assert {"ram_weight_multiplier", "enabled_filters"} <= {each.dest for each in listed["filter_scheduler"]}
+    assert {each.dest for each in listed["metrics"]} == {
+        "weight_multiplier",
+        "weight_setting",
+        "required",
+        "weight_of_unavailable",
+    }

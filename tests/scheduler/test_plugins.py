@@ -1,75 +1,126 @@
-"""Filters and weighers found by name."""
+"""Filters and weighers found by name, and made with their options."""
 
 import sys
 from collections.abc import Iterator
 from importlib.metadata import EntryPoint, EntryPoints
+from pathlib import Path
 from types import ModuleType
 
+import msgspec
 import pytest
+from oslo_config import cfg
+from structlog.testing import capture_logs
 
 from roost.model.errors import OperatorError
-from roost.scheduler import Scheduler, SchedulerOptions, plugins
-from roost.scheduler.errors import UnknownPlugin
+from roost.scheduler import Scheduler, SchedulerOptions, plugin_names
+from roost.scheduler.errors import BadOptions, UnknownPlugin
 from roost.scheduler.gateways.local import LocalGateway
 from roost.scheduler.hosts import HostTable
-from roost.scheduler.options import DEFAULT_FILTERS, DEFAULT_WEIGHERS
-from support.offering import Free, Only
+from roost.scheduler.options import DEFAULT_FILTERS, options_from
+from roost.scheduler.plugin_names import FILTER, WEIGHER, built_ins
+from roost.scheduler.plugin_options import PluginOptions
+from roost.scheduler.plugins import filters
+from support.offering import Free, Only, named_filters, named_weighers
 
 
 class Renamed(Only):
+    name = "mine"
+
     def __init__(self) -> None:
         super().__init__(0, name="mine")
 
 
+class Free2(Free):
+    name = "Free2"
+
+
 class Broken:
+    name = "broken"
+
     def __init__(self) -> None:
         raise RuntimeError("no licence")
 
+    def mask(self, hosts: object, question: object, progress: object) -> None:
+        return None
 
-@pytest.fixture
+
+class Quiet(msgspec.Struct, frozen=True):
+    most_decibels: float = 40.0
+
+
+class QuietFilter(Only):
+    name = "QuietFilter"
+    OPTIONS = PluginOptions("quiet", (cfg.FloatOpt("most_decibels", default=40.0),), Quiet)
+
+    def __init__(self, options: Quiet) -> None:
+        super().__init__(0, name="QuietFilter")
+        self.options = options
+
+
+@pytest.fixture(autouse=True)
 def packages(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """As if another package had registered some."""
     module = ModuleType("some_package")
-    module.__dict__.update(Renamed=Renamed, Free=Free, Broken=Broken)
+    module.__dict__.update(Renamed=Renamed, Free=Free2, Broken=Broken, QuietFilter=QuietFilter)
     monkeypatch.setitem(sys.modules, "some_package", module)
     registered = EntryPoints(
         [
             EntryPoint("mine", "some_package:Renamed", "roost.filters"),
-            EntryPoint("compute_up", "some_package:Renamed", "roost.filters"),
+            EntryPoint("ComputeFilter", "some_package:Renamed", "roost.filters"),
             EntryPoint("broken", "some_package:Broken", "roost.filters"),
             EntryPoint("gone", "package_that_is_gone:Filter", "roost.filters"),
             EntryPoint("weigher", "some_package:Free", "roost.filters"),
             EntryPoint("free", "some_package:Free", "roost.weighers"),
         ]
     )
-    monkeypatch.setattr(plugins, "entry_points", registered.select)
-    plugins.plugin.cache_clear()
+    monkeypatch.setattr(plugin_names, "entry_points", registered.select)
     yield
-    plugins.plugin.cache_clear()
 
 
-def test_built_ins_are_found() -> None:
-    assert tuple(each.name for each in plugins.filters(DEFAULT_FILTERS)) == DEFAULT_FILTERS
-    assert tuple(each.name for each in plugins.weighers(DEFAULT_WEIGHERS)) == DEFAULT_WEIGHERS
+def test_built_ins_are_found_by_name_and_by_novas_import_path() -> None:
+    wanted = tuple(name for name in DEFAULT_FILTERS if name != "ComputeFilter")
+    assert tuple(each.name for each in named_filters(*wanted)) == wanted
+    path = "nova.scheduler.filters.aggregate_instance_extra_specs.AggregateInstanceExtraSpecsFilter"
+    assert [each.name for each in named_filters(path)] == ["AggregateInstanceExtraSpecsFilter"]
+    assert [each.name for each in named_weighers("nova.scheduler.weights.ram.RAMWeigher")] == ["RAMWeigher"]
+    everything = [each.name for each in named_weighers("nova.scheduler.weights.all_weighers")]
+    assert {"RAMWeigher", "CPUWeigher", "MetricsWeigher"} <= set(everything)
+    assert named_weighers("nova.scheduler.weights.all_weighers", "RAMWeigher")[-1].name == everything[-1]
 
 
-@pytest.mark.usefixtures("packages")
+@pytest.mark.parametrize("kind", [FILTER, WEIGHER])
+def test_every_built_in_is_found_by_its_name(kind: str) -> None:
+    named = named_filters if kind == FILTER else named_weighers
+    for each in built_ins(kind):
+        if each.name != "ComputeFilter":
+            assert isinstance(named(each.name)[0], each)
+
+
 def test_those_of_other_packages_are_found_by_entry_point() -> None:
-    assert isinstance(plugins.filters(["mine"])[0], Renamed)
-    assert isinstance(plugins.weighers(["free"])[0], Free)
+    assert isinstance(named_filters("mine")[0], Renamed)
+    assert isinstance(named_weighers("free")[0], Free)
 
 
-@pytest.mark.usefixtures("packages")
 def test_another_package_may_take_the_place_of_a_built_in() -> None:
-    assert isinstance(plugins.filters(["compute_up"])[0], Renamed)
+    assert isinstance(named_filters("ComputeFilter")[0], Renamed)
 
 
-@pytest.mark.parametrize("name", ["nothing", "os.path", "", "__init__", "../x", "ram"])
+def test_class_is_found_by_its_import_path_and_by_its_last_word() -> None:
+    assert isinstance(named_filters("some_package.Renamed")[0], Renamed)
+    assert isinstance(named_filters("some_package:Renamed")[0], Renamed)
+    available = ("nova.scheduler.filters.all_filters", "some_package.QuietFilter")
+    options = SchedulerOptions(filters=("QuietFilter", "AvailabilityZoneFilter"), available_filters=available)
+    assert [each.name for each in filters(options)] == ["QuietFilter", "AvailabilityZoneFilter"]
+
+
+@pytest.mark.parametrize(
+    "name", ["nothing", "", "__init__", "../x", "RAMWeigher", "nova.scheduler.filters.x.Y"]
+)
 def test_unknown_filter_is_one_clear_error(name: str) -> None:
     with pytest.raises(
-        UnknownPlugin, match=r"option enabled_filters may name aggregate_extra_specs, "
+        UnknownPlugin, match=r"option enabled_filters may name AggregateInstanceExtraSpecsFilter, "
     ) as error:
-        plugins.filters([name])
+        named_filters(name)
     assert isinstance(error.value, OperatorError)
     assert f"there is no filter named {name!r}" in str(error.value)
     assert "\n" not in str(error.value)
@@ -77,23 +128,24 @@ def test_unknown_filter_is_one_clear_error(name: str) -> None:
 
 def test_unknown_weigher() -> None:
     with pytest.raises(
-        UnknownPlugin, match="no weigher named 'compute_up': option enabled_weighers may name"
+        UnknownPlugin, match="no weigher named 'ComputeFilter': option weight_classes may name"
     ):
-        plugins.weighers(["compute_up"])
+        named_weighers("ComputeFilter")
 
 
-@pytest.mark.usefixtures("packages")
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("broken", "filter 'broken' cannot be loaded from some_package:Broken: no licence"),
+        ("broken", "broken of .* cannot be made: no licence"),
         ("gone", "filter 'gone' cannot be loaded from package_that_is_gone:Filter: No module named"),
-        ("weigher", "'weigher' is no filter: it lacks depends_on_claims, mask"),
+        ("weigher", "'weigher' is no filter: it lacks mask"),
+        ("no_such_package.Filter", "filter 'no_such_package.Filter' cannot be loaded: No module named"),
+        ("os.path", "'os.path' is no filter: it is no class"),
     ],
 )
 def test_plugin_that_cannot_be_used(name: str, text: str) -> None:
     with pytest.raises(UnknownPlugin, match=text):
-        plugins.filters([name])
+        named_filters(name)
 
 
 def test_scheduler_does_not_start_with_an_unknown_plugin() -> None:
@@ -104,3 +156,47 @@ def test_scheduler_does_not_start_with_an_unknown_plugin() -> None:
             None,  # type: ignore[arg-type]
             SchedulerOptions(filters=("nothing",)),
         )
+
+
+@pytest.mark.parametrize(
+    ("name", "texts"),
+    [
+        ("CoreFilter", ("remove the filter", "cpu_allocation_ratio = 10000.0")),
+        ("RamFilter", ("remove the filter", "ram_allocation_ratio = 10000.0")),
+        ("nova.scheduler.filters.disk_filter.DiskFilter", ("disk_allocation_ratio = 10000.0",)),
+        ("AggregateCoreFilter", ("The aggregate metadata cpu_allocation_ratio has no effect",)),
+        ("RetryFilter", ("alternates", "remove the filter")),
+        ("TypeAffinityFilter", ("AggregateTypeAffinityFilter",)),
+    ],
+)
+def test_filter_that_nova_removed_is_left_out_with_a_warning(name: str, texts: tuple[str, ...]) -> None:
+    with capture_logs() as logs:
+        assert [each.name for each in named_filters(name, "AvailabilityZoneFilter")] == [
+            "AvailabilityZoneFilter"
+        ]
+    [line] = logs
+    assert (line["log_level"], line["filter"]) == ("warning", name)
+    for text in texts:
+        assert text in line["instead"]
+
+
+def conf_of(text: str, folder: Path) -> cfg.ConfigOpts:
+    path = folder / "roost.conf"
+    path.write_text(text)
+    conf = cfg.ConfigOpts()
+    conf(args=[], project="roost", default_config_files=[str(path)])
+    return conf
+
+
+QUIET = "[filter_scheduler]\nenabled_filters = some_package.QuietFilter\n"
+
+
+def test_plugin_is_made_with_the_options_of_its_own_section(tmp_path: Path) -> None:
+    [plugin] = filters(options_from(conf_of(f"{QUIET}[quiet]\nmost_decibels = 20\n", tmp_path)))
+    assert isinstance(plugin, QuietFilter)
+    assert plugin.options == Quiet(20.0)
+    [plugin] = filters(options_from(conf_of(QUIET, tmp_path)))
+    assert isinstance(plugin, QuietFilter)
+    assert plugin.options == Quiet(40.0)
+    with pytest.raises(BadOptions, match=r"^options \[quiet\]: .*most_decibels"):
+        options_from(conf_of(f"{QUIET}[quiet]\nmost_decibels = loud\n", tmp_path))

@@ -12,7 +12,7 @@ from roost.scheduler.field import KNOWN, OFFERED
 from roost.scheduler.outcome import CLAIMS, FULL, Outcome, Try
 from roost.scheduler.run_metrics import RunMetrics, removed_by
 
-FILTERS = ("compute_up", "availability_zone")
+FILTERS = ("ComputeFilter", "AvailabilityZoneFilter")
 
 
 @pytest.fixture(autouse=True)
@@ -27,10 +27,10 @@ def test_a_filter_has_removed_what_the_step_before_it_had_more() -> None:
         Step(KNOWN, 9),
         Step("VCPU", 8),
         Step(OFFERED, 7),
-        Step("compute_up", 5),
-        Step("availability_zone", 5),
+        Step("ComputeFilter", 5),
+        Step("AvailabilityZoneFilter", 5),
     )
-    assert removed_by(steps, frozenset(FILTERS)) == {"compute_up": 2, "availability_zone": 0}
+    assert removed_by(steps, frozenset(FILTERS)) == {"ComputeFilter": 2, "AvailabilityZoneFilter": 0}
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_a_filter_has_removed_what_the_step_before_it_had_more() -> None:
     [
         (KNOWN, "no_hosts"),
         (OFFERED, "placement"),
-        ("compute_up", "compute_up"),
+        ("ComputeFilter", "ComputeFilter"),
         (CLAIMS, "claims"),
         (FULL, "full"),
         ("ignore_hosts", "other"),

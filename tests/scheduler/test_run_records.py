@@ -33,11 +33,11 @@ def test_run_and_attempts_are_recorded(within: Within) -> None:
         assert steps[0] == ("hosts known", 2)
         assert steps[-6:] == [
             ("hosts with candidates", 2),
-            ("compute_up", 2),
-            ("availability_zone", 2),
-            ("aggregate_extra_specs", 2),
-            ("server_group_anti_affinity", 2),
-            ("server_group_affinity", 2),
+            ("ComputeFilter", 2),
+            ("AvailabilityZoneFilter", 2),
+            ("AggregateInstanceExtraSpecsFilter", 2),
+            ("ServerGroupAntiAffinityFilter", 2),
+            ("ServerGroupAffinityFilter", 2),
         ]
         assert [(each.instance, each.host, each.result, each.run) for each in room.kept.attempts] == [
             (INSTANCES[0], "host0", "claimed", run.id),
@@ -54,7 +54,7 @@ def test_refused_run_says_how_many_hosts_each_step_left(within: Within) -> None:
     cloud.providers[1].traits = frozenset({DISABLED_TRAIT})
 
     async def work(room: Room) -> None:
-        assert await room.refusal(ignore_hosts=frozenset({"host2"})) == "no host left after compute_up"
+        assert await room.refusal(ignore_hosts=frozenset({"host2"})) == "no host left after ComputeFilter"
         [run] = room.kept.runs
         assert [(step.name, step.left) for step in run.steps] == [
             ("hosts known", 4),
@@ -64,9 +64,9 @@ def test_refused_run_says_how_many_hosts_each_step_left(within: Within) -> None:
             (f"root forbids {DISABLED_TRAIT}", 2),
             ("hosts with candidates", 2),
             ("ignore_hosts", 1),
-            ("compute_up", 0),
+            ("ComputeFilter", 0),
         ]
-        assert run.refusal == "no host left after compute_up"
+        assert run.refusal == "no host left after ComputeFilter"
 
     within(cloud, work)
 

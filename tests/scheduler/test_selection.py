@@ -13,14 +13,25 @@ from hypothesis import strategies as st
 from roost.fleet.columns import Bools
 from roost.model.spec import ServerGroup
 from roost.scheduler import offered_field
-from roost.scheduler import plugins as found
 from roost.scheduler.offers import HostView
 from roost.scheduler.outcome import Claim
 from roost.scheduler.question import Progress, Question
 from roost.scheduler.selection import select
 from roost.scheduler.weighing import Weighing
 from support.clouds import spec
-from support.offering import Free, MadeUp, Only, driven, hosts, no_chance, plugins, question, where
+from support.offering import (
+    Free,
+    MadeUp,
+    Only,
+    driven,
+    hosts,
+    named_filters,
+    named_weighers,
+    no_chance,
+    plugins,
+    question,
+    where,
+)
 
 
 def test_picks_the_heaviest_host() -> None:
@@ -151,7 +162,7 @@ def test_refusal_when_the_group_is_in_the_way_of_a_later_instance() -> None:
             question(3, of=spec(group=group)),
             hosts(2),
             MadeUp([9, 9]),
-            plugins(*found.filters(["server_group_anti_affinity"])),
+            plugins(*named_filters("ServerGroupAntiAffinityFilter")),
             no_chance,
         )
     )
@@ -174,12 +185,12 @@ def test_steps_say_how_many_hosts_each_left() -> None:
 
 def test_steps_are_those_of_the_first_instance() -> None:
     group = spec(group=ServerGroup("g", "anti-affinity"))
-    chosen = plugins(*found.filters(["server_group_anti_affinity"]))
+    chosen = plugins(*named_filters("ServerGroupAntiAffinityFilter"))
     outcome, _ = driven(select(question(2, of=group), hosts(3), MadeUp([1, 1, 1]), chosen, no_chance))
     assert [(step.name, step.left) for step in outcome.steps] == [
         ("hosts known", 3),
         ("hosts with candidates", 3),
-        ("server_group_anti_affinity", 3),
+        ("ServerGroupAntiAffinityFilter", 3),
     ]
 
 
@@ -188,7 +199,7 @@ def test_steps_are_those_of_the_first_instance() -> None:
 
 def placed_in_group(policy: str, members: tuple[str, ...], count: int, most: int = 1) -> list[str]:
     group = ServerGroup("g", policy, members, most)
-    filters = found.filters(["server_group_anti_affinity", "server_group_affinity"])
+    filters = named_filters("ServerGroupAntiAffinityFilter", "ServerGroupAffinityFilter")
     outcome, _ = driven(
         select(
             question(count, of=spec(group=group), min_count=1),
@@ -294,8 +305,8 @@ def test_choices_are_those_of_weighing_all_hosts_again_for_each_instance(
         multipliers={"free": multiplier},
         host_subset_size=subset,
     )
-    filters = found.filters(["server_group_anti_affinity", "server_group_affinity"])
-    chosen = plugins(*filters, weighers=[Free(), *found.weighers(["cpu"])])
+    filters = named_filters("ServerGroupAntiAffinityFilter", "ServerGroupAffinityFilter")
+    chosen = plugins(*filters, weighers=[Free(), *named_weighers("CPUWeigher")])
 
     def run() -> object:
         chance = random.Random(5).randrange

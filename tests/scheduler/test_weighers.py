@@ -1,20 +1,20 @@
 """Each weigher's numbers."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 
 from roost.fleet.columns import Int64
 from roost.model.host import HostAggregate
-from roost.scheduler import plugins as found
 from roost.scheduler.errors import CannotWeigh
 from roost.scheduler.hosts import HostTable
 from roost.scheduler.labels import Indexes
 from roost.scheduler.offers import HostView, Offers
 from roost.scheduler.plugins import is_negated, minval_of
 from support.clouds import report
-from support.offering import MadeUp, question
+from support.offering import MadeUp, by_metrics, named_weighers, question
 
 
 class Levels(MadeUp):
@@ -29,10 +29,10 @@ class Levels(MadeUp):
 
 
 def numbers(
-    name: str, table: HostTable, offers: Offers, chosen: Indexes | None = None, **options: object
+    name: str, table: HostTable, offers: Offers, chosen: Indexes | None = None, **options: Any
 ) -> list[float] | None:
-    [weigher] = found.weighers([name])
-    raw = weigher.raw(HostView(table, offers, chosen), question(**options))  # type: ignore[arg-type]
+    [weigher] = named_weighers(name, **options)
+    raw = weigher.raw(HostView(table, offers, chosen), question(**options))
     return None if raw is None else raw.tolist()
 
 
@@ -40,7 +40,8 @@ THREE = HostTable(report(f"host{number}", f"n{number}") for number in range(3))
 
 
 @pytest.mark.parametrize(
-    ("name", "expected"), [("cpu", [100, 99, 98]), ("ram", [100, 90, 80]), ("disk", [100, 80, 60])]
+    ("name", "expected"),
+    [("CPUWeigher", [100, 99, 98]), ("RAMWeigher", [100, 90, 80]), ("DiskWeigher", [100, 80, 60])],
 )
 def test_free_resources(name: str, expected: list[float]) -> None:
     assert numbers(name, THREE, Levels(3)) == expected
@@ -49,9 +50,9 @@ def test_free_resources(name: str, expected: list[float]) -> None:
 
 def test_build_failures() -> None:
     table = HostTable([report("a", "n0", failed_builds=2), report("b", "n1"), report("c", "n2")])
-    assert numbers("build_failure", table, MadeUp([1, 1, 1])) == [2, 0, 0]
-    assert numbers("build_failure", table, MadeUp([1, 1, 1]), np.array([1])) == [0]
-    assert numbers("build_failure", THREE, MadeUp([1, 1, 1])) is None
+    assert numbers("BuildFailureWeigher", table, MadeUp([1, 1, 1])) == [2, 0, 0]
+    assert numbers("BuildFailureWeigher", table, MadeUp([1, 1, 1]), np.array([1])) == [0]
+    assert numbers("BuildFailureWeigher", THREE, MadeUp([1, 1, 1])) is None
 
 
 def test_metrics() -> None:
@@ -62,14 +63,16 @@ def test_metrics() -> None:
             report("none", "n2"),
         ]
     )
-    assert numbers("metrics", table, MadeUp([1, 1, 1])) is None
+    assert numbers("MetricsWeigher", table, MadeUp([1, 1, 1])) is None
 
-    def weighed(**options: object) -> list[float] | None:
-        return numbers("metrics", table, MadeUp([1, 1, 1]), metrics_required=False, **options)
+    def weighed(ratios: dict[str, float], unavailable: float = -10000.0) -> list[float] | None:
+        return numbers(
+            "MetricsWeigher", table, MadeUp([1, 1, 1]), plugins=by_metrics(ratios, False, unavailable)
+        )
 
-    assert weighed(metrics_weights={"heat": -1.0}) == [-20, -20, -10000]
-    assert weighed(metrics_weights={"heat": -1.0, "power": 0.5}) == [130, -10000, -10000]
-    assert weighed(metrics_weights={"power": 1.0}, weight_of_unavailable=-1.0) == [300, -1, -1]
+    assert weighed({"heat": -1.0}) == [-20, -20, -10000]
+    assert weighed({"heat": -1.0, "power": 0.5}) == [130, -10000, -10000]
+    assert weighed({"power": 1.0}, -1.0) == [300, -1, -1]
 
 
 def test_absent_metric_of_ratio_or_multiplier_0_adds_nothing() -> None:
@@ -83,26 +86,28 @@ def test_absent_metric_of_ratio_or_multiplier_0_adds_nothing() -> None:
     )
     for power, expected in ((0.0, [20, 20, 20]), (1.0, [320, -10000, 20])):
         ratios = {"heat": 1.0, "power": power}
-        found = numbers("metrics", table, MadeUp([1] * 3), metrics_required=False, metrics_weights=ratios)
+        found = numbers("MetricsWeigher", table, MadeUp([1] * 3), plugins=by_metrics(ratios, False))
         assert found == expected
 
 
 def test_required_metric_that_a_host_does_not_report_is_named_with_the_host() -> None:
     table = HostTable([report("both", "n0", metrics={"heat": 20.0}), report("none", "n1")])
-    wanted = {"metrics_weights": {"heat": 0.0}}
+    wanted = {"plugins": by_metrics({"heat": 0.0})}
     with pytest.raises(CannotWeigh, match="host none does not report metric 'heat'"):
-        numbers("metrics", table, MadeUp([1, 1]), **wanted)
-    assert numbers("metrics", table, MadeUp([1, 1]), np.array([0]), **wanted) == [0]
+        numbers("MetricsWeigher", table, MadeUp([1, 1]), **wanted)
+    assert numbers("MetricsWeigher", table, MadeUp([1, 1]), np.array([0]), **wanted) == [0]
 
 
 def test_defaults_are_novas() -> None:
     assert {
         each.name: (each.multiplier_key, each.default_multiplier, minval_of(each), is_negated(each))
-        for each in found.weighers(["ram", "cpu", "disk", "metrics", "build_failure"])
+        for each in named_weighers(
+            "RAMWeigher", "CPUWeigher", "DiskWeigher", "MetricsWeigher", "BuildFailureWeigher"
+        )
     } == {
-        "ram": ("ram_weight_multiplier", 1.0, 0.0, False),
-        "cpu": ("cpu_weight_multiplier", 1.0, 0.0, False),
-        "disk": ("disk_weight_multiplier", 1.0, 0.0, False),
-        "metrics": ("metrics_weight_multiplier", 1.0, -math.inf, False),
-        "build_failure": ("build_failure_weight_multiplier", 1_000_000.0, -math.inf, True),
+        "RAMWeigher": ("ram_weight_multiplier", 1.0, 0.0, False),
+        "CPUWeigher": ("cpu_weight_multiplier", 1.0, 0.0, False),
+        "DiskWeigher": ("disk_weight_multiplier", 1.0, 0.0, False),
+        "MetricsWeigher": ("metrics_weight_multiplier", 1.0, -math.inf, False),
+        "BuildFailureWeigher": ("build_failure_weight_multiplier", 1_000_000.0, -math.inf, True),
     }

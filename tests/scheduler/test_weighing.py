@@ -11,14 +11,13 @@ from hypothesis import strategies as st
 from roost.fleet.columns import Float64
 from roost.model.allocation import Candidate
 from roost.model.host import HostAggregate
-from roost.scheduler import plugins as found
 from roost.scheduler.hosts import HostTable
 from roost.scheduler.offers import HostView
 from roost.scheduler.plugins import Weigher
 from roost.scheduler.question import Question
 from roost.scheduler.weighing import Weighing
 from support.clouds import report
-from support.offering import Free, MadeUp, hosts, question
+from support.offering import Free, MadeUp, by_metrics, hosts, named_weighers, question
 
 
 class Numbers:
@@ -171,8 +170,9 @@ def test_after_claims_and_hosts_that_fall_out_weights_are_those_of_weighing_agai
         )
         for index in range(n)
     )
-    weighers = [Free(), *found.weighers(["cpu", "ram", "metrics", "build_failure"])]
-    asked = question(multipliers={"cpu": multiplier}, metrics_weights={"heat": -0.1})
+    names = ("CPUWeigher", "RAMWeigher", "MetricsWeigher", "BuildFailureWeigher")
+    weighers = [Free(), *named_weighers(*names, plugins=by_metrics({"heat": -0.1}))]
+    asked = question(multipliers={"CPUWeigher": multiplier})
     offers = MadeUp(free)
     weighing = Weighing(table, offers, allowed, weighers, asked)
     for claim, gone in history:

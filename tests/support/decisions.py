@@ -34,14 +34,15 @@ from roost.scheduler.query import candidate_query
 from roost.scheduler.question import Question
 from roost.scheduler.selection import Plugins
 from support.clouds import AGGREGATES, NOW, TRAITS, holding, replace_report, report, uuid_of
+from support.offering import by_metrics
 
 HOSTS = 14
 
 OPTIONS = [
     SchedulerOptions(),
-    SchedulerOptions(multipliers={"ram": -1.0, "cpu": -2.5, "disk": 0.0}),
-    SchedulerOptions(host_subset_size=3, metrics_weights={"heat": -1.0}, metrics_required=False),
-    SchedulerOptions(metrics_weights={"heat": -1.0}, multipliers={"build_failure": -2.0}),
+    SchedulerOptions(multipliers={"RAMWeigher": -1.0, "CPUWeigher": -2.5, "DiskWeigher": 0.0}),
+    SchedulerOptions(host_subset_size=3, plugins=by_metrics({"heat": -1.0}, required=False)),
+    SchedulerOptions(plugins=by_metrics({"heat": -1.0}), multipliers={"BuildFailureWeigher": -2.0}),
     SchedulerOptions(multipliers={"roominess": 3.0}),
 ]
 
@@ -136,7 +137,7 @@ class World:
 
     def _plugins(self) -> Plugins:
         others = [Roominess()] if Roominess.name in self.options.multipliers else []
-        return Plugins(filters(self.options.filters), [*weighers(self.options.weighers), *others])
+        return Plugins(filters(self.options), [*weighers(self.options), *others])
 
 
 Step = Callable[[World], object]

@@ -11,10 +11,11 @@ from roost.model.request import CandidateQuery, RequestGroup
 from roost.model.spec import RequestSpec
 from roost.scheduler.claim_result import CLAIMED, ClaimResult, Verdict
 from roost.scheduler.hosts import HostTable
+from roost.scheduler.metrics_options import MetricsOptions
 from roost.scheduler.offers import HostView, Offers
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.outcome import Claim, Outcome
-from roost.scheduler.plugins import Filter, Weigher
+from roost.scheduler.plugins import Filter, Weigher, filters, weighers
 from roost.scheduler.question import Progress, Question
 from roost.scheduler.selection import Plugins, Selecting
 from support.clouds import NOW, report, spec
@@ -74,6 +75,23 @@ def question(
         now=NOW,
         options=SchedulerOptions(**options),
     )
+
+
+def by_metrics(
+    ratios: dict[str, float], required: bool = True, unavailable: float = -10000.0
+) -> dict[str, MetricsOptions]:
+    """``SchedulerOptions.plugins`` with ratios of metrics."""
+    return {"MetricsWeigher": MetricsOptions(ratios, required, unavailable)}
+
+
+def named_filters(*names: str) -> list[Filter]:
+    """The filters of these names, with their default options."""
+    return filters(SchedulerOptions(filters=names))
+
+
+def named_weighers(*names: str, **options: Any) -> list[Weigher]:
+    """The weighers of these names, with options of a scheduler."""
+    return weighers(SchedulerOptions(weighers=names, **options))
 
 
 class Free:

@@ -118,8 +118,8 @@ class InMemoryDecisions:
         self._options = SchedulerOptions()
         self._requests = requests or Requests("plain", table, 0)
         self._plugins = Plugins(
-            [*filters(self._options.filters), *self._requests.filters()],
-            [*weighers(self._options.weighers), *self._requests.weighers()],
+            [*filters(self._options), *self._requests.filters()],
+            [*weighers(self._options), *self._requests.weighers()],
         )
         self._table = table
         self._fleet = fleet

@@ -13,19 +13,20 @@ from roost.cli.options import as_json, print_json
 from roost.placement.options import GROUPS, unsupported_options
 
 SYSTEM_GROUPS = {
-    "filter_scheduler": "roost.scheduler.options",
     "conductor": "roost.conductor.options",
     "records": "roost.records.options",
 }
-"""The groups of options that the Placement API alone does not use, and the module of each.
+"""The groups of options that the Placement API alone does not use, and the module of each; without those of
+the scheduler, whose filters and weighers have sections of their own.
 
 The modules are imported when they are needed: importing the scheduler is a tenth of a start of the API.
 """
 
 
 def system_options() -> Mapping[str, Sequence[cfg.Opt]]:
-    """Return the options of `SYSTEM_GROUPS`."""
-    return {group: importlib.import_module(module).OPTIONS for group, module in SYSTEM_GROUPS.items()}
+    """Return the options of `SYSTEM_GROUPS`, and those of the scheduler with its filters and weighers."""
+    options = {group: importlib.import_module(module).OPTIONS for group, module in SYSTEM_GROUPS.items()}
+    return {**importlib.import_module("roost.scheduler.options").all_options(), **options}
 
 
 def options_without_effect(source: Source, auth_strategy: str | None = None) -> list[str]:

@@ -283,7 +283,7 @@ REMOVED_HOSTS: Final = Counter(
     "roost_scheduler_removed_hosts_total",
     "Hosts that a filter removed, added up over all runs.",
     "Divided by `roost_scheduler_offered_hosts_total` it is the share of hosts that the filter costs. "
-    "`compute_up` removes hosts that are down or disabled.",
+    "`ComputeFilter` removes hosts that are down or disabled.",
     (FILTER,),
 )
 ATTEMPTS: Final = Counter(

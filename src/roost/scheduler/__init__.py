@@ -24,9 +24,12 @@
     filters/         one file for each: which hosts may be used
     weighers/        one file for each: which of them are better
     request_filters/ one file for each: what can be asked of placement already
-    plugins          finding filters and weighers by name
+    plugins          what filters and weighers are, and those that are enabled
+    plugin_names     their classes by name: built-ins by Nova's class names, entry points, import paths
+    plugin_options   their own options; metrics_options: those of section ``metrics``, which two plugins read
+    removed_filters  filters that Nova had once, and what stands in
 
-To add a filter: a file in filters/ with a class as `plugins.Filter` says, named ``PLUGIN``, and the file's
+To add a filter: a file in filters/ with a class as `plugins.Filter` says, named ``PLUGIN``, and the class's
 name in `enabled_filters`; a weigher the same. Other packages register theirs under the entry points
 ``roost.filters`` and ``roost.weighers``.
 

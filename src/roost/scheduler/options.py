@@ -1,55 +1,74 @@
 """The scheduler's options, under Nova's names where Nova has them (group ``filter_scheduler``)."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 from oslo_config import cfg
 
 from roost.scheduler.errors import BadOptions
+from roost.scheduler.plugin_names import (
+    ALL_FILTERS,
+    ALL_WEIGHERS,
+    WEIGHER,
+    all_plugin_options,
+    built_ins,
+    filter_classes,
+    weigher_classes,
+)
+from roost.scheduler.plugin_options import FILTER_SCHEDULER, declared_options
 
-GROUP = "filter_scheduler"
+GROUP = FILTER_SCHEDULER
 
 DEFAULT_FILTERS = (
-    "compute_up",
-    "availability_zone",
-    "aggregate_extra_specs",
-    "server_group_anti_affinity",
-    "server_group_affinity",
+    "ComputeFilter",
+    "AvailabilityZoneFilter",
+    "AggregateInstanceExtraSpecsFilter",
+    "ServerGroupAntiAffinityFilter",
+    "ServerGroupAffinityFilter",
 )
-DEFAULT_WEIGHERS = ("ram", "cpu", "disk", "metrics", "build_failure")
+DEFAULT_WEIGHERS = (ALL_WEIGHERS,)
 
 
 class SchedulerOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What the scheduler can be told.
 
-    ``host_subset_size``: pick at random among so many of the best hosts. ``service_down_time``: seconds
-    without a heartbeat after which a host is down. ``metrics_weights``: ratio of each metric by name.
-    ``metrics_required``: a host that does not report one of them fails the request. ``multipliers``: of
-    weighers, by weigher name; a weigher without one has its own default.
+    ``filters``, ``available_filters`` and ``weighers`` are names as in the options ``enabled_filters``,
+    ``available_filters`` and ``weight_classes``. ``host_subset_size``: pick at random among so many of the
+    best hosts. ``service_down_time``: seconds without a heartbeat after which a host is down.
+    ``multipliers``: of weighers, by weigher name; a weigher without one has its own default. ``plugins``: the
+    own options of filters and weighers, by plugin name; see `roost.scheduler.plugin_options`.
     """
 
     filters: tuple[str, ...] = DEFAULT_FILTERS
+    available_filters: tuple[str, ...] = (ALL_FILTERS,)
     weighers: tuple[str, ...] = DEFAULT_WEIGHERS
     host_subset_size: int = 1
     service_down_time: float = 60.0
     default_availability_zone: str = "nova"
     multipliers: dict[str, float] = {}
-    metrics_weights: dict[str, float] = {}
-    metrics_required: bool = True
-    weight_of_unavailable: float = -10000.0
+    plugins: dict[str, Any] = {}
 
 
 OPTIONS = [
     cfg.ListOpt(
         "enabled_filters",
         default=list(DEFAULT_FILTERS),
-        help="These filters are applied to the hosts, in this order.",
+        help="These filters are applied to the hosts, in this order: Nova's names, entry points or import "
+        "paths.",
+    ),
+    cfg.MultiStrOpt(
+        "available_filters",
+        default=[ALL_FILTERS],
+        help="Import paths of further filter classes, which enabled_filters names by their last word.",
     ),
     cfg.ListOpt(
-        "enabled_weighers",
+        "weight_classes",
         default=list(DEFAULT_WEIGHERS),
-        help="These weighers order the hosts that pass the filters.",
+        help="These weighers order the hosts that pass the filters: Nova's names, entry points or import "
+        "paths. "
+        f"{ALL_WEIGHERS} stands for all that Nova has.",
     ),
     cfg.IntOpt(
         "host_subset_size",
@@ -68,58 +87,82 @@ OPTIONS = [
         default="nova",
         help="Hosts without an availability zone are in this one.",
     ),
-    cfg.DictOpt(
-        "weight_multipliers",
-        default={},
-        help="The numbers of the named weighers are multiplied by these, as in ram:2.0,cpu:0.5.",
-    ),
-    cfg.DictOpt(
-        "metrics_weight_setting",
-        default={},
-        help="The weigher metrics adds up the named metrics, each times its ratio, as in temperature:-1.0.",
-    ),
-    cfg.BoolOpt(
-        "metrics_required",
-        default=True,
-        help="A request fails if a host does not report a metric of metrics_weight_setting.",
-    ),
-    cfg.FloatOpt(
-        "weight_of_unavailable",
-        default=-10000.0,
-        help="A host that does not report a metric gets this weight if metrics_required is false.",
-    ),
 ]
 
 
+def all_options() -> dict[str, list[cfg.Opt]]:
+    """The options of the scheduler and of all filters and weighers, by section."""
+    options: dict[str, dict[str, cfg.Opt]] = {GROUP: {each.dest: each for each in OPTIONS}}
+    for weigher in built_ins(WEIGHER):
+        group, option = multiplier_option(weigher)
+        options.setdefault(group, {})[option.dest] = option
+    for declared in all_plugin_options():
+        options.setdefault(declared.group, {}).update((each.dest, each) for each in declared.options)
+    return {group: list(each.values()) for group, each in options.items()}
+
+
+def multiplier_option(weigher: Any) -> tuple[str, cfg.Opt]:
+    """The section and the option of a weigher's multiplier."""
+    group, name = getattr(weigher, "multiplier_option", (GROUP, weigher.multiplier_key))
+    option = cfg.FloatOpt(
+        name,
+        default=weigher.default_multiplier,
+        min=getattr(weigher, "least_multiplier", None),
+        help=f"The numbers of {weigher.name} are multiplied by this. The metadata {weigher.multiplier_key} "
+        "of an aggregate goes before it.",
+    )
+    return group, option
+
+
 def options_from(conf: cfg.ConfigOpts) -> SchedulerOptions:
-    """The options as a configuration has them. Raises `BadOptions`."""
+    """The options as a configuration has them.
+
+    Raises:
+        BadOptions: an option has an invalid value.
+        UnknownPlugin: there is no filter or weigher of a name.
+    """
     conf.register_opts(OPTIONS, group=GROUP)
     group = conf[GROUP]
     try:
-        return SchedulerOptions(
+        options = SchedulerOptions(
             filters=tuple(group.enabled_filters),
-            weighers=tuple(group.enabled_weighers),
+            available_filters=tuple(group.available_filters),
+            weighers=tuple(group.weight_classes),
             host_subset_size=group.host_subset_size,
             service_down_time=group.service_down_time,
             default_availability_zone=group.default_availability_zone,
-            multipliers=_numbers("weight_multipliers", group.weight_multipliers),
-            metrics_weights=_numbers("metrics_weight_setting", group.metrics_weight_setting),
-            metrics_required=group.metrics_required,
-            weight_of_unavailable=_number("weight_of_unavailable", group.weight_of_unavailable),
         )
     except (cfg.ConfigFileValueError, ValueError) as error:
         raise BadOptions(f"options [{GROUP}]: {error}") from error
+    filters = filter_classes(options.filters, options.available_filters)
+    weighers = weigher_classes(options.weighers)
+    return msgspec.structs.replace(
+        options, multipliers=_multipliers(conf, weighers), plugins=_own_options(conf, [*filters, *weighers])
+    )
 
 
-def _numbers(option: str, values: Mapping[str, str]) -> dict[str, float]:
-    return {name: _number(f"{option}, {name}", value) for name, value in values.items()}
+def _multipliers(conf: cfg.ConfigOpts, weighers: Sequence[Any]) -> Mapping[str, float]:
+    """The multipliers that differ from the default of their weigher."""
+    multipliers: dict[str, float] = {}
+    for weigher in weighers:
+        group, option = multiplier_option(weigher)
+        try:
+            conf.register_opt(option, group=group)
+            number = conf[group][option.dest]
+        except (cfg.ConfigFileValueError, cfg.DuplicateOptError, ValueError) as error:
+            raise BadOptions(f"options [{group}]: {error}") from error
+        if not math.isfinite(number):
+            raise BadOptions(f"options [{group}]: {option.dest}: {number} is not a number to weigh with")
+        if number != weigher.default_multiplier:
+            multipliers[weigher.name] = number
+    return multipliers
 
 
-def _number(what: str, value: str | float) -> float:
-    try:
-        number = float(value)
-    except ValueError:
-        number = math.nan
-    if not math.isfinite(number):
-        raise ValueError(f"{what}: {value!r} is not a number to weigh with")
-    return number
+def _own_options(conf: cfg.ConfigOpts, plugins: Sequence[Any]) -> Mapping[str, msgspec.Struct]:
+    """The own options of plugins that differ from their defaults, by plugin name."""
+    own: dict[str, msgspec.Struct] = {}
+    for plugin in plugins:
+        declared = declared_options(plugin)
+        if declared is not None and (read := declared.read(conf)) != declared.struct():
+            own[plugin.name] = read
+    return own

@@ -1,22 +1,20 @@
-"""Filters and weighers, found by name.
+"""What filters and weighers are, and those that the options enable."""
 
-A built-in is the module of that name in filters/ or weighers/, which holds one class; other packages
-register theirs under the entry point groups ``roost.filters`` and ``roost.weighers``.
-"""
-
-import importlib
 import math
-from collections.abc import Sequence
 from enum import Enum
-from functools import cache
-from importlib.metadata import entry_points
-from pkgutil import iter_modules
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
+
+import structlog
 
 from roost.fleet.columns import Bools, Float64
 from roost.scheduler.errors import UnknownPlugin
 from roost.scheduler.offers import HostView
+from roost.scheduler.options import SchedulerOptions
+from roost.scheduler.plugin_names import filter_classes, left_out, weigher_classes
+from roost.scheduler.plugin_options import declared_options
 from roost.scheduler.question import Progress, Question
+
+_log = structlog.get_logger()
 
 
 class Scope(Enum):
@@ -83,7 +81,8 @@ class Weigher(Protocol):
     """Says which hosts are better.
 
     Raw weights are normalised to 0..1 over the hosts in play and multiplied; ``default_multiplier`` is
-    overridden by the options, and for single hosts by aggregate metadata of the name ``multiplier_key``.
+    overridden by the option ``multiplier_key`` of section ``filter_scheduler`` (another section and name in
+    ``multiplier_option``), and for single hosts by aggregate metadata of the name ``multiplier_key``.
     It may also have
 
     - ``scope``, see `Scope`;
@@ -109,56 +108,34 @@ class Weigher(Protocol):
         """
 
 
-_MEMBERS = {
-    "filter": ("name", "depends_on_claims", "mask"),
-    "weigher": ("name", "multiplier_key", "default_multiplier", "raw"),
-}
+def filters(options: SchedulerOptions) -> list[Filter]:
+    """The filters that the options enable, each made with its own options.
+
+    A filter that Nova has removed is left out with a warning.
+
+    Raises:
+        UnknownPlugin: there is no filter of a name, or it cannot be loaded or made.
+    """
+    for name, instead in left_out(options.filters).items():
+        _log.warning("a filter of enabled_filters is left out", filter=name, instead=instead)
+    return [_made(each, options) for each in filter_classes(options.filters, options.available_filters)]
 
 
-def filters(names: Sequence[str]) -> list[Filter]:
-    """The filters of these names. Raises `UnknownPlugin`."""
-    return [cast(Filter, plugin("filter", name)) for name in names]
+def weighers(options: SchedulerOptions) -> list[Weigher]:
+    """The weighers that the options name, each made with its own options.
+
+    Raises:
+        UnknownPlugin: there is no weigher of a name, or it cannot be loaded or made.
+    """
+    return [_made(each, options) for each in weigher_classes(options.weighers)]
 
 
-def weighers(names: Sequence[str]) -> list[Weigher]:
-    """The weighers of these names. Raises `UnknownPlugin`."""
-    return [cast(Weigher, plugin("weigher", name)) for name in names]
-
-
-@cache
-def plugin(kind: str, name: str) -> Any:
-    """The filter or weigher (``kind``) of a name, made once in a process. Raises `UnknownPlugin`."""
-    found = _of_a_package(kind, name) or _built_in(kind, name)
-    if found is None:
-        raise UnknownPlugin(
-            f"there is no {kind} named {name!r}: option enabled_{kind}s may name {', '.join(_known(kind))}"
-        )
-    lacking = [member for member in _MEMBERS[kind] if not hasattr(found, member)]
-    if lacking:
-        raise UnknownPlugin(f"{name!r} is no {kind}: it lacks {', '.join(lacking)}")
-    return found
-
-
-def _of_a_package(kind: str, name: str) -> Any:
-    """What another package registered under this name; it goes before a built-in."""
-    for entry in entry_points(group=f"roost.{kind}s", name=name):
-        try:
-            return entry.load()()
-        except Exception as error:
-            raise UnknownPlugin(f"{kind} {name!r} cannot be loaded from {entry.value}: {error}") from error
-    return None
-
-
-def _built_in(kind: str, name: str) -> Any:
-    if name not in _built_ins(kind):
-        return None
-    return importlib.import_module(f"roost.scheduler.{kind}s.{name}").PLUGIN()
-
-
-def _built_ins(kind: str) -> list[str]:
-    package = importlib.import_module(f"roost.scheduler.{kind}s")
-    return [module.name for module in iter_modules(package.__path__)]
-
-
-def _known(kind: str) -> list[str]:
-    return sorted({*_built_ins(kind), *entry_points(group=f"roost.{kind}s").names})
+def _made(plugin: Any, options: SchedulerOptions) -> Any:
+    declared = declared_options(plugin)
+    try:
+        if declared is None:
+            return plugin()
+        own = options.plugins.get(plugin.name)
+        return plugin(declared.struct() if own is None else own)
+    except Exception as error:
+        raise UnknownPlugin(f"{plugin.name} of {plugin.__module__} cannot be made: {error}") from error

@@ -121,8 +121,8 @@ class Scheduler:
         self._records = records
         self._options = options or SchedulerOptions()
         self._clock = clock
-        self._plugins = Plugins(found.filters(self._options.filters), found.weighers(self._options.weighers))
-        self._metrics = RunMetrics(self._options.filters)
+        self._plugins = Plugins(found.filters(self._options), found.weighers(self._options))
+        self._metrics = RunMetrics([each.name for each in self._plugins.filters])
 
     async def select_destinations(
         self,

@@ -14,8 +14,7 @@ from roost.logs.options import OPTIONS as LOG_OPTIONS
 from roost.records.options import GROUP as RECORDS
 from roost.records.options import OPTIONS as RECORD_OPTIONS
 from roost.report import Report, masked_options
-from roost.scheduler.options import GROUP as SCHEDULER
-from roost.scheduler.options import OPTIONS as SCHEDULER_OPTIONS
+from roost.scheduler.options import all_options as scheduler_options
 from roost.system.system import System
 from roost.tracing.options import GROUP as TRACING
 from roost.tracing.options import OPTIONS as TRACING_OPTIONS
@@ -28,7 +27,6 @@ _GROUPS: Mapping[str, Sequence[cfg.Opt]] = {
     LEDGER: LEDGER_OPTIONS,
     HEALTHCHECK: HEALTH_OPTIONS,
     RECORDS: RECORD_OPTIONS,
-    SCHEDULER: SCHEDULER_OPTIONS,
     TRACING: TRACING_OPTIONS,
 }
 
@@ -44,4 +42,10 @@ def report_of(system: System, conf: cfg.ConfigOpts) -> Report:
             **msgspec.structs.asdict(system.ledger.status()),
         }
 
-    return Report(asyncio.get_running_loop(), lambda: masked_options(conf, _GROUPS), {"system": describe})
+    def options() -> Mapping[str, object]:
+        of_scheduler = scheduler_options()
+        for group, each in of_scheduler.items():
+            conf.register_opts(each, group=group)
+        return masked_options(conf, {**_GROUPS, **of_scheduler})
+
+    return Report(asyncio.get_running_loop(), options, {"system": describe})

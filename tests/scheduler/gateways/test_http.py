@@ -26,7 +26,7 @@ def test_claims_are_made_for_new_consumers(within: Within) -> None:
         assert [(step.name, step.left) for step in run.steps][:3] == [
             ("hosts known", 3),
             ("hosts with candidates", 3),
-            ("compute_up", 3),
+            ("ComputeFilter", 3),
         ]
 
     within(flat(3), work)

@@ -18,14 +18,15 @@ from roost.scheduler.gateways.local import LocalGateway
 from roost.scheduler.selection import OFFERED
 from roost.storage import Database
 from support.clouds import NOW, Ask, Cloud, Kept, asks, clouds, filled, over_http
+from support.offering import by_metrics
 
 MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
 """Nothing here need survive, and two syncs for each claim would be most of the time."""
 
 OPTIONS = [
     SchedulerOptions(),
-    SchedulerOptions(multipliers={"ram": -1.0, "cpu": -1.0}),
-    SchedulerOptions(host_subset_size=3, metrics_weights={"heat": -1.0}),
+    SchedulerOptions(multipliers={"RAMWeigher": -1.0, "CPUWeigher": -1.0}),
+    SchedulerOptions(host_subset_size=3, plugins=by_metrics({"heat": -1.0})),
 ]
 
 

@@ -59,11 +59,11 @@ def place() -> Place:
 
 
 def built_in() -> Keeper:
-    return Keeper(filters(OPTIONS.filters), weighers(OPTIONS.weighers))
+    return Keeper(filters(OPTIONS), weighers(OPTIONS))
 
 
 def test_built_in_plugins_all_say_what_they_look_at(place: Place) -> None:
-    every = Keeper(filters(OPTIONS.filters), weighers([*OPTIONS.weighers, "metrics"]))
+    every = Keeper(filters(OPTIONS), weighers(OPTIONS))
     assert every.field(place.fleet, place.question(), place.table) is not None
 
 

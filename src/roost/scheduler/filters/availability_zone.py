@@ -8,11 +8,11 @@ from roost.scheduler.plugins import Scope
 from roost.scheduler.question import Progress, Question
 
 
-class AvailabilityZone:
+class AvailabilityZoneFilter:
     """The zone is the metadata ``availability_zone`` of an aggregate of the host; a host that has none is
     in the default zone."""
 
-    name = "availability_zone"
+    name = "AvailabilityZoneFilter"
     depends_on_claims = False
     scope = Scope.REQUEST
 
@@ -27,4 +27,4 @@ class AvailabilityZone:
         return zones.judged(lambda values: zone in values if values else is_default, hosts.index) > 0
 
 
-PLUGIN = AvailabilityZone
+PLUGIN = AvailabilityZoneFilter

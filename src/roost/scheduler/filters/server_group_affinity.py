@@ -8,10 +8,10 @@ from roost.scheduler.plugins import Scope
 from roost.scheduler.question import Progress, Question
 
 
-class ServerGroupAffinity:
+class ServerGroupAffinityFilter:
     """A host of the group's members, those placed earlier in this run counted; any host for the first."""
 
-    name = "server_group_affinity"
+    name = "ServerGroupAffinityFilter"
     depends_on_claims = True
     scope = Scope.GROUP
 
@@ -23,4 +23,4 @@ class ServerGroupAffinity:
         return np.isin(hosts.index, list(progress.members))
 
 
-PLUGIN = ServerGroupAffinity
+PLUGIN = ServerGroupAffinityFilter

@@ -8,10 +8,10 @@ from roost.scheduler.plugins import Scope
 from roost.scheduler.question import Progress, Question
 
 
-class ServerGroupAntiAffinity:
+class ServerGroupAntiAffinityFilter:
     """Fewer than ``max_server_per_host`` members, those placed earlier in this run counted."""
 
-    name = "server_group_anti_affinity"
+    name = "ServerGroupAntiAffinityFilter"
     depends_on_claims = True
     scope = Scope.GROUP
 
@@ -23,4 +23,4 @@ class ServerGroupAntiAffinity:
         return ~np.isin(hosts.index, full)
 
 
-PLUGIN = ServerGroupAntiAffinity
+PLUGIN = ServerGroupAntiAffinityFilter

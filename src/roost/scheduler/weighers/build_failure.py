@@ -6,13 +6,13 @@ from roost.scheduler.plugins import Scope
 from roost.scheduler.question import Question
 
 
-class BuildFailure:
+class BuildFailureWeigher:
     """The number of builds that failed since the last success. The negated multiplier outweighs all others.
 
     Source: Nova's ``BuildFailureWeigher``.
     """
 
-    name = "build_failure"
+    name = "BuildFailureWeigher"
     multiplier_key = "build_failure_weight_multiplier"
     default_multiplier = 1_000_000.0
     negated = True
@@ -23,4 +23,4 @@ class BuildFailure:
         return table.failed_builds[hosts.index] if table.any_failed_builds else None
 
 
-PLUGIN = BuildFailure
+PLUGIN = BuildFailureWeigher

@@ -6,10 +6,10 @@ from roost.scheduler.plugins import Scope
 from roost.scheduler.question import Question
 
 
-class Cpu:
+class CPUWeigher:
     """Free VCPU over the host's whole tree."""
 
-    name = "cpu"
+    name = "CPUWeigher"
     multiplier_key = "cpu_weight_multiplier"
     default_multiplier = 1.0
     scope = Scope.HOST
@@ -20,4 +20,4 @@ class Cpu:
         return hosts.free(self.free_of)
 
 
-PLUGIN = Cpu
+PLUGIN = CPUWeigher

@@ -6,10 +6,10 @@ from roost.scheduler.plugins import Scope
 from roost.scheduler.question import Question
 
 
-class Disk:
+class DiskWeigher:
     """Free DISK_GB over the host's whole tree."""
 
-    name = "disk"
+    name = "DiskWeigher"
     multiplier_key = "disk_weight_multiplier"
     default_multiplier = 1.0
     scope = Scope.HOST
@@ -20,4 +20,4 @@ class Disk:
         return hosts.free(self.free_of)
 
 
-PLUGIN = Disk
+PLUGIN = DiskWeigher

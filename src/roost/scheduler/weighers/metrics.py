@@ -4,40 +4,46 @@ import numpy as np
 
 from roost.fleet.columns import Float64
 from roost.scheduler.errors import CannotWeigh
+from roost.scheduler.metrics_options import METRICS, METRICS_OPTIONS, MetricsOptions
 from roost.scheduler.offers import HostView
 from roost.scheduler.plugins import Scope
 from roost.scheduler.question import Question
 from roost.scheduler.weighing import multiplier_of
 
 
-class Metrics:
-    """The sum of ratio × metric over the option ``metrics_weight_setting``.
+class MetricsWeigher:
+    """The sum of ratio × metric over the option ``weight_setting`` of section ``metrics``.
 
-    A host that does not report one of the metrics fails the request if the option ``metrics_required`` is
-    set. Otherwise the host weighs ``weight_of_unavailable``, unless ratio or multiplier is 0: then the metric
+    A host that does not report one of the metrics fails the request if the option ``required`` is set.
+    Otherwise the host weighs ``weight_of_unavailable``, unless ratio or multiplier is 0: then the metric
     adds nothing. Source: Nova's ``MetricsWeigher``.
     """
 
-    name = "metrics"
+    name = "MetricsWeigher"
     multiplier_key = "metrics_weight_multiplier"
+    multiplier_option = (METRICS, "weight_multiplier")
     default_multiplier = 1.0
     scope = Scope.REPORT
+    OPTIONS = METRICS_OPTIONS
+
+    def __init__(self, options: MetricsOptions) -> None:
+        self._options = options
 
     def raw(self, hosts: HostView, question: Question) -> Float64 | None:
-        options = question.options
-        if not options.metrics_weights:
+        options = self._options
+        if not options.weight_setting:
             return None
         multiplier = multiplier_of(hosts, self, question)
         total = np.zeros(len(hosts))
         unavailable = np.zeros(len(hosts), dtype=np.bool_)
-        for metric, ratio in options.metrics_weights.items():
+        for metric, ratio in options.weight_setting.items():
             values = hosts.table.metric(metric)[hosts.index]
             missing = np.isnan(values)
             if missing.any():
-                if options.metrics_required:
+                if options.required:
                     host = hosts.table.names[hosts.index[missing.argmax()]]
                     raise CannotWeigh(
-                        f"host {host} does not report metric {metric!r}, which metrics_required asks for"
+                        f"host {host} does not report metric {metric!r}, as [metrics] required demands"
                     )
                 unavailable |= missing & (np.multiply(ratio, multiplier) != 0.0)
                 values = np.where(missing, 0.0, values)
@@ -45,4 +51,4 @@ class Metrics:
         return np.where(unavailable, options.weight_of_unavailable, total)
 
 
-PLUGIN = Metrics
+PLUGIN = MetricsWeigher

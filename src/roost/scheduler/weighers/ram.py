@@ -6,10 +6,10 @@ from roost.scheduler.plugins import Scope
 from roost.scheduler.question import Question
 
 
-class Ram:
+class RAMWeigher:
     """Free MEMORY_MB over the host's whole tree."""
 
-    name = "ram"
+    name = "RAMWeigher"
     multiplier_key = "ram_weight_multiplier"
     default_multiplier = 1.0
     scope = Scope.HOST
@@ -20,4 +20,4 @@ class Ram:
         return hosts.free(self.free_of)
 
 
-PLUGIN = Ram
+PLUGIN = RAMWeigher

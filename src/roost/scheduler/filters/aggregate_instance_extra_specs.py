@@ -14,7 +14,7 @@ from roost.scheduler.question import Progress, Question
 SCOPE = "aggregate_instance_extra_specs:"
 
 
-class AggregateExtraSpecs:
+class AggregateInstanceExtraSpecsFilter:
     """Every extra spec ``aggregate_instance_extra_specs:KEY`` (or an unscoped ``KEY``) must match one of
     the values that the host's aggregates have for ``KEY``. The value ``a,b`` of an aggregate stands for the
     two values ``a`` and ``b``. Operators: see `roost.scheduler.extra_specs`.
@@ -23,7 +23,7 @@ class AggregateExtraSpecs:
     others (``hw_rng_allowed`` and the like) would exclude every host otherwise.
     """
 
-    name = "aggregate_extra_specs"
+    name = "AggregateInstanceExtraSpecsFilter"
     depends_on_claims = False
     scope = Scope.REQUEST
 
@@ -47,4 +47,4 @@ def _any_matches(wanted: str, values: Values) -> bool:
     return any(matches(value.strip(), wanted) for joined in values for value in joined.split(","))
 
 
-PLUGIN = AggregateExtraSpecs
+PLUGIN = AggregateInstanceExtraSpecsFilter

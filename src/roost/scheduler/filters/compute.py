@@ -6,10 +6,10 @@ from roost.scheduler.plugins import Scope
 from roost.scheduler.question import Progress, Question
 
 
-class ComputeUp:
+class ComputeFilter:
     """Enabled, and seen within ``service_down_time`` seconds."""
 
-    name = "compute_up"
+    name = "ComputeFilter"
     depends_on_claims = False
     scope = Scope.REPORT
 
@@ -19,4 +19,4 @@ class ComputeUp:
         return up
 
 
-PLUGIN = ComputeUp
+PLUGIN = ComputeFilter
