@@ -50,7 +50,7 @@ def test_placed_instances_are_claimed_assigned_and_mapped(tmp_path) -> None:
         (request(1, vcpus=0), "flavor small asks for no resources"),
         (request(1, required_traits=frozenset({"HW_CPU_X86_AVX"})), "HW_CPU_X86_AVX"),
         (request(1, requested_destination=RequestedDestination(host="nowhere")), "nowhere"),
-        (request(1, availability_zone="moon"), "no host left after availability_zone"),
+        (request(1, availability_zone="moon"), "no host left after AvailabilityZoneFilter"),
     ],
 )
 def test_refusal_goes_to_cell0_with_the_reason(tmp_path, wanted, reason) -> None:

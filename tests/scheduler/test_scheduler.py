@@ -55,7 +55,7 @@ def test_requested_host(within: Within) -> None:
     ("wishes", "reason"),
     [
         ({"ignore_hosts": frozenset({"host1"})}, "no host left after ignore_hosts"),
-        ({"availability_zone": "az1"}, "no host left after availability_zone"),
+        ({"availability_zone": "az1"}, "no host left after AvailabilityZoneFilter"),
     ],
 )
 def test_requested_host_must_do_in_every_other_way(

@@ -166,7 +166,7 @@ def test_refusal_when_the_group_is_in_the_way_of_a_later_instance() -> None:
             no_chance,
         )
     )
-    assert outcome.refusal == "only 2 of 3 instances fit: no host left after server_group_anti_affinity"
+    assert outcome.refusal == "only 2 of 3 instances fit: no host left after ServerGroupAntiAffinityFilter"
 
 
 def test_steps_say_how_many_hosts_each_left() -> None:
