@@ -55,7 +55,7 @@ def test_plugin_that_raises(
         cloud = flat(3)
         async with filled(tmp_path / "roost.db", cloud, empty_database) as ledger:
             kept = Kept()
-            scheduler = Scheduler(LocalGateway(ledger, lambda n: 0), cloud.table(), kept, clock=lambda: NOW)
+            scheduler = Scheduler(LocalGateway(ledger), cloud.table(), kept, clock=lambda: NOW)
             text = "the scheduler or a plugin failed: ZeroDivisionError: division by zero"
             for runs in (1, 2):
                 with pytest.raises(SchedulerFault, match=text):
@@ -100,7 +100,7 @@ def test_required_metric_fails_only_requests_that_may_use_the_host(
             for number in (0, 1):
                 table.update([report(f"host{number}", uuid_of(number), metrics={"heat": 20.0 - number})])
             options = SchedulerOptions(plugins=by_metrics({"heat": -1.0}))
-            scheduler = Scheduler(LocalGateway(ledger, lambda n: 0), table, kept, options, lambda: NOW)
+            scheduler = Scheduler(LocalGateway(ledger), table, kept, options, lambda: NOW)
             with pytest.raises(CannotWeigh, match="host host2 does not report metric 'heat'"):
                 await scheduler.select_destinations(spec(), 1)
             assert kept.runs[-1].refusal is not None

@@ -151,7 +151,7 @@ def test_plugin_that_cannot_be_used(name: str, text: str) -> None:
 def test_scheduler_does_not_start_with_an_unknown_plugin() -> None:
     with pytest.raises(UnknownPlugin):
         Scheduler(
-            LocalGateway(None, lambda n: 0),  # type: ignore[arg-type]
+            LocalGateway(None),  # type: ignore[arg-type]
             HostTable(),
             None,  # type: ignore[arg-type]
             SchedulerOptions(filters=("nothing",)),

@@ -1,6 +1,9 @@
 """The record of a run: what was claimed, or how many hosts each step left and why it was refused."""
 
+import asyncio
 import re
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -8,14 +11,19 @@ from roost.model.inventory import Inventory
 from roost.model.request import RequestGroup
 from roost.model.spec import Image
 from roost.model.vocabulary import DISABLED_TRAIT
+from roost.scheduler import Scheduler, SchedulerOptions
 from roost.scheduler.errors import BadRequestSpec
+from roost.scheduler.gateways.local import LocalGateway
 from support.clouds import (
     GPU,
     NOW,
+    Kept,
     Provider,
+    filled,
     flat,
     replace_report,
     report,
+    spec,
     uuid_of,
 )
 from support.scheduling import INSTANCES, Room, Within
@@ -45,6 +53,24 @@ def test_run_and_attempts_are_recorded(within: Within) -> None:
         ]
 
     within(flat(2), work)
+
+
+def test_decision_can_be_made_again_with_the_seed_of_its_record(tmp_path: Path, empty_database: Path) -> None:
+    options = SchedulerOptions(host_subset_size=7)
+
+    async def decided(name: str, seeds: Callable[[], int] | None) -> tuple[list[str], int | None]:
+        kept, cloud = Kept(), flat(9)
+        async with filled(tmp_path / name, cloud, empty_database) as ledger:
+            scheduler = Scheduler(
+                LocalGateway(ledger), cloud.table(), kept, options, lambda: NOW, seeds=seeds
+            )
+            placed = await scheduler.select_destinations(spec(), 6, 1)
+        hosts = [each.host for one in placed for each in (one.selected, *one.alternates)]
+        return hosts, kept.runs[0].seed
+
+    hosts, seed = asyncio.run(decided("first.db", None))
+    assert seed is not None
+    assert asyncio.run(decided("again.db", lambda: seed)) == (hosts, seed)
 
 
 def test_refused_run_says_how_many_hosts_each_step_left(within: Within) -> None:

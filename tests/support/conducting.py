@@ -67,7 +67,7 @@ class Conductors:
         sink = self.records if queue is None else queue
         table = HostTable()
         self.feed = HostFeed(cells.values(), table)
-        gateway = LocalGateway(ledger, lambda n: 0)
+        gateway = LocalGateway(ledger)
         self.scheduler = Scheduler(gateway, table, sink, clock=lambda: NOW)
         self.super = SuperConductor(
             self.requests,

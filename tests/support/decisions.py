@@ -1,6 +1,5 @@
 """A world of hosts that goes through whatever may happen to it, and decisions that are made in it twice."""
 
-import random
 from collections.abc import Callable
 from typing import Any
 from unittest.mock import patch
@@ -122,8 +121,7 @@ class World:
             self.held += names
 
     def _decided(self, asked: Question, plugins: Plugins, keep: bool) -> Any:
-        chance = random.Random(5).randrange
-        command = Decide(asked, self.table, plugins, chance)
+        command = Decide(asked, self.table, plugins)
         mark = len(self.state.changes)
         self.state.name(command.consumers())
         try:

@@ -28,8 +28,11 @@ class Room:
     def __init__(self, ledger: Ledger, cloud: Cloud, options: SchedulerOptions | None) -> None:
         self.ledger = ledger
         self.kept = Kept()
-        gateway = LocalGateway(ledger, lambda n: 0)
-        self.scheduler = Scheduler(gateway, cloud.table(), self.kept, options, lambda: NOW)
+        gateway = LocalGateway(ledger)
+        self.passed = 0.0
+        self.scheduler = Scheduler(
+            gateway, cloud.table(), self.kept, options, lambda: NOW, monotonic=lambda: self.passed
+        )
 
     async def place(self, count: int = 1, alternates: int = 0, *args: int, **more: Any) -> list[str]:
         names = INSTANCES[:count]

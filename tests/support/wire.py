@@ -12,7 +12,7 @@ from roost.model.spec import Destination
 from roost.placement.client import HttpPlacement
 from roost.placement.http.app import create_app
 from roost.placement.options import PlacementOptions
-from roost.scheduler import Scheduler
+from roost.scheduler import Scheduler, SchedulerOptions
 from roost.scheduler.gateways.http import HttpGateway
 from support.clouds import NOW, Cloud, Kept, spec, uuid_of
 
@@ -51,15 +51,25 @@ async def nothing(_: httpx.Request) -> Answer:
 class Room:
     """A scheduler over HTTP, what it asked, and what is held in the end."""
 
-    def __init__(self, ledger: Ledger, cloud: Cloud, meddling: Meddling, limit: int | None) -> None:
+    def __init__(
+        self, ledger: Ledger, cloud: Cloud, meddling: Meddling, limit: int | None, **options: Any
+    ) -> None:
         self.ledger = ledger
         self.wire = Wire(ledger, meddling)
         self.placement = HttpPlacement(
             FixedCredentials("http://placement", "admin"), client=httpx.AsyncClient(transport=self.wire)
         )
         self.kept = Kept()
-        gateway = HttpGateway(self.placement, lambda n: 0, limit)
-        self.scheduler = Scheduler(gateway, cloud.table(), self.kept, clock=lambda: NOW)
+        gateway = HttpGateway(self.placement, limit)
+        self.passed = 0.0
+        self.scheduler = Scheduler(
+            gateway,
+            cloud.table(),
+            self.kept,
+            SchedulerOptions(**options),
+            lambda: NOW,
+            monotonic=lambda: self.passed,
+        )
 
     async def place(self, count: int = 1, alternates: int = 0, **more: Any) -> tuple[Destination, ...]:
         names = INSTANCES[:count]

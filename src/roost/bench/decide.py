@@ -5,7 +5,6 @@ scheduler, the local gateway and a ledger, many at a time, and count once they a
 """
 
 import asyncio
-import random
 import time
 from collections.abc import Sequence
 from typing import Final
@@ -125,7 +124,6 @@ class InMemoryDecisions:
         self._fleet = fleet
         self._alternates = alternates
         self._rng = np.random.default_rng(SEED)
-        self._draw = random.Random(SEED)
 
     def run(self, shapes: Shapes, instances: int, seconds: float) -> list[float]:
         """Decide for ``seconds`` or until the fleet is full, and return the seconds of each request.
@@ -140,7 +138,7 @@ class InMemoryDecisions:
             started = time.perf_counter()
             if started > until:
                 break
-            command = Decide(self._question(spec, names), self._table, self._plugins, self._draw.randrange)
+            command = Decide(self._question(spec, names), self._table, self._plugins)
             state.name(names)
             decided = command.run(state)
             times.append(time.perf_counter() - started)
@@ -194,7 +192,7 @@ async def _durable(
 ) -> tuple[list[float], float]:
     database = Database(url)
     ledger = await Ledger.open(database)
-    gateway = LocalGateway(ledger, random.Random(SEED).randrange)
+    gateway = LocalGateway(ledger)
     scheduler = Scheduler(gateway, table, _DiscardedRecords(), clock=lambda: 0.0)
     keep_what_is_loaded()
     times: list[float] = []

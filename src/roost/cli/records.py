@@ -101,6 +101,7 @@ def _detailed(each: RunWithAttempts) -> Group:
         ("request spec", json.dumps(run.spec)),
         ("started", f"{_time(run.started_at)}, took {(run.finished_at - run.started_at) * 1000:.1f} ms"),
         ("ledger version", "unknown" if run.version is None else str(run.version)),
+        ("seed", "unknown" if run.seed is None else str(run.seed)),
         ("outcome", _outcome(each)),
     ):
         facts.add_row(name, Text(value, overflow="fold"))

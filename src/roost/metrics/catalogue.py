@@ -264,12 +264,13 @@ REFUSALS: Final = Counter(
     "roost_scheduler_refusals_total",
     "Runs that placed fewer instances than wanted, by the first cause.",
     "`placement`: no host has the resources and traits. `full`: the last ones were taken during the run. "
-    "`claims`: placement refused every claim. `no_hosts`: no host has reported, so look at the agents. A "
-    "filter's name: it removed the last hosts.",
+    "`claims`: placement refused every claim. `bound`: the run met a limit of its claims or of its "
+    "time. `no_hosts`: no host has reported, so look at the agents. A filter's name: it removed the last "
+    "hosts.",
     (
         Label(
             "cause",
-            "`no_hosts`, `placement`, `claims`, `full`, `other`, or the name of a filter of "
+            "`no_hosts`, `placement`, `claims`, `full`, `bound`, `other`, or the name of a filter of "
             "`enabled_filters`.",
         ),
     ),

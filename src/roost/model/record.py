@@ -16,7 +16,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     ``request_id`` is the id of the user's request, and ``global_request_id`` the one that the user's own
     client gave it, if it did.
     Times are seconds since the epoch. ``version`` is the ledger version that the run decided on, None if
-    the placement service does not report versions. ``spec`` is the request spec as JSON data. The first of
+    the placement service does not report versions. ``seed`` is that of the run's random numbers, None in
+    records of versions that had none. ``spec`` is the request spec as JSON data. The first of
     ``steps`` has the number of known hosts. ``refusal`` is None if all requested instances were placed.
     """
 
@@ -32,6 +33,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     global_request_id: str | None = None
     steps: tuple[Step, ...] = ()
     refusal: str | None = None
+    seed: int | None = None
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):

@@ -130,8 +130,10 @@ class Selection(msgspec.Struct, frozen=True):
     """One host for one instance: the selected host, whose ``allocations`` are claimed, or an alternate.
 
     ``host`` is the name of the compute service, ``node`` the uuid of the root provider, ``cell`` the cell's
-    name. ``mappings``: suffix of a request group -> uuids of the providers that serve it. ``weight`` is the
-    host's weighed score.
+    name. ``zone`` is the host's availability zone, None in selections that earlier versions stored.
+    ``allocations`` and ``mappings`` (suffix of a request group -> uuids of the providers that serve it) are
+    the allocation request, in the form of microversion ``allocation_request_version``. ``limits`` holds what
+    filters found that the host must keep to, by name, as in Nova. ``weight`` is the host's weighed score.
     """
 
     host: str
@@ -140,6 +142,9 @@ class Selection(msgspec.Struct, frozen=True):
     allocations: dict[str, dict[str, int]]
     mappings: dict[str, list[str]]
     weight: float
+    zone: str | None = None
+    limits: dict[str, object] = {}
+    allocation_request_version: str = "1.39"
 
 
 class Destination(msgspec.Struct, frozen=True):

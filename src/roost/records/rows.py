@@ -29,6 +29,7 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     global_request_id: str | None = None
     steps: msgspec.Raw = msgspec.Raw(b"[]")
     refusal: str | None = None
+    seed: int | None = None
 
     def matches(self, request_id: str | None, instance: str | None) -> bool:
         """Whether this is a run of this request and for this instance; None stands for any."""

@@ -164,6 +164,7 @@ def _run_values(row: RunRow) -> tuple[Any, ...]:
         bytes(row.steps).decode(),
         bytes(row.spec).decode(),
         row.global_request_id,
+        row.seed,
     )
 
 

@@ -7,21 +7,24 @@ from roost.model.spec import Selection
 from roost.scheduler.field import Field
 from roost.scheduler.hosts import HostTable
 from roost.scheduler.outcome import Placed, selection_of
+from roost.scheduler.question import Question
 
 _NOTHING_PROMISED: Counter[int] = Counter()
 
 
 class Alternates:
-    """Finds ``wanted`` alternates for each instance of a run, in the same cell each, best first.
+    """Finds as many alternates as the question says for each instance of a run, in its cell, best first.
 
     They are ranked by the weights that the last instance was placed by.
 
     Hosts that this run claimed come after the others, and each instance goes on in the ranking where the
-    one before it stopped: so that a failure of many does not send all of them to the same host.
+    one before it stopped: so that a failure of many does not send all of them to the same host. When the
+    time of the run is over, those found so far are all.
     """
 
-    def __init__(self, wanted: int, table: HostTable, field: Field) -> None:
-        self._wanted = wanted
+    def __init__(self, question: Question, table: HostTable, field: Field) -> None:
+        self._question = question
+        self._wanted = question.num_alternates
         self._table = table
         self._field = field
         self._found: dict[int, Selection | None] = {}
@@ -45,6 +48,8 @@ class Alternates:
             may = field.open_to(one.host, promised)
             others: list[Selection] = []
             for host in pools[cell].turn():
+                if self._question.expired():
+                    break
                 if host != one.host and may(host):
                     selection = self._selection(host)
                     if selection is not None:
@@ -61,6 +66,8 @@ class Alternates:
         may = field.open_to(one.host, _NOTHING_PROMISED)
         others: list[Selection] = []
         for host in field.ranking(self._cell(one.host), (one.host,), self._wanted):
+            if self._question.expired():
+                break
             selection = self._selection(host) if may(host) else None
             if selection is not None:
                 others.append(selection)
@@ -84,7 +91,13 @@ class Alternates:
             self._found[host] = (
                 None
                 if candidate is None
-                else selection_of(self._table, self._field.index(host), candidate, self._field.weight(host))
+                else selection_of(
+                    self._table,
+                    self._field.index(host),
+                    candidate,
+                    self._field.weight(host),
+                    self._question.options.default_availability_zone,
+                )
             )
         return self._found[host]
 

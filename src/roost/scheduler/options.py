@@ -39,6 +39,8 @@ class SchedulerOptions(msgspec.Struct, frozen=True, kw_only=True):
     best hosts. ``service_down_time``: seconds without a heartbeat after which a host is down.
     ``multipliers``: of weighers, by weigher name; a weigher without one has its own default. ``plugins``: the
     own options of filters and weighers, by plugin name; see `roost.scheduler.plugin_options`.
+    ``max_claims_per_instance``, ``max_candidates_per_host`` and ``max_run_seconds`` bound a run; 0 is no
+    bound.
     """
 
     filters: tuple[str, ...] = DEFAULT_FILTERS
@@ -46,6 +48,9 @@ class SchedulerOptions(msgspec.Struct, frozen=True, kw_only=True):
     weighers: tuple[str, ...] = DEFAULT_WEIGHERS
     host_subset_size: int = 1
     service_down_time: float = 60.0
+    max_claims_per_instance: int = 100
+    max_candidates_per_host: int = 100
+    max_run_seconds: float = 60.0
     default_availability_zone: str = "nova"
     multipliers: dict[str, float] = {}
     plugins: dict[str, Any] = {}
@@ -81,6 +86,26 @@ OPTIONS = [
         default=60.0,
         min=0.0,
         help="A host is down if its agent has not reported for this many seconds.",
+    ),
+    cfg.IntOpt(
+        "max_claims_per_instance",
+        default=100,
+        min=0,
+        help="A run is refused after this many refused claims of one instance. 0: no limit.",
+    ),
+    cfg.IntOpt(
+        "max_candidates_per_host",
+        default=100,
+        min=0,
+        help="After this many refused allocation candidates of one host, the next host is tried. 0: no "
+        "limit.",
+    ),
+    cfg.FloatOpt(
+        "max_run_seconds",
+        default=60.0,
+        min=0.0,
+        help="A run that takes more seconds is refused. A call to placement that has begun is finished "
+        "first. 0: no limit.",
     ),
     cfg.StrOpt(
         "default_availability_zone",
@@ -130,6 +155,9 @@ def options_from(conf: cfg.ConfigOpts) -> SchedulerOptions:
             weighers=tuple(group.weight_classes),
             host_subset_size=group.host_subset_size,
             service_down_time=group.service_down_time,
+            max_claims_per_instance=group.max_claims_per_instance,
+            max_candidates_per_host=group.max_candidates_per_host,
+            max_run_seconds=group.max_run_seconds,
             default_availability_zone=group.default_availability_zone,
         )
     except (cfg.ConfigFileValueError, ValueError) as error:

@@ -13,6 +13,13 @@ FULL = "full"
 """The cause of a refusal: the run itself took what hosts had left."""
 
 
+BOUND = "bound"
+"""The cause of a refusal: the run met one of its bounds."""
+
+ZONE = "availability_zone"
+"""The key of aggregate metadata that names a host's availability zone."""
+
+
 class Claim(msgspec.Struct, frozen=True):
     """A claim that the selection wants made. The answer is a `roost.scheduler.claim_result.ClaimResult`."""
 
@@ -44,7 +51,7 @@ class Outcome(msgspec.Struct, frozen=True):
 
     ``destinations`` is empty if fewer than ``min_count`` could be placed; their claims are to be undone.
     ``steps`` are those of the first instance. ``cause``: why an instance was not placed, as the name of the
-    step that left no host, `CLAIMS` or `FULL`; None: all were placed.
+    step that left no host, `CLAIMS`, `FULL` or `BOUND`; None: all were placed.
     """
 
     destinations: tuple[Destination, ...]
@@ -54,8 +61,13 @@ class Outcome(msgspec.Struct, frozen=True):
     cause: str | None = None
 
 
-def selection_of(table: HostTable, index: int, candidate: Candidate, weight: float) -> Selection:
-    """A host and one of its candidates as the scheduler answers them."""
+def selection_of(
+    table: HostTable, index: int, candidate: Candidate, weight: float, default_zone: str
+) -> Selection:
+    """A host and one of its candidates as the scheduler answers them.
+
+    ``default_zone`` is the availability zone of hosts that are in no aggregate with one.
+    """
     return Selection(
         host=table.names[index],
         node=table.nodes[index],
@@ -63,4 +75,12 @@ def selection_of(table: HostTable, index: int, candidate: Candidate, weight: flo
         allocations=candidate.allocations,
         mappings=candidate.mappings,
         weight=weight,
+        zone=zone_of(table, index, default_zone),
     )
+
+
+def zone_of(table: HostTable, index: int, default: str) -> str:
+    """The availability zone of a host: the first that its aggregates name, else ``default``."""
+    labels = table.metadata(ZONE)
+    zones = () if labels is None else labels.of(index)
+    return zones[0] if zones else default

@@ -1,9 +1,11 @@
 """`Scheduler`: chooses hosts for instances and claims them in placement."""
 
 import math
+import random
 import time
 import uuid
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Protocol
 
 import msgspec
@@ -28,7 +30,15 @@ from roost.scheduler.run_metrics import RunMetrics
 from roost.scheduler.selection import Plugins
 from roost.storage import StorageError
 
+SEED_BITS = 63
+"""Bits of a run's seed, so that every database has an integer for it."""
+
 _log = structlog.get_logger()
+
+
+def seeds_from(generator: random.Random) -> Callable[[], int]:
+    """Seeds of runs, drawn from a generator of random numbers."""
+    return partial(generator.getrandbits, SEED_BITS)
 
 
 class RunSink(Protocol):
@@ -47,13 +57,14 @@ class Scheduler:
         records: where each run is recorded.
         options: filters, weighers and the rest.
         clock: seconds since the epoch.
+        monotonic: seconds of a clock that never goes back, for the time that a run may take.
+        seeds: gives the seed of each run's random numbers, from 0 to 2**63 - 1; the record has it.
 
     Raises `UnknownPlugin` for a filter or weigher that is not there.
 
     Example::
 
         import asyncio
-        import random
         import time
 
         from roost.ledger import Ledger
@@ -87,7 +98,7 @@ class Scheduler:
             now = time.time()
             reports = [HostReport(host=name, node=HOSTS[name], cell="cell1", last_seen=now) for name in HOSTS]
             records = RecordQueue(await open_sql_records("sqlite:///records.db", Retention()))
-            gateway = LocalGateway(ledger, random.randrange)
+            gateway = LocalGateway(ledger)
             scheduler = Scheduler(gateway, HostTable(reports), records)
 
             small = Flavor("small", vcpus=2, memory_mb=2048)
@@ -115,12 +126,17 @@ class Scheduler:
         records: RunSink,
         options: SchedulerOptions | None = None,
         clock: Callable[[], float] = time.time,
+        *,
+        monotonic: Callable[[], float] = time.monotonic,
+        seeds: Callable[[], int] | None = None,
     ) -> None:
         self.table = table
         self._gateway = gateway
         self._records = records
         self._options = options or SchedulerOptions()
         self._clock = clock
+        self._monotonic = monotonic
+        self._seeds = seeds or seeds_from(random.Random())
         self._plugins = Plugins(found.filters(self._options), found.weighers(self._options))
         self._metrics = RunMetrics([each.name for each in self._plugins.filters])
 
@@ -180,7 +196,10 @@ class Scheduler:
             started_at=self._clock(),
             finished_at=math.nan,
             version=None,
+            seed=self._seeds(),
         )
+        limit = self._options.max_run_seconds
+        deadline = self._monotonic() + limit if limit else math.inf
         try:
             span = tracing.span("scheduler.run", {"roost.run": run.id, "roost.instances": count})
             with self._metrics.timed(), span:
@@ -193,6 +212,9 @@ class Scheduler:
                     min_count=least,
                     now=run.started_at,
                     options=self._options,
+                    seed=run.seed or 0,
+                    deadline=deadline,
+                    monotonic=self._monotonic,
                 )
                 decided = await self._gateway.decide(question, self.table, self._plugins)
         except (StorageError, LedgerError):

@@ -7,10 +7,12 @@ same by construction.
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
+from random import Random as Generating
 
 from roost.model.record import Step
 from roost.model.spec import Destination, Selection
 from roost.scheduler.alternates import Alternates
+from roost.scheduler.bounds import Bounds
 from roost.scheduler.claim_result import ClaimResult, Verdict
 from roost.scheduler.field import KNOWN as KNOWN
 from roost.scheduler.field import OFFERED as OFFERED
@@ -19,12 +21,32 @@ from roost.scheduler.hosts import HostTable
 from roost.scheduler.kept.keeper import Keeper
 from roost.scheduler.offered_field import OfferedField
 from roost.scheduler.offers import Offers
-from roost.scheduler.outcome import CLAIMS, FULL, Claim, Outcome, Placed, Try, selection_of
+from roost.scheduler.outcome import BOUND, CLAIMS, FULL, Claim, Outcome, Placed, Try, selection_of
 from roost.scheduler.plugins import Filter, Weigher
 from roost.scheduler.question import Question
 
 Random = Callable[[int], int]
 """``random(n)`` gives a number from 0 to n - 1."""
+
+
+class Draw:
+    """The random numbers of one run, made from its seed: the same seed gives the same choices.
+
+    `random.Random.random` alone is promised to give the same sequence in every version of Python.
+    """
+
+    __slots__ = ("_generator", "_seed")
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+        self._generator: Generating | None = None
+
+    def __call__(self, n: int) -> int:
+        if self._generator is None:
+            # Most runs draw nothing, and to make a generator takes 6 µs.
+            self._generator = Generating(self._seed)
+        return int(self._generator.random() * n)
+
 
 _EMPTY = {
     KNOWN: "no host is known",
@@ -75,6 +97,9 @@ class _Run:
         self._field = field
         self._random = random
         self._tries: list[Try] = []
+        self._bounds = Bounds(question)
+        self._bound: str | None = None
+        self._cut = 0
 
     def run(self) -> Selecting:
         first: list[Step] = []
@@ -93,7 +118,7 @@ class _Run:
             self._field.claimed(one.host, one.candidate)
         if not placed or len(placed) < self._question.min_count:
             return Outcome((), tuple(self._tries), tuple(first), refusal, cause)
-        alternates = Alternates(self._question.num_alternates, self._table, self._field).of(placed)
+        alternates = Alternates(self._question, self._table, self._field).of(placed)
         destinations = tuple(
             Destination(self._question.run, one.instance, self._selected(one), others)
             for one, others in zip(placed, alternates, strict=True)
@@ -101,15 +126,27 @@ class _Run:
         return Outcome(destinations, tuple(self._tries), tuple(first), refusal, cause)
 
     def _place(self, instance: str) -> Generator[Claim, ClaimResult, Placed | None]:
-        """Claim a host for one instance."""
-        field = self._field
+        """Claim a host for one instance: every candidate of a host, then the next host."""
+        field, bounds = self._field, self._bounds
+        refused = 0
         while (host := self._pick()) is not None:
             weight = field.weight(host)
-            for candidate in field.candidates(host):
+            for number, candidate in enumerate(field.candidates(host)):
+                if (bound := bounds.met(refused)) is not None:
+                    self._bound = bound
+                    return None
+                if number == bounds.candidates > 0:
+                    self._cut += 1
+                    break
                 result = yield Claim(instance, candidate)
                 self._note(instance, host, weight, result.reason)
                 if result.verdict is Verdict.CLAIMED:
                     return Placed(instance, host, candidate, weight)
+                refused += 1
+            else:
+                if (bound := bounds.met(refused)) is not None:
+                    self._bound = bound
+                    return None
             field.drop(host)
         return None
 
@@ -121,7 +158,8 @@ class _Run:
         return best[0] if best else None
 
     def _selected(self, one: Placed) -> Selection:
-        return selection_of(self._table, self._field.index(one.host), one.candidate, one.weight)
+        zone = self._question.options.default_availability_zone
+        return selection_of(self._table, self._field.index(one.host), one.candidate, one.weight, zone)
 
     def _note(self, instance: str, host: int, weight: float, refusal: str | None) -> None:
         index = self._field.index(host)
@@ -130,6 +168,8 @@ class _Run:
 
     def _cause(self, instance: str, steps: Sequence[Step]) -> str:
         """Why ``instance`` was not placed: see `Outcome`. ``steps`` are its own."""
+        if self._bound is not None:
+            return BOUND
         empty = next((step.name for step in steps if step.left == 0), None)
         if empty is not None:
             return empty
@@ -137,9 +177,16 @@ class _Run:
 
     def _reason(self, instance: str, placed: int, cause: str) -> str:
         """Why ``instance`` was not placed, in one line."""
+        tried = [each for each in self._tries if each.instance == instance]
+        last = f", the last one on {tried[-1].host}: {tried[-1].refusal}" if tried else ""
         if cause == CLAIMS:
-            last = next(tried for tried in reversed(self._tries) if tried.instance == instance)
-            reason = f"every claim was refused, the last one on {last.host}: {last.refusal}"
+            reason = f"every claim was refused{last}"
+            if self._cut:
+                limit = self._bounds.candidates
+                reason += f" (max_candidates_per_host={limit} left candidates of {self._cut} hosts untried)"
+        elif cause == BOUND:
+            hosts = len({each.host for each in tried})
+            reason = f"{self._bound} is met: {len(tried)} claims on {hosts} hosts were refused{last}"
         elif cause == FULL:
             reason = "every host left is full"
         else:

@@ -28,6 +28,7 @@ from roost.records.errors import RecordsError
 from roost.scheduler import Scheduler, SchedulerOptions
 from roost.scheduler.gateways.local import LocalGateway
 from roost.scheduler.hosts import HostTable
+from roost.scheduler.scheduler import seeds_from
 from roost.storage import Database
 from roost.system.layout import Layout, keep_layout
 from roost.system.timings import TimedGateway
@@ -158,8 +159,15 @@ class System:
         for service in services:
             await service.start()
         await feed.refresh()
-        self.gateway = TimedGateway(LocalGateway(self.ledger, random.Random(options.seed).randrange))
-        scheduler = Scheduler(self.gateway, self.table, self.records, options.scheduler, self._clock)
+        self.gateway = TimedGateway(LocalGateway(self.ledger))
+        scheduler = Scheduler(
+            self.gateway,
+            self.table,
+            self.records,
+            options.scheduler,
+            self._clock,
+            seeds=seeds_from(random.Random(options.seed)),
+        )
         self.super_conductor = SuperConductor(
             self.requests,
             scheduler,

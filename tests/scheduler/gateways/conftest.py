@@ -17,10 +17,11 @@ def within(tmp_path: Path, empty_database: Path) -> Callable[..., None]:
         work: Callable[[Room], Awaitable[None]],
         meddling: Meddling = nothing,
         limit: int | None = None,
+        **options: object,
     ) -> None:
         async def main() -> None:
             async with filled(tmp_path / "roost.db", cloud, empty_database) as ledger:
-                room = Room(ledger, cloud, meddling, limit)
+                room = Room(ledger, cloud, meddling, limit, **options)
                 async with room.placement:
                     await work(room)
 

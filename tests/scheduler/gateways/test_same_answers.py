@@ -15,6 +15,7 @@ from roost.scheduler import Scheduler, SchedulerError, SchedulerOptions
 from roost.scheduler.gateways import Gateway
 from roost.scheduler.gateways.http import HttpGateway
 from roost.scheduler.gateways.local import LocalGateway
+from roost.scheduler.scheduler import seeds_from
 from roost.scheduler.selection import OFFERED
 from roost.storage import Database
 from support.clouds import NOW, Ask, Cloud, Kept, asks, clouds, filled, over_http
@@ -31,11 +32,18 @@ OPTIONS = [
 
 
 async def answers(
-    gateway: Gateway, cloud: Cloud, requests: list[Ask], options: SchedulerOptions, database: Database
+    gateway: Gateway,
+    cloud: Cloud,
+    requests: list[Ask],
+    options: SchedulerOptions,
+    database: Database,
+    seed: int,
 ) -> list[Any]:
     """What comes of each request, as plain data without the runs' ids; at last what everyone holds."""
     kept = Kept()
-    scheduler = Scheduler(gateway, cloud.table(), kept, options, lambda: NOW)
+    scheduler = Scheduler(
+        gateway, cloud.table(), kept, options, lambda: NOW, seeds=seeds_from(random.Random(seed))
+    )
     found: list[Any] = []
     for ask in requests:
         try:
@@ -72,10 +80,8 @@ async def compare(
         filled(folder / "http.db", cloud, empty) as remote,
         over_http(remote) as placement,
     ):
-        by_ledger = LocalGateway(local, random.Random(seed).randrange)
-        by_http = HttpGateway(placement, random.Random(seed).randrange)
-        expected = await answers(by_ledger, cloud, requests, options, local.database)
-        found = await answers(by_http, cloud, requests, options, remote.database)
+        expected = await answers(LocalGateway(local), cloud, requests, options, local.database, seed)
+        found = await answers(HttpGateway(placement), cloud, requests, options, remote.database, seed)
     for one, other in zip(expected, found, strict=True):
         assert one == other
 

@@ -1,7 +1,6 @@
 """The scheduler on a real `roost serve`, over sockets."""
 
 import asyncio
-import random
 from pathlib import Path
 
 from roost.auth.credentials import FixedCredentials
@@ -15,7 +14,7 @@ from support.serving import Serving
 
 async def place(url: str, cloud: Cloud) -> None:
     async with HttpPlacement(FixedCredentials(url, "admin")) as placement:
-        gateway = HttpGateway(placement, random.Random(1).randrange)
+        gateway = HttpGateway(placement)
         scheduler = Scheduler(gateway, cloud.table(), Kept(), clock=lambda: NOW)
         instances = [uuid_of(0xA0), uuid_of(0xA1)]
         first, second = await scheduler.select_destinations(spec(2), 2, 1, instances=instances)
@@ -41,7 +40,7 @@ async def place(url: str, cloud: Cloud) -> None:
 
 async def ask_nobody(url: str, cloud: Cloud) -> None:
     async with HttpPlacement(FixedCredentials(url, "admin")) as placement:
-        scheduler = Scheduler(HttpGateway(placement, lambda n: 0), cloud.table(), Kept(), clock=lambda: NOW)
+        scheduler = Scheduler(HttpGateway(placement), cloud.table(), Kept(), clock=lambda: NOW)
         try:
             await scheduler.select_destinations(spec(extra_specs={f"resources:{GPU}": "1"}), 1)
         except PlacementUnavailable as error:

@@ -31,7 +31,7 @@ from roost.scheduler.gateways.claiming import Driven, claim_write
 from roost.scheduler.hosts import HostTable
 from roost.scheduler.outcome import Claim, Outcome
 from roost.scheduler.question import Question
-from roost.scheduler.selection import Plugins, Random, select
+from roost.scheduler.selection import Draw, Plugins, select
 
 T = TypeVar("T")
 
@@ -41,13 +41,12 @@ _log = structlog.get_logger()
 class HttpGateway:
     """Decides by any service that speaks the Placement API, Roost's or OpenStack's own.
 
-    ``random`` breaks the choice among the best hosts. ``limit``: so many candidates are asked for at most.
+    ``limit``: so many candidates are asked for at most.
     Better hosts may then be among those that placement leaves out, so there is none by default.
     """
 
-    def __init__(self, placement: HttpPlacement, random: Random, limit: int | None = None) -> None:
+    def __init__(self, placement: HttpPlacement, limit: int | None = None) -> None:
         self._placement = placement
-        self._random = random
         self._limit = limit
 
     async def decide(self, question: Question, table: HostTable, plugins: Plugins) -> Decided:
@@ -58,7 +57,7 @@ class HttpGateway:
             raise BadRequestSpec(f"placement cannot serve the request: {_named(error)}") from error
         started = time.perf_counter()
         offers = AnsweredOffers(requests, summaries, table)
-        driven = Driven(select(question, table, offers, plugins, self._random))
+        driven = Driven(select(question, table, offers, plugins, Draw(question.seed)))
         claiming = _Claiming(self._placement, question)
         outcome = await claiming.carry_out(driven)
         return Decided(outcome, None, time.perf_counter() - started - claiming.waited)

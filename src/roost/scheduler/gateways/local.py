@@ -26,20 +26,19 @@ from roost.scheduler.gateways.claiming import INSTANCE as INSTANCE
 from roost.scheduler.gateways.claiming import Driven, claim_write
 from roost.scheduler.hosts import HostTable
 from roost.scheduler.offered_field import OfferedField
-from roost.scheduler.outcome import Claim, Outcome
+from roost.scheduler.outcome import BOUND, Claim, Outcome
 from roost.scheduler.question import Question
-from roost.scheduler.selection import Plugins, Random, choose
+from roost.scheduler.selection import Draw, Plugins, choose
 
 
 class LocalGateway:
-    """Decides inside a ledger of this process. ``random`` breaks the choice among the best hosts."""
+    """Decides inside a ledger of this process."""
 
-    def __init__(self, ledger: Ledger, random: Random) -> None:
+    def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
-        self._random = random
 
     async def decide(self, question: Question, table: HostTable, plugins: Plugins) -> Decided:
-        return await self._ledger.execute(Decide(question, table, plugins, self._random))
+        return await self._ledger.execute(Decide(question, table, plugins))
 
 
 class Decide(Command[Decided], frozen=True):
@@ -48,7 +47,6 @@ class Decide(Command[Decided], frozen=True):
     question: Question
     table: HostTable
     plugins: Plugins
-    random: Random
 
     def consumers(self) -> Iterable[str]:
         return self.question.instances
@@ -64,14 +62,15 @@ class Decide(Command[Decided], frozen=True):
             check_query(state.fleet, self.question.query)
         except BadRequest as error:
             raise BadRequestSpec(f"placement cannot serve the request: {one_line(error)}") from error
-        selecting = choose(self.question, self.table, self._field(state.fleet), self.random)
+        selecting = choose(self.question, self.table, self._field(state.fleet), Draw(self.question.seed))
         driven = Driven(selecting)
         while driven.claim is not None:
             driven.answer(self._claim(state, driven.claim))
         outcome = driven.outcome
         if not outcome.destinations:
             state.take_back(mark)
-            outcome = _explained(outcome, state.fleet, self.question.query)
+            if outcome.cause != BOUND:
+                outcome = _explained(outcome, state.fleet, self.question.query)
         return Decided(outcome, state.fleet.version, time.perf_counter() - started)
 
     def _field(self, fleet: Fleet) -> Field:
