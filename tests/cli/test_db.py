@@ -278,19 +278,19 @@ def test_upgrade_makes_an_api_database(roost, tmp_path):
     answer = roost("db", "upgrade", "--database", url(path), "--json")
     assert answer.status == 0
     assert json.loads(answer.out) == [
-        {"schema": "ledger", "from": None, "to": "0005"},
+        {"schema": "ledger", "from": None, "to": "0006"},
         {"schema": "conductor", "from": None, "to": "0003"},
     ]
     again = roost("db", "upgrade", "--database", url(path))
     assert again.status == 0
-    assert (again.out.count("0003"), again.out.count("0005")) == (2, 2)
+    assert (again.out.count("0003"), again.out.count("0006")) == (2, 2)
     assert roost("db", "verify", "--database", url(path)).status == 0
 
 
 def test_upgrade_adds_what_a_placement_database_lacks(roost, placement):
     assert roost("db", "version", "--database", url(placement)).status == 1
     answer = roost("db", "upgrade", "--database", url(placement), "--json")
-    assert [step["from"] for step in json.loads(answer.out)] == ["0005", None]
+    assert [step["from"] for step in json.loads(answer.out)] == ["0006", None]
     assert roost("db", "version", "--database", url(placement)).status == 0
 
 
@@ -310,7 +310,7 @@ def test_a_newer_database_is_left_alone(roost, placement, command):
     assert (answer.status, answer.out) == (2, "")
     assert answer.err == (
         f"roost: database {url(placement)} is at ledger revision 9999, newer than this program, "
-        "which knows up to 0005: run a newer Roost\n"
+        "which knows up to 0006: run a newer Roost\n"
     )
 
 

@@ -278,7 +278,7 @@ def test_unexplained(path):
         path,
         "INSERT INTO traits VALUES (9999, 'CUSTOM_X')",
         "INSERT INTO resource_providers VALUES (9, 'x', 'x', NULL, 0, 0)",
-        "INSERT INTO consumers VALUES (7, 'y', 'project', 'user', 'INSTANCE', 1, 0)",
+        "INSERT INTO consumers VALUES (7, 'y', 'project', 'user', 'INSTANCE', 1, 0, NULL)",
         f"INSERT INTO allocations VALUES (7, {ROW}, {VCPU}, 1)",
     )
     expected = {

@@ -95,7 +95,7 @@ def test_a_database_that_is_behind_is_upgraded_only_if_asked(database):
     # What 0002 brought.
     database.write_now(lambda connection: connection.exec_driver_sql("DROP TABLE waiting_writers"))
     set_revision(database, LEDGER, "0001")
-    with pytest.raises(SchemaTooOld, match="is at ledger revision 0001, this program needs 0005"):
+    with pytest.raises(SchemaTooOld, match="is at ledger revision 0001, this program needs 0006"):
         LEDGER.prepare(database)
     LEDGER.upgrade(database)
     LEDGER.check(database)

@@ -87,6 +87,14 @@ def snapshot(fleet: Fleet) -> dict[str, Any]:
         },
         "stock": {name: stock(name) for name in classes},
         "with trait": {name: named(fleet.with_trait(name).rows().tolist()) for name in (*TRAITS, SHARING)},
+        "groups": {
+            group: (
+                {uuid: named(rows) for uuid, rows in fleet.groups.providers(group).items()},
+                {uuid: named(rows) for uuid, rows in fleet.groups.members(group).items()},
+                dict(zip(*(column.tolist() for column in fleet.groups.hosts(group)), strict=True)),
+            )
+            for group in fleet.groups.names()
+        },
         "in aggregate": {name: named(fleet.in_aggregate(name).rows().tolist()) for name in AGGREGATES},
     }
 

@@ -38,6 +38,8 @@ NO_GENERATION = "no-generation"
 """A provider without a generation. Kept with generation 0."""
 ROUNDED = "rounded"
 """An allocation ratio that the target stores with fewer digits. Kept, rounded."""
+NO_GROUPS = "no-groups"
+"""Members of server groups. Kept without their group, for which the target has no column."""
 
 _UUID = re.compile(r"[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}")
 

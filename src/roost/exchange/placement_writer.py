@@ -137,6 +137,12 @@ class PlacementWriter:
         consumer = held.consumer
         if not held.allocations:
             self._report.add(EMPTY_CONSUMER, f"consumer {consumer.uuid}", "it has no allocations; kept")
+        if consumer.group is not None:
+            self._report.add(
+                anomalies.NO_GROUPS,
+                f"consumer {consumer.uuid}",
+                f"kept outside of server group {consumer.group}",
+            )
         kind = None
         if consumer.consumer_type != UNKNOWN_TYPE:
             kind = self._ids[rows.consumer_types].of(consumer.consumer_type)

@@ -4,11 +4,13 @@ Changes are the only way to alter a fleet, and every change can be undone.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 
 from roost.fleet.columns import Int64, Rows
 from roost.fleet.errors import FleetError, Inconsistent
+from roost.fleet.groups import GroupMembers, Groups
 from roost.fleet.inventory_columns import CAPACITY_LIMIT, InventoryColumns, InventoryRecords
 from roost.fleet.inverted_index import InvertedIndex, NameSets
 from roost.fleet.provider_forest import ProviderColumns, ProviderForest
@@ -31,12 +33,15 @@ from roost.model.vocabulary import SHARING_TRAIT
 
 _NO_COLUMNS = InventoryColumns()
 _NO_ROWS = RowSet()
+NO_MEMBERS: GroupMembers = MappingProxyType({})
+"""No server group has members."""
 
 
 class Fleet(ProviderForest):
     """All providers with inventories, use, traits and aggregates, at ``version`` of the ledger.
 
-    ``resource_classes`` and ``traits``: name -> id in the tables, of all that exist.
+    ``resource_classes`` and ``traits``: name -> id in the tables, of all that exist. ``groups``: the
+    members of server groups.
     """
 
     def __init__(self) -> None:
@@ -44,6 +49,7 @@ class Fleet(ProviderForest):
         self.version = 0
         self.resource_classes: dict[str, int] = {}
         self.traits: dict[str, int] = {}
+        self.groups = Groups()
         self._inventories: dict[str, InventoryColumns] = {}
         self._traits = InvertedIndex()
         self._aggregates = InvertedIndex()
@@ -56,6 +62,7 @@ class Fleet(ProviderForest):
         traits: NameSets,
         aggregates: NameSets,
         used: Mapping[str, tuple[Rows, Int64]],
+        members: GroupMembers = NO_MEMBERS,
     ) -> "Fleet":
         """A fleet from the columns of the tables. ``used``: resource class -> rows, and the use of each.
 
@@ -73,6 +80,7 @@ class Fleet(ProviderForest):
         fleet._aggregates.load(aggregates)
         for name, (rows, amounts) in used.items():
             fleet._inventories.setdefault(name, InventoryColumns()).use_all(rows, amounts)
+        fleet.groups = Groups.load(members, fleet.hosts_of)
         return fleet
 
     # Data of providers
@@ -146,6 +154,19 @@ class Fleet(ProviderForest):
         """A provider's aggregates, sorted."""
         return self._aggregates.names[row]
 
+    def hosts_of(self, rows: Iterable[int]) -> tuple[int, ...]:
+        """The hosts of a consumer that takes from these providers: the rows of roots, ascending.
+
+        A sharing provider stands for a host only if the consumer takes from sharing providers alone.
+        """
+        rows = tuple(rows)
+        sharing = self.sharing()
+        if len(sharing):
+            rows = tuple(row for row in rows if row not in sharing) or rows
+        if len(rows) == 1:
+            return (self.root.item(rows[0]),)
+        return tuple(sorted({self.root.item(row) for row in rows}))
+
     # Copies
 
     def fork(self) -> "Fleet":
@@ -153,6 +174,7 @@ class Fleet(ProviderForest):
         other = self._copy()
         other.resource_classes = self.resource_classes.copy()
         other.traits = self.traits.copy()
+        other.groups = self.groups.copy()
         other._inventories = {name: columns.copy() for name, columns in self._inventories.items()}
         other._traits = self._traits.copy()
         other._aggregates = self._aggregates.copy()
@@ -210,7 +232,12 @@ class Fleet(ProviderForest):
         """
         match change:
             case AllocationsChanged():
-                self._apply_allocations(change.held, change.holds)
+                before = None if change.before is None else change.before.group
+                after = None if change.after is None else change.after.group
+                if before is None and after is None:
+                    self._apply_allocations(change.held, change.holds)
+                else:
+                    self._apply_member(change, before, after)
             case GenerationChanged():
                 row = self.row(change.provider)
                 _expect(f"generation of {change.provider}", self.generation.item(row), change.before)
@@ -232,6 +259,8 @@ class Fleet(ProviderForest):
                 self.invalidations.append(row)
                 _expect(f"traits of {change.provider}", self.traits_of(row), change.before)
                 self._traits.replace(row, change.after)
+                if len(self.groups) and (SHARING_TRAIT in change.before) != (SHARING_TRAIT in change.after):
+                    self.groups.recount(self.hosts_of)
             case AggregatesChanged():
                 row = self.row(change.provider)
                 self.invalidations.append(row)
@@ -241,6 +270,13 @@ class Fleet(ProviderForest):
                 _renumber(self.resource_classes, change)
             case TraitChanged():
                 _renumber(self.traits, change)
+
+    def _apply_member(self, change: AllocationsChanged, before: str | None, after: str | None) -> None:
+        """Apply the change of a consumer that was in server group ``before``, and is in ``after`` then."""
+        holds = [self.row(uuid) for uuid in change.holds]
+        self.groups.check(before, change.consumer, [self.row(uuid) for uuid in change.held], after)
+        self._apply_allocations(change.held, change.holds)
+        self.groups.move(change.consumer, before, after, holds, self.hosts_of)
 
     def _apply_allocations(self, before: Allocations, after: Allocations) -> None:
         """Subtract a consumer's allocations before a change from the use, and add those after it."""
@@ -288,6 +324,8 @@ class Fleet(ProviderForest):
         _expect(f"resource provider {uuid}", self.facts(row), before)
         if after is not None:
             self._update(row, after)
+            if len(self.groups) and after.parent != before.parent:
+                self.groups.recount(self.hosts_of)
         elif self._is_bare(row):
             self._delete(row)
         else:

@@ -44,6 +44,10 @@ Facts = dict[str, dict[str, Any]]
 """By kind and name. Things that do not exist, and empty ones, have no entry."""
 
 
+Members = dict[tuple[str, str], tuple[str, ...]]
+"""Server group and consumer -> the uuids of the providers that the consumer takes from, sorted."""
+
+
 class Identity(NamedTuple):
     """The fact of a resource provider: its row, its name, and its parent's uuid."""
 
@@ -69,11 +73,16 @@ class Side(NamedTuple):
 
 
 class AuditSnapshot:
-    """The facts of the tables. ``used``: sums of the allocations, by provider and class."""
+    """The facts of the tables.
+
+    ``used``: sums of the allocations, by provider and class. ``members``: the providers of each member of a
+    server group, by group and consumer.
+    """
 
     def __init__(self) -> None:
         self.facts: Facts = {kind: {} for kind in KINDS}
         self.used: Counter[tuple[str, str]] = Counter()
+        self.members: Members = {}
 
     def put(self, kind: str, name: str, fact: Any) -> None:
         """Set a fact; None removes it."""
@@ -143,6 +152,15 @@ def used_in(fleet: Fleet) -> dict[tuple[str, str], int]:
         for row in fleet.rows().tolist()
         for name, amount in fleet.usages(row).items()
         if amount
+    }
+
+
+def members_in(fleet: Fleet) -> Members:
+    """The members of server groups according to a fleet."""
+    return {
+        (group, consumer): tuple(sorted(fleet.uuid(row) for row in rows))
+        for group in fleet.groups.names()
+        for consumer, rows in fleet.groups.providers(group).items()
     }
 
 
@@ -230,7 +248,11 @@ class _Reading:
                 held[consumer].setdefault(found[0], {})[found[1]] = amount
                 self.snapshot.used[found] += amount
         for row in owners:
-            owner = Consumer(row.uuid, row.project_id, row.user_id, row.generation, row.consumer_type)
+            owner = Consumer(
+                row.uuid, row.project_id, row.user_id, row.generation, row.consumer_type, row.server_group
+            )
+            if owner.group is not None and held.get(row.uuid):
+                self.snapshot.members[owner.group, row.uuid] = tuple(sorted(held[row.uuid]))
             self.snapshot.put(CONSUMER, row.uuid, Holding(owner, held.pop(row.uuid, {})))
             if not self.snapshot.facts[CONSUMER][row.uuid].allocations:
                 self._find(EMPTY_CONSUMER, f"{CONSUMER} {row.uuid}", "holds nothing, and should not be there")

@@ -21,6 +21,7 @@ from roost.ledger.audit_snapshot import (
     Facts,
     differences,
     facts_of,
+    members_in,
     put,
     sides,
     used_in,
@@ -128,7 +129,9 @@ class _History:
             for name, fact in sorted(facts.items()):
                 self._tell(UNEXPLAINED, kind, name, f"the tables have {fact}, which no commit put there")
             facts.clear()
-        if self._fleet is not None and (any(facts_of(self._fleet).values()) or used_in(self._fleet)):
+        if self._fleet is not None and (
+            any(facts_of(self._fleet).values()) or used_in(self._fleet) or members_in(self._fleet)
+        ):
             self.findings.append(
                 Finding(FLEET_DIFFERS, "fleet", "not empty though every commit has been undone")
             )
@@ -154,6 +157,10 @@ class _History:
                 self._tell(FLEET_DIFFERS, kind, name, f"a replayed fleet has {theirs}, the tables {ours}")
             if +self._snapshot.used != used_in(self._fleet):
                 self.findings.append(Finding(FLEET_DIFFERS, "fleet", "a replayed fleet has other use"))
+            if self._snapshot.members != members_in(self._fleet):
+                self.findings.append(
+                    Finding(FLEET_DIFFERS, "fleet", "a replayed fleet has other members of server groups")
+                )
 
     def _undo(self, seq: int, change: Change) -> None:
         for kind, name, before, after in sides(change):

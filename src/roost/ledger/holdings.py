@@ -27,6 +27,7 @@ HOLDING = (
     consumers.c.user_id,
     consumers.c.generation,
     consumers.c.consumer_type,
+    consumers.c.server_group,
     resource_providers.c.uuid,
     resource_classes.c.name,
     allocations.c.used,
@@ -102,10 +103,10 @@ def holdings_from_rows(rows: Iterable[Sequence[Any]]) -> Holdings:
     """Consumers from rows of the columns `HOLDING`."""
     held: dict[str, Held] = {}
     ids: dict[str, int] = {}
-    for number, uuid, project, user, generation, consumer_type, provider, name, used in rows:
+    for number, uuid, project, user, generation, consumer_type, group, provider, name, used in rows:
         if uuid not in ids:
             ids[uuid] = number
-            held[uuid] = Held(Consumer(uuid, project, user, generation, consumer_type), {})
+            held[uuid] = Held(Consumer(uuid, project, user, generation, consumer_type, group), {})
         if provider is not None:
             held[uuid].allocations.setdefault(provider, {})[name] = used
     return Holdings(held, ids)

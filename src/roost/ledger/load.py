@@ -12,6 +12,7 @@ from sqlalchemy.engine import Connection
 
 from roost.fleet import Fleet
 from roost.fleet.columns import Int64, Rows
+from roost.fleet.groups import GroupMembers
 from roost.fleet.inventory_columns import InventoryRecords
 from roost.fleet.inverted_index import NameSets
 from roost.fleet.provider_forest import ProviderColumns
@@ -44,6 +45,7 @@ def load(connection: Connection) -> Fleet:
         _traits(connection, traits),
         _aggregates(connection),
         dict(_used(connection, classes, providers.rows)),
+        _members(connection),
     )
     fleet.resource_classes = {name: number for number, name in classes.items()}
     fleet.traits = {name: number for number, name in traits.items()}
@@ -124,6 +126,22 @@ def _used(
     for number in numbers:
         places = np.flatnonzero(class_ids == number)
         yield classes[number], (rows[places], amounts[places])
+
+
+def _members(connection: Connection) -> GroupMembers:
+    """The members of server groups. Their providers exist: `_used` has seen all allocations."""
+    consumers, allocations = tables.consumers, tables.allocations
+    query = (
+        sa.select(consumers.c.server_group, consumers.c.uuid, allocations.c.provider_id)
+        .join(allocations, allocations.c.consumer_id == consumers.c.id)
+        .where(consumers.c.server_group.is_not(None))
+        .distinct()
+    )
+    members: dict[str, dict[str, list[int]]] = {}
+    for part in _read(connection, query):
+        for group, consumer, row in zip(*part, strict=True):
+            members.setdefault(group, {}).setdefault(consumer, []).append(row)
+    return members
 
 
 def _named(names: dict[int, str], number: int, what: str) -> str:

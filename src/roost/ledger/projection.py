@@ -207,6 +207,7 @@ class _Projection:
                 "consumer_type": owner.consumer_type,
                 "generation": owner.generation,
                 "changed_at": self._at,
+                "server_group": owner.group,
             },
         )
         for provider, resources in change.held.items():

@@ -6,6 +6,7 @@ a second line of defence. Times are seconds since the epoch.
 """
 
 from pathlib import Path
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.mysql import LONGTEXT
@@ -90,6 +91,10 @@ provider_aggregates = sa.Table(
     **EXACT,
 )
 
+# Consumers outside of groups cost nothing in the index. MariaDB has no partial indexes.
+_MEMBERS = sa.text("server_group IS NOT NULL")
+_MEMBERS_ONLY: dict[str, Any] = {"postgresql_where": _MEMBERS, "sqlite_where": _MEMBERS}
+
 consumers = sa.Table(
     "consumers",
     metadata,
@@ -102,7 +107,9 @@ consumers = sa.Table(
     sa.Column("consumer_type", NAME, nullable=False),
     sa.Column("generation", sa.BigInteger, nullable=False),
     sa.Column("changed_at", sa.Double, nullable=False),
+    sa.Column("server_group", NAME),
     sa.Index("consumers_by_owner", "project_id", "user_id"),
+    sa.Index("consumers_by_group", "server_group", **_MEMBERS_ONLY),
     **EXACT,
 )
 

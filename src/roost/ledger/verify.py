@@ -18,6 +18,7 @@ from roost.ledger.audit_snapshot import (
     AuditSnapshot,
     differences,
     facts_of,
+    members_in,
     read_audit_snapshot,
     used_in,
 )
@@ -77,6 +78,17 @@ def _differences(fleet: Fleet, snapshot: AuditSnapshot) -> list[Finding]:
                     USE_DIFFERS,
                     f"{key[1]} of resource provider {key[0]}",
                     f"{snapshot.used[key]} allocated, a loaded fleet has {used.get(key, 0)} in use",
+                )
+            )
+    members = members_in(fleet)
+    for group, consumer in sorted(snapshot.members.keys() | members.keys()):
+        ours, theirs = (side.get((group, consumer), ()) for side in (snapshot.members, members))
+        if ours != theirs:
+            findings.append(
+                Finding(
+                    FLEET_DIFFERS,
+                    f"member {consumer} of server group {group}",
+                    f"a loaded fleet has it on {theirs}, the tables on {ours}",
                 )
             )
     return findings

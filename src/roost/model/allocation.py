@@ -1,5 +1,7 @@
 """Allocations, the consumers that own them, and allocation candidates."""
 
+from typing import Literal
+
 import msgspec
 
 Resources = dict[str, int]
@@ -20,6 +22,8 @@ class Consumer(msgspec.Struct, frozen=True):
 
     ``generation`` increases by one with each write of the consumer's allocations, from 1.
     Source: microversion 1.28, which added consumer generations.
+    ``group`` is the uuid of the server group that the consumer is a member of, None for no group. A write
+    that names a group sets it, any other write keeps it.
     """
 
     uuid: str
@@ -27,6 +31,32 @@ class Consumer(msgspec.Struct, frozen=True):
     user_id: str
     generation: int
     consumer_type: str = UNKNOWN_TYPE
+    group: str | None = None
+
+
+AFFINITY = "affinity"
+"""All members are on one host."""
+ANTI_AFFINITY = "anti-affinity"
+"""No host has more than ``max_per_host`` members."""
+SOFT_AFFINITY = "soft-affinity"
+"""Hosts with members are preferred. No claim is refused."""
+SOFT_ANTI_AFFINITY = "soft-anti-affinity"
+"""Hosts without members are preferred. No claim is refused."""
+
+GroupPolicy = Literal["affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity"]
+"""The policies of server groups. Source: Nova's API, microversion 2.15."""
+
+
+class GroupClaim(msgspec.Struct, frozen=True):
+    """The server group that a claim makes its consumer a member of, and the condition of the claim.
+
+    ``group`` is the group's uuid. ``max_per_host`` is the most members on a host, for ``anti-affinity``.
+    Source: ``rules.max_server_per_host`` of Nova's API, microversion 2.64.
+    """
+
+    group: str
+    policy: GroupPolicy
+    max_per_host: int = 1
 
 
 class Candidate(msgspec.Struct, frozen=True):

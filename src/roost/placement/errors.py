@@ -15,6 +15,7 @@ PlacementError
     ├── ProviderInUse               the provider has allocations
     ├── HasChildren                 the provider has children
     ├── CannotAllocate              an allocation does not fit
+    ├── GroupRefused                the condition of a server group is not met
     └── NameInUse                   a class or trait is in use
 """
 
@@ -105,6 +106,23 @@ class HasChildren(Conflict):
 
 class CannotAllocate(Conflict):
     """An allocation does not fit: there is no such inventory, or its capacity or units forbid it."""
+
+
+class GroupRefused(Conflict):
+    """The condition of a server group is not met: the host has too many members, or no member.
+
+    ``group`` and ``host`` are uuids, ``host`` that of the root provider. ``members``: of an anti-affinity
+    group the other members on the host, of an affinity group all other members. An error that came over HTTP
+    has only the text.
+    """
+
+    code = "roost.server_group.refused"
+
+    def __init__(self, text: str, group: str = "", host: str = "", members: tuple[str, ...] = ()) -> None:
+        super().__init__(text)
+        self.group = group
+        self.host = host
+        self.members = members
 
 
 class NameInUse(Conflict):

@@ -5,6 +5,7 @@
     traits_and_aggregates  set the traits and the aggregates of a provider
     names                  add, rename and delete custom resource classes and traits
     allocations            write and delete the allocations of consumers
+    group_condition        the condition of a claim that names a server group
     reshape                change inventories and allocations of several providers in one commit
     generations            check and raise the generation of a provider
 

@@ -8,10 +8,11 @@ import msgspec
 from roost.fleet.fits import fits, meets_units
 from roost.fleet.inventory_columns import InventoryColumns
 from roost.ledger import Command, Held, State
-from roost.model.allocation import UNKNOWN_TYPE, Allocations, Consumer
+from roost.model.allocation import UNKNOWN_TYPE, Allocations, Consumer, GroupClaim
 from roost.model.change import AllocationsChanged
 from roost.placement.commands.generations import raise_generation
-from roost.placement.errors import BadRequest, CannotAllocate, ConcurrentUpdate, NotFound
+from roost.placement.commands.group_condition import judge
+from roost.placement.errors import BadRequest, CannotAllocate, ConcurrentUpdate, GroupRefused, NotFound
 
 Use = dict[tuple[str, str], int]
 """The amount for each provider uuid and resource class."""
@@ -21,7 +22,8 @@ class ConsumerWrite(msgspec.Struct, frozen=True, kw_only=True):
     """All allocations of one consumer after the write; without any the consumer is deleted.
 
     ``generation`` is the consumer's present one, None for a consumer that must not exist yet, or UNSET, which
-    is not checked. ``consumer_type`` None keeps the present type.
+    is not checked. ``consumer_type`` None keeps the present type. ``group`` makes the consumer a member of a
+    server group, if the condition of the claim is met; None keeps the present group.
     """
 
     consumer: str
@@ -30,6 +32,7 @@ class ConsumerWrite(msgspec.Struct, frozen=True, kw_only=True):
     user_id: str
     consumer_type: str | None = None
     generation: int | msgspec.UnsetType | None = msgspec.UNSET
+    group: GroupClaim | None = None
 
 
 class WriteAllocations(Command[None], frozen=True):
@@ -86,12 +89,16 @@ def write_allocations(state: State, writes: Sequence[ConsumerWrite]) -> None:
 
     All present allocations of the consumers count as free, so that an allocation that moves from one of them
     to another is not counted twice. An allocation beyond the capacity passes if no more of the inventory is
-    in use after the writes than before: overuse may be lowered.
+    in use after the writes than before: overuse may be lowered. The conditions of server groups are judged on
+    the state after all writes.
 
     Raises:
         ConcurrentUpdate: A generation is not the present one.
         BadRequest: A provider or class is unknown, or an amount is below 1.
         CannotAllocate: An allocation does not fit.
+        GroupRefused: The condition of a server group is not met.
+
+    Nothing is applied if it raises.
     """
     held = check_writes(state, writes)
     freed: Use = defaultdict(int)
@@ -101,8 +108,16 @@ def write_allocations(state: State, writes: Sequence[ConsumerWrite]) -> None:
     wanted: Use = defaultdict(int)
     for write in writes:
         _judge(state, write, freed, wanted)
+    mark = len(state.changes)
     for write, before in zip(writes, held, strict=True):
-        _apply(state, write, before)
+        _apply(state, write, before, _group_of(write, before, writes, held))
+    for write, before in zip(writes, held, strict=True):
+        if write.group is not None:
+            try:
+                judge(state, write.consumer, write.group, before)
+            except GroupRefused:
+                state.take_back(mark)
+                raise
     # As upstream: providers of new allocations; of the old ones only where the consumer is deleted.
     touched: dict[str, None] = {}
     for write, before in zip(writes, held, strict=True):
@@ -190,7 +205,31 @@ def _judge_amount(
         )
 
 
-def _apply(state: State, write: ConsumerWrite, before: Held | None) -> None:
+def _group_of(
+    write: ConsumerWrite, before: Held | None, writes: Sequence[ConsumerWrite], held: Sequence[Held | None]
+) -> str | None:
+    """The server group of a consumer after the write.
+
+    A new consumer that takes over all allocations of a member in the same request takes over its group too.
+    Nova moves the allocations of an instance to its migration in this way, and back if the move fails. So the
+    source host counts until the migration ends.
+    """
+    if write.group is not None:
+        return write.group.group
+    if before is not None:
+        return before.consumer.group
+    if len(writes) > 1 and write.allocations:
+        for other, source in zip(writes, held, strict=True):
+            if (
+                source is not None
+                and source.consumer.group is not None
+                and source.allocations == write.allocations != other.allocations
+            ):
+                return source.consumer.group
+    return None
+
+
+def _apply(state: State, write: ConsumerWrite, before: Held | None, group: str | None) -> None:
     if before is None and not write.allocations:
         return
     owner = before.consumer if before is not None else None
@@ -202,6 +241,7 @@ def _apply(state: State, write: ConsumerWrite, before: Held | None) -> None:
             user_id=write.user_id,
             generation=1 if owner is None else owner.generation + 1,
             consumer_type=write.consumer_type or (UNKNOWN_TYPE if owner is None else owner.consumer_type),
+            group=group,
         )
     held = before.allocations if before is not None else {}
     state.apply(AllocationsChanged(write.consumer, owner, after, held, write.allocations))
