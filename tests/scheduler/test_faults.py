@@ -14,7 +14,7 @@ from roost.scheduler import Scheduler, SchedulerOptions, plugins
 from roost.scheduler.errors import BadRequestSpec, CannotWeigh, SchedulerFault
 from roost.scheduler.gateways.local import LocalGateway
 from roost.scheduler.offers import HostView
-from roost.scheduler.plugins import Scope
+from roost.scheduler.plugins import Looks
 from roost.scheduler.question import Progress, Question
 from support.clouds import NOW, Kept, filled, flat, report, spec, uuid_of
 from support.offering import by_metrics
@@ -26,29 +26,29 @@ class Plugin:
     name = "odd"
     multiplier_key = "odd_weight_multiplier"
     default_multiplier = 1.0
-    depends_on_claims = False
 
-    def __init__(self, scope: Scope | None) -> None:
+    def __init__(self, looks: Looks | None) -> None:
         self.raises = True
-        self.scope = scope
+        if looks is not None:
+            self.looks_at = looks
 
     def mask(self, hosts: HostView, question: Question, progress: Progress) -> Bools | None:
-        if self.raises:
+        if self.raises and 2 in hosts.index:
             raise ZeroDivisionError("division by zero")
         return None
 
-    def raw(self, hosts: HostView, question: Question) -> Float64 | None:
-        if self.raises:
+    def raw(self, hosts: HostView, question: Question, progress: Progress) -> Float64 | None:
+        if self.raises and 2 in hosts.index:
             raise ZeroDivisionError("division by zero")
         return None
 
 
 @pytest.mark.parametrize("kind", ["filters", "weighers"])
-@pytest.mark.parametrize("scope", [None, Scope.REPORT])
+@pytest.mark.parametrize("looks", [None, Looks.REPORT])
 def test_plugin_that_raises(
-    tmp_path: Path, empty_database: Path, monkeypatch: pytest.MonkeyPatch, kind: str, scope: Scope | None
+    tmp_path: Path, empty_database: Path, monkeypatch: pytest.MonkeyPatch, kind: str, looks: Looks | None
 ) -> None:
-    plugin = Plugin(scope)
+    plugin = Plugin(looks)
     monkeypatch.setattr(plugins, kind, lambda names: [plugin])
 
     async def run() -> None:
@@ -56,7 +56,7 @@ def test_plugin_that_raises(
         async with filled(tmp_path / "roost.db", cloud, empty_database) as ledger:
             kept = Kept()
             scheduler = Scheduler(LocalGateway(ledger), cloud.table(), kept, clock=lambda: NOW)
-            text = "the scheduler or a plugin failed: ZeroDivisionError: division by zero"
+            text = f"{kind.removesuffix('s')} odd failed on host host2: ZeroDivisionError: division by zero"
             for runs in (1, 2):
                 with pytest.raises(SchedulerFault, match=text):
                     await scheduler.select_destinations(spec(), 1, instances=[uuid_of(0xA0)])

@@ -7,6 +7,7 @@ import pytest
 
 from roost.model.host import HostAggregate, HostReport
 from roost.model.spec import RequestSpec, ServerGroup
+from roost.scheduler.asking import verdict
 from roost.scheduler.hosts import HostTable
 from roost.scheduler.offers import HostView
 from roost.scheduler.question import Progress
@@ -25,7 +26,8 @@ def passed(
     table = HostTable(reports)
     [plugin] = named_filters(name)
     view = HostView(table, MadeUp([1] * len(reports)))
-    mask = plugin.mask(view, question(of=of, **options), Progress(Counter(members or {})))  # type: ignore[arg-type]
+    asked = question(of=of, **options)  # type: ignore[arg-type]
+    mask = verdict(plugin, view, asked, Progress(Counter(members or {})))
     if mask is None:
         return table.names
     assert mask.dtype == np.bool_

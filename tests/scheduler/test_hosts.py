@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from roost.fleet import Fleet
 from roost.model.change import ProviderChanged, ProviderFacts
 from roost.model.host import HostAggregate, HostReport
+from roost.scheduler.asking import verdict
 from roost.scheduler.hosts import HostTable
 from roost.scheduler.offers import HostView
 from roost.scheduler.options import SchedulerOptions
@@ -169,7 +170,7 @@ def test_filters_answer_by_what_is_reported_now_and_not_by_what_was(
         asked = question(of=spec(extra_specs=extra_specs, availability_zone="x"))
         for plugin in filters(SchedulerOptions()):
             masks = [
-                plugin.mask(HostView(each, MadeUp([1] * len(each))), asked, Progress())
+                verdict(plugin, HostView(each, MadeUp([1] * len(each))), asked, Progress())
                 for each in (table, fresh)
             ]
             old, new = (np.ones(len(table), dtype=np.bool_) if mask is None else mask for mask in masks)

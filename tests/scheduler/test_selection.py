@@ -326,8 +326,8 @@ class Afresh(Weighing):
         self._known = known
 
     def narrowed(self, allowed: Bools) -> Weighing:
-        table, offers, _, weighers, asked = self._known
-        return Afresh(table, offers, allowed, weighers, asked)
+        table, offers, _, *rest = self._known
+        return Afresh(table, offers, allowed, *rest)
 
     def claimed(self, positions: Sequence[int]) -> None:
         pass

@@ -8,11 +8,12 @@ import pytest
 
 from roost.fleet.columns import Int64
 from roost.model.host import HostAggregate
+from roost.scheduler.declarations import is_negated, minval_of
 from roost.scheduler.errors import CannotWeigh
 from roost.scheduler.hosts import HostTable
 from roost.scheduler.labels import Indexes
 from roost.scheduler.offers import HostView, Offers
-from roost.scheduler.plugins import is_negated, minval_of
+from roost.scheduler.question import Progress
 from support.clouds import report
 from support.offering import MadeUp, by_metrics, named_weighers, question
 
@@ -32,7 +33,7 @@ def numbers(
     name: str, table: HostTable, offers: Offers, chosen: Indexes | None = None, **options: Any
 ) -> list[float] | None:
     [weigher] = named_weighers(name, **options)
-    raw = weigher.raw(HostView(table, offers, chosen), question(**options))
+    raw = weigher.raw(HostView(table, offers, chosen), question(**options), Progress())
     return None if raw is None else raw.tolist()
 
 

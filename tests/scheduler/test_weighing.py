@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from roost.fleet.columns import Float64
 from roost.model.allocation import Candidate
 from roost.model.host import HostAggregate
+from roost.scheduler.errors import SchedulerFault
 from roost.scheduler.hosts import HostTable
 from roost.scheduler.offers import HostView
 from roost.scheduler.plugins import Weigher
-from roost.scheduler.question import Question
+from roost.scheduler.question import Progress, Question
 from roost.scheduler.weighing import Weighing
 from support.clouds import report
 from support.offering import Free, MadeUp, by_metrics, hosts, named_weighers, question
@@ -32,7 +33,7 @@ class Numbers:
         self.minval = minval
         self.negated = negated
 
-    def raw(self, hosts: HostView, question: Question) -> Float64 | None:
+    def raw(self, hosts: HostView, question: Question, progress: Progress) -> Float64 | None:
         return self._numbers[hosts.index]
 
 
@@ -41,7 +42,7 @@ class Silent:
     multiplier_key = "silent_weight_multiplier"
     default_multiplier = 1.0
 
-    def raw(self, hosts: HostView, question: Question) -> Float64 | None:
+    def raw(self, hosts: HostView, question: Question, progress: Progress) -> Float64 | None:
         return None
 
 
@@ -49,7 +50,7 @@ def weights(
     weighers: Sequence[Weigher], table: HostTable, allowed: list[bool] | None = None, **options: object
 ) -> list[float]:
     may = np.array([True] * len(table) if allowed is None else allowed)
-    weighing = Weighing(table, MadeUp([1] * len(table)), may, weighers, question(**options))  # type: ignore[arg-type]
+    weighing = Weighing(table, MadeUp([1] * len(table)), may, weighers, question(**options), Progress())  # type: ignore[arg-type]
     return [weighing.weight(position) for position in np.flatnonzero(may).tolist()]
 
 
@@ -86,7 +87,7 @@ def test_host_that_is_alone_is_not_weighed() -> None:
         raise AssertionError("a weigher was asked")
 
     weigher = Numbers(7, 9, minval=0.0)
-    both = Weighing(hosts(2), MadeUp([1, 1]), np.array([True, True]), [weigher], question())
+    both = Weighing(hosts(2), MadeUp([1, 1]), np.array([True, True]), [weigher], question(), Progress())
     assert both.weight(0) == 7 / 9
     assert both.narrowed(np.array([True, False])).weight(0) == 0.0
     weigher.raw = never  # type: ignore[method-assign]
@@ -140,7 +141,7 @@ def test_best_are_those_of_a_full_sort(
     n = len(numbers)
     allowed = np.array([index not in out for index in range(n)])
     playing = np.array([index not in idle for index in range(n)])
-    weighing = Weighing(hosts(n), MadeUp([1] * n), allowed, [Numbers(*numbers)], question())
+    weighing = Weighing(hosts(n), MadeUp([1] * n), allowed, [Numbers(*numbers)], question(), Progress())
     may = [index for index in range(n) if allowed[index] and playing[index]]
     expected = sorted(may, key=lambda index: (-numbers[index], index))[:among]
     assert weighing.best(among, playing).tolist() == expected
@@ -174,7 +175,7 @@ def test_after_claims_and_hosts_that_fall_out_weights_are_those_of_weighing_agai
     weighers = [Free(), *named_weighers(*names, plugins=by_metrics({"heat": -0.1}))]
     asked = question(multipliers={"CPUWeigher": multiplier})
     offers = MadeUp(free)
-    weighing = Weighing(table, offers, allowed, weighers, asked)
+    weighing = Weighing(table, offers, allowed, weighers, asked, Progress())
     for claim, gone in history:
         allowed = allowed & np.array([index not in gone for index in range(n)])
         before = weighing
@@ -184,14 +185,14 @@ def test_after_claims_and_hosts_that_fall_out_weights_are_those_of_weighing_agai
         if claim < n:
             candidate = Candidate(f"node{claim}", {f"node{claim}": {"VCPU": 1}}, {})
             weighing.claimed(offers.claimed(candidate))
-        again = Weighing(table, offers, allowed, weighers, asked)
+        again = Weighing(table, offers, allowed, weighers, asked, Progress())
         assert weighing.best(n).tolist() == again.best(n).tolist()
         for position in np.flatnonzero(allowed).tolist():
             assert weighing.weight(position) == again.weight(position), "not to the last bit"
 
 
 def test_no_host_at_all() -> None:
-    weighing = Weighing(hosts(2), MadeUp([1, 1]), np.array([False, False]), [Free()], question())
+    weighing = Weighing(hosts(2), MadeUp([1, 1]), np.array([False, False]), [Free()], question(), Progress())
     assert weighing.best(1, np.array([True, True])).tolist() == []
     assert weighing.best(5, np.array([True, True])).tolist() == []
     weighing.claimed([0])
@@ -201,9 +202,9 @@ def test_weigher_that_falls_silent_is_named() -> None:
     class Fickle(Free):
         name = "fickle"
 
-        def raw(self, hosts: HostView, question: Question) -> Float64 | None:
-            return super().raw(hosts, question) if len(hosts) > 1 else None
+        def raw(self, hosts: HostView, question: Question, progress: Progress) -> Float64 | None:
+            return super().raw(hosts, question, progress) if len(hosts) > 1 else None
 
-    weighing = Weighing(hosts(2), MadeUp([1, 2]), np.array([True, True]), [Fickle()], question())
-    with pytest.raises(TypeError, match="fickle"):
+    weighing = Weighing(hosts(2), MadeUp([1, 2]), np.array([True, True]), [Fickle()], question(), Progress())
+    with pytest.raises(SchedulerFault, match="weigher fickle failed: it had numbers"):
         weighing.claimed([0])

@@ -15,7 +15,7 @@ from roost.fleet.columns import Float64
 from roost.model.host import HostAggregate
 from roost.scheduler.hosts import HostTable
 from roost.scheduler.offers import HostView
-from roost.scheduler.question import Question
+from roost.scheduler.question import Progress, Question
 from roost.scheduler.weighing import Weighing
 from support.clouds import report
 from support.offering import MadeUp, question
@@ -35,7 +35,7 @@ class Weigher:
     def multiplier_key(self) -> str:
         return f"{self.name}_weight_multiplier"
 
-    def raw(self, hosts: HostView, question: Question) -> Float64 | None:
+    def raw(self, hosts: HostView, question: Question, progress: Progress) -> Float64 | None:
         return np.array(self.numbers)[hosts.index]
 
 
@@ -108,7 +108,7 @@ def test_weights_are_those_of_the_oracle(
         for number in range(HOSTS)
     )
     allowed = np.isin(np.arange(HOSTS), [*hosts])
-    weighing = Weighing(table, MadeUp([1] * HOSTS), allowed, weighers, question())
+    weighing = Weighing(table, MadeUp([1] * HOSTS), allowed, weighers, question(), Progress())
     compare(weighing, weighers, metadata, allowed)
     fewer = allowed & ~np.isin(np.arange(HOSTS), [*out])
     compare(weighing.narrowed(fewer), weighers, metadata, fewer)

@@ -28,9 +28,9 @@ from roost.scheduler.gateways.local import Decide
 from roost.scheduler.hosts import HostTable
 from roost.scheduler.kept.keeper import Keeper
 from roost.scheduler.offers import HostView
-from roost.scheduler.plugins import Scope, filters, weighers
+from roost.scheduler.plugins import Looks, filters, weighers
 from roost.scheduler.query import candidate_query
-from roost.scheduler.question import Question
+from roost.scheduler.question import Progress, Question
 from roost.scheduler.selection import Plugins
 from support.clouds import AGGREGATES, NOW, TRAITS, holding, replace_report, report, uuid_of
 from support.offering import by_metrics
@@ -69,9 +69,9 @@ class Roominess:
     name = "roominess"
     multiplier_key = "roominess_weight_multiplier"
     default_multiplier = 1.0
-    scope = Scope.HOST
+    looks_at = Looks.TREE
 
-    def raw(self, hosts: HostView, question: Question) -> Float64:
+    def raw(self, hosts: HostView, question: Question, progress: Progress) -> Float64:
         with np.errstate(all="ignore"):
             return hosts.free("VCPU") / hosts.capacity("VCPU")
 

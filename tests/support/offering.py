@@ -40,6 +40,11 @@ class MadeUp(Offers):
             self.left[self._in_tree_of(provider)[0]] -= 1
         return super().claimed(candidate)
 
+    def level(self, provider: str, resource_class: str) -> tuple[int, int]:
+        [host] = self._in_tree_of(provider)
+        capacity, used = self.both(resource_class)
+        return capacity.item(host), used.item(host)
+
     def _in_tree_of(self, provider: str) -> Sequence[int]:
         return (int(provider.removeprefix("node")),)
 
@@ -101,7 +106,7 @@ class Free:
     multiplier_key = "free_weight_multiplier"
     default_multiplier = 1.0
 
-    def raw(self, hosts: HostView, question: Question) -> Float64 | None:
+    def raw(self, hosts: HostView, question: Question, progress: Progress) -> Float64 | None:
         return hosts.free("VCPU")
 
 

@@ -1,7 +1,7 @@
 """The kinds of requests that ``roost bench decide`` measures."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from itertools import count
 from typing import Final, Literal
 
@@ -15,7 +15,7 @@ from roost.model.spec import Flavor, RequestSpec, ServerGroup
 from roost.scheduler.hosts import HostTable
 from roost.scheduler.labels import Values
 from roost.scheduler.offers import HostView
-from roost.scheduler.plugins import Filter, Weigher
+from roost.scheduler.plugins import Filter, Looks, Weigher
 from roost.scheduler.question import Progress, Question
 
 Shapes = Literal["repeated", "fresh"]
@@ -110,7 +110,11 @@ class ProjectFilter:
     """A filter that keeps hosts with ``filter_tenant_id`` to the projects that it names."""
 
     name = "bench_project"
-    depends_on_claims = False
+    looks_at = Looks.REPORT
+
+    def key(self, question: Question) -> Hashable | None:
+        """Return the project."""
+        return question.spec.project_id
 
     def mask(self, hosts: HostView, question: Question, progress: Progress) -> Bools | None:
         """Return whether each host is open to the request's project."""
@@ -131,7 +135,7 @@ class ForeignWeigher:
     multiplier_key = "bench_foreign_weight_multiplier"
     default_multiplier = 0.5
 
-    def raw(self, hosts: HostView, question: Question) -> Float64 | None:
+    def raw(self, hosts: HostView, question: Question, progress: Progress) -> Float64 | None:
         """Return a number for each host."""
         number: Float64 = (hosts.index % 7).astype(np.float64)
         return number

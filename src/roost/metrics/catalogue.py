@@ -257,7 +257,7 @@ DECISIONS: Final = Counter(
 DECISION_DURATION: Final = Histogram(
     "roost_scheduler_decision_duration_seconds",
     "Time from the request spec to the durable claims.",
-    "If it is slow while the stages of a commit are fast, look for a filter or weigher without a scope.",
+    "If it is slow while the stages of a commit are fast, look for a plugin that declares nothing.",
     bounds=REQUEST_SECONDS,
 )
 REFUSALS: Final = Counter(

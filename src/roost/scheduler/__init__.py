@@ -25,6 +25,8 @@
     weighers/        one file for each: which of them are better
     request_filters/ one file for each: what can be asked of placement already
     plugins          what filters and weighers are, and those that are enabled
+    declarations     what they declare, with defaults; asking: asking them, what they raise is contained
+    candidate_order  the order in which they put a host's candidates
     plugin_names     their classes by name: built-ins by Nova's class names, entry points, import paths
     plugin_options   their own options; metrics_options: those of section ``metrics``, which two plugins read
     removed_filters  filters that Nova had once, and what stands in

@@ -53,6 +53,10 @@ class AnsweredOffers(Offers):
                 self._used[provider, name] = self._level(provider, name).used + amount
         return super().claimed(candidate)
 
+    def level(self, provider: str, resource_class: str) -> tuple[int, int]:
+        level = self._level(provider, resource_class)
+        return level.capacity, level.used
+
     def _in_tree_of(self, provider: str) -> Sequence[int]:
         position = self._position.get(self._root(provider))
         return () if position is None else (position,)

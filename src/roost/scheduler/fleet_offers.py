@@ -36,6 +36,11 @@ class FleetOffers(Offers):
             if self._still_fits(candidate):
                 yield candidate
 
+    def level(self, provider: str, resource_class: str) -> tuple[int, int]:
+        columns = self._fleet.inventory_columns(resource_class)
+        slot = columns.slot(self._fleet.row(provider))
+        return (columns.capacity.item(slot), columns.used.item(slot)) if slot >= 0 else (0, 0)
+
     def _in_tree_of(self, provider: str) -> Sequence[int]:
         root = self._fleet.root.item(self._fleet.row(provider))
         found: list[int] = np.flatnonzero(self._rows == root).tolist()

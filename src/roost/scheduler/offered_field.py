@@ -8,9 +8,12 @@ import numpy as np
 from roost.fleet.columns import Bools
 from roost.model.allocation import Candidate
 from roost.model.record import Step
+from roost.scheduler.asking import ask_filter, ask_key
+from roost.scheduler.candidate_order import CandidateOrder
+from roost.scheduler.declarations import depends_on_claims, in_order
 from roost.scheduler.field import KNOWN, OFFERED
 from roost.scheduler.hosts import HostTable
-from roost.scheduler.offers import HostView, Offers
+from roost.scheduler.offers import HostView, Offers, OneHost
 from roost.scheduler.plugins import Filter, Weigher
 from roost.scheduler.question import Progress, Question
 from roost.scheduler.weighing import Weighing
@@ -30,9 +33,11 @@ class OfferedField:
         self._question = question
         self._table = table
         self._offers = offers
-        self._once = [plugin for plugin in filters if not plugin.depends_on_claims]
-        self._again = [plugin for plugin in filters if plugin.depends_on_claims]
+        ordered = [(plugin, ask_key(plugin, question) is not None) for plugin in in_order(filters)]
+        self._once = [each for each in ordered if not depends_on_claims(each[0])]
+        self._again = [each for each in ordered if depends_on_claims(each[0])]
         self._weighers = weighers
+        self._order = CandidateOrder(filters, weighers, question)
         self._grouped = question.spec.group is not None
         self._progress = Progress()
         self._playing: Bools | None = None
@@ -50,7 +55,9 @@ class OfferedField:
         allowed = self._filter_again(self._progress, steps)
         weighing = self._weighing
         if weighing is None or (allowed & ~weighing.allowed).any():
-            self._weighing = Weighing(self._table, self._offers, allowed, self._weighers, self._question)
+            self._weighing = Weighing(
+                self._table, self._offers, allowed, self._weighers, self._question, self._progress
+            )
         else:
             self._weighing = weighing.narrowed(allowed)
             self._weighing.claimed(self._changed)
@@ -68,7 +75,10 @@ class OfferedField:
         return self._weights.weight(host)
 
     def candidates(self, host: int) -> Iterator[Candidate]:
-        return self._offers.candidates(host)
+        candidates = self._offers.candidates(host)
+        if not self._order.matters:
+            return candidates
+        return self._order.of(OneHost(self._table, self._offers, host, self._offers.level), candidates)
 
     def drop(self, host: int) -> None:
         # The instances are equal: what one cannot have the next cannot have either.
@@ -114,19 +124,24 @@ class OfferedField:
         return self._filter(self._hosts.copy(), self._again, progress, steps)
 
     def _filter(
-        self, playing: Bools, filters: Sequence[Filter], progress: Progress, steps: list[Step]
+        self,
+        playing: Bools,
+        filters: Sequence[tuple[Filter, bool]],
+        progress: Progress,
+        steps: list[Step],
     ) -> Bools:
         """``playing`` without the hosts that the filters leave out; the filters are not asked when nothing
-        is left."""
+        is left. With each filter: whether it judges the request."""
         left = int(np.count_nonzero(playing))
-        for plugin in filters:
+        for plugin, judges in filters:
             if not left:
                 break
-            hosts = HostView(self._table, self._offers, None if left == len(playing) else playing)
-            mask = plugin.mask(hosts, self._question, progress)
-            if mask is not None and not mask.all():
-                playing[playing] = mask
-                left = int(np.count_nonzero(playing))
+            if judges:
+                hosts = HostView(self._table, self._offers, None if left == len(playing) else playing)
+                mask = ask_filter(plugin, hosts, self._question, progress)
+                if mask is not None and not mask.all():
+                    playing[playing] = mask
+                    left = int(np.count_nonzero(playing))
             steps.append(Step(plugin.name, left))
         return playing
 

@@ -9,7 +9,7 @@ once, whatever trees it could serve, so that no scheduler can tell.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -76,6 +76,10 @@ class Offers(ABC):
         return list(changed)
 
     @abstractmethod
+    def level(self, provider: str, resource_class: str) -> tuple[int, int]:
+        """Capacity and use of one provider, claims made since included; zeros where it has none of it."""
+
+    @abstractmethod
     def _in_tree_of(self, provider: str) -> Sequence[int]:
         """The host whose tree a provider stands in, if it is offered."""
 
@@ -121,5 +125,32 @@ class HostView:
         """What each host's whole tree has left of a class: float64[n]."""
         return self._totals.free(resource_class, self._chosen)
 
+    def some(self, positions: Positions) -> "HostView":
+        """The view of some of these hosts, by their positions here."""
+        chosen = self._chosen
+        if chosen is None:
+            return HostView(self.table, self._totals, positions)
+        places = np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen
+        return HostView(self.table, self._totals, places[positions])
+
     def _of_these(self, column: npt.NDArray[S]) -> npt.NDArray[S]:
         return column if self._chosen is None else column[self._chosen]
+
+
+class OneHost(HostView):
+    """One host, for plugins that look at its allocation candidates. ``name``: of the host in the table.
+
+    ``level`` tells capacity and use of one of the providers that its candidates name, by uuid and resource
+    class: what is left of one GPU, say.
+    """
+
+    def __init__(
+        self,
+        table: HostTable,
+        totals: Totals,
+        position: int,
+        level: Callable[[str, str], tuple[int, int]],
+    ) -> None:
+        super().__init__(table, totals, np.array([position], dtype=np.intp))
+        self.name = table.names[self.index.item(0)]
+        self.level = level

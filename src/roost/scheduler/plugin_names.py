@@ -33,7 +33,7 @@ ALL_WEIGHERS: Final = "nova.scheduler.weights.all_weighers"
 _NOVA = {FILTER: "nova.scheduler.filters.", WEIGHER: "nova.scheduler.weights."}
 _OPTION = {FILTER: "enabled_filters", WEIGHER: "weight_classes"}
 _MEMBERS = {
-    FILTER: ("name", "mask"),
+    FILTER: ("name",),
     WEIGHER: ("name", "multiplier_key", "default_multiplier", "raw"),
 }
 
@@ -99,6 +99,8 @@ def _class(kind: str, name: str) -> Any:
             "or the import path of a class"
         )
     lacking = [member for member in _MEMBERS[kind] if not hasattr(found, member)]
+    if kind == FILTER and not (hasattr(found, "mask") or hasattr(found, "named")):
+        lacking.append("mask")
     if lacking:
         raise UnknownPlugin(f"{name!r} is no {kind}: it lacks {', '.join(lacking)}")
     return found

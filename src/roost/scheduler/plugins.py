@@ -1,14 +1,27 @@
-"""What filters and weighers are, and those that the options enable."""
+"""What filters and weighers are, and those that the options enable.
 
-import math
-from enum import Enum
-from typing import Any, Protocol
+A plugin *declares* what its answers depend on, by the attributes and methods of `Filter` and `Weigher` that
+are marked optional. What it declares is an obligation: answers are kept until something declared changes.
+
+    looks_at        what of a host it looks at (`Looks`); without it the plugin is *foreign*
+    key(question)   what of the request it looks at; without it nothing of the request
+    domain(hosts)   that a host's answer comes from a group of hosts (a rack, a zone)
+
+A foreign plugin may look at anything. It is asked at each decision, but only about hosts still in play, and
+only on requests for which its ``key`` is not None. It slows these requests down and no others. Nothing else
+of the protocol is closed to it.
+"""
+
+from collections.abc import Collection, Sequence
+from enum import Flag, auto
+from typing import Any, NamedTuple, Protocol
 
 import structlog
 
 from roost.fleet.columns import Bools, Float64
+from roost.model.allocation import Candidate
 from roost.scheduler.errors import UnknownPlugin
-from roost.scheduler.offers import HostView
+from roost.scheduler.offers import HostView, OneHost
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.plugin_names import filter_classes, left_out, weigher_classes
 from roost.scheduler.plugin_options import declared_options
@@ -17,95 +30,125 @@ from roost.scheduler.question import Progress, Question
 _log = structlog.get_logger()
 
 
-class Scope(Enum):
-    """All that a plugin looks at, if it says so by an attribute ``scope``: then what it said is kept, and it
-    is asked again only for hosts of which something has changed.
+class Looks(Flag):
+    """What of a host a plugin looks at. The options of the scheduler may always be looked at."""
 
-    A plugin that says nothing may look at anything, and is asked at each decision for each host.
+    NOTHING = 0
+    """Nothing: the answer is the same for every host."""
+    REPORT = auto()
+    """The host's row in ``hosts.table``: what the node reports, its aggregates and their metadata, its cell,
+    and what claims add to it (instances, I/O operations). Of heartbeats only
+    ``table.seen_since(question.oldest_heartbeat)``. Of the whole table: which metadata keys there are."""
+    TREE = auto()
+    """What the host's provider tree has and has left: ``hosts.capacity`` and ``hosts.free``."""
+    MEMBERS = auto()
+    """``progress.members``: the members of the request's server group, placed earlier or by this run. The
+    answer is not kept: the plugin is asked at each decision that it judges."""
+
+
+class Named(NamedTuple):
+    """The verdict of a filter that names hosts: of the host table the indexes ``hosts``.
+
+    ``allowed``: True if only these hosts may be used, False if all others may.
     """
 
-    REPORT = "report"
-    """What the host reports (of its heartbeat only ``table.seen_since(question.oldest_heartbeat)``) and the
-    options. Not the request, not the clock, not other hosts; of the whole table, which metadata keys there
-    are, and whether a weigher has anything to say at all."""
-    HOST = "host"
-    """The same, and for a weigher what the host's tree has and has left."""
-    REQUEST = "request"
-    """For a filter: what the host reports, the options, and of the request the flavor, the zone, image
-    properties and hints."""
-    GROUP = "group"
-    """For a filter: anything, but it has nothing to say on a request without a server group."""
-
-
-OF_A_HOST = (Scope.REPORT, Scope.HOST)
-"""Nothing of the request."""
-
-
-def free_of_class(weigher: object) -> str | None:
-    """The resource class whose free amount a weigher's numbers are; None if they are anything else."""
-    free_of = getattr(weigher, "free_of", None)
-    return free_of if isinstance(free_of, str) else None
-
-
-def minval_of(weigher: object) -> float:
-    """The number that a weigher's numbers are normalised from; -inf if it is the least of them."""
-    minval = getattr(weigher, "minval", None)
-    return -math.inf if minval is None else float(minval)
-
-
-def is_negated(weigher: object) -> bool:
-    """Whether a weigher's multiplier counts with the opposite sign."""
-    return bool(getattr(weigher, "negated", False))
-
-
-def scope_of(plugin: object) -> Scope | None:
-    """What a plugin says that it looks at; None if it does not say."""
-    scope = getattr(plugin, "scope", None)
-    return scope if isinstance(scope, Scope) else None
+    hosts: Collection[int]
+    allowed: bool
 
 
 class Filter(Protocol):
-    """Says which hosts may be used. ``depends_on_claims``: asked again after each claim of the run.
+    """Says which hosts may be used.
 
-    It may have a ``scope``, see `Scope`.
+    Required are ``name``, and ``mask`` or ``named``. All else is optional, and has the default given here:
+
+    - ``looks_at: Looks``, see there. Default: foreign.
+    - ``key(question) -> Hashable | None``: all of the request that the verdicts depend on, of which nothing
+      but the scheduler's options and the plugin's own need not be named. Requests with equal keys get equal
+      verdicts on the same host. None: the filter has nothing to say on this request; then it is not asked,
+      costs nothing, and lets every host pass. Make the key small, and leave out what does not matter: a
+      filter for a few extra specs has these as its key and not the flavor. ``question.now`` and the names of
+      the instances must not be part of it. Default: ``()``, the same verdicts for all requests.
+    - ``depends_on_claims: bool``: asked again after each claim of the run. For a filter that looks at
+      `Looks.MEMBERS`, or at anything else that a claim changes on the host (free resources, instances, I/O
+      operations). Default: False.
+    - ``runs_on_rebuild: bool``: asked when an instance is rebuilt where it is. Other filters are not.
+      Default: False.
+    - ``domain(hosts) -> Int64``: see `roost.scheduler.declarations.domain_of`. Default:
+      a host's verdict comes from that host alone.
+    - ``named(hosts, question, progress) -> Named | None`` instead of ``mask``: for a verdict on a few hosts
+      by name. ``hosts`` are some or all of the hosts in play: use its ``table`` alone. None if all may be
+      used. It costs what it names, and ``mask`` costs all hosts in play. It is asked at each decision that it
+      judges, and needs no ``looks_at``.
+    - ``narrow(host, candidates, question) -> Sequence[Candidate]``: drops and orders the allocation
+      candidates of one host, just before one of them is claimed. ``candidates`` are those that fit, in
+      placement's order as far as other plugins left it. A host without candidates left is passed over.
+
+    Filters are asked in the order of the option, but: first those that declare ``looks_at``, then those that
+    have ``named``, then foreign ones; after all of these, in the same order, those that depend on claims. So
+    a foreign filter is asked about few hosts.
     """
 
     name: str
-    depends_on_claims: bool
 
     def mask(self, hosts: HostView, question: Question, progress: Progress) -> Bools | None:
-        """For each host whether it may be used: bool[len(hosts)]; None if all may."""
+        """For each host whether it may be used: bool[len(hosts)]; None if all may.
+
+        The verdict on a host must not depend on which other hosts are asked about beside it.
+        """
 
 
 class Weigher(Protocol):
     """Says which hosts are better.
 
-    Raw weights are normalised to 0..1 over the hosts in play and multiplied; ``default_multiplier`` is
+    Raw numbers are normalised to 0..1 over the hosts in play and multiplied; ``default_multiplier`` is
     overridden by the option ``multiplier_key`` of section ``filter_scheduler`` (another section and name in
     ``multiplier_option``), and for single hosts by aggregate metadata of the name ``multiplier_key``.
-    It may also have
 
-    - ``scope``, see `Scope`;
-    - ``free_of``, a resource class, if its numbers are nothing but what ``hosts.free`` says of that class:
-      they are then kept without asking the weigher again;
-    - ``minval``, a number: lower numbers are raised to it, and it is normalised to 0 instead of the least;
+    Required are ``name``, ``multiplier_key``, ``default_multiplier`` and ``raw``. Optional are ``looks_at``,
+    ``key(question)`` and ``domain(hosts)`` as for a `Filter`, and
+
+    - ``free_of: str``, a resource class, if the numbers are nothing but what ``hosts.free`` says of that
+      class: they are then kept without asking the weigher again;
+    - ``minval: float``: lower numbers are raised to it, and it is normalised to 0 instead of the least;
     - ``negated = True`` if the multiplier counts with the opposite sign, the configured one and those of
-      aggregate metadata.
+      aggregate metadata;
+    - ``rank(host, candidates, question) -> Sequence[float] | None``: a number for each allocation candidate
+      of one host, higher is better; asked just before one of them is claimed. Candidates are ordered by the
+      sum of multiplier × number normalised to 0..1 over the weighers that rank; of equal ones placement's
+      first goes first. None: nothing to say.
     """
 
     name: str
     multiplier_key: str
     default_multiplier: float
 
-    def raw(self, hosts: HostView, question: Question) -> Float64 | None:
+    def raw(self, hosts: HostView, question: Question, progress: Progress) -> Float64 | None:
         """A number for each host, higher is better: float64[len(hosts)].
 
-        Each number must come from its host alone, whatever other hosts are asked for beside it: after a
-        claim only the hosts that it changed are asked for again. None if the weigher has nothing to say
-        on this request, whatever the hosts.
+        The number of a host must not depend on which other hosts are asked about beside it: after a claim
+        only the hosts that it changed are asked about again. None if the weigher has nothing to say on this
+        request, whatever the hosts. A number that is not finite counts as 0.
 
         Raises: `CannotWeigh` if the request must fail because one of the hosts has no number.
         """
+
+
+class NarrowsCandidates(Protocol):
+    """The optional part of a filter that drops and orders a host's candidates."""
+
+    def narrow(
+        self, host: OneHost, candidates: Sequence[Candidate], question: Question
+    ) -> Sequence[Candidate]:
+        """Some or all of the candidates, in the order in which they are to be claimed."""
+
+
+class RanksCandidates(Protocol):
+    """The optional part of a weigher that orders a host's candidates."""
+
+    def rank(
+        self, host: OneHost, candidates: Sequence[Candidate], question: Question
+    ) -> Sequence[float] | None:
+        """A number for each candidate, higher is better; None if there is nothing to say."""
 
 
 def filters(options: SchedulerOptions) -> list[Filter]:

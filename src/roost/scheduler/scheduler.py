@@ -220,6 +220,8 @@ class Scheduler:
         except (StorageError, LedgerError):
             raise
         except (SchedulerError, PlacementError) as error:
+            if isinstance(error, SchedulerFault):
+                _log.exception("a plugin failed", run=run.id, request_id=run.request_id)
             self._record(run, version=None, steps=(), refusal=str(error), tries=())
             raise
         except Exception as error:

@@ -7,10 +7,13 @@ from copy import copy
 import numpy as np
 
 from roost.fleet.columns import Bools, Float64
+from roost.scheduler.asking import ask_key, ask_weigher
+from roost.scheduler.declarations import has_domain, is_negated, minval_of
+from roost.scheduler.errors import SchedulerFault
 from roost.scheduler.hosts import HostTable
 from roost.scheduler.offers import HostView, Offers, Positions
-from roost.scheduler.plugins import Weigher, is_negated, minval_of
-from roost.scheduler.question import Question
+from roost.scheduler.plugins import Weigher
+from roost.scheduler.question import Progress, Question
 
 
 class Weighing:
@@ -33,16 +36,20 @@ class Weighing:
         allowed: Bools,
         weighers: Sequence[Weigher],
         question: Question,
+        progress: Progress,
     ) -> None:
         self.allowed = allowed
         self._table = table
         self._offers = offers
         self._question = question
+        self._progress = progress
         self._positions = np.flatnonzero(allowed)
         self._scales: list[_Scale] = []
         hosts = HostView(table, offers, None if len(self._positions) == len(allowed) else self._positions)
         for weigher in weighers if len(hosts) > 1 else ():
-            raw = weigher.raw(hosts, question)
+            if ask_key(weigher, question) is None:
+                continue
+            raw = ask_weigher(weigher, hosts, question, progress)
             if raw is not None:
                 self._scales.append(_Scale(weigher, raw, multiplier_of(hosts, weigher, question)))
         self._weights = self._sums(slice(None))
@@ -89,10 +96,18 @@ class Weighing:
         if not ours:
             return
         places = self._positions.searchsorted(ours)
-        hosts = HostView(self._table, self._offers, self._positions[places])
-        changes = [scale.ask_again(places, hosts, self._question) for scale in self._scales]
+        changes = [self._ask_again(scale, places) for scale in self._scales]
         everywhere = slice(None) if any(changes) else places
         self._weights[everywhere] = self._sums(everywhere)
+
+    def _ask_again(self, scale: "_Scale", places: Positions) -> bool:
+        """Ask a weigher again about some hosts; returns whether that changes the weights of all."""
+        if scale.of_domains:
+            # The numbers of other hosts may hang on these.
+            places = np.arange(len(self._positions))
+        hosts = HostView(self._table, self._offers, self._positions[places])
+        raw = ask_weigher(scale.weigher, hosts, self._question, self._progress)
+        return scale.put(places, raw) or scale.of_domains
 
     def _sums(self, places: slice | Positions) -> Float64:
         parts = [scale.part(places) for scale in self._scales if scale.least != scale.greatest]
@@ -112,7 +127,8 @@ class _Scale:
     """
 
     def __init__(self, weigher: Weigher, raw: Float64, multiplier: Float64 | float) -> None:
-        self._weigher = weigher
+        self.weigher = weigher
+        self.of_domains = has_domain(weigher)
         self._multiplier = multiplier
         self._raw = np.array(raw, dtype=np.float64)
         self._minval = minval_of(weigher)
@@ -128,11 +144,15 @@ class _Scale:
             part *= self._multiplier
         return part
 
-    def ask_again(self, places: Positions, hosts: HostView, question: Question) -> bool:
-        """Ask for the numbers of some hosts again; returns whether that changes the weights of all."""
-        raw = self._weigher.raw(hosts, question)
+    def put(self, places: Positions, raw: Float64 | None) -> bool:
+        """Take in new numbers of some hosts; returns whether that changes the weights of all.
+
+        Raises: `SchedulerFault` if there are none.
+        """
         if raw is None:
-            raise TypeError(f"weigher {self._weigher.name} had numbers for this request, and now has none")
+            raise SchedulerFault(
+                f"weigher {self.weigher.name} failed: it had numbers for this request, and now has none"
+            )
         self._raw[places] = raw
         before = self.least, self.greatest
         self._measure()
@@ -141,7 +161,7 @@ class _Scale:
     def narrowed(self, kept: Bools) -> "_Scale":
         """Of fewer hosts."""
         multiplier = self._multiplier if isinstance(self._multiplier, float) else self._multiplier[kept]
-        return _Scale(self._weigher, self._raw[kept], multiplier)
+        return _Scale(self.weigher, self._raw[kept], multiplier)
 
     def spans(self, other: "_Scale") -> bool:
         """Whether least and greatest are those of another."""

@@ -21,7 +21,7 @@ from roost.scheduler.kept import keeper
 from roost.scheduler.kept.keeper import Keeper
 from roost.scheduler.kept.shape import Shape
 from roost.scheduler.offers import HostView
-from roost.scheduler.plugins import Scope, filters, weighers
+from roost.scheduler.plugins import Looks, filters, weighers
 from roost.scheduler.query import candidate_query
 from roost.scheduler.question import Progress, Question
 from support.clouds import NOW, report, spec, uuid_of
@@ -77,7 +77,7 @@ def test_nothing_is_kept_of_a_filter_that_is_asked_after_each_claim_even_without
 ) -> None:
     class Again(Only):
         depends_on_claims = True
-        scope = Scope.REQUEST
+        looks_at = Looks.REPORT
 
     assert Keeper([Again(0)], []).field(place.fleet, place.question(), place.table) is None
 
@@ -102,7 +102,7 @@ def test_nothing_is_kept_where_hosts_cannot_be_judged_one_by_one(place: Place) -
 
 def test_filters_are_asked_again_only_for_hosts_that_report_something_new(place: Place) -> None:
     class Curious(Only):
-        scope = Scope.REQUEST
+        looks_at = Looks.REPORT
         seen: list[list[int]]
 
         def mask(self, hosts: HostView, question: Question, progress: Progress) -> Bools | None:

@@ -1,5 +1,6 @@
 """Hosts whose aggregates match the flavor's extra specs."""
 
+from collections.abc import Hashable
 from functools import partial
 
 import numpy as np
@@ -8,7 +9,7 @@ from roost.fleet.columns import Bools
 from roost.scheduler.extra_specs import matches
 from roost.scheduler.labels import Values
 from roost.scheduler.offers import HostView
-from roost.scheduler.plugins import Scope
+from roost.scheduler.plugins import Looks
 from roost.scheduler.question import Progress, Question
 
 SCOPE = "aggregate_instance_extra_specs:"
@@ -24,23 +25,28 @@ class AggregateInstanceExtraSpecsFilter:
     """
 
     name = "AggregateInstanceExtraSpecsFilter"
-    depends_on_claims = False
-    scope = Scope.REQUEST
+    looks_at = Looks.REPORT
+
+    def key(self, question: Question) -> Hashable | None:
+        return tuple(sorted(_own_specs(question))) or None
 
     def mask(self, hosts: HostView, question: Question, progress: Progress) -> Bools | None:
         mask: Bools | None = None
-        for full_key, wanted in question.spec.flavor.extra_specs.items():
-            scoped = full_key.startswith(SCOPE)
-            if not scoped and ":" in full_key:
-                continue
+        for full_key, wanted in _own_specs(question):
             labels = hosts.table.metadata(full_key.removeprefix(SCOPE))
             if labels is None:
-                if scoped:
+                if full_key.startswith(SCOPE):
                     return np.zeros(len(hosts), dtype=np.bool_)
                 continue
             matched = labels.judged(partial(_any_matches, wanted), hosts.index) > 0
             mask = matched if mask is None else mask & matched
         return mask
+
+
+def _own_specs(question: Question) -> list[tuple[str, str]]:
+    """The extra specs that are meant for this filter, or may be."""
+    specs = question.spec.flavor.extra_specs
+    return [(key, wanted) for key, wanted in specs.items() if key.startswith(SCOPE) or ":" not in key]
 
 
 def _any_matches(wanted: str, values: Values) -> bool:

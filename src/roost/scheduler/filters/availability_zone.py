@@ -1,10 +1,12 @@
 """Hosts in the availability zone asked for."""
 
+from collections.abc import Hashable
+
 import numpy as np
 
 from roost.fleet.columns import Bools
 from roost.scheduler.offers import HostView
-from roost.scheduler.plugins import Scope
+from roost.scheduler.plugins import Looks
 from roost.scheduler.question import Progress, Question
 
 
@@ -13,8 +15,10 @@ class AvailabilityZoneFilter:
     in the default zone."""
 
     name = "AvailabilityZoneFilter"
-    depends_on_claims = False
-    scope = Scope.REQUEST
+    looks_at = Looks.REPORT
+
+    def key(self, question: Question) -> Hashable | None:
+        return question.spec.availability_zone
 
     def mask(self, hosts: HostView, question: Question, progress: Progress) -> Bools | None:
         zone = question.spec.availability_zone

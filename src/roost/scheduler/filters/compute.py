@@ -2,7 +2,7 @@
 
 from roost.fleet.columns import Bools
 from roost.scheduler.offers import HostView
-from roost.scheduler.plugins import Scope
+from roost.scheduler.plugins import Looks
 from roost.scheduler.question import Progress, Question
 
 
@@ -10,8 +10,7 @@ class ComputeFilter:
     """Enabled, and seen within ``service_down_time`` seconds."""
 
     name = "ComputeFilter"
-    depends_on_claims = False
-    scope = Scope.REPORT
+    looks_at = Looks.REPORT
 
     def mask(self, hosts: HostView, question: Question, progress: Progress) -> Bools | None:
         table = hosts.table

@@ -1,10 +1,9 @@
 """Hosts that have a member of the server group, once there is one."""
 
-import numpy as np
+from collections.abc import Hashable
 
-from roost.fleet.columns import Bools
 from roost.scheduler.offers import HostView
-from roost.scheduler.plugins import Scope
+from roost.scheduler.plugins import Named
 from roost.scheduler.question import Progress, Question
 
 
@@ -13,14 +12,17 @@ class ServerGroupAffinityFilter:
 
     name = "ServerGroupAffinityFilter"
     depends_on_claims = True
-    scope = Scope.GROUP
 
-    def mask(self, hosts: HostView, question: Question, progress: Progress) -> Bools | None:
+    def key(self, question: Question) -> Hashable | None:
+        group = question.spec.group
+        return group.uuid if group is not None and group.policy == "affinity" else None
+
+    def named(self, hosts: HostView, question: Question, progress: Progress) -> Named | None:
         group = question.spec.group
         # Members on hosts that are unknown here are members too: no other host will do.
-        if group is None or group.policy != "affinity" or not (progress.members or group.hosts):
+        if group is None or not (progress.members or group.hosts):
             return None
-        return np.isin(hosts.index, list(progress.members))
+        return Named(progress.members.keys(), allowed=True)
 
 
 PLUGIN = ServerGroupAffinityFilter

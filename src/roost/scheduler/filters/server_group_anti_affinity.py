@@ -1,10 +1,9 @@
 """Hosts that do not have as many members of the server group as allowed already."""
 
-import numpy as np
+from collections.abc import Hashable
 
-from roost.fleet.columns import Bools
 from roost.scheduler.offers import HostView
-from roost.scheduler.plugins import Scope
+from roost.scheduler.plugins import Named
 from roost.scheduler.question import Progress, Question
 
 
@@ -13,14 +12,17 @@ class ServerGroupAntiAffinityFilter:
 
     name = "ServerGroupAntiAffinityFilter"
     depends_on_claims = True
-    scope = Scope.GROUP
 
-    def mask(self, hosts: HostView, question: Question, progress: Progress) -> Bools | None:
+    def key(self, question: Question) -> Hashable | None:
         group = question.spec.group
-        if group is None or group.policy != "anti-affinity":
+        return group.uuid if group is not None and group.policy == "anti-affinity" else None
+
+    def named(self, hosts: HostView, question: Question, progress: Progress) -> Named | None:
+        group = question.spec.group
+        if group is None:
             return None
-        full = [index for index, n in progress.members.items() if n >= group.max_server_per_host]
-        return ~np.isin(hosts.index, full)
+        most = group.max_server_per_host
+        return Named([index for index, n in progress.members.items() if n >= most], allowed=False)
 
 
 PLUGIN = ServerGroupAntiAffinityFilter

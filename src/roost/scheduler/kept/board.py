@@ -8,12 +8,14 @@ import numpy as np
 from roost.fleet import Fleet
 from roost.fleet.columns import Bools, Float64, Rows, grown
 from roost.fleet.invalidation_log import InvalidationLog
+from roost.scheduler.asking import ask_filter, ask_weigher
+from roost.scheduler.declarations import free_of_class, is_keyed, looks_at, minval_of
 from roost.scheduler.hosts import HostTable
 from roost.scheduler.kept.known import Known, Rooms
 from roost.scheduler.kept.layout import Layout
 from roost.scheduler.kept.totals import KeptTotals, rows_at
 from roost.scheduler.offers import HostView
-from roost.scheduler.plugins import OF_A_HOST, Filter, Scope, Weigher, free_of_class, minval_of, scope_of
+from roost.scheduler.plugins import Filter, Looks, Weigher
 from roost.scheduler.question import Progress, Question
 from roost.scheduler.weighing import clean_numbers, multiplier_of
 
@@ -76,9 +78,13 @@ class Board:
         for weigher in weighers:
             free_of = free_of_class(weigher)
             minval = minval_of(weigher)
-            raw = weigher.raw(view, question) if free_of is None else self.totals.left(free_of, minval)
+            raw = (
+                ask_weigher(weigher, view, question, Progress())
+                if free_of is None
+                else self.totals.left(free_of, minval)
+            )
             if free_of is None:
-                again = self._of_reports if scope_of(weigher) is Scope.REPORT else self._of_trees
+                again = self._of_reports if looks_at(weigher) is Looks.REPORT else self._of_trees
                 again.append((weigher, None if raw is None else len(self.raws)))
             if raw is not None:
                 if free_of is None:
@@ -88,9 +94,11 @@ class Board:
                 self.multipliers.append(multiplier_of(view, weigher, question))
                 self._numbered.append(weigher)
         self.masks: dict[str, Bools | None] = {}
-        self._filters = [plugin for plugin in filters if scope_of(plugin) in OF_A_HOST]
+        self._filters = [
+            plugin for plugin in filters if looks_at(plugin) is not None and not is_keyed(plugin)
+        ]
         for plugin in self._filters:
-            self.masks[plugin.name] = plugin.mask(view, question, Progress())
+            self.masks[plugin.name] = ask_filter(plugin, view, question, Progress())
         self._known: dict[int, Known] = {}
         self._bounds: tuple[Float64, Float64] | None = None
         self._loose: set[int] = set()
@@ -201,7 +209,7 @@ class Board:
         places = np.array([*reported], dtype=np.intp)
         view = HostView(self.table, self.totals, places)
         for plugin in self._filters:
-            mask = plugin.mask(view, question, Progress())
+            mask = ask_filter(plugin, view, question, Progress())
             self.masks[plugin.name] = put_mask(self.masks[plugin.name], places, mask, len(self.layout))
         for weigher, column in zip(self._numbered, self.multipliers, strict=True):
             if not isinstance(column, float):
@@ -215,7 +223,7 @@ class Board:
         chosen = np.array(places, dtype=np.intp)
         view = HostView(self.table, self.totals, chosen)
         for weigher, number in weighers:
-            raw = weigher.raw(view, question)
+            raw = ask_weigher(weigher, view, question, Progress())
             if (raw is None) != (number is None):
                 return False
             if raw is not None and number is not None:

@@ -5,16 +5,19 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 
 from roost.model.allocation import Candidate
 from roost.model.record import Step
+from roost.scheduler.candidate_order import CandidateOrder
 from roost.scheduler.kept.board import Board
 from roost.scheduler.kept.shape import Shape
+from roost.scheduler.offers import OneHost
 from roost.scheduler.question import Question
 
 
 class KeptField:
     """A `Field` on a shape that has caught up. A host's number is its place."""
 
-    def __init__(self, board: Board, shape: Shape, question: Question) -> None:
+    def __init__(self, board: Board, shape: Shape, question: Question, order: CandidateOrder) -> None:
         self._board = board
+        self._order = order
         self._shape = shape
         self._ranks = shape.ranks
         self._question = question
@@ -59,6 +62,14 @@ class KeptField:
         return self._ranks.weight(host)
 
     def candidates(self, host: int) -> Iterator[Candidate]:
+        candidates = self._candidates(host)
+        if not self._order.matters:
+            return candidates
+        board = self._board
+        one = OneHost(board.table, board.totals, host, board.totals.level)
+        return self._order.of(one, candidates)
+
+    def _candidates(self, host: int) -> Iterator[Candidate]:
         fleet, serving = self._board.fleet, self._shape.serving
         row = self._board.row_at.item(host)
         if host not in self._claimed or serving.fits(fleet, row, {}):

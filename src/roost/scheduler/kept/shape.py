@@ -6,12 +6,14 @@ import numpy as np
 
 from roost.fleet.columns import Bools
 from roost.model.record import Step
+from roost.scheduler.asking import ask_filter, ask_key
+from roost.scheduler.declarations import in_order, is_keyed
 from roost.scheduler.field import KNOWN, OFFERED
 from roost.scheduler.kept.board import Board, put_mask
 from roost.scheduler.kept.ranks import Ranks, Stages, Touched
 from roost.scheduler.kept.serving import Serving
 from roost.scheduler.offers import HostView
-from roost.scheduler.plugins import Filter, Scope, scope_of
+from roost.scheduler.plugins import Filter
 from roost.scheduler.question import Progress, Question
 
 ONE_BY_ONE = 48
@@ -32,14 +34,14 @@ class Shape:
         self._at = (board.invalidations.end, board.reported.end)
         self.serving = Serving(question.query)
         # As the selection asks them: at first those that are asked once.
-        self._filters = sorted(filters, key=lambda plugin: plugin.depends_on_claims)
-        self._judging = [plugin for plugin in self._filters if scope_of(plugin) is not Scope.GROUP]
+        self._filters = in_order(filters)
+        self._judging = [plugin for plugin in self._filters if ask_key(plugin, question) is not None]
         self._names = [(plugin.name, plugin in self._judging) for plugin in self._filters]
         self._own_masks: dict[str, Bools | None] = {}
         view = HostView(board.table, board.totals)
         for plugin in self._judging:
-            if scope_of(plugin) is Scope.REQUEST:
-                self._own_masks[plugin.name] = plugin.mask(view, question, Progress())
+            if is_keyed(plugin):
+                self._own_masks[plugin.name] = ask_filter(plugin, view, question, Progress())
         served = self.serving.all(board.fleet, board.totals, board.place_at_row, board.homeless)
         self.stage: Stages = served.view(np.uint8)
         self._left = [int(np.count_nonzero(served))]
@@ -125,7 +127,7 @@ class Shape:
         view = HostView(board.table, board.totals, np.array(places, dtype=np.intp))
         for plugin in self._judging:
             if plugin.name in self._own_masks:
-                mask = plugin.mask(view, self._question, Progress())
+                mask = ask_filter(plugin, view, self._question, Progress())
                 column = self._own_masks[plugin.name]
                 self._own_masks[plugin.name] = put_mask(column, places, mask, len(self.stage))
 

@@ -62,6 +62,11 @@ class KeptTotals:
             one.max_unit = int(columns.max_unit[: columns.n].min())
         return bool(meets_units(amount, one.min_unit, one.max_unit, 1))
 
+    def level(self, provider: str, resource_class: str) -> tuple[int, int]:
+        """Capacity and use of one provider."""
+        room = room_at(self._fleet, resource_class, self._fleet.row(provider))
+        return (0, 0) if room is None else (room[1], room[0])
+
     def refresh_one(self, place: int) -> Rooms:
         """Sum up again at a place that has a row; returns the room there."""
         fleet, row = self._fleet, self._row_at.item(place)

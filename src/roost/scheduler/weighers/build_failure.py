@@ -2,8 +2,8 @@
 
 from roost.fleet.columns import Float64
 from roost.scheduler.offers import HostView
-from roost.scheduler.plugins import Scope
-from roost.scheduler.question import Question
+from roost.scheduler.plugins import Looks
+from roost.scheduler.question import Progress, Question
 
 
 class BuildFailureWeigher:
@@ -16,9 +16,9 @@ class BuildFailureWeigher:
     multiplier_key = "build_failure_weight_multiplier"
     default_multiplier = 1_000_000.0
     negated = True
-    scope = Scope.REPORT
+    looks_at = Looks.REPORT
 
-    def raw(self, hosts: HostView, question: Question) -> Float64 | None:
+    def raw(self, hosts: HostView, question: Question, progress: Progress) -> Float64 | None:
         table = hosts.table
         return table.failed_builds[hosts.index] if table.any_failed_builds else None
 

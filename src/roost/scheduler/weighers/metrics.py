@@ -6,8 +6,8 @@ from roost.fleet.columns import Float64
 from roost.scheduler.errors import CannotWeigh
 from roost.scheduler.metrics_options import METRICS, METRICS_OPTIONS, MetricsOptions
 from roost.scheduler.offers import HostView
-from roost.scheduler.plugins import Scope
-from roost.scheduler.question import Question
+from roost.scheduler.plugins import Looks
+from roost.scheduler.question import Progress, Question
 from roost.scheduler.weighing import multiplier_of
 
 
@@ -23,13 +23,13 @@ class MetricsWeigher:
     multiplier_key = "metrics_weight_multiplier"
     multiplier_option = (METRICS, "weight_multiplier")
     default_multiplier = 1.0
-    scope = Scope.REPORT
+    looks_at = Looks.REPORT
     OPTIONS = METRICS_OPTIONS
 
     def __init__(self, options: MetricsOptions) -> None:
         self._options = options
 
-    def raw(self, hosts: HostView, question: Question) -> Float64 | None:
+    def raw(self, hosts: HostView, question: Question, progress: Progress) -> Float64 | None:
         options = self._options
         if not options.weight_setting:
             return None

@@ -2,8 +2,8 @@
 
 from roost.fleet.columns import Float64
 from roost.scheduler.offers import HostView
-from roost.scheduler.plugins import Scope
-from roost.scheduler.question import Question
+from roost.scheduler.plugins import Looks
+from roost.scheduler.question import Progress, Question
 
 
 class RAMWeigher:
@@ -12,11 +12,11 @@ class RAMWeigher:
     name = "RAMWeigher"
     multiplier_key = "ram_weight_multiplier"
     default_multiplier = 1.0
-    scope = Scope.HOST
+    looks_at = Looks.TREE
     free_of = "MEMORY_MB"
     minval = 0.0
 
-    def raw(self, hosts: HostView, question: Question) -> Float64 | None:
+    def raw(self, hosts: HostView, question: Question, progress: Progress) -> Float64 | None:
         return hosts.free(self.free_of)
 
 
