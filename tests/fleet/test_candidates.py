@@ -9,7 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from roost.fleet.candidates import CandidateSearch, Choice, SearchLimits
+from roost.fleet.candidates import CandidateSearch, SearchLimits
+from roost.fleet.choices import Choice
 from roost.model.inventory import Inventory
 from roost.model.request import CandidateQuery, RequestGroup, all_of
 from support import oracle

@@ -30,3 +30,16 @@ def test_capacities_beyond_counting_stay_within_the_limit() -> None:
     capacity, used = fleet.tree_totals("VCPU", np.array([0], dtype=np.int32))
     assert capacity.tolist() == [CAPACITY_LIMIT]
     assert used.tolist() == [0]
+
+
+def test_totals_of_many_trees_are_those_of_each_tree_to_the_last_unit() -> None:
+    odd = {"VCPU": Inventory(MAX_INT, allocation_ratio=2.0**25)}
+    world: World = {}
+    for number in range(100):
+        world[f"root{number}"] = Provider(None, odd)
+        world[f"child{number}"] = Provider(f"root{number}", {"VCPU": Inventory(number + 1)})
+    fleet = fleet_of(world)
+    rows = np.array([fleet.row(f"root{number}") for number in range(100)], dtype=np.int32)
+    capacity, _ = fleet.tree_totals("VCPU", rows)
+    assert capacity.tolist() == [fleet.tree_totals("VCPU", rows[[at]])[0].item() for at in range(100)]
+    assert capacity.tolist() == [oracle.tree_totals(world, "VCPU", f"root{n}")[0] for n in range(100)]

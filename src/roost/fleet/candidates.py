@@ -20,7 +20,9 @@ from typing import NamedTuple
 import numpy as np
 
 from roost.fleet.assignments import Assignment, Assignments
+from roost.fleet.choices import Choice, Need, candidate_of, takes_from_tree
 from roost.fleet.columns import Bools, Rows
+from roost.fleet.feasibility import Feasibility
 from roost.fleet.fleet import Fleet
 from roost.fleet.match import in_any, match, match_resources, match_traits
 from roost.fleet.query_terms import Term, match_terms, terms_of
@@ -28,7 +30,7 @@ from roost.fleet.reach import is_flat, only_roots_match
 from roost.fleet.rowset import RowSet
 from roost.fleet.tree_layout import LayoutKey, TreeLayouts
 from roost.fleet.work import Work
-from roost.model.allocation import Allocations, Candidate, Resources
+from roost.model.allocation import Candidate
 from roost.model.request import CandidateQuery
 
 
@@ -50,23 +52,13 @@ class SearchLimits(NamedTuple):
 DEFAULT_LIMITS = SearchLimits()
 
 
-class Need(NamedTuple):
-    """What one provider of a candidate serves: suffixes of groups, and amounts by class (maybe none)."""
-
-    suffixes: tuple[str, ...]
-    resources: Resources
-
-
-Choice = tuple[int, Assignment]
-"""One candidate as rows: its anchor, and the provider that serves each need."""
-
-
 class CandidateSearch:
     """The candidates of one query in one state of the fleet. Lazy: read it before the fleet changes.
 
     ``needs``: what each provider of a candidate serves. ``single_provider``: there is one need, and each
     anchor has exactly one candidate, which the root alone serves. The search of trees counts its steps as
-    units of ``work``, and then every iteration may raise `TooMuchWork`.
+    units of ``work``, and then every iteration may raise `TooMuchWork`. ``kept``: the query's feasibility on
+    this fleet, which then need not be searched for.
     """
 
     def __init__(
@@ -75,14 +67,21 @@ class CandidateSearch:
         query: CandidateQuery,
         limits: SearchLimits = DEFAULT_LIMITS,
         work: Work | None = None,
+        kept: Feasibility | None = None,
     ) -> None:
         self._work = work
+        self._kept = kept
         self._fleet = fleet
         self._query = query
         self._limits = limits
         self._terms: list[Term] = []
         self._assignments: dict[LayoutKey, Assignments] = {}
         self._matched: Rows | None = None
+        self.single_provider = False
+        if kept is not None:
+            kept.catch_up(work)
+            self.needs = kept.needs
+            return
         self.single_provider = is_flat(fleet, query)
         if not self.single_provider:
             matches = match_terms(fleet, query)
@@ -99,6 +98,8 @@ class CandidateSearch:
     @cached_property
     def anchors(self) -> Rows:
         """The roots of the trees that may have candidates, ascending. Some of these trees may have none."""
+        if self._kept is not None:
+            return self._kept.roots()
         if self.single_provider:
             return self._roots_that_match(self._matched)
         options = {id(term.options): term.options for term in self._terms}
@@ -162,21 +163,7 @@ class CandidateSearch:
 
     def candidate(self, choice: Choice) -> Candidate:
         """A candidate with uuids for rows."""
-        fleet = self._fleet
-        anchor, rows = choice
-        allocations: Allocations = {}
-        mappings: dict[str, list[str]] = {}
-        for need, row in zip(self.needs, rows, strict=True):
-            uuid = fleet.uuid(row)
-            for suffix in need.suffixes:
-                serving = mappings.setdefault(suffix, [])
-                if uuid not in serving:
-                    serving.append(uuid)
-            if need.resources:
-                held = allocations.setdefault(uuid, {})
-                for name, amount in need.resources.items():
-                    held[name] = held.get(name, 0) + amount
-        return Candidate(fleet.uuid(anchor), allocations, mappings)
+        return candidate_of(self._fleet, self.needs, choice)
 
     # Trees with local candidates
 
@@ -186,6 +173,8 @@ class CandidateSearch:
         The other `anchors` have no candidate at all, or take everything from sharing providers of other
         trees. Each tree has to be searched, except where counting decides it (`surely_local`).
         """
+        if self._kept is not None:
+            return self._kept.local_roots()
         if self.single_provider or not len(self.anchors):
             return self.anchors
         local = self.surely_local()
@@ -203,11 +192,7 @@ class CandidateSearch:
 
     def _is_local(self, anchor: int, rows: Assignment) -> bool:
         """Whether a candidate takes something from a provider of its own tree."""
-        root_of = self._fleet.root.item
-        return any(
-            root_of(row) == anchor and bool(need.resources)
-            for need, row in zip(self.needs, rows, strict=True)
-        )
+        return takes_from_tree(self._fleet, self.needs, (anchor, rows))
 
     def surely_local(self) -> Bools:
         """Whether counting proves that each anchor has a local candidate: bool[len(anchors)].
@@ -291,6 +276,10 @@ class CandidateSearch:
 
     def _search(self, anchors: Rows) -> Iterator[tuple[int, Iterator[Assignment]]]:
         """Each anchor with the assignments of its tree, as rows."""
+        if self._kept is not None:
+            for anchor in anchors.tolist():
+                yield anchor, self._kept.assignments_at(anchor)
+            return
         start, size = 0, self._limits.first_trees
         while start < len(anchors):
             for anchor, rows, key in self._layouts.trees(anchors[start : start + size]):

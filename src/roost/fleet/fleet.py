@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from roost.fleet.columns import Int64, Rows
+from roost.fleet.columns import Int32, Int64, Rows
 from roost.fleet.errors import FleetError, Inconsistent
 from roost.fleet.groups import GroupMembers, Groups
 from roost.fleet.inventory_columns import CAPACITY_LIMIT, InventoryColumns, InventoryRecords
@@ -35,13 +35,17 @@ _NO_COLUMNS = InventoryColumns()
 _NO_ROWS = RowSet()
 NO_MEMBERS: GroupMembers = MappingProxyType({})
 """No server group has members."""
+_FEW_TREES = 64
+"""Trees whose amounts are added up one by one. To add up all takes 10 ms with a million rows."""
+_EXACT = 2**53
+"""Beyond this a float64 cannot tell every whole number."""
 
 
 class Fleet(ProviderForest):
     """All providers with inventories, use, traits and aggregates, at ``version`` of the ledger.
 
     ``resource_classes`` and ``traits``: name -> id in the tables, of all that exist. ``groups``: the
-    members of server groups.
+    members of server groups. ``caches``: what others keep of this fleet, by type; a copy begins with none.
     """
 
     def __init__(self) -> None:
@@ -50,6 +54,7 @@ class Fleet(ProviderForest):
         self.resource_classes: dict[str, int] = {}
         self.traits: dict[str, int] = {}
         self.groups = Groups()
+        self.caches: dict[type, object] = {}
         self._inventories: dict[str, InventoryColumns] = {}
         self._traits = InvertedIndex()
         self._aggregates = InvertedIndex()
@@ -125,14 +130,23 @@ class Fleet(ProviderForest):
             if missing.any():
                 capacity[missing] = used[missing] = 0
             return capacity, used
+        if len(roots) <= _FEW_TREES:
+            return self._totals_one_by_one(columns, roots)
         tree = self.root[columns.row[: columns.n]]
         capacity, used = (
-            np.minimum(
-                np.bincount(tree, weights=column[: columns.n], minlength=self.n_rows)[roots], CAPACITY_LIMIT
-            ).astype(np.int64)
+            _sums(tree, column[: columns.n], self.n_rows)[roots]
             for column in (columns.capacity, columns.used)
         )
         return capacity, used
+
+    def _totals_one_by_one(self, columns: InventoryColumns, roots: Rows) -> tuple[Int64, Int64]:
+        totals = []
+        for root in roots.tolist():
+            slots = [slot for row in self.subtree(root) if (slot := columns.slot(row)) >= 0]
+            capacity = sum(map(columns.capacity.item, slots))
+            totals.append((min(capacity, CAPACITY_LIMIT), sum(map(columns.used.item, slots))))
+        capacities, uses = zip(*totals, strict=True) if totals else ((), ())
+        return np.array(capacities, dtype=np.int64), np.array(uses, dtype=np.int64)
 
     def with_trait(self, trait: str) -> RowSet:
         """The providers with a trait."""
@@ -172,6 +186,7 @@ class Fleet(ProviderForest):
     def fork(self) -> "Fleet":
         """An independent fleet at the same version, for what-if questions."""
         other = self._copy()
+        other.caches = {}
         other.resource_classes = self.resource_classes.copy()
         other.traits = self.traits.copy()
         other.groups = self.groups.copy()
@@ -186,6 +201,7 @@ class Fleet(ProviderForest):
         The view shares all other data. Neither fleet may change while the view is in use.
         """
         other = self._shallow_copy()
+        other.caches = {}
         other._inventories = {**self._inventories, resource_class: columns}
         return other
 
@@ -247,6 +263,8 @@ class Fleet(ProviderForest):
             case InventoryChanged():
                 row = self.row(change.provider)
                 self.invalidations.append(row)
+                if change.before.keys() != change.after.keys():
+                    self.reshaped.append(row)
                 _expect(f"inventory of {change.provider}", self.inventories(row), change.before)
                 for name in change.before:
                     if name not in change.after:
@@ -256,14 +274,14 @@ class Fleet(ProviderForest):
                         self._inventories.setdefault(name, InventoryColumns()).put(row, inventory)
             case TraitsChanged():
                 row = self.row(change.provider)
-                self.invalidations.append(row)
+                self._reshape(row)
                 _expect(f"traits of {change.provider}", self.traits_of(row), change.before)
                 self._traits.replace(row, change.after)
                 if len(self.groups) and (SHARING_TRAIT in change.before) != (SHARING_TRAIT in change.after):
                     self.groups.recount(self.hosts_of)
             case AggregatesChanged():
                 row = self.row(change.provider)
-                self.invalidations.append(row)
+                self._reshape(row)
                 _expect(f"aggregates of {change.provider}", self.aggregates_of(row), change.before)
                 self._aggregates.replace(row, change.after)
             case ResourceClassChanged():
@@ -347,6 +365,21 @@ class Fleet(ProviderForest):
         super()._grow(size)
         self._traits.grow(size)
         self._aggregates.grow(size)
+
+
+def _sums(tree: Int32, amounts: Int64, n_rows: int) -> Int64:
+    """The sum of amounts by tree, at most `CAPACITY_LIMIT`: int64[n_rows], exact."""
+    if not len(amounts) or int(np.abs(amounts).max()) < _EXACT // len(amounts):
+        return np.bincount(tree, weights=amounts, minlength=n_rows).astype(np.int64)
+    # The upper and the lower half of each number add up exactly, each by itself.
+    half = 31
+    upper = np.bincount(tree, weights=amounts >> half, minlength=n_rows)
+    lower = np.bincount(tree, weights=amounts & ((1 << half) - 1), minlength=n_rows)
+    limit = CAPACITY_LIMIT >> half
+    carried = upper + np.floor(lower / (1 << half))
+    sums = (np.minimum(upper, limit).astype(np.int64) << half) + lower.astype(np.int64)
+    sums[carried >= limit] = CAPACITY_LIMIT
+    return sums
 
 
 def _renumber(ids: dict[str, int], change: ResourceClassChanged | TraitChanged) -> None:

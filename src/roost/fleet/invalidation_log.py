@@ -42,3 +42,8 @@ class InvalidationLog:
         if skip < 0:
             return None
         return set(self._rows[skip:])
+
+    def forget(self) -> None:
+        """Drop all entries: `since` gives None for every position up to now."""
+        self._first = self.end + 1
+        self._rows.clear()

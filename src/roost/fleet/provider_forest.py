@@ -35,12 +35,15 @@ class ProviderForest:
 
     Columns by row, ``n_rows`` of them in use: ``alive`` bool, ``parent`` and ``root`` int32 rows (-1: none),
     ``generation`` int64, ``changed_at`` float64 seconds since the epoch. ``provider_set_version`` rises
-    whenever a provider is created or deleted. ``invalidations`` has the rows that have changed, for caches.
+    whenever a provider is created or deleted. ``invalidations`` has the rows that have changed, for caches;
+    ``reshaped`` those of them that have changed in anything but amounts: place in a tree, classes, traits,
+    aggregates.
     """
 
     def __init__(self) -> None:
         self.provider_set_version = 0
         self.invalidations = InvalidationLog()
+        self.reshaped = InvalidationLog()
         self.n_rows = 0
         self.alive: Bools = np.zeros(0, dtype=np.bool_)
         self.parent: Int32 = np.zeros(0, dtype=np.int32)
@@ -206,7 +209,7 @@ class ProviderForest:
             if ancestor == row:
                 raise Inconsistent(f"resource provider {self._uuid[row]} would be its own ancestor")
             ancestor = self.parent.item(ancestor)
-        self.invalidations.append(row)
+        self._reshape(row)
         if renamed:
             del self._row_named[self._name[row]]
             self._name[row] = facts.name
@@ -218,7 +221,7 @@ class ProviderForest:
 
     def _delete(self, row: int) -> None:
         self._detach(row)
-        self.invalidations.append(row)
+        self._reshape(row)
         self.provider_set_version += 1
         self.alive[row] = False
         del self._row_of[self._uuid[row]]
@@ -226,6 +229,11 @@ class ProviderForest:
         self._uuid[row] = self._name[row] = ""
         self._free_rows.append(row)
         self._free_rows.sort(reverse=True)
+
+    def _reshape(self, row: int) -> None:
+        """Record that more than amounts of a row has changed."""
+        self.invalidations.append(row)
+        self.reshaped.append(row)
 
     def _parent_row(self, facts: ProviderFacts) -> int:
         return self.row(facts.parent) if facts.parent is not None else -1
@@ -238,13 +246,13 @@ class ProviderForest:
         root = self.root[parent] if parent >= 0 else row
         for below in self.subtree(row):
             self.root[below] = root
-            self.invalidations.append(below)
+            self._reshape(below)
 
     def _detach(self, row: int) -> None:
         """Remove a provider from its parent's children. `_attach` sets the new parent and root."""
         parent = self.parent.item(row)
         if parent >= 0:
-            self.invalidations.append(parent)
+            self._reshape(parent)
             siblings = self._children[parent]
             siblings.remove(row)
             if not siblings:
@@ -266,6 +274,7 @@ class ProviderForest:
         """An independent copy, with an empty invalidation log."""
         other = self._shallow_copy()
         other.invalidations = InvalidationLog()
+        other.reshaped = InvalidationLog()
         for name in (
             "alive", "parent", "root", "generation", "changed_at",
             "_uuid", "_name", "_row_of", "_row_named", "_free_rows",

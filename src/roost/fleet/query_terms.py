@@ -29,6 +29,11 @@ class Options(NamedTuple):
     rows: Rows
 
 
+_NO_ROWS = np.zeros(0, dtype=np.intp)
+NO_OPTIONS = Options(_NO_ROWS, _NO_ROWS)
+"""For a term whose options are kept elsewhere."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Term:
     """A part of a query that one provider must serve. Terms with equal demands share one ``options``."""
@@ -51,14 +56,27 @@ class TermMatch(NamedTuple):
     rows: Rows
 
 
+class AskedTerm(NamedTuple):
+    """A term without its providers. ``demand`` is equal for terms that differ only in the group's suffix."""
+
+    group: RequestGroup
+    resources: Resources
+    demand: Hashable
+
+
+def split_terms(query: CandidateQuery) -> Iterator[AskedTerm]:
+    """The terms of a query in the order of its groups."""
+    for group, resources in _split(query):
+        yield AskedTerm(group, resources, _demand(group, resources))
+
+
 def match_terms(fleet: Fleet, query: CandidateQuery) -> list[TermMatch]:
     """The terms of a query in the order of its groups, each with the providers that match it."""
     found: dict[Hashable, Rows] = {}
     matches = []
-    for group, resources in _split(query):
-        demand = _demand(group, resources)
+    for group, resources, demand in split_terms(query):
         if demand not in found:
-            found[demand] = _matching_rows(fleet, group, resources)
+            found[demand] = matching_rows(fleet, group, resources)
         matches.append(TermMatch(group, resources, demand, found[demand]))
     return matches
 
@@ -93,7 +111,8 @@ def _demand(group: RequestGroup, resources: Resources) -> Hashable:
     )
 
 
-def _matching_rows(fleet: Fleet, group: RequestGroup, resources: Resources) -> Rows:
+def matching_rows(fleet: Fleet, group: RequestGroup, resources: Resources) -> Rows:
+    """The providers that could serve a term by themselves, in their own tree, ascending."""
     if group.granular:
         return match(fleet, group)
     # The providers of the unsuffixed group need its required traits only jointly: the search checks them.

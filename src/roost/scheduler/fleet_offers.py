@@ -7,6 +7,8 @@ import numpy as np
 from roost.fleet import Fleet
 from roost.fleet.candidates import CandidateSearch
 from roost.fleet.columns import Int64
+from roost.fleet.feasibility import feasibilities
+from roost.fleet.reach import is_flat
 from roost.model.allocation import Candidate
 from roost.model.request import CandidateQuery
 from roost.scheduler.hosts import HostTable
@@ -18,7 +20,8 @@ class FleetOffers(Offers):
 
     def __init__(self, fleet: Fleet, query: CandidateQuery, table: HostTable) -> None:
         self._fleet = fleet
-        self._search = CandidateSearch(fleet, query)
+        kept = None if is_flat(fleet, query) else feasibilities(fleet).of(query)
+        self._search = CandidateSearch(fleet, query, kept=kept)
         rows = self._search.local_anchors()
         index = table.indexes_of_rows(fleet, rows)
         if len(index) and int(index.min()) < 0:

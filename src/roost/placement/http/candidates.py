@@ -6,7 +6,10 @@ from itertools import islice
 import msgspec
 
 from roost.fleet import Fleet
-from roost.fleet.candidates import CandidateSearch, Choice
+from roost.fleet.candidates import CandidateSearch
+from roost.fleet.choices import Choice
+from roost.fleet.feasibility import feasibilities
+from roost.fleet.reach import is_flat
 from roost.fleet.work import Work
 from roost.metrics import catalogue as metrics
 from roost.placement.addressing import check_query
@@ -37,7 +40,10 @@ async def list_candidates(service: Service, req: Request, resp: Response) -> Non
         check_query(fleet, wanted.query)
 
     def compute(fleet: Fleet, work: Work) -> bytes:
-        search = CandidateSearch(fleet, wanted.query, work=work)
+        # Nothing need be kept of hosts without trees: each is found as quickly as it is read.
+        flat = is_flat(fleet, wanted.query)
+        kept = None if flat else feasibilities(fleet).if_repeated(wanted.query)
+        search = CandidateSearch(fleet, wanted.query, work=work, kept=kept)
         found = _find(fleet, search, wanted.limit, req.version, service.options, work)
         metrics.CANDIDATES.observe(len(found))
         return msgspec.json.encode(

@@ -12,7 +12,8 @@ from functools import partial
 from itertools import islice
 
 from roost.fleet import Fleet
-from roost.fleet.candidates import CandidateSearch, Choice
+from roost.fleet.candidates import CandidateSearch
+from roost.fleet.choices import Choice
 from roost.ledger import Ledger
 from roost.ledger.feed import commits_before, decode_changes
 from roost.model.request import CandidateQuery

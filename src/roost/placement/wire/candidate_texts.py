@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 
 from roost.fleet import Fleet
-from roost.fleet.candidates import Choice, Need
+from roost.fleet.choices import Choice, Need
 from roost.model.allocation import Resources
 from roost.placement.wire.microversions import ByVersion, Since
 from roost.placement.wire.provider_texts import ProviderTexts, SummaryContent, quoted

@@ -1,0 +1,44 @@
+"""A candidate as rows, and as what a caller is told."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from roost.fleet.assignments import Assignment
+from roost.fleet.fleet import Fleet
+from roost.model.allocation import Allocations, Candidate, Resources
+
+
+class Need(NamedTuple):
+    """What one provider of a candidate serves: suffixes of groups, and amounts by class (maybe none)."""
+
+    suffixes: tuple[str, ...]
+    resources: Resources
+
+
+Choice = tuple[int, Assignment]
+"""One candidate as rows: its anchor, and the provider that serves each need."""
+
+
+def candidate_of(fleet: Fleet, needs: Sequence[Need], choice: Choice) -> Candidate:
+    """A candidate with uuids for rows."""
+    anchor, rows = choice
+    allocations: Allocations = {}
+    mappings: dict[str, list[str]] = {}
+    for need, row in zip(needs, rows, strict=True):
+        uuid = fleet.uuid(row)
+        for suffix in need.suffixes:
+            serving = mappings.setdefault(suffix, [])
+            if uuid not in serving:
+                serving.append(uuid)
+        if need.resources:
+            held = allocations.setdefault(uuid, {})
+            for name, amount in need.resources.items():
+                held[name] = held.get(name, 0) + amount
+    return Candidate(fleet.uuid(anchor), allocations, mappings)
+
+
+def takes_from_tree(fleet: Fleet, needs: Sequence[Need], choice: Choice) -> bool:
+    """Whether a candidate takes something from a provider of its own tree."""
+    anchor, rows = choice
+    root_of = fleet.root.item
+    return any(root_of(row) == anchor and bool(need.resources) for need, row in zip(needs, rows, strict=True))

@@ -1,0 +1,391 @@
+"""What decides whether a provider may serve the terms of a query, as bits.
+
+The bits of a provider: one for each term that it could serve by itself (terms with equal demands share one),
+one for each trait that the unsuffixed group requires of its providers jointly, and a number for each class
+that several terms could take from it: how much is available. Nothing else of a provider decides which
+candidates there are, so trees of one form with equal bits have the same candidates, position by position.
+
+Available amounts are rounded down to a sum of amounts that terms demand. All that lies between two such sums
+is the same for a search; without rounding hardly two hosts would be alike.
+"""
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from roost.fleet.columns import Bools, Int64, Rows
+from roost.fleet.distinct import distinct
+from roost.fleet.fits import largest_amount
+from roost.fleet.fleet import Fleet
+from roost.fleet.match import in_any, tree_root
+from roost.fleet.query_terms import NO_OPTIONS, Term, matching_rows, split_terms
+from roost.fleet.rowset import RowSet
+from roost.fleet.tree_forms import Form
+from roost.model.request import CandidateQuery, RequestGroup
+
+_MOST_SUMS = 256
+"""Sums that amounts are rounded to. Where terms have more, amounts are only limited to what they demand."""
+_WORD = 62
+"""Bits of a whole number in a column."""
+
+
+class Kind(NamedTuple):
+    """Terms with equal demands: any of the terms stands for all of them."""
+
+    number: int
+    group: RequestGroup
+    resources: tuple[tuple[str, int], ...]
+    conditional: bool
+
+    def serves(self, fleet: Fleet, row: int) -> bool:
+        """Whether a provider could serve a term, by itself and in its own tree."""
+        for name, amount in self.resources:
+            columns = fleet.inventory_columns(name)
+            slot = columns.slot(row)
+            if slot < 0 or not columns.fits_at(slot, amount):
+                return False
+        return not self.conditional or self._meets(fleet, row)
+
+    def _meets(self, fleet: Fleet, row: int) -> bool:
+        group = self.group
+        if group.granular and not all(_in_any(fleet.with_trait, names, row) for names in group.required):
+            return False
+        if _in_any(fleet.with_trait, group.forbidden, row):
+            return False
+        root = fleet.root.item(row)
+        if not all(_in_any(fleet.in_aggregate, names, row) for names in group.member_of) and (
+            group.granular or not all(_in_any(fleet.in_aggregate, names, root) for names in group.member_of)
+        ):
+            return False
+        if _in_any(fleet.in_aggregate, group.forbidden_aggregates, row):
+            return False
+        if not group.granular and _in_any(fleet.in_aggregate, group.forbidden_aggregates, root):
+            return False
+        return group.in_tree is None or root == tree_root(fleet, group.in_tree)
+
+    def serves_others(self, fleet: Fleet, row: int) -> bool:
+        """Whether a pool that could serve a term could serve it for other trees.
+
+        Source: the behaviour of upstream at microversion 1.39; see `roost.fleet.query_terms`.
+        """
+        group = self.group
+        return group.granular or (
+            group.in_tree is None
+            and all(_in_any(fleet.in_aggregate, names, row) for names in group.member_of)
+        )
+
+
+class Amounts:
+    """The available amounts of one class that make a difference. ``width``: bits of a number."""
+
+    def __init__(self, demanded: Sequence[int]) -> None:
+        self._most = sum(demanded)
+        sums = {0}
+        for amount in demanded:
+            sums |= {each + amount for each in sums}
+            if len(sums) > _MOST_SUMS:
+                break
+        self._sums = sorted(sums) if len(sums) <= _MOST_SUMS else None
+        self.width = (len(self._sums) - 1 if self._sums is not None else self._most).bit_length()
+        self._column = np.array(self._sums or (), dtype=np.int64)
+
+    def number(self, available: int) -> int:
+        """The number of an available amount."""
+        if self._sums is None:
+            return min(available, self._most)
+        return bisect_right(self._sums, available) - 1
+
+    def numbers(self, available: Int64) -> Int64:
+        """The numbers of available amounts."""
+        if self._sums is None:
+            return np.minimum(available, self._most)
+        found: Int64 = self._column.searchsorted(available, side="right") - 1
+        return found
+
+    def amount(self, number: int) -> int:
+        """The largest amount that the number stands for."""
+        return number if self._sums is None else self._sums[number]
+
+
+class Bits(NamedTuple):
+    """What the bits of one provider say."""
+
+    kinds: int
+    traits: int
+    available: dict[str, int]
+
+
+class PositionBits:
+    """The bits of the providers at one position.
+
+    ``classes``: what the providers there may have; None for all. ``width``: bits.
+    """
+
+    def __init__(self, terms: "QueryTerms", classes: frozenset[str] | None) -> None:
+        self._terms = terms
+        self._kinds = [
+            kind
+            for kind in terms.kinds
+            if classes is None or all(name in classes for name, _ in kind.resources)
+        ]
+        spread = any(not kind.group.granular for kind in self._kinds)
+        self._spread = sum(1 << i for i, kind in enumerate(self._kinds) if not kind.group.granular)
+        self._required = terms.required if spread else ()
+        self._amounts = {
+            name: (amounts, mask)
+            for name, amounts in terms.amounts.items()
+            if (
+                mask := sum(
+                    1 << i
+                    for i, kind in enumerate(self._kinds)
+                    if any(name == each for each, _ in kind.resources)
+                )
+            )
+        }
+        self.width = (
+            len(self._kinds)
+            + len(self._required)
+            + sum(amounts.width for amounts, _ in self._amounts.values())
+        )
+
+    def of(self, row: int) -> int:
+        """The bits of a provider."""
+        fleet, bits = self._terms.fleet, 0
+        for i, kind in enumerate(self._kinds):
+            if kind.serves(fleet, row):
+                bits |= 1 << i
+        return self._with_rest(row, bits) if bits else 0
+
+    def of_pool(self, row: int) -> int:
+        """The bits of a provider for the trees that it shares with."""
+        fleet, bits = self._terms.fleet, 0
+        for i, kind in enumerate(self._kinds):
+            if kind.serves(fleet, row) and kind.serves_others(fleet, row):
+                bits |= 1 << i
+        return self._with_rest(row, bits) if bits else 0
+
+    def _with_rest(self, row: int, options: int) -> int:
+        fleet, bits, shift = self._terms.fleet, options, len(self._kinds)
+        for any_of in self._required:
+            if options & self._spread and _in_any(fleet.with_trait, any_of, row):
+                bits |= 1 << shift
+            shift += 1
+        for name, (amounts, mask) in self._amounts.items():
+            if options & mask:
+                columns = fleet.inventory_columns(name)
+                slot = columns.slot(row)
+                free = columns.capacity.item(slot) - columns.used.item(slot)
+                largest = largest_amount(free, columns.max_unit.item(slot))
+                bits |= amounts.number(int(largest)) << shift
+            shift += amounts.width
+        return bits
+
+    def columns(self, rows: Rows, served: Sequence[Bools]) -> list[tuple[Int64, int]]:
+        """The bits of many providers from the lowest on: parts, and the width of each.
+
+        ``served``: for each kind of the query, by row, whether the provider could serve its terms.
+        """
+        parts: list[tuple[Int64, int]] = []
+        options: Int64 = np.zeros(len(rows), dtype=np.int64)
+        for i, kind in enumerate(self._kinds):
+            if i and i % _WORD == 0:
+                parts.append((options, _WORD))
+                options = np.zeros(len(rows), dtype=np.int64)
+            options |= served[kind.number][rows].astype(np.int64) << i % _WORD
+        parts.append((options, len(self._kinds) - _WORD * len(parts)))
+        for any_of in self._required:
+            has = in_any(self._terms.fleet.with_trait, any_of, rows) & self._any(parts, self._spread)
+            parts.append((has.astype(np.int64), 1))
+        for name, (amounts, mask) in self._amounts.items():
+            columns = self._terms.fleet.inventory_columns(name)
+            numbers = amounts.numbers(columns.largest_in(columns.slots(rows)))
+            numbers[~self._any(parts, mask)] = 0
+            parts.append((numbers, amounts.width))
+        return parts
+
+    @staticmethod
+    def _any(parts: Sequence[tuple[Int64, int]], mask: int) -> Bools:
+        """Whether a provider could serve one of the kinds in a mask."""
+        found: Bools = np.zeros(len(parts[0][0]), dtype=np.bool_)
+        for column, width in parts:
+            if not mask:
+                break
+            found |= (column & (mask & ((1 << width) - 1))) != 0
+            mask >>= width
+        return found
+
+    def read(self, bits: int) -> Bits:
+        """What bits say."""
+        options = sum(1 << kind.number for i, kind in enumerate(self._kinds) if bits >> i & 1)
+        shift = len(self._kinds)
+        traits = bits >> shift & ((1 << len(self._required)) - 1)
+        shift += len(self._required)
+        available = {}
+        for name, (amounts, _) in self._amounts.items():
+            available[name] = amounts.amount(bits >> shift & ((1 << amounts.width) - 1))
+            shift += amounts.width
+        return Bits(options, traits, available)
+
+
+class FormBits:
+    """The bits of the trees of one form: of each position, one after the other, and of the whole tree.
+
+    ``shifts``: where the bits of each position begin. The last bit says that the tree bars pools from the
+    unsuffixed group, because its root is in a forbidden aggregate.
+    """
+
+    def __init__(self, terms: "QueryTerms", form: Form) -> None:
+        self._terms = terms
+        self.form = form
+        self.positions = [terms.at(classes) for classes in form.classes]
+        self.shifts: list[int] = []
+        shift = 0
+        for position in self.positions:
+            self.shifts.append(shift)
+            shift += position.width
+        self.barred = shift
+        self._masks = [
+            ~(((1 << position.width) - 1) << at)
+            for position, at in zip(self.positions, self.shifts, strict=True)
+        ]
+
+    def of(self, rows: Sequence[int], root: int) -> int:
+        """The bits of a tree with these rows by position."""
+        bits = int(self._terms.bars(root)) << self.barred
+        for position, row, shift in zip(self.positions, rows, self.shifts, strict=True):
+            if position.width:
+                bits |= position.of(row) << shift
+        return bits
+
+    def replaced(self, bits: int, position: int, row: int) -> int:
+        """The bits of a tree after the provider at one position has changed in amounts."""
+        at = self.positions[position]
+        return bits & self._masks[position] | at.of(row) << self.shifts[position] if at.width else bits
+
+    def of_all(self, rows: Rows, roots: Rows, served: Sequence[Bools]) -> tuple[list[int], Rows]:
+        """The distinct bits of all trees of the form, and the place of each tree's among them.
+
+        ``rows``: intp[positions, trees].
+        """
+        parts = [
+            part
+            for position, at in zip(self.positions, rows, strict=True)
+            if position.width
+            for part in position.columns(at, served)
+        ]
+        parts.append((self._terms.bar(roots).astype(np.int64), 1))
+        found, places = [0], np.zeros(len(roots), dtype=np.intp)
+        below = 0
+        while parts:
+            word, width = np.zeros(len(roots), dtype=np.int64), 0
+            while parts and width + parts[0][1] <= _WORD:
+                column, bits = parts.pop(0)
+                word |= column << width
+                width += bits
+            words, of_word = distinct(word)
+            pairs, places = distinct(places * len(words) + of_word)
+            found = [found[pair // len(words)] | words[pair % len(words)] << below for pair in pairs]
+            below += width
+        return found, places
+
+
+class QueryTerms:
+    """The terms of a query, and the bits that they come to.
+
+    ``kinds``: terms with equal demands; ``kind_of``: the kind of each term; ``spread``: the kinds of the
+    unsuffixed group, as bits. ``required``: what the unsuffixed
+    group requires of its providers jointly. ``amounts``: of each class that several terms can take from one
+    provider.
+    """
+
+    def __init__(self, fleet: Fleet, query: CandidateQuery) -> None:
+        self.fleet = fleet
+        self.query = query
+        self.kinds: list[Kind] = []
+        self.kind_of: list[int] = []
+        self.terms: list[Term] = []
+        numbers: dict[object, int] = {}
+        demanded: dict[str, list[int]] = {}
+        for group, resources, demand in split_terms(query):
+            number = numbers.setdefault(demand, len(self.kinds))
+            if number == len(self.kinds):
+                self.kinds.append(Kind(number, group, tuple(resources.items()), _is_conditional(group)))
+            self.kind_of.append(number)
+            self.terms.append(Term(group, resources, NO_OPTIONS))
+            for name, amount in resources.items():
+                demanded.setdefault(name, []).append(amount)
+        self.required = tuple(
+            any_of for group in query.groups if not group.granular for any_of in group.required
+        )
+        self.spread = sum(1 << kind.number for kind in self.kinds if not kind.group.granular)
+        self._barring = frozenset[str]().union(
+            *(group.forbidden_aggregates for group in query.groups if not group.granular)
+        )
+        alone = Counter(
+            name for term in self.terms if query.isolate and term.group.granular for name in term.resources
+        )
+        self.amounts = {
+            name: Amounts(amounts)
+            for name, amounts in demanded.items()
+            if len(amounts) > 1 and (len(amounts) - alone[name] + bool(alone[name])) > 1
+        }
+        self._at: dict[frozenset[str] | None, PositionBits] = {}
+        self._asked = frozenset(demanded)
+        self.pool = self.at(None)
+
+    def at(self, classes: frozenset[str] | None) -> PositionBits:
+        """The bits at a position."""
+        asked = None if classes is None else classes & self._asked
+        if asked not in self._at:
+            self._at[asked] = PositionBits(self, asked)
+        return self._at[asked]
+
+    def served(self) -> list[Bools]:
+        """For each kind, by row, whether the provider could serve its terms: bool[rows of the fleet]."""
+        found = []
+        for kind in self.kinds:
+            served: Bools = np.zeros(self.fleet.n_rows, dtype=np.bool_)
+            served[matching_rows(self.fleet, kind.group, dict(kind.resources))] = True
+            found.append(served)
+        return found
+
+    def roots_allowed(self, roots: Rows) -> Bools:
+        """Whether the traits of each root are as the query demands."""
+        allowed: Bools = np.ones(len(roots), dtype=np.bool_)
+        for trait in self.query.root_required:
+            allowed &= self.fleet.with_trait(trait).among(roots)
+        for trait in self.query.root_forbidden:
+            allowed &= ~self.fleet.with_trait(trait).among(roots)
+        return allowed
+
+    def root_allowed(self, root: int) -> bool:
+        """The same for one root."""
+        has = self.fleet.with_trait
+        return all(root in has(trait) for trait in self.query.root_required) and not any(
+            root in has(trait) for trait in self.query.root_forbidden
+        )
+
+    def bar(self, roots: Rows) -> Bools:
+        """Whether each root bars pools from the unsuffixed group."""
+        return in_any(self.fleet.in_aggregate, self._barring, roots)
+
+    def bars(self, root: int) -> bool:
+        """The same for one root."""
+        return _in_any(self.fleet.in_aggregate, self._barring, root)
+
+
+def _is_conditional(group: RequestGroup) -> bool:
+    return bool(
+        (group.granular and group.required)
+        or group.forbidden
+        or group.member_of
+        or group.forbidden_aggregates
+        or group.in_tree is not None
+    )
+
+
+def _in_any(index: Callable[[str], RowSet], names: Iterable[str], row: int) -> bool:
+    return any(row in index(name) for name in names)

@@ -1,0 +1,157 @@
+"""The answers for trees that are alike: whether a query has candidates there, and which."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from roost.fleet.assignments import Assignment, Assignments
+from roost.fleet.term_bits import FormBits, QueryTerms
+from roost.fleet.tree_layout import TreeLayout
+from roost.fleet.work import Work
+
+MAX_POSITIONS = 2**13
+"""Positions kept in the assignments of one answer."""
+
+
+class Meter(Work):
+    """The work of whoever reads answers now. Searches are shared by readers, each with work of its own."""
+
+    __slots__ = ("work",)
+
+    def __init__(self) -> None:
+        super().__init__(0)
+        self.work: Work | None = None
+
+    def spend(self, units: int) -> None:
+        if self.work is not None:
+            self.work.spend(units)
+
+
+class Pool(NamedTuple):
+    """A pool as a position: how many of the tree's own come before it, its bits, and the number of the pool
+    above it, -1 for none."""
+
+    before: int
+    bits: int
+    above: int
+
+
+class Answer:
+    """What all trees with one form, equal bits and equal pools have in common.
+
+    ``order``: what each position of the layout is: a position of the tree, or ``~n`` for the n-th pool.
+    """
+
+    def __init__(
+        self, terms: QueryTerms, form: FormBits, bits: int, pools: Sequence[Pool], meter: Meter
+    ) -> None:
+        self._terms = terms
+        self._meter = meter
+        self._possible: bool | None = None
+        self._local: bool | None = None
+        self._assignments: Assignments | None = None
+        self.order = _order(len(form.form), pools)
+        self._own = [at >= 0 for at in self.order]
+        self._layout = _layout(terms, form, bits, pools, self.order)
+        if not self._layout.options or not all(self._layout.options):
+            self._possible = self._local = False
+        elif not any(term.resources for term in terms.terms):
+            self._local = False
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether it is known that there are no candidates. Takes no work."""
+        return self._possible is False
+
+    @property
+    def possible(self) -> bool:
+        """Whether there is a candidate. Raises `TooMuchWork`."""
+        if self._possible is None:
+            self._possible = self._has_assignment(self._layout)
+        return self._possible
+
+    @property
+    def local(self) -> bool:
+        """Whether there is a candidate that takes something from the tree itself. Raises `TooMuchWork`."""
+        if self._local is None:
+            self._local = self._find_local()
+        return self._local
+
+    def assignments(self, rows: Sequence[int]) -> Iterator[Assignment]:
+        """The assignments of a tree as rows, the row at each position of the layout. Raises `TooMuchWork`."""
+        if self._possible is False:
+            return iter(())
+        if self._assignments is None:
+            self._assignments = self._search(self._layout)
+        return self._assignments.of_tree(rows)
+
+    def forget(self) -> None:
+        """Drop the assignments."""
+        self._assignments = None
+
+    def _search(self, layout: TreeLayout) -> Assignments:
+        terms = self._terms
+        return Assignments(terms.query, terms.terms, layout, MAX_POSITIONS, self._meter)
+
+    def _has_assignment(self, layout: TreeLayout) -> bool:
+        positions = range(len(self.order))
+        return next(self._search(layout).of_tree(positions), None) is not None
+
+    def _find_local(self) -> bool:
+        if all(self._own):
+            return self.possible
+        layout = self._layout
+        for place, term in enumerate(self._terms.terms):
+            if not term.resources:
+                continue
+            every = layout.options[place]
+            own = [position for position in every if self._own[position]]
+            if len(own) == len(every):
+                return self.possible
+            if own:
+                options = [*layout.options]
+                options[place] = own
+                if self._has_assignment(layout._replace(options=options)):
+                    return True
+        return False
+
+
+def _order(positions: int, pools: Sequence[Pool]) -> list[int]:
+    """What the positions of a layout are, by ascending row."""
+    if not pools:
+        return list(range(positions))
+    order = []
+    for position in range(positions + 1):
+        order += [~number for number, pool in enumerate(pools) if pool.before == position]
+        if position < positions:
+            order.append(position)
+    return order
+
+
+def _layout(
+    terms: QueryTerms, form: FormBits, bits: int, pools: Sequence[Pool], order: Sequence[int]
+) -> TreeLayout:
+    place = {at: number for number, at in enumerate(order)}
+    options: list[list[int]] = [[] for _ in terms.kinds]
+    ancestor, trait_bits = [], []
+    available: dict[str, list[int]] = {name: [] for name in terms.amounts}
+    barred = bits >> form.barred & 1
+    for number, at in enumerate(order):
+        if at >= 0:
+            said = form.positions[at].read(bits >> form.shifts[at])
+            above = form.form.parents[at]
+        else:
+            pool = pools[~at]
+            said = terms.pool.read(pool.bits)
+            if barred:
+                said = said._replace(kinds=said.kinds & ~terms.spread)
+            above = pool.above
+        ancestor.append(-1 if above < 0 else place[above if at >= 0 else ~above])
+        trait_bits.append(said.traits)
+        for name, column in available.items():
+            column.append(said.available.get(name, 0))
+        for kind, its in enumerate(options):
+            if said.kinds >> kind & 1:
+                its.append(number)
+    if not terms.query.same_subtree:
+        ancestor = [-1] * len(order)
+    return TreeLayout([options[kind] for kind in terms.kind_of], ancestor, trait_bits, available)

@@ -1,0 +1,326 @@
+"""The forms of trees: which trees have providers with the same parents and the same resource classes.
+
+The providers of a tree are numbered by ascending row; the number is the *position* of a provider. Trees of
+one form are columns side by side, position by position, so that a query is judged for all of them at once.
+
+A *stand* is a form with the sharing providers that serve a tree, the pools, and the place of each pool among
+the positions by row.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from roost.fleet.columns import Int32, Int64, Rows, grown
+from roost.fleet.distinct import distinct
+from roost.fleet.fleet import Fleet
+from roost.fleet.invalidation_log import InvalidationLog
+from roost.fleet.reach import trees_served
+
+FormKey = tuple[tuple[int, tuple[str, ...]], ...]
+"""For each position its parent's position, -1 for none, and its resource classes, sorted."""
+
+Pools = tuple[tuple[int, int], ...]
+"""The pools of a tree by ascending row: the row of each, and the number of the tree's positions before it."""
+
+_RESHAPED_AT_ONCE = 4_096
+"""Rows beyond which all trees are numbered anew: to number a tree by itself takes 30 µs."""
+
+
+class Form:
+    """Trees whose providers have the same parents and the same classes.
+
+    ``parents`` and ``classes`` by position; a class stands for inventory that the provider may have.
+    """
+
+    def __init__(self, number: int, key: FormKey) -> None:
+        self.number = number
+        self.parents = [parent for parent, _ in key]
+        self.classes = [frozenset(classes) for _, classes in key]
+        self._columns: tuple[Rows, Rows] | None = None
+
+    def __len__(self) -> int:
+        return len(self.parents)
+
+    def columns(self, forms: "TreeForms") -> tuple[Rows, Rows]:
+        """The trees of this form: intp[n], and the row at each position: intp[positions, n]."""
+        if self._columns is None:
+            trees = np.flatnonzero(forms.form_of[: forms.n_trees] == self.number)
+            places = forms.first[trees] + np.arange(len(self))[:, np.newaxis]
+            self._columns = trees, forms.rows[places]
+        return self._columns
+
+    def changed(self) -> None:
+        """Trees came or went."""
+        self._columns = None
+
+
+class Stand(NamedTuple):
+    """A form and the pools that serve trees of this form."""
+
+    form: Form
+    pools: Pools
+
+
+class TreeForms:
+    """The trees of a fleet by form.
+
+    A tree has a number below ``n_trees``, which is not used again when the tree is gone. Columns by tree:
+    ``root`` intp, the row of the root; ``form_of`` int32, -1 if the tree is gone; ``stand_of`` int32;
+    ``first`` intp, where its providers begin in ``rows``. Columns by row: ``tree_at`` int32, the tree of a
+    root, -1 for others; ``position`` int32.
+
+    ``epoch`` rises when everything is numbered anew. ``restructured`` has the trees that came, went, or have
+    changed in anything but amounts.
+    """
+
+    epoch: int
+    n_trees: int
+    rows_used: int
+    restructured: InvalidationLog
+    forms: list[Form]
+    stands: list[Stand]
+    pools: list[int]
+    pool_set: set[int]
+    root: Rows
+    first: Rows
+    rows: Rows
+    form_of: Int32
+    stand_of: Int32
+    tree_at: Int32
+    position: Int32
+
+    def __init__(self, fleet: Fleet) -> None:
+        self._fleet = fleet
+        self._at = 0
+        self.epoch = 0
+        self._build()
+
+    def catch_up(self) -> None:
+        """Take in how the fleet has changed."""
+        fleet, end = self._fleet, self._fleet.reshaped.end
+        if end == self._at:
+            return
+        touched = fleet.reshaped.since(self._at)
+        if (
+            touched is None
+            or len(touched) > _RESHAPED_AT_ONCE
+            or max(self.rows_used, self.n_trees) > 2 * len(fleet) + _RESHAPED_AT_ONCE
+            or self._touches_pools(touched)
+        ):
+            self.epoch += 1
+            self._build()
+            return
+        self._at = end
+        self.tree_at = grown(self.tree_at, fleet.n_rows, -1)
+        self.position = grown(self.position, fleet.n_rows, -1)
+        alive = {row for row in touched if fleet.alive.item(row)}
+        for root in {fleet.root.item(row) for row in alive} | touched:
+            if fleet.alive.item(root) and fleet.parent.item(root) < 0:
+                self._put(root)
+            elif self.tree_at.item(root) >= 0:
+                self._remove(root)
+
+    def rows_of(self, tree: int) -> list[int]:
+        """The rows of a tree's providers by position."""
+        first = self.first.item(tree)
+        rows: list[int] = self.rows[first : first + len(self.forms[self.form_of.item(tree)])].tolist()
+        return rows
+
+    def trees_of(self, roots: Rows) -> Rows:
+        """The numbers of the trees with these roots."""
+        return self.tree_at[roots].astype(np.intp)
+
+    # All trees at once
+
+    def _build(self) -> None:
+        fleet = self._fleet
+        self._at = fleet.reshaped.end
+        self.restructured = InvalidationLog()
+        self.forms = []
+        self._form_at: dict[FormKey, Form] = {}
+        self.stands = []
+        self._stand_at: dict[tuple[int, Pools], int] = {}
+        rows = fleet.rows()
+        roots = fleet.roots(rows)
+        order = np.argsort(roots, kind="stable")
+        self.rows = rows[order]
+        self.rows_used = len(rows)
+        grouped = roots[order]
+        starts = np.ones(len(rows), dtype=np.bool_)
+        starts[1:] = grouped[1:] != grouped[:-1]
+        self.first = np.flatnonzero(starts)
+        self.n_trees = len(self.first)
+        self.root = grouped[self.first]
+        self.tree_at = np.full(fleet.n_rows, -1, dtype=np.int32)
+        self.tree_at[self.root] = np.arange(self.n_trees)
+        sizes = np.diff(np.append(self.first, len(rows)))
+        self.position = np.full(fleet.n_rows, -1, dtype=np.int32)
+        self.position[self.rows] = np.arange(len(rows)) - self.first.repeat(sizes)
+        self.form_of = np.zeros(self.n_trees, dtype=np.int32)
+        self._number_forms(sizes)
+        self._find_pools()
+        self.stand_of = np.zeros(self.n_trees, dtype=np.int32)
+        self._number_stands()
+
+    def _number_forms(self, sizes: Rows) -> None:
+        """Find the form of each tree: trees with equal sequences of parents and classes have the same."""
+        fleet, rows = self._fleet, self.rows
+        kinds: Rows = np.zeros(len(rows), dtype=np.intp)
+        for name in sorted(fleet.inventoried_classes()):
+            has = fleet.inventory_columns(name).slots(rows) >= 0
+            _, kinds = distinct(2 * kinds + has)
+        parents = fleet.parent[rows]
+        above = np.where(parents >= 0, self.position[parents], -1)
+        _, kinds = distinct(kinds * (int(sizes.max(initial=0)) + 1) + above + 1)
+        for size in np.flatnonzero(np.bincount(sizes)).tolist():
+            trees = np.flatnonzero(sizes == size)
+            sequences = kinds[self.first[trees][:, np.newaxis] + np.arange(size)]
+            code = np.zeros(len(trees), dtype=np.intp)
+            for position in range(size):
+                _, code = distinct(code * (int(kinds.max()) + 1) + sequences[:, position])
+            _, example, form = np.unique(code, return_index=True, return_inverse=True)
+            numbers = [self._form(self._key(tree)).number for tree in trees[example].tolist()]
+            self.form_of[trees] = np.array(numbers)[form]
+
+    def _number_stands(self) -> None:
+        """Find the stand of each tree. Each pool divides only the trees that it serves."""
+        code: Int64 = self.form_of[: self.n_trees].astype(np.int64)
+        serving: dict[int, Pools] = dict.fromkeys(range(len(self.forms)), ())
+        form = {number: number for number in serving}
+        for pool in self.pools:
+            trees = self.trees_of(trees_served(self._fleet, pool))
+            before = self._before(pool, trees)
+            most = int(before.max(initial=0)) + 1
+            parts, inverse = distinct(code[trees] * most + before)
+            made = []
+            for part in parts:
+                old, at = divmod(part, most)
+                made.append(len(serving))
+                form[made[-1]] = form[old]
+                serving[made[-1]] = (*serving[old], (pool, at))
+            code[trees] = np.array(made, dtype=np.int64)[inverse]
+        numbers, inverse = distinct(code)
+        stands = [self._stand(self.forms[form[number]], serving[number]) for number in numbers]
+        self.stand_of[: self.n_trees] = np.array(stands, dtype=np.int32)[inverse] if stands else 0
+
+    def _before(self, row: int, trees: Rows) -> Rows:
+        """How many positions of each tree have a lower row."""
+        sizes = np.array([len(form) for form in self.forms], dtype=np.intp)[self.form_of[trees]]
+        found: Rows = np.zeros(len(trees), dtype=np.intp)
+        found[self.rows[self.first[trees] + sizes - 1] < row] = -1
+        found = np.where(found < 0, sizes, 0)
+        for index in np.flatnonzero((found == 0) & (self.rows[self.first[trees]] < row)).tolist():
+            found[index] = sum(each < row for each in self.rows_of(trees.item(index)))
+        return found
+
+    def _find_pools(self) -> None:
+        fleet = self._fleet
+        self.pools = fleet.sharing().rows().tolist()
+        self.pool_set = set(self.pools)
+        self._around_pools: set[int] = set()
+        self._pools_in: defaultdict[str, list[int]] = defaultdict(list)
+        for pool in self.pools:
+            above = pool
+            while above >= 0:
+                self._around_pools.add(above)
+                above = fleet.parent.item(above)
+            for aggregate in fleet.aggregates_of(pool):
+                self._pools_in[aggregate].append(pool)
+
+    def _touches_pools(self, touched: set[int]) -> bool:
+        """Whether pools, or providers above them, are among some rows that have changed."""
+        sharing = self._fleet.sharing()
+        return not touched.isdisjoint(self._around_pools) or any(row in sharing for row in touched)
+
+    # One tree
+
+    def _put(self, root: int) -> None:
+        """Number a tree that is new or has changed."""
+        tree = self.tree_at.item(root)
+        rows = sorted(self._fleet.subtree(root))
+        if tree >= 0 and self.rows_of(tree) == rows:
+            self._set_form(tree, rows)
+            return
+        if tree < 0:
+            tree = self._add(root)
+        else:
+            self.forms[self.form_of.item(tree)].changed()
+        self.first[tree] = self.rows_used
+        self.rows = grown(self.rows, self.rows_used + len(rows), -1)
+        self.rows[self.rows_used : self.rows_used + len(rows)] = rows
+        self.rows_used += len(rows)
+        self.position[rows] = np.arange(len(rows))
+        self._set_form(tree, rows)
+
+    def _set_form(self, tree: int, rows: Sequence[int]) -> None:
+        was = self.form_of.item(tree)
+        form = self._form(self._key_of(rows))
+        if form.number != was:
+            if was >= 0:
+                self.forms[was].changed()
+            self.form_of[tree] = form.number
+            form.changed()
+        fleet = self._fleet
+        root = self.root.item(tree)
+        pools = {
+            pool
+            for row in rows if self.pools
+            for aggregate in fleet.aggregates_of(row)
+            for pool in self._pools_in.get(aggregate, ())
+            if fleet.root.item(pool) != root
+        }  # fmt: skip
+        served = tuple((pool, sum(row < pool for row in rows)) for pool in sorted(pools))
+        self.stand_of[tree] = self._stand(form, served)
+        self.restructured.append(tree)
+
+    def _add(self, root: int) -> int:
+        tree = self.n_trees
+        self.n_trees += 1
+        self.root = grown(self.root, self.n_trees, -1)
+        self.first = grown(self.first, self.n_trees, 0)
+        self.form_of = grown(self.form_of, self.n_trees, -1)
+        self.stand_of = grown(self.stand_of, self.n_trees, 0)
+        self.root[tree] = root
+        self.tree_at[root] = tree
+        return tree
+
+    def _remove(self, root: int) -> None:
+        tree = self.tree_at.item(root)
+        self.forms[self.form_of.item(tree)].changed()
+        self.form_of[tree] = self.tree_at[root] = -1
+        self.restructured.append(tree)
+
+    # Forms and stands
+
+    def _key(self, tree: int) -> FormKey:
+        end = self.first.item(tree + 1) if tree + 1 < self.n_trees else self.rows_used
+        return self._key_of(self.rows[self.first.item(tree) : end].tolist())
+
+    def _key_of(self, rows: Sequence[int]) -> FormKey:
+        fleet = self._fleet
+        found = []
+        for row in rows:
+            parent = fleet.parent.item(row)
+            has = [
+                name for name in fleet.inventoried_classes() if fleet.inventory_columns(name).slot(row) >= 0
+            ]
+            found.append((self.position.item(parent) if parent >= 0 else -1, tuple(sorted(has))))
+        return tuple(found)
+
+    def _form(self, key: FormKey) -> Form:
+        form = self._form_at.get(key)
+        if form is None:
+            form = self._form_at[key] = Form(len(self.forms), key)
+            self.forms.append(form)
+        return form
+
+    def _stand(self, form: Form, pools: Pools) -> int:
+        key = (form.number, pools)
+        number = self._stand_at.get(key)
+        if number is None:
+            number = self._stand_at[key] = len(self.stands)
+            self.stands.append(Stand(form, pools))
+        return number
