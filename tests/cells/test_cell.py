@@ -8,10 +8,11 @@ import pytest
 from roost.cells import Cell
 from roost.cells.cell import GONE, changed
 from roost.model.host import HostAggregate, HostReport
-from roost.model.instance import ACTIVE, ASSIGNED, DELETING, DESTROYED, ERROR, FAILED, Fault
+from roost.model.instance import ABANDONED, ACTIVE, ASSIGNED, DELETING, DESTROYED, ERROR, FAILED, Fault
+from roost.model.spec import Flavor, RequestSpec
 from support.cells import NOW, built, failed, instance, opened_cell, selection
 
-STATES = (ASSIGNED, ACTIVE, FAILED, ERROR, DELETING, DESTROYED)
+STATES = (ASSIGNED, ACTIVE, FAILED, ABANDONED, ERROR, DELETING, DESTROYED)
 
 
 async def bring_to(cell: Cell, state: str) -> None:
@@ -19,10 +20,12 @@ async def bring_to(cell: Cell, state: str) -> None:
     await cell.add([instance(alternates="b")])
     if state in (ACTIVE, DELETING, DESTROYED):
         await cell.report([built()])
-    if state in (FAILED, ERROR):
+    if state in (FAILED, ABANDONED, ERROR):
         await cell.report([failed()])
+    if state in (ABANDONED, ERROR):
+        await cell.abandon("i", 1, "tried enough")
     if state == ERROR:
-        await cell.give_up("i", "tried enough")
+        await cell.give_up(["i"])
     if state in (DELETING, DESTROYED):
         await cell.delete(["i"])
     if state == DESTROYED:
@@ -38,8 +41,11 @@ EVENTS = {
     "added again": lambda cell: cell.add([instance()]),
     "built": lambda cell: cell.report([built()]),
     "failed": lambda cell: cell.report([failed()]),
-    "reassigned": lambda cell: cell.reassign("i", selection("b"), ()),
-    "given up": lambda cell: cell.give_up("i", "enough"),
+    "reassigned": lambda cell: cell.reassign("i", 1, selection("b"), ()),
+    "reassigned by a late conductor": lambda cell: cell.reassign("i", 2, selection("b"), ()),
+    "abandoned": lambda cell: cell.abandon("i", 1, "enough"),
+    "abandoned by a late conductor": lambda cell: cell.abandon("i", 2, "enough"),
+    "given up": lambda cell: cell.give_up(["i"]),
     "deleted": lambda cell: cell.delete(["i"]),
     "destroyed": lambda cell: cell.destroyed(["i"]),
     "forgotten": lambda cell: cell.forget(["i"]),
@@ -49,10 +55,12 @@ TRANSITIONS = {
     ("built", ASSIGNED): ACTIVE,
     ("failed", ASSIGNED): FAILED,
     ("reassigned", FAILED): ASSIGNED,
-    ("given up", FAILED): ERROR,
+    ("abandoned", FAILED): ABANDONED,
+    ("given up", ABANDONED): ERROR,
     ("deleted", ASSIGNED): DELETING,
     ("deleted", ACTIVE): DELETING,
     ("deleted", FAILED): DELETING,
+    ("deleted", ABANDONED): DELETING,
     ("deleted", ERROR): DELETING,
     ("destroyed", DELETING): DESTROYED,
     ("forgotten", DESTROYED): GONE,
@@ -78,7 +86,10 @@ def test_transition(tmp_path, event, state) -> None:
 def test_instance_comes_back_as_it_went_in(tmp_path) -> None:
     async def run() -> None:
         async with opened_cell(tmp_path) as cell:
-            taken = instance(alternates="bc", reason="none yet", attempt=3)
+            spec = RequestSpec(project_id="p", user_id="u", flavor=Flavor("small", 1, 512))
+            taken = instance(
+                alternates="bc", reason="none yet", attempt=3, spec=spec, selection=selection("a")
+            )
             await cell.add([taken])
             assert await cell.find(["i", "unknown"]) == {"i": taken}
 
@@ -90,9 +101,9 @@ def test_reassigned_instance_is_the_next_attempt_and_keeps_its_faults(tmp_path) 
         async with opened_cell(tmp_path) as cell:
             await cell.add([instance(alternates="bc")])
             await cell.report([failed(reason="no IP")])
-            await cell.reassign("i", selection("b"), [selection("c")])
+            await cell.reassign("i", 1, selection("b"), [selection("c")])
             [found] = (await cell.find(["i"])).values()
-            assert found == instance(host="b", attempt=2, alternates="c")
+            assert found == instance(host="b", attempt=2, alternates="c", selection=selection("b"))
             await cell.report([failed(host="b", attempt=2, reason="no disk")])
             assert await cell.faults_of("i") == [
                 Fault("i", 1, "a", "no IP", NOW),
@@ -112,7 +123,7 @@ def test_stale_report_counts_nothing(tmp_path, report) -> None:
         async with opened_cell(tmp_path) as cell:
             await cell.add([instance(alternates="b")])
             await cell.report([failed()])
-            await cell.reassign("i", selection("b"), ())
+            await cell.reassign("i", 1, selection("b"), ())
             before = await cell.find(["i"]), await cell.faults_of("i")
             await cell.report([report])
             assert (await cell.find(["i"]), await cell.faults_of("i")) == before
@@ -212,7 +223,7 @@ def test_listeners_hear_of_their_states_only(tmp_path) -> None:
 
             assert await heard(cell.add([instance()])) == {ASSIGNED}
             assert await heard(cell.report([failed()])) == {FAILED}
-            assert await heard(cell.reassign("i", selection("b"), ())) == {ASSIGNED}
+            assert await heard(cell.reassign("i", 1, selection("b"), ())) == {ASSIGNED}
             assert await heard(cell.report([built(host="b", attempt=2)])) == {ACTIVE}
             assert DELETING in await heard(cell.delete(["i"]))
             assert await heard(cell.destroyed(["i"])) == {DESTROYED}

@@ -75,11 +75,12 @@ def test_instances_go_their_way(place):
         assert await cell.faults_of("A") == [Fault("A", 1, "host-1", clean_text(LONG), 5.0)]
         assert await cell.faults_of("a") == []
         selection = Selection("host-2", "node of host-2", "cell1", {}, {}, 1.0)
-        await cell.reassign("A", selection, [selection] * 5)
+        await cell.reassign("A", 1, selection, [selection] * 5)
         moved = (await cell.find(["A"]))["A"]
         assert (moved.host, moved.attempt, moved.state, len(moved.alternates)) == ("host-2", 2, ASSIGNED, 5)
         await cell.report([BuildResult("A", "host-2", 2, "no")])
-        await cell.give_up("A", LONG)
+        await cell.abandon("A", 2, LONG)
+        await cell.give_up(["A"])
         assert (await cell.find(["A"]))["A"].reason == clean_text(LONG)
         await cell.delete(["a", "c"])
         assert {each.uuid for each in await cell.in_state(DELETING, host="host-1")} == {"a"}

@@ -61,7 +61,7 @@ def test_reasons_of_failures(place: Place) -> None:
         found = (await cell.find(["i0"]))["i0"]
         assert (found.state, found.reason) == (FAILED, CLEAN)
         assert [fault.reason for fault in await cell.faults_of("i0")] == [CLEAN, CLEAN]
-        await cell.give_up("i0", ODD * 100_000)
+        await cell.abandon("i0", 1, ODD * 100_000)
         reason = (await cell.find(["i0"]))["i0"].reason
         assert reason is not None
         assert reason.startswith(CLEAN)

@@ -108,7 +108,7 @@ def test_next_attempt_on_the_same_host_is_built_again(tmp_path) -> None:
             await host.cell.add([instance()])
             await host.work()
             host.a.failure = None
-            await host.cell.reassign("i", selection("a"), ())
+            await host.cell.reassign("i", 1, selection("a"), ())
             await host.work()
             assert host.a.calls == ["build i 1", "build i 2", "built i"]
 

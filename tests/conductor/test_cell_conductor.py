@@ -67,9 +67,11 @@ def test_claim_moves_in_one_write(tmp_path) -> None:
 
             now.ledger.execute = watched  # type: ignore[method-assign]
             await now.step()
-            [command] = written
-            [write] = command.writes
-            assert write.allocations == {f"node-{hosts[1]}": {"VCPU": 1}}
+            assert len(written) == 1
+            held = await now.placement.allocations_of(ONE)
+            assert held is not None
+            assert held.allocations == {f"node-{hosts[1]}": {"VCPU": 1}}
+            assert held.consumer.generation == 2, "the consumer was emptied and begun again"
 
     asyncio.run(run())
 

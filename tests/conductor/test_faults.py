@@ -231,8 +231,8 @@ def test_alternates_are_kept_while_placement_does_not_answer(tmp_path, monkeypat
     async def run() -> None:
         async with conducting(tmp_path) as now:
             hosts = await fail_first(now)
-            write = Failing(now.placement.write_allocations, [error, error])
-            monkeypatch.setattr(now.placement, "write_allocations", write)
+            write = Failing(now.scheduler.use_alternate, [error, error])
+            monkeypatch.setattr(now.scheduler, "use_alternate", write)
             before = (await now.instances())[ONE]
             for failures in (1, 2):
                 await now.step()
@@ -255,7 +255,7 @@ def test_placement_that_never_answers_a_claim_ends_in_error_with_the_reason(tmp_
     async def run() -> None:
         async with conducting(tmp_path) as now:
             hosts = await fail_first(now)
-            monkeypatch.setattr(now.placement, "write_allocations", Failing(no_decision, [BUSY], stays=True))
+            monkeypatch.setattr(now.scheduler, "use_alternate", Failing(no_decision, [BUSY], stays=True))
             steps = 0
             while (await now.instances())[ONE].state == FAILED:
                 steps += 1
@@ -264,7 +264,7 @@ def test_placement_that_never_answers_a_claim_ends_in_error_with_the_reason(tmp_
                 now.passed += 1.0
             instance = (await now.instances())[ONE]
             assert instance.state == ERROR
-            assert f"alternate {hosts[1]}: placement failed: PlacementError: busy" in (instance.reason or "")
+            assert "placement failed: PlacementError: busy" in (instance.reason or "")
             assert f"attempt 1 on {hosts[0]}: no IP" in (instance.reason or "")
             assert await now.used() == 0
             await now.check()
@@ -275,15 +275,13 @@ def test_placement_that_never_answers_a_claim_ends_in_error_with_the_reason(tmp_
 def test_claim_that_can_never_be_made_ends_in_error_at_once(tmp_path, monkeypatch) -> None:
     async def run() -> None:
         async with conducting(tmp_path) as now:
-            hosts = await fail_first(now)
+            await fail_first(now)
             write = Failing(no_decision, [Forbidden("not for you")], stays=True)
-            monkeypatch.setattr(now.placement, "write_allocations", write)
+            monkeypatch.setattr(now.scheduler, "use_alternate", write)
             await now.step()
             instance = (await now.instances())[ONE]
             assert (instance.state, write.calls) == (ERROR, 1)
-            assert f"alternate {hosts[1]}: placement refuses to answer: Forbidden: not for you" in (
-                instance.reason or ""
-            )
+            assert "placement refuses to answer: Forbidden: not for you" in (instance.reason or "")
             await now.check()
 
     asyncio.run(run())

@@ -81,6 +81,7 @@ class Conductors:
             name: CellConductor(
                 cell,
                 self.placement,
+                self.scheduler,
                 sink,
                 poll_seconds=0.01,
                 backoff=BACKOFF,

@@ -17,10 +17,12 @@ from roost.cells.rows import (
     instance_of,
     instance_row,
     report_of,
+    selection_text,
 )
 from roost.cells.tables import SCHEMA, faults, hosts, instances
 from roost.model.host import HostReport
 from roost.model.instance import (
+    ABANDONED,
     ACTIVE,
     ASSIGNED,
     DELETING,
@@ -188,31 +190,54 @@ class Cell:
             *{ACTIVE if result.failure is None else FAILED for result in results},
         )
 
-    async def reassign(self, uuid: str, selection: Selection, alternates: Sequence[Selection]) -> None:
-        """Give a failed instance to another host, if it is still wanted."""
+    async def reassign(
+        self, uuid: str, attempt: int, selection: Selection, alternates: Sequence[Selection]
+    ) -> None:
+        """Give an instance whose attempt failed to another host, if it is still wanted.
+
+        A later attempt is left alone: somebody else has moved the instance meanwhile.
+        """
         moved = (
             sa.update(instances)
-            .where(instances.c.uuid == uuid, instances.c.state == FAILED)
+            .where(instances.c.uuid == uuid, instances.c.state == FAILED, instances.c.attempt == attempt)
             .values(
                 state=ASSIGNED,
                 host=selection.host,
                 node=selection.node,
                 attempt=instances.c.attempt + 1,
                 alternates=alternates_text(alternates),
+                selection=selection_text(selection),
                 reason=None,
                 changed_at=self._clock(),
             )
         )
         await self._write(lambda connection: connection.execute(moved), ASSIGNED)
 
-    async def give_up(self, uuid: str, reason: str) -> None:
-        """Put a failed instance in error, if it is still wanted."""
+    async def abandon(self, uuid: str, attempt: int, reason: str) -> None:
+        """Make no further attempt for an instance whose attempt failed, if it is still wanted.
+
+        Its claim is freed next. In this order nobody can mistake a consumer that was emptied for one that is
+        to be moved.
+        """
         ended = (
             sa.update(instances)
-            .where(instances.c.uuid == uuid, instances.c.state == FAILED)
-            .values(state=ERROR, alternates="[]", reason=clean_text(reason), changed_at=self._clock())
+            .where(instances.c.uuid == uuid, instances.c.state == FAILED, instances.c.attempt == attempt)
+            .values(state=ABANDONED, alternates="[]", reason=clean_text(reason), changed_at=self._clock())
         )
-        await self._write(lambda connection: connection.execute(ended), ERROR)
+        await self._write(lambda connection: connection.execute(ended), ABANDONED)
+
+    async def give_up(self, uuids: Sequence[str]) -> None:
+        """Put abandoned instances in error, their claims having been freed."""
+
+        def write(connection: Connection) -> None:
+            for some in in_batches(uuids):
+                connection.execute(
+                    sa.update(instances)
+                    .where(instances.c.uuid.in_(some), instances.c.state == ABANDONED)
+                    .values(state=ERROR, selection=None, changed_at=self._clock())
+                )
+
+        await self._write(write, ERROR)
 
     async def delete(self, uuids: Sequence[str]) -> None:
         """Mark instances for deletion. One that has no host counts as destroyed already."""

@@ -10,16 +10,19 @@ import structlog
 from roost.cells.reported import MAX_HOST, clean_metrics
 from roost.model.host import HostAggregate, HostReport
 from roost.model.instance import Fault, Instance
-from roost.model.spec import Selection
+from roost.model.spec import RequestSpec, Selection
 from roost.model.text import clean_text
 
 Row = sa.Row[tuple[object, ...]]
 
 T = TypeVar("T")
+D = TypeVar("D")
 
 _log = structlog.get_logger()
 _JSON = msgspec.json.Encoder()
 _ALTERNATES = msgspec.json.Decoder(tuple[Selection, ...])
+_SELECTION = msgspec.json.Decoder(Selection)
+_SPEC = msgspec.json.Decoder(RequestSpec)
 _METRICS = msgspec.json.Decoder(dict[str, object])
 _AGGREGATES = msgspec.json.Decoder(tuple[HostAggregate, ...])
 
@@ -27,6 +30,11 @@ _AGGREGATES = msgspec.json.Decoder(tuple[HostAggregate, ...])
 def alternates_text(alternates: Sequence[Selection]) -> str:
     """Alternates as their column holds them."""
     return _JSON.encode(alternates).decode()
+
+
+def selection_text(selection: Selection) -> str:
+    """A selection as its column holds it."""
+    return _JSON.encode(selection).decode()
 
 
 def instance_row(instance: Instance, at: float) -> dict[str, object]:
@@ -45,6 +53,8 @@ def instance_row(instance: Instance, at: float) -> dict[str, object]:
         "alternates": alternates_text(instance.alternates),
         "reason": None if instance.reason is None else clean_text(instance.reason),
         "changed_at": at,
+        "spec": None if instance.spec is None else _JSON.encode(instance.spec).decode(),
+        "selection": None if instance.selection is None else selection_text(instance.selection),
     }
 
 
@@ -63,6 +73,10 @@ def instance_of(row: Row) -> Instance:
         attempt=row.attempt,
         alternates=_decoded(_ALTERNATES, row.alternates, (), f"alternates of instance {row.uuid}"),
         reason=row.reason,
+        spec=None if row.spec is None else _decoded(_SPEC, row.spec, None, f"spec of instance {row.uuid}"),
+        selection=None
+        if row.selection is None
+        else _decoded(_SELECTION, row.selection, None, f"selection of instance {row.uuid}"),
     )
 
 
@@ -104,7 +118,7 @@ def report_of(row: Row, cell: str) -> HostReport:
     )
 
 
-def _decoded(decoder: msgspec.json.Decoder[T], text: str, otherwise: T, what: str) -> T:
+def _decoded(decoder: msgspec.json.Decoder[T], text: str, otherwise: D, what: str) -> T | D:
     """The value of a column; ``otherwise``, with a log line, if it cannot be read.
 
     One row that cannot be read must not keep all hosts and instances from being read.

@@ -29,6 +29,8 @@ instances = sa.Table(
     sa.Column("alternates", BIG_TEXT, nullable=False),
     sa.Column("reason", BIG_TEXT),
     sa.Column("changed_at", sa.Double, nullable=False),
+    sa.Column("spec", BIG_TEXT),
+    sa.Column("selection", BIG_TEXT),
     sa.Index("instances_by_state", "state", "host"),
     sa.Index("instances_by_request", "request_id"),
     sa.Index("instances_by_project", "project_id", "uuid"),

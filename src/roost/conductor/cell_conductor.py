@@ -1,6 +1,6 @@
-"""The conductor of one cell: retries failed builds on alternates, frees what was destroyed.
+"""The conductor of one cell: has failed builds moved to alternates, frees what was destroyed.
 
-It needs its cell, placement and the records, and nothing else: no scheduler, no other cell.
+It needs its cell, placement, and of the scheduler the use of alternates: no other cell.
 """
 
 import time
@@ -16,15 +16,15 @@ from roost.conductor.together import together
 from roost.ledger import LedgerError
 from roost.logs import RequestIds, serving
 from roost.metrics import catalogue as metrics
-from roost.model.instance import DESTROYED, FAILED, Fault, Instance
-from roost.model.record import CLAIMED, REFUSED, Attempt, Run
+from roost.model.instance import ABANDONED, DESTROYED, FAILED, Fault, Instance
 from roost.model.record import FAILED as BUILD_FAILED
-from roost.model.spec import Selection
-from roost.placement.commands.allocations import ConsumerWrite
+from roost.model.record import Attempt, Run
+from roost.model.spec import Flavor, RequestSpec, Selection
 from roost.placement.errors import PlacementError
 from roost.placement.interface import Placement
-from roost.scheduler.claim_result import ClaimResult, Verdict, one_line, result_of
-from roost.scheduler.gateways.claiming import INSTANCE
+from roost.scheduler.claim_result import Verdict, one_line, result_of
+from roost.scheduler.errors import NoAlternate, SchedulerError
+from roost.scheduler.replacement import Replacement
 from roost.storage import StorageError
 
 _log = structlog.get_logger()
@@ -35,6 +35,23 @@ class AttemptSink(Protocol):
 
     def put(self, runs: Sequence[Run], attempts: Sequence[Attempt]) -> None:
         """Take records that are to be written. Never raises and never waits."""
+
+
+class Alternates(Protocol):
+    """The use of alternates; `roost.scheduler.Scheduler` is one."""
+
+    async def use_alternate(
+        self,
+        spec: RequestSpec,
+        instance: str,
+        failed: Selection,
+        reason: str,
+        alternates: Sequence[Selection],
+        *,
+        run: str,
+        request_id: str,
+    ) -> Replacement:
+        """As `roost.scheduler.Scheduler.use_alternate` says."""
 
 
 class _Postponed(NamedTuple):
@@ -56,6 +73,7 @@ class CellConductor:
         self,
         cell: Cell,
         placement: Placement,
+        alternates: Alternates,
         records: AttemptSink,
         *,
         poll_seconds: float = 1.0,
@@ -65,13 +83,14 @@ class CellConductor:
     ) -> None:
         self._cell = cell
         self._placement = placement
+        self._alternates = alternates
         self._records = records
         self._poll_seconds = poll_seconds
         self._backoff = backoff
         self._clock = clock
         self._monotonic = monotonic
         self._postponed: dict[str, _Postponed] = {}
-        self._wake = cell.listen(FAILED, DESTROYED)
+        self._wake = cell.listen(FAILED, ABANDONED, DESTROYED)
 
     async def run(self) -> None:
         """Work until cancelled."""
@@ -89,8 +108,9 @@ class CellConductor:
 
     async def step(self) -> None:
         """Do everything that is to be done now. Raises `StorageError` and what placement raises."""
-        waiting = await self._cell.in_state(FAILED, DESTROYED)
+        waiting = await self._cell.in_state(FAILED, ABANDONED, DESTROYED)
         failed = [instance for instance in waiting if instance.state == FAILED]
+        abandoned = [instance.uuid for instance in waiting if instance.state == ABANDONED]
         destroyed = [instance.uuid for instance in waiting if instance.state == DESTROYED]
         postponed = {each.uuid: self._postponed[each.uuid] for each in failed if each.uuid in self._postponed}
         self._postponed = postponed
@@ -98,6 +118,8 @@ class CellConductor:
         due = [each for each in failed if each.uuid not in postponed or postponed[each.uuid].due <= now]
         if due:
             await together(self._move(instance) for instance in due)
+        if abandoned:
+            await self._free(abandoned)
         if destroyed:
             await self._placement.delete_allocations(destroyed)
             await self._cell.forget(destroyed)
@@ -117,54 +139,51 @@ class CellConductor:
                 self._warn("an instance could not be moved", error, failures, instance=instance.uuid)
 
     async def _move_now(self, instance: Instance) -> None:
-        attempts = [self._attempt(instance, instance.host or "", 0.0, BUILD_FAILED, instance.reason or "")]
         postponed = self._postponed.get(instance.uuid)
         if postponed is not None and self._backoff.exhausted(postponed.failures):
-            return await self._give_up(instance, attempts, [postponed.reason])
-        refusals: list[str] = []
-        for number, alternate in enumerate(instance.alternates, 1):
-            result = await self._swap(instance, alternate)
-            reason = f"alternate {alternate.host}: {result.reason}"
-            if result.verdict is Verdict.RETRY:
-                failures = self._postpone(instance, reason)
-                _log.warning(
-                    "an alternate could not be claimed",
-                    cell=self._cell.name,
-                    instance=instance.uuid,
-                    failures=failures,
-                    error=reason,
-                )
-                return None
-            claimed = result.verdict is Verdict.CLAIMED
-            metrics.MOVES.labels("moved" if claimed else "refused").inc()
-            attempts.append(
-                self._attempt(
-                    instance,
-                    alternate.host,
-                    alternate.weight,
-                    CLAIMED if claimed else REFUSED,
-                    result.reason,
-                )
+            self._record_failure(instance)
+            return await self._give_up(instance, [postponed.reason])
+        try:
+            found = await self._alternates.use_alternate(
+                _spec_of(instance),
+                instance.uuid,
+                self._claimed(instance),
+                instance.reason or "",
+                instance.alternates,
+                run=instance.run,
+                request_id=instance.request_id,
             )
-            if claimed:
-                self._records.put([], attempts)
-                await self._cell.reassign(instance.uuid, alternate, instance.alternates[number:])
-                self._postponed.pop(instance.uuid, None)
-                return None
-            refusals.append(reason)
-            if result.verdict is Verdict.FATAL:
-                break
-        return await self._give_up(instance, attempts, refusals)
+        except NoAlternate as none:
+            metrics.MOVES.labels("refused").inc(len(none.tries))
+            refusals = [f"alternate {each.host}: {each.refusal}" for each in none.tries]
+            return await self._give_up(instance, refusals or ["no alternate is left"])
+        except (SchedulerError, PlacementError) as error:
+            result = result_of(error)
+            if result.verdict is Verdict.RETRY:
+                raise
+            self._record_failure(instance)
+            return await self._give_up(instance, [result.reason or ""])
+        assert found.selected is not None
+        metrics.MOVES.labels("refused").inc(len(found.tries) - 1)
+        metrics.MOVES.labels("moved").inc()
+        await self._cell.reassign(instance.uuid, instance.attempt, found.selected, found.alternates)
+        self._postponed.pop(instance.uuid, None)
+        return None
 
-    async def _give_up(
-        self, instance: Instance, attempts: Sequence[Attempt], refusals: Sequence[str]
-    ) -> None:
-        """Free the instance's claim and put it in error, with all reasons."""
-        await self._placement.delete_allocations([instance.uuid])
+    async def _give_up(self, instance: Instance, refusals: Sequence[str]) -> None:
+        """Make no further attempt: free the instance's claim and put it in error, with all reasons."""
         faults = await self._cell.faults_of(instance.uuid)
-        await self._cell.give_up(instance.uuid, _all_reasons(faults, refusals))
+        await self._cell.abandon(instance.uuid, instance.attempt, _all_reasons(faults, refusals))
         metrics.MOVES.labels("given_up").inc()
-        self._records.put([], attempts)
+        # If it is deleted, or another conductor has moved it, its claim is not this one's to free.
+        there = await self._cell.find([instance.uuid])
+        if there and there[instance.uuid].state == ABANDONED:
+            await self._free([instance.uuid])
+
+    async def _free(self, abandoned: Sequence[str]) -> None:
+        """Free the claims of instances for which no further attempt is made."""
+        await self._placement.delete_allocations(abandoned)
+        await self._cell.give_up(abandoned)
 
     def _postpone(self, instance: Instance, reason: str) -> int:
         """Leave an instance as it is, with its alternates, until its next attempt is due.
@@ -180,7 +199,7 @@ class CellConductor:
 
     def _warn(self, event: str, error: Exception, failures: int, **values: str) -> None:
         """Log an error, an unexpected one with its traceback when it comes for the first time."""
-        known = isinstance(error, StorageError | LedgerError | PlacementError)
+        known = isinstance(error, StorageError | LedgerError | PlacementError | SchedulerError)
         _log.warning(
             event,
             cell=self._cell.name,
@@ -190,41 +209,41 @@ class CellConductor:
             **values,
         )
 
-    async def _swap(self, instance: Instance, alternate: Selection) -> ClaimResult:
-        """Replace the instance's claim by one on the alternate, in one atomic write.
+    def _claimed(self, instance: Instance) -> Selection:
+        """What is claimed for an instance, as far as its row says."""
+        if instance.selection is not None:
+            return instance.selection
+        return Selection(instance.host or "", instance.node or "", self._cell.name, {}, {}, 0.0)
 
-        Repeating it changes nothing: a crash between the claim and the assignment is harmless. Raises
-        `StorageError` and `LedgerError` of a ledger in this process.
-        """
-        write = ConsumerWrite(
-            consumer=instance.uuid,
-            allocations=alternate.allocations,
-            project_id=instance.project_id,
-            user_id=instance.user_id,
-            consumer_type=INSTANCE,
-        )
-        try:
-            await self._placement.write_allocations([write])
-        except (StorageError, LedgerError):
-            raise
-        except Exception as error:
-            return result_of(error)
-        return ClaimResult(Verdict.CLAIMED)
-
-    def _attempt(
-        self, instance: Instance, host: str, weight: float, result: str, reason: str | None
-    ) -> Attempt:
-        return Attempt(
+    def _record_failure(self, instance: Instance) -> None:
+        """Record an attempt whose end nobody else records."""
+        claimed = self._claimed(instance)
+        attempt = Attempt(
             run=instance.run,
             request_id=instance.request_id,
             instance=instance.uuid,
             at=self._clock(),
-            host=host,
+            host=claimed.host,
             cell=self._cell.name,
-            weight=weight,
-            result=result,
-            reason=reason,
+            weight=claimed.weight,
+            result=BUILD_FAILED,
+            reason=instance.reason or "",
         )
+        self._records.put([], [attempt])
+
+
+def _spec_of(instance: Instance) -> RequestSpec:
+    """The request spec of an instance; of one that was stored without, what its row says of the request."""
+    if instance.spec is not None:
+        return instance.spec
+    claimed = instance.alternates[0].allocations if instance.alternates else {}
+    amounts: dict[str, int] = {}
+    for resources in claimed.values():
+        for name, amount in resources.items():
+            amounts[name] = amounts.get(name, 0) + amount
+    wanted = {f"resources:{name}": str(amount) for name, amount in amounts.items()}
+    flavor = Flavor(instance.flavor, 0, 0, extra_specs=wanted)
+    return RequestSpec(project_id=instance.project_id, user_id=instance.user_id, flavor=flavor)
 
 
 def _all_reasons(faults: Sequence[Fault], refusals: Sequence[str]) -> str:

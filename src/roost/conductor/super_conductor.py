@@ -17,9 +17,10 @@ from roost.conductor.together import together
 from roost.ledger import LedgerError
 from roost.logs import RequestIds, serving
 from roost.model.instance import ASSIGNED, DELETING, DESTROYED, ERROR, BuildRequest, Fault, Instance
-from roost.model.spec import Destination
+from roost.model.spec import Destination, RequestSpec
 from roost.placement.errors import PlacementError
 from roost.placement.interface import Placement
+from roost.records.redact import without_secrets
 from roost.scheduler import NoValidHost, Scheduler
 from roost.scheduler.claim_result import Verdict, result_of
 from roost.scheduler.errors import SchedulerError
@@ -229,8 +230,9 @@ class SuperConductor:
             return await self._bury(request, missing, "", result.reason or "")
         placed = {destination.instance for destination in destinations}
         by_cell: defaultdict[str, list[Instance]] = defaultdict(list)
+        spec = without_secrets(request.spec)
         for destination in destinations:
-            by_cell[destination.selected.cell].append(_assigned(request, destination))
+            by_cell[destination.selected.cell].append(_assigned(request, spec, destination))
         await together(self.cells[cell].add(new) for cell, new in by_cell.items())
         cells = {instance.uuid: cell for cell, new in by_cell.items() for instance in new}
         rest = [uuid for uuid in missing if uuid not in placed]
@@ -295,7 +297,7 @@ def _with_members(request: BuildRequest, hosts: Sequence[str | None]) -> BuildRe
     return msgspec.structs.replace(request, spec=msgspec.structs.replace(request.spec, group=group))
 
 
-def _assigned(request: BuildRequest, destination: Destination) -> Instance:
+def _assigned(request: BuildRequest, spec: RequestSpec, destination: Destination) -> Instance:
     selected = destination.selected
     return Instance(
         uuid=destination.instance,
@@ -309,4 +311,6 @@ def _assigned(request: BuildRequest, destination: Destination) -> Instance:
         node=selected.node,
         attempt=1,
         alternates=destination.alternates,
+        spec=spec,
+        selection=selected,
     )

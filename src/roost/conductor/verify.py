@@ -5,15 +5,15 @@ process may be killed between any two:
 
     request accepted -> claimed -> instance assigned in its cell -> mapped, request finished
     build failed -> claim moved to an alternate -> assigned there
-    build failed -> claim freed -> instance in error
+    build failed -> instance abandoned -> claim freed -> instance in error
     request given up -> instance in error in cell0 -> claim freed -> mapped, request finished
     deletion marked -> unmapped; destroyed on the host -> claim freed -> instance forgotten
 
 So an instance that is assigned or active has its claim, on the tree of the node that it is assigned to,
 at every moment; one in error has none once its request is finished; a claim without an instance belongs to
-a request that is still waiting, or it has leaked. While an instance is failed, deleting or destroyed its
-claim may be anywhere or gone. An instance without a mapping is on its way in (its request waits) or out. A
-mapping without an instance is forgotten at the next start.
+a request that is still waiting, or it has leaked. While an instance is failed, abandoned, deleting or
+destroyed its claim may be anywhere or gone. An instance without a mapping is on its way in (its request
+waits) or out. A mapping without an instance is forgotten at the next start.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ from roost.ledger import Held
 from roost.ledger.findings import Finding
 from roost.ledger.holdings import held_by_all
 from roost.ledger.tables import provider_traits, resource_providers, traits
-from roost.model.instance import ACTIVE, ASSIGNED, ERROR, FAILED, Instance
+from roost.model.instance import ABANDONED, ACTIVE, ASSIGNED, ERROR, FAILED, Instance
 from roost.model.vocabulary import SHARING_TRAIT
 from roost.scheduler.gateways.local import INSTANCE
 from roost.storage import COMMAND_ANSWER_SECONDS, Database, StorageError
@@ -49,6 +49,9 @@ UNMAPPED_INSTANCE = "unmapped-instance"
 """Nobody can find the cell of an instance."""
 TWO_CELLS = "two-cells"
 """An instance is in two cells."""
+
+_MAPPED = (ASSIGNED, ACTIVE, FAILED, ABANDONED, ERROR)
+"""States in which an instance has a mapping once its request is finished."""
 
 SETTLE_SECONDS = 1.0
 """What is not found again after so long was only under way: the databases are not read at one moment."""
@@ -176,7 +179,7 @@ def _judge_mapping(api: ApiState, cell: str, instance: Instance) -> Iterator[Fin
     subject = f"instance {instance.uuid}"
     mapped = api.mappings.get(instance.uuid)
     if mapped is None:
-        if instance.state in (ASSIGNED, ACTIVE, FAILED, ERROR) and instance.uuid not in api.waiting:
+        if instance.state in _MAPPED and instance.uuid not in api.waiting:
             detail = f"is {instance.state} in cell {cell}, but has no mapping and no request for it waits"
             yield Finding(UNMAPPED_INSTANCE, subject, detail)
     elif mapped != cell:

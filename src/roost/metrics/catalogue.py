@@ -311,8 +311,8 @@ MOVES: Final = Counter(
     (
         Label(
             "outcome",
-            "`moved`: an alternate was claimed. `refused`: an alternate had no room; the next one is tried. "
-            "`postponed`: it is tried again later. `given_up`: there is no further alternate.",
+            "`moved`: an alternate was claimed. `refused`: an alternate can no longer be used; the next one "
+            "is tried. `postponed`: it is tried again later. `given_up`: there is no further alternate.",
             ("moved", "refused", "postponed", "given_up"),
         ),
     ),

@@ -10,6 +10,8 @@ ACTIVE = "active"
 """The instance runs on its host."""
 FAILED = "failed"
 """The build failed on the host; the cell conductor has to assign another host."""
+ABANDONED = "abandoned"
+"""No alternate is left; the instance's claim is still to be freed before it is in error."""
 ERROR = "error"
 """No further attempt is made; ``Instance.reason`` says why."""
 DELETING = "deleting"
@@ -17,7 +19,7 @@ DELETING = "deleting"
 DESTROYED = "destroyed"
 """The host has destroyed the instance; its allocations are still to be deleted."""
 
-UNSETTLED = (ASSIGNED, FAILED, DELETING, DESTROYED)
+UNSETTLED = (ASSIGNED, FAILED, ABANDONED, DELETING, DESTROYED)
 """States that a conductor or an agent has to move an instance out of."""
 
 
@@ -42,7 +44,10 @@ class Instance(msgspec.Struct, frozen=True, kw_only=True):
 
     ``run`` is the id of the scheduler run that placed it. ``attempt`` counts the hosts that the instance was
     assigned to, from 1. ``alternates`` are the hosts still to be tried, each with its allocation request.
-    ``host`` and ``node`` are None if the instance was never placed. ``reason`` explains state ``error``.
+    ``host`` and ``node`` are None if the instance was never placed. ``reason`` explains the states
+    ``failed``, ``abandoned`` and ``error``. ``spec`` is the request spec that it was placed by, without
+    secrets, and ``selection`` what is claimed for it on ``host``; both are None for instances of versions
+    that did not store them.
     """
 
     uuid: str
@@ -57,6 +62,8 @@ class Instance(msgspec.Struct, frozen=True, kw_only=True):
     attempt: int = 0
     alternates: tuple[Selection, ...] = ()
     reason: str | None = None
+    spec: RequestSpec | None = None
+    selection: Selection | None = None
 
 
 class Fault(msgspec.Struct, frozen=True):

@@ -56,6 +56,11 @@ def redacted(spec: RequestSpec) -> dict[str, object]:
     return _decode(_encode(safe))
 
 
+def without_secrets(spec: RequestSpec) -> RequestSpec:
+    """Return a spec in which secrets are replaced by `HIDDEN`."""
+    return msgspec.convert(redacted(spec), RequestSpec)
+
+
 def spec_of(run: Run) -> RequestSpec:
     """Return the request spec of a run, in which secrets are replaced by `HIDDEN`.
 

@@ -6,7 +6,7 @@
                                                                              ▼
                        Destination (claimed, + alternates) ◀── selection: pick, claim, next on refusal
 
-    scheduler        `select_destinations`, and the record of each run
+    scheduler        `select_destinations` and `use_alternate`, and the record of each run
     query            from a request spec to a candidate query
     hosts            the host table: cell, service state, aggregates and metrics of every host
     labels           aggregate metadata of hosts, one key each
@@ -20,6 +20,8 @@
     weighing         one weight for each host, kept right from claim to claim
     heartbeats       which hosts were seen lately, without looking at all of them
     alternates       other hosts for each instance that was placed
+    replacement      the use of an alternate: checked again, then the claim is swapped to it
+    bounds           how many claims and candidates a run may try, and for how long
     gateways/        how a claim is made: in the ledger's transaction, or over HTTP
     filters/         one file for each: which hosts may be used
     weighers/        one file for each: which of them are better

@@ -22,6 +22,8 @@ class AnsweredOffers(Offers):
     An allocation request does not say which tree it is for. It is for each tree that it takes something
     from, if whatever it takes elsewhere is from sharing providers. (Where a host is a sharing provider
     itself, that may be a tree which the others do not share with: placement does not tell.)
+
+    ``only``: the index of the one host that is asked for.
     """
 
     def __init__(
@@ -29,6 +31,7 @@ class AnsweredOffers(Offers):
         requests: Iterable[AllocationRequest],
         summaries: Mapping[str, ProviderSummary],
         table: HostTable,
+        only: int | None = None,
     ) -> None:
         self._summaries = summaries
         self._used: dict[tuple[str, str], int] = {}
@@ -36,7 +39,7 @@ class AnsweredOffers(Offers):
         for request in requests:
             for root in self._trees_of(request):
                 index = table.index_of_node(root)
-                if index is not None:
+                if index is not None and only in (None, index):
                     candidate = Candidate(root, request.allocations, request.mappings)
                     by_host.setdefault(index, []).append(candidate)
         hosts = sorted(by_host)

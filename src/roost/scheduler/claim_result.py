@@ -69,6 +69,11 @@ def one_line(error: Exception) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
+def named(error: Exception) -> str:
+    """The type and the text of an error, in one line."""
+    return f"{type(error).__name__}: {one_line(error)}"
+
+
 def _of_placement(error: HTTPError) -> tuple[Verdict, str]:
     text = one_line(error)
     if isinstance(error, ConcurrentUpdate):

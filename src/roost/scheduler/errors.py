@@ -8,6 +8,8 @@ SchedulerError
 ├── SchedulerFault         a filter, a weigher or the scheduler itself raised an unexpected error
 ├── PlacementUnavailable   placement cannot be reached, or failed; trying again may help
 ├── PlacementRefused       placement refuses what the scheduler asks; trying again will not help
+├── NothingClaimed         the instance whose host is to be replaced holds nothing
+├── NoAlternate            no alternate of an instance can be used
 └── NoValidHost            no host, or not enough of them, can take the request
 
 Beside these, a consumer that holds something already is `roost.placement.errors.ConcurrentUpdate`, as in
@@ -52,6 +54,25 @@ class PlacementUnavailable(SchedulerError):
 class PlacementRefused(SchedulerError):
     """Placement refuses what the scheduler asks, for its token or its version say, or does not speak the
     Placement API. Trying again will not help."""
+
+
+class NothingClaimed(SchedulerError):
+    """The instance whose host is to be replaced holds nothing: it has ended, or it was never placed."""
+
+    def __init__(self, instance: str) -> None:
+        super().__init__(f"instance {instance} holds nothing that could be moved to an alternate")
+
+
+class NoAlternate(SchedulerError):
+    """No alternate of an instance can be used. Its claim is as it was.
+
+    ``tries`` says why each was passed over; it is empty if there was none.
+    """
+
+    def __init__(self, tries: tuple[Try, ...]) -> None:
+        reasons = [f"alternate {each.host}: {each.refusal}" for each in tries]
+        super().__init__("; ".join(reasons) or "no alternate is left")
+        self.tries = tries
 
 
 class NoValidHost(SchedulerError):

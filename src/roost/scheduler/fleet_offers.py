@@ -16,9 +16,14 @@ from roost.scheduler.offers import Offers
 
 
 class FleetOffers(Offers):
-    """What the fleet offers now. Claims are applied to it by whoever makes them, before `claimed`."""
+    """What the fleet offers now. Claims are applied to it by whoever makes them, before `claimed`.
 
-    def __init__(self, fleet: Fleet, query: CandidateQuery, table: HostTable) -> None:
+    ``only``: the index of the one host that is asked for.
+    """
+
+    def __init__(
+        self, fleet: Fleet, query: CandidateQuery, table: HostTable, only: int | None = None
+    ) -> None:
         self._fleet = fleet
         kept = None if is_flat(fleet, query) else feasibilities(fleet).of(query)
         self._search = CandidateSearch(fleet, query, kept=kept)
@@ -27,6 +32,9 @@ class FleetOffers(Offers):
         if len(index) and int(index.min()) < 0:
             known = index >= 0
             rows, index = rows[known], index[known]
+        if only is not None:
+            wanted = index == only
+            rows, index = rows[wanted], index[wanted]
         if not (index[1:] > index[:-1]).all():
             order = np.argsort(index, kind="stable")
             rows, index = rows[order], index[order]

@@ -13,19 +13,20 @@ import structlog
 
 from roost import tracing
 from roost.ledger import LedgerError
-from roost.model.record import CLAIMED, REFUSED, Attempt, Run, Step
-from roost.model.spec import Destination, RequestSpec
+from roost.model.record import CLAIMED, FAILED, REFUSED, Attempt, Run, Step
+from roost.model.spec import Destination, RequestSpec, Selection
 from roost.model.text import error_text
 from roost.placement.errors import PlacementError
 from roost.records.redact import redacted
 from roost.scheduler import plugins as found
-from roost.scheduler.errors import BadRequestSpec, NoValidHost, SchedulerError, SchedulerFault
+from roost.scheduler.errors import BadRequestSpec, NoAlternate, NoValidHost, SchedulerError, SchedulerFault
 from roost.scheduler.gateways import Gateway
 from roost.scheduler.hosts import HostTable
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.outcome import Try
 from roost.scheduler.query import candidate_query
 from roost.scheduler.question import Question
+from roost.scheduler.replacement import Replacement, ReplacementRequest
 from roost.scheduler.run_metrics import RunMetrics
 from roost.scheduler.selection import Plugins
 from roost.storage import StorageError
@@ -237,6 +238,78 @@ class Scheduler:
             raise NoValidHost(run.id, outcome.refusal or "", outcome.steps, outcome.tries)
         return outcome.destinations
 
+    async def use_alternate(
+        self,
+        spec: RequestSpec,
+        instance: str,
+        failed: Selection,
+        reason: str,
+        alternates: Sequence[Selection],
+        *,
+        run: str,
+        request_id: str,
+    ) -> Replacement:
+        """Claim the next alternate of an instance in place of the host that failed it.
+
+        Each alternate is checked again on the present state: heartbeat and state of its host, room, filters
+        and server group. The first that passes takes over the claim, by one write at the consumer's
+        generation. The call may be repeated: if the claim was moved already, that alternate is the result.
+
+        Args:
+            spec: the request spec that the instance was placed by.
+            failed: the selection that the instance is claimed on. reason: why it failed there.
+            alternates: the alternates that are left, best first.
+            run: the id of the run that chose them. request_id: of the user's request.
+
+        The failed attempt, the alternates that were passed over, each with the reason, and the claim are put
+        into the records. Nothing is recorded if it raises anything but `NoAlternate`.
+
+        Raises:
+            NoAlternate: none of them can be used. The claim is as it was.
+            NothingClaimed: the instance holds nothing.
+            BadRequestSpec: the request spec cannot be turned into a query.
+            SchedulerFault: a filter, a weigher or the scheduler raised an unexpected error.
+            ConcurrentUpdate: another writer was first each time.
+            PlacementUnavailable, PlacementRefused: from a gateway over HTTP.
+            StorageError, LedgerError: a database of this process fails.
+        """
+        now = self._clock()
+        try:
+            question = Question(
+                run=run,
+                spec=spec,
+                query=candidate_query(spec, self.table, self._options),
+                instances=(instance,),
+                num_alternates=0,
+                min_count=1,
+                now=now,
+                options=self._options,
+            )
+            request = ReplacementRequest(question=question, failed=failed, alternates=tuple(alternates))
+            with tracing.span("scheduler.use_alternate", {"roost.run": run}):
+                found = await self._gateway.use_alternate(request, self.table, self._plugins)
+        except (StorageError, LedgerError, SchedulerError, PlacementError):
+            raise
+        except Exception as error:
+            text = f"{type(error).__name__}: {error_text(error)}"
+            _log.exception("an alternate could not be checked", run=run, request_id=request_id)
+            raise SchedulerFault(f"the scheduler or a plugin failed: {text}") from error
+        ended = Attempt(
+            run=run,
+            request_id=request_id,
+            instance=instance,
+            at=self._clock(),
+            host=failed.host,
+            cell=failed.cell,
+            weight=failed.weight,
+            result=FAILED,
+            reason=reason,
+        )
+        self._records.put([], [ended, *_attempts(run, request_id, self._clock(), found.tries)])
+        if found.selected is None:
+            raise NoAlternate(found.tries)
+        return found
+
     def _record(
         self,
         run: Run,
@@ -246,21 +319,25 @@ class Scheduler:
         tries: tuple[Try, ...],
     ) -> None:
         finished = self._clock()
-        attempts = [
-            Attempt(
-                run=run.id,
-                request_id=run.request_id,
-                instance=tried.instance,
-                at=finished,
-                host=tried.host,
-                cell=tried.cell,
-                weight=tried.weight,
-                result=CLAIMED if tried.refusal is None else REFUSED,
-                reason=tried.refusal,
-            )
-            for tried in tries
-        ]
         ended = msgspec.structs.replace(
             run, finished_at=finished, version=version, steps=steps, refusal=refusal
         )
-        self._records.put([ended], attempts)
+        self._records.put([ended], _attempts(run.id, run.request_id, finished, tries))
+
+
+def _attempts(run: str, request_id: str, at: float, tries: Sequence[Try]) -> list[Attempt]:
+    """The records of claims that were tried."""
+    return [
+        Attempt(
+            run=run,
+            request_id=request_id,
+            instance=tried.instance,
+            at=at,
+            host=tried.host,
+            cell=tried.cell,
+            weight=tried.weight,
+            result=CLAIMED if tried.refusal is None else REFUSED,
+            reason=tried.refusal,
+        )
+        for tried in tries
+    ]

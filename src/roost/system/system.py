@@ -178,7 +178,7 @@ class System:
         )
         self._start(feed.run())
         for cell in self.cells.values():
-            self._start(CellConductor(cell, self.placement, self.records, clock=self._clock).run())
+            self._start(CellConductor(cell, self.placement, scheduler, self.records, clock=self._clock).run())
         for service in services:
             self._start(service.run())
         if self.options.retention.interval:

@@ -6,6 +6,7 @@ from array import array
 from roost.scheduler.gateways import Decided, Gateway
 from roost.scheduler.hosts import HostTable
 from roost.scheduler.question import Question
+from roost.scheduler.replacement import Replacement, ReplacementRequest
 from roost.scheduler.selection import Plugins
 
 MOST = 10_000_000
@@ -34,3 +35,8 @@ class TimedGateway:
             self.claims.append((time.perf_counter() - asked) * 1000)
             self.decisions.append(decided.seconds * 1000 / len(question.instances))
         return decided
+
+    async def use_alternate(
+        self, request: ReplacementRequest, table: HostTable, plugins: Plugins
+    ) -> Replacement:
+        return await self._gateway.use_alternate(request, table, plugins)

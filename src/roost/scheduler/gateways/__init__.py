@@ -3,6 +3,8 @@
 local     the ledger is in this process: the whole decision is one command of its transaction
 http      a placement service (Roost's or OpenStack's own): candidates, then a claim, next on conflict
 claiming  what both do alike
+replacing the use of an alternate in the ledger's transaction; replacing_over_http: over HTTP
+asking    the errors of placement over HTTP
 """
 
 from typing import NamedTuple, Protocol
@@ -10,6 +12,7 @@ from typing import NamedTuple, Protocol
 from roost.scheduler.hosts import HostTable
 from roost.scheduler.outcome import Outcome
 from roost.scheduler.question import Question
+from roost.scheduler.replacement import Replacement, ReplacementRequest
 from roost.scheduler.selection import Plugins
 
 
@@ -30,4 +33,12 @@ class Gateway(Protocol):
 
         Raises `ConcurrentUpdate` if an instance holds something already, `BadRequestSpec` for a resource
         class or trait that placement does not know.
+        """
+
+    async def use_alternate(
+        self, request: ReplacementRequest, table: HostTable, plugins: Plugins
+    ) -> Replacement:
+        """Swap the claim of an instance to the first alternate that passes all checks now.
+
+        Raises `NothingClaimed` if the instance holds nothing, `BadRequestSpec` as `decide` does.
         """

@@ -10,15 +10,18 @@ INSTANCE = "INSTANCE"
 """Consumer type of what the scheduler claims."""
 
 
-def claim_write(question: Question, claim: Claim) -> ConsumerWrite:
-    """The allocation write that makes a claim: for a consumer that holds nothing yet."""
+def claim_write(question: Question, claim: Claim, generation: int | None = None) -> ConsumerWrite:
+    """The allocation write that makes a claim.
+
+    ``generation`` is the consumer's present one; None: it holds nothing yet.
+    """
     return ConsumerWrite(
         consumer=claim.instance,
         allocations=claim.candidate.allocations,
         project_id=question.spec.project_id,
         user_id=question.spec.user_id,
         consumer_type=INSTANCE,
-        generation=None,
+        generation=generation,
     )
 
 

@@ -7,33 +7,30 @@ are freed again.
 
 import asyncio
 import time
-from collections.abc import Awaitable
-from typing import TypeVar
 
-import httpx
-import msgspec
 import structlog
 
 from roost.placement.client import HttpPlacement
-from roost.placement.errors import BadRequest, Conflict, PlacementError
+from roost.placement.errors import BadRequest, PlacementError
 from roost.scheduler.answered_offers import AnsweredOffers
 from roost.scheduler.claim_result import (
     CLAIMED,
     ClaimResult,
     Verdict,
     is_consumer_conflict,
-    one_line,
+    named,
     result_of,
 )
 from roost.scheduler.errors import BadRequestSpec, PlacementRefused, PlacementUnavailable, SchedulerError
 from roost.scheduler.gateways import Decided
+from roost.scheduler.gateways.asking import asked
 from roost.scheduler.gateways.claiming import Driven, claim_write
+from roost.scheduler.gateways.replacing_over_http import HttpReplacing
 from roost.scheduler.hosts import HostTable
 from roost.scheduler.outcome import Claim, Outcome
 from roost.scheduler.question import Question
+from roost.scheduler.replacement import Replacement, ReplacementRequest
 from roost.scheduler.selection import Draw, Plugins, select
-
-T = TypeVar("T")
 
 _log = structlog.get_logger()
 
@@ -52,15 +49,21 @@ class HttpGateway:
     async def decide(self, question: Question, table: HostTable, plugins: Plugins) -> Decided:
         """As `Gateway.decide` says; also raises `PlacementUnavailable` and `PlacementRefused`."""
         try:
-            requests, summaries = await _asked(self._placement.candidates(question.query, self._limit))
+            requests, summaries = await asked(self._placement.candidates(question.query, self._limit))
         except BadRequest as error:
-            raise BadRequestSpec(f"placement cannot serve the request: {_named(error)}") from error
+            raise BadRequestSpec(f"placement cannot serve the request: {named(error)}") from error
         started = time.perf_counter()
         offers = AnsweredOffers(requests, summaries, table)
         driven = Driven(select(question, table, offers, plugins, Draw(question.seed)))
         claiming = _Claiming(self._placement, question)
         outcome = await claiming.carry_out(driven)
         return Decided(outcome, None, time.perf_counter() - started - claiming.waited)
+
+    async def use_alternate(
+        self, request: ReplacementRequest, table: HostTable, plugins: Plugins
+    ) -> Replacement:
+        """As `Gateway.use_alternate` says; also raises `PlacementUnavailable` and `PlacementRefused`."""
+        return await HttpReplacing(self._placement, request, table, plugins).replace()
 
 
 class _Claiming:
@@ -90,7 +93,7 @@ class _Claiming:
         started = time.perf_counter()
         self._in_doubt = claim
         try:
-            await _asked(self._placement.write_allocations([claim_write(self._question, claim)]))
+            await asked(self._placement.write_allocations([claim_write(self._question, claim)]))
         except PlacementError as error:
             self._in_doubt = None
             result = result_of(error)
@@ -98,7 +101,7 @@ class _Claiming:
                 raise
             if result.verdict is Verdict.FATAL:
                 raise PlacementRefused(
-                    f"placement refused a claim of {claim.instance}: {_named(error)}"
+                    f"placement refused a claim of {claim.instance}: {named(error)}"
                 ) from error
             # Others are faster on one of the host's providers. This run has other hosts: it need not wait.
             return ClaimResult(Verdict.REFUSED, result.reason)
@@ -124,35 +127,11 @@ class _Claiming:
         started = time.perf_counter()
         if self._in_doubt is not None:
             # The answer was lost, and perhaps the question too. What else the consumer may hold stays.
-            held = await _asked(self._placement.allocations_of(self._in_doubt.instance))
+            held = await asked(self._placement.allocations_of(self._in_doubt.instance))
             if held is not None and held.allocations == self._in_doubt.candidate.allocations:
                 self._made.append(self._in_doubt.instance)
             self._in_doubt = None
         if self._made:
-            await _asked(self._placement.delete_allocations(self._made))
+            await asked(self._placement.delete_allocations(self._made))
         self._made = []
         self.waited += time.perf_counter() - started
-
-
-async def _asked(answer: Awaitable[T]) -> T:
-    """What placement answers.
-
-    Raises:
-        BadRequest, Conflict: as placement gives them.
-        PlacementUnavailable: for any other error after which trying again may help.
-        PlacementRefused: for any other error.
-    """
-    try:
-        return await answer
-    except (BadRequest, Conflict):
-        raise
-    except (KeyError, TypeError, AttributeError) as error:
-        raise PlacementRefused(f"this is no Placement API: {_named(error)}") from error
-    except (httpx.HTTPError, httpx.InvalidURL, msgspec.MsgspecError, PlacementError, OSError) as error:
-        result = result_of(error)
-        kind = PlacementUnavailable if result.verdict is Verdict.RETRY else PlacementRefused
-        raise kind(result.reason) from error
-
-
-def _named(error: Exception) -> str:
-    return f"{type(error).__name__}: {one_line(error)}"

@@ -24,10 +24,12 @@ from roost.scheduler.fleet_offers import FleetOffers
 from roost.scheduler.gateways import Decided
 from roost.scheduler.gateways.claiming import INSTANCE as INSTANCE
 from roost.scheduler.gateways.claiming import Driven, claim_write
+from roost.scheduler.gateways.replacing import UseAlternate
 from roost.scheduler.hosts import HostTable
 from roost.scheduler.offered_field import OfferedField
 from roost.scheduler.outcome import BOUND, Claim, Outcome
 from roost.scheduler.question import Question
+from roost.scheduler.replacement import Replacement, ReplacementRequest
 from roost.scheduler.selection import Draw, Plugins, choose
 
 
@@ -39,6 +41,11 @@ class LocalGateway:
 
     async def decide(self, question: Question, table: HostTable, plugins: Plugins) -> Decided:
         return await self._ledger.execute(Decide(question, table, plugins))
+
+    async def use_alternate(
+        self, request: ReplacementRequest, table: HostTable, plugins: Plugins
+    ) -> Replacement:
+        return await self._ledger.execute(UseAlternate(request, table, plugins))
 
 
 class Decide(Command[Decided], frozen=True):

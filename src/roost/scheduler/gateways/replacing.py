@@ -1,0 +1,101 @@
+"""The swap of a claim as one command of the ledger: check and write see the same state."""
+
+from collections.abc import Iterable
+
+from roost.fleet import Fleet
+from roost.ledger import Command, Held, State
+from roost.model.allocation import Candidate
+from roost.model.change import AllocationsChanged
+from roost.model.spec import Selection
+from roost.placement.addressing import check_query
+from roost.placement.commands.allocations import write_allocations
+from roost.placement.errors import BadRequest, PlacementError
+from roost.scheduler.claim_result import Verdict, one_line, result_of
+from roost.scheduler.errors import BadRequestSpec, NothingClaimed
+from roost.scheduler.fleet_offers import FleetOffers
+from roost.scheduler.gateways.claiming import claim_write
+from roost.scheduler.hosts import HostTable
+from roost.scheduler.outcome import Claim
+from roost.scheduler.replacement import NO_CANDIDATE, Replacement, ReplacementRequest, Replacing
+from roost.scheduler.selection import Plugins
+
+
+class UseAlternate(Command[Replacement], frozen=True):
+    """The command: see `roost.scheduler.replacement`."""
+
+    request: ReplacementRequest
+    table: HostTable
+    plugins: Plugins
+
+    def consumers(self) -> Iterable[str]:
+        return (self.request.instance,)
+
+    def run(self, state: State) -> Replacement:
+        request, fleet = self.request, state.fleet
+        held = state.held(request.instance)
+        if held is None:
+            raise NothingClaimed(request.instance)
+        try:
+            check_query(fleet, request.question.query)
+        except BadRequest as error:
+            raise BadRequestSpec(f"placement cannot serve the request: {one_line(error)}") from error
+        replacing = Replacing(request, self.table)
+        before = replacing.moved_before(held.allocations, lambda each, root: _root(fleet, each) == root)
+        if before is not None:
+            return before
+        for number, alternate in enumerate(request.alternates):
+            claimed = self._claim(state, held, replacing, alternate)
+            if isinstance(claimed, Selection):
+                return replacing.claimed(number, claimed)
+            replacing.passed_over(alternate, claimed)
+        return replacing.nothing_left()
+
+    def _claim(self, state: State, held: Held, replacing: Replacing, alternate: Selection) -> Selection | str:
+        """Claim an alternate; returns why it cannot be, if so."""
+        reason = replacing.not_alive(alternate)
+        if reason is not None:
+            return reason
+        # Nothing that the instance holds counts against it: neither room in a pool that both hosts share,
+        # nor its own membership in its server group.
+        mark = len(state.changes)
+        state.apply(AllocationsChanged(replacing.request.instance, held.consumer, None, held.allocations, {}))
+        try:
+            query, index = replacing.request.question.query, replacing.index(alternate)
+            offers = FleetOffers(state.fleet, query, self.table, only=index)
+            plugins = self.plugins
+            found = replacing.candidates(alternate, offers, plugins.filters, plugins.weighers)
+        finally:
+            state.take_back(mark)
+        if isinstance(found, str):
+            return self._why_none(state, held, alternate) if found == NO_CANDIDATE else found
+        for candidate in found:
+            claim = Claim(replacing.request.instance, candidate)
+            try:
+                write = claim_write(replacing.request.question, claim, held.consumer.generation)
+                write_allocations(state, [write])
+            except PlacementError as error:
+                result = result_of(error)
+                if result.verdict is not Verdict.REFUSED:
+                    raise
+                reason = result.reason
+            else:
+                return replacing.selection(alternate, candidate)
+        return reason or ""
+
+    def _why_none(self, state: State, held: Held, alternate: Selection) -> str:
+        """Why placement has no candidate on the host of an alternate that is alive."""
+        mark = len(state.changes)
+        claim = Claim(self.request.instance, Candidate(alternate.node, alternate.allocations, {}))
+        try:
+            write_allocations(state, [claim_write(self.request.question, claim, held.consumer.generation)])
+        except PlacementError as error:
+            return one_line(error)
+        finally:
+            state.take_back(mark)
+        return f"{NO_CANDIDATE}: its traits or aggregates no longer meet the request"
+
+
+def _root(fleet: Fleet, provider: str) -> str | None:
+    """The root of a provider's tree, None if there is no such provider."""
+    row = fleet.find_row(provider)
+    return None if row < 0 else fleet.uuid(fleet.root.item(row))

@@ -1,0 +1,139 @@
+"""The swap of a claim over HTTP: at the consumer's generation, again after a conflict."""
+
+import msgspec
+
+from roost.ledger import Held
+from roost.model.request import CandidateQuery, RequestGroup
+from roost.model.spec import Selection
+from roost.placement.client import HttpPlacement
+from roost.placement.errors import BadRequest, ConcurrentUpdate, PlacementError
+from roost.scheduler.answered_offers import AnsweredOffers
+from roost.scheduler.claim_result import Verdict, is_consumer_conflict, one_line, result_of
+from roost.scheduler.errors import BadRequestSpec, NothingClaimed, PlacementRefused, PlacementUnavailable
+from roost.scheduler.gateways.asking import asked
+from roost.scheduler.gateways.claiming import claim_write
+from roost.scheduler.hosts import HostTable
+from roost.scheduler.outcome import Claim
+from roost.scheduler.replacement import Replacement, ReplacementRequest, Replacing
+from roost.scheduler.selection import Plugins
+
+ATTEMPTS = 4
+"""Attempts of a swap that meets other writers of the consumer, or of the providers. Source: Nova."""
+
+
+class _ConsumerChanged(Exception):
+    """Another writer has changed the consumer since it was read."""
+
+
+class HttpReplacing:
+    """The use of an alternate by a placement service over HTTP.
+
+    Between two requests other writers may change anything. What a check has found may be out of date when the
+    claim is written, but placement judges room and the consumer's generation in the write.
+    """
+
+    def __init__(
+        self, placement: HttpPlacement, request: ReplacementRequest, table: HostTable, plugins: Plugins
+    ) -> None:
+        self._placement = placement
+        self._request = request
+        self._table = table
+        self._plugins = plugins
+
+    async def replace(self) -> Replacement:
+        """Use an alternate.
+
+        Raises:
+            NothingClaimed: The instance holds nothing.
+            BadRequestSpec: Placement does not know a resource class or trait of the query.
+            PlacementUnavailable: Placement did not answer, or other writers came first each time. The swap
+                may be made nevertheless: the next call finds it.
+            PlacementRefused: Placement refuses the write, whatever the host.
+        """
+        for _ in range(ATTEMPTS):
+            held = await asked(self._placement.allocations_of(self._request.instance))
+            if held is None:
+                raise NothingClaimed(self._request.instance)
+            try:
+                return await self._replace(held)
+            except _ConsumerChanged:
+                continue
+        raise PlacementUnavailable(
+            f"other writers changed {self._request.instance} {ATTEMPTS} times meanwhile"
+        )
+
+    async def _replace(self, held: Held) -> Replacement:
+        replacing = Replacing(self._request, self._table)
+        before = await self._moved_before(replacing, held)
+        if before is not None:
+            return before
+        for number, alternate in enumerate(self._request.alternates):
+            claimed = await self._claim(replacing, held, alternate)
+            if isinstance(claimed, Selection):
+                return replacing.claimed(number, claimed)
+            replacing.passed_over(alternate, claimed)
+        return replacing.nothing_left()
+
+    async def _moved_before(self, replacing: Replacing, held: Held) -> Replacement | None:
+        """The result of an earlier call. The trees are read only if the consumer holds something new."""
+        if held.allocations == self._request.failed.allocations:
+            return None
+        trees: dict[str, set[str]] = {}
+        for alternate in self._request.alternates:
+            found = await asked(self._placement.tree(alternate.node))
+            trees[alternate.node] = {provider.uuid for provider in found}
+        return replacing.moved_before(held.allocations, lambda provider, root: provider in trees[root])
+
+    async def _claim(self, replacing: Replacing, held: Held, alternate: Selection) -> Selection | str:
+        """Claim an alternate; returns why it cannot be, if so."""
+        reason = replacing.not_alive(alternate)
+        if reason is not None:
+            return reason
+        # Mostly the tree alone has all; a sharing provider is outside of it.
+        query = self._request.question.query
+        narrow = msgspec.structs.replace(
+            query, groups=tuple(_in(alternate.node, each) for each in query.groups)
+        )
+        offers = await self._offers(narrow, replacing.index(alternate))
+        if not len(offers.index):
+            offers = await self._offers(query, replacing.index(alternate))
+        plugins = self._plugins
+        found = replacing.candidates(alternate, offers, plugins.filters, plugins.weighers)
+        if isinstance(found, str):
+            return found
+        for candidate in found:
+            reason = await self._write(Claim(self._request.instance, candidate), held.consumer.generation)
+            if reason is None:
+                return replacing.selection(alternate, candidate)
+        return reason or ""
+
+    async def _offers(self, query: CandidateQuery, only: int) -> AnsweredOffers:
+        try:
+            requests, summaries = await asked(self._placement.candidates(query))
+        except BadRequest as error:
+            raise BadRequestSpec(f"placement cannot serve the request: {one_line(error)}") from error
+        return AnsweredOffers(requests, summaries, self._table, only=only)
+
+    async def _write(self, claim: Claim, generation: int) -> str | None:
+        """Swap the claim; returns why the host refuses it, None if it is made."""
+        write = claim_write(self._request.question, claim, generation)
+        for left in reversed(range(ATTEMPTS)):
+            try:
+                await asked(self._placement.write_allocations([write]))
+            except ConcurrentUpdate as error:
+                if is_consumer_conflict(error):
+                    raise _ConsumerChanged from error
+                if not left:
+                    raise PlacementUnavailable(one_line(error)) from error
+            except PlacementError as error:
+                result = result_of(error)
+                if result.verdict is Verdict.FATAL:
+                    raise PlacementRefused(result.reason or "") from error
+                return result.reason
+            else:
+                return None
+        return None
+
+
+def _in(root: str, group: RequestGroup) -> RequestGroup:
+    return msgspec.structs.replace(group, in_tree=root)

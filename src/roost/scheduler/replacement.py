@@ -1,0 +1,155 @@
+"""The use of an alternate: checks the next one again, and swaps the claim of the instance to it.
+
+The alternates of an instance are as old as its first claim. Meanwhile a host may be dead or disabled, have
+lost its room, or have got another member of the server group. So each alternate is judged again before it is
+claimed, by the same filters, on the present state.
+
+The swap is one write at the generation of the consumer, which frees the failed host as it claims the other:
+the consumer is never empty in between. A consumer that has been emptied would begin at generation 1 again,
+and a late write of an earlier attempt could pass for a new one.
+
+Two calls for one attempt, or one whose answer was lost, come to the same result: the first swap stands, and
+the next call finds the consumer on that alternate.
+"""
+
+from collections.abc import Callable, Sequence
+from itertools import islice
+
+import msgspec
+
+from roost.model.allocation import Allocations, Candidate
+from roost.model.spec import Selection
+from roost.scheduler.errors import CannotWeigh
+from roost.scheduler.hosts import HostTable
+from roost.scheduler.offered_field import OfferedField
+from roost.scheduler.offers import Offers
+from roost.scheduler.outcome import Try, selection_of
+from roost.scheduler.plugins import Filter, Weigher
+from roost.scheduler.question import Question
+
+NO_CANDIDATE = "placement has no candidates there"
+
+
+class ReplacementRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """Replace the host of one instance.
+
+    ``question`` is for the instance alone. ``failed`` is what it was claimed on. ``alternates`` are tried in
+    order.
+    """
+
+    question: Question
+    failed: Selection
+    alternates: tuple[Selection, ...]
+
+    @property
+    def instance(self) -> str:
+        """The consumer whose claim is swapped."""
+        return self.question.instances[0]
+
+
+class Replacement(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of it.
+
+    ``selected`` is claimed; None: no alternate is left, and the claim is as it was. ``alternates`` are left
+    for another failure. ``tries``: the alternates that were tried, in order, with the reason of each that was
+    passed over.
+    """
+
+    selected: Selection | None
+    alternates: tuple[Selection, ...] = ()
+    tries: tuple[Try, ...] = ()
+
+
+class Replacing:
+    """The alternates of a request, one after another, until one is claimed."""
+
+    def __init__(self, request: ReplacementRequest, table: HostTable) -> None:
+        self.request = request
+        self._table = table
+        self._tries: list[Try] = []
+
+    def moved_before(self, held: Allocations, is_of: Callable[[str, str], bool]) -> Replacement | None:
+        """The result if an earlier call has swapped the claim already.
+
+        ``is_of`` says whether a provider is in the tree of a root. The alternate is not checked again: the
+        instance may be under way there.
+        """
+        request = self.request
+        if held == request.failed.allocations:
+            return None
+        others = [provider for provider in held if provider not in request.failed.allocations]
+        for number, alternate in enumerate(request.alternates):
+            if any(is_of(provider, alternate.node) for provider in others):
+                allocations = {"allocations": held, "mappings": alternate.mappings}
+                if held == alternate.allocations:
+                    allocations = {}
+                return self.claimed(number, msgspec.structs.replace(alternate, **allocations))
+        return None
+
+    def not_alive(self, alternate: Selection) -> str | None:
+        """Why the host of an alternate cannot be used whatever is asked for, None if it can."""
+        index = self._table.index_of_node(alternate.node)
+        if index is None:
+            return "the node is no longer known"
+        question = self.request.question
+        if self._table.names[index] != alternate.host:
+            return f"the node belongs to host {self._table.names[index]} now"
+        if not self._table.enabled[index]:
+            return "the host is disabled"
+        if not self._table.seen_since(question.oldest_heartbeat)[index]:
+            return f"the host has not been seen for {question.options.service_down_time:g} seconds"
+        return None
+
+    def index(self, alternate: Selection) -> int:
+        """The place in the host table of an alternate that is alive."""
+        index = self._table.index_of_node(alternate.node)
+        assert index is not None
+        return index
+
+    def candidates(
+        self, alternate: Selection, offers: Offers, filters: Sequence[Filter], weighers: Sequence[Weigher]
+    ) -> list[Candidate] | str:
+        """The candidates of an alternate, its own allocation request first; or why there are none.
+
+        ``offers`` are of its host alone, without what the instance itself holds.
+        """
+        if not len(offers.index):
+            return NO_CANDIDATE
+        question = self.request.question
+        field = OfferedField(question, self._table, offers, filters, weighers)
+        try:
+            steps = field.ready()
+        except CannotWeigh as error:
+            return str(error)
+        barring = next((step.name for step in steps if not step.left), None)
+        if barring is not None:
+            return f"{barring} rules it out"
+        limit = question.options.max_candidates_per_host or None
+        found = list(islice(field.candidates(0), limit))
+        found.sort(key=lambda candidate: candidate.allocations != alternate.allocations)
+        return found or NO_CANDIDATE
+
+    def selection(self, alternate: Selection, candidate: Candidate) -> Selection:
+        """An alternate with the candidate of its host that is claimed."""
+        default_zone = self.request.question.options.default_availability_zone
+        chosen = selection_of(self._table, self.index(alternate), candidate, alternate.weight, default_zone)
+        return msgspec.structs.replace(chosen, limits=alternate.limits)
+
+    def passed_over(self, alternate: Selection, reason: str) -> None:
+        """Take note that an alternate cannot be used."""
+        self._tries.append(
+            Try(self.request.instance, alternate.host, alternate.cell, alternate.weight, reason)
+        )
+
+    def claimed(self, number: int, selection: Selection) -> Replacement:
+        """The result: the alternate at this place is claimed."""
+        tried = Try(self.request.instance, selection.host, selection.cell, selection.weight, None)
+        return Replacement(
+            selected=selection,
+            alternates=self.request.alternates[number + 1 :],
+            tries=(*self._tries, tried),
+        )
+
+    def nothing_left(self) -> Replacement:
+        """The result: no alternate can be used."""
+        return Replacement(selected=None, tries=tuple(self._tries))
