@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from roost.bench import decide
 from roost.bench.errors import BenchError
 from roost.bench.fleets import flat, nested
-from roost.bench.memory_fleet import build_fleet, build_host_table
+from roost.bench.memory_fleet import build_fleet, build_node_table
 from roost.bench.requests import PROJECTS, Kind, Requests, Shapes, flavors
 from roost.bench.store import SqliteStore
 from roost.cli.bench.decide import decide as command
@@ -24,14 +24,14 @@ def test_decisions_leave_the_fleet_as_it_was(shapes: Shapes, instances: int):
     plan = flat(60)
     fleet = build_fleet(plan)
     before = snapshot(fleet)
-    times = decide.InMemoryDecisions(fleet, build_host_table(plan), alternates=2).run(shapes, instances, 0.2)
+    times = decide.InMemoryDecisions(fleet, build_node_table(plan), alternates=2).run(shapes, instances, 0.2)
     assert len(times) > 5
     assert snapshot(fleet) == before
 
 
 def test_a_fleet_that_is_full_ends_the_run():
     plan = flat(2)
-    times = decide.InMemoryDecisions(build_fleet(plan), build_host_table(plan), alternates=0).run(
+    times = decide.InMemoryDecisions(build_fleet(plan), build_node_table(plan), alternates=0).run(
         "repeated", 1, 30.0
     )
     assert sum(times) < 30.0
@@ -51,7 +51,7 @@ def test_durable_decisions_are_counted(tmp_path: Path):
 @pytest.mark.parametrize("kind", get_args(Kind))
 def test_each_kind_of_request_is_decided_on_trees_and_undone(kind: Kind):
     plan = nested(40)
-    fleet, table = build_fleet(plan), build_host_table(plan, PROJECTS if kind == "project" else 0)
+    fleet, table = build_fleet(plan), build_node_table(plan, PROJECTS if kind == "project" else 0)
     before = snapshot(fleet)
     deciding = decide.InMemoryDecisions(fleet, table, 1, Requests(kind, table, 10))
     assert len(deciding.run("repeated", 1, 0.2)) > 1
@@ -59,7 +59,7 @@ def test_each_kind_of_request_is_decided_on_trees_and_undone(kind: Kind):
 
 
 def test_each_kind_of_request_is_what_its_name_says():
-    table = build_host_table(flat(40))
+    table = build_node_table(flat(40))
 
     def specs(kind: Kind):
         return list(islice(Requests(kind, table, 7).specs("repeated"), 3))

@@ -9,7 +9,7 @@ import pytest
 from exchange.exchanging import fleet_in, imported, prepared
 from roost.bench.errors import BenchError
 from roost.bench.fleets import FleetPlan, flat, nearly_full, nested, wide
-from roost.bench.memory_fleet import build_fleet, build_host_table
+from roost.bench.memory_fleet import build_fleet, build_node_table
 from roost.bench.store import PostgresqlStore, SqliteStore, Store, open_store
 from roost.ledger.holdings import held_by_all
 from roost.model.errors import OperatorError
@@ -36,7 +36,7 @@ def test_a_plan_has_the_size_it_says(plan: FleetPlan):
     fleet = build_fleet(plan)
     assert len(fleet) == plan.providers
     assert [fleet.uuid(row) for row in fleet.rows().tolist() if fleet.parent.item(row) < 0] == plan.roots()
-    assert len(build_host_table(plan)) == plan.hosts
+    assert len(build_node_table(plan)) == plan.hosts
 
 
 @by_plan

@@ -13,7 +13,7 @@ import pytest
 from roost.bench import decide, filters
 from roost.bench.filters import host_queries
 from roost.bench.fleets import flat
-from roost.bench.memory_fleet import build_fleet, build_host_table
+from roost.bench.memory_fleet import build_fleet, build_node_table
 from roost.bench.store import SqliteStore
 from roost.bench.timing import median_ms
 from roost.fleet import Fleet
@@ -58,7 +58,7 @@ def test_ten_candidates_of_ten_times_the_hosts_cost_far_less_than_ten_times(flee
 
 def test_a_decision_of_a_known_shape_grows_far_less_than_the_fleet(fleets: dict[int, Fleet]):
     deciding = {
-        hosts: decide.InMemoryDecisions(fleet, build_host_table(flat(hosts)), alternates=2)
+        hosts: decide.InMemoryDecisions(fleet, build_node_table(flat(hosts)), alternates=2)
         for hosts, fleet in fleets.items()
     }
     assert growth(lambda hosts: float(np.median(deciding[hosts].run("repeated", 1, 0.2)))) < 6

@@ -7,8 +7,8 @@ import pytest
 
 from roost.cells import Cell
 from roost.cells.cell import GONE, changed
-from roost.model.host import HostAggregate, HostReport
 from roost.model.instance import ABANDONED, ACTIVE, ASSIGNED, DELETING, DESTROYED, ERROR, FAILED, Fault
+from roost.model.node import HostAggregate, NodeReport
 from roost.model.spec import Flavor, RequestSpec
 from support.cells import NOW, built, failed, instance, opened_cell, selection
 
@@ -273,7 +273,7 @@ def test_hosts_are_as_last_reported(tmp_path) -> None:
     async def run() -> None:
         async with opened_cell(tmp_path) as cell:
             zone = HostAggregate("agg", "az", {"availability_zone": "az1"})
-            first = HostReport(
+            first = NodeReport(
                 host="a",
                 node="node-a",
                 cell="cell1",
@@ -281,10 +281,10 @@ def test_hosts_are_as_last_reported(tmp_path) -> None:
                 metrics={"heat": 1.5},
                 aggregates=(zone,),
             )
-            await cell.heartbeat([first, HostReport(host="b", node="node-b", cell="cell1", last_seen=10.0)])
+            await cell.heartbeat([first, NodeReport(host="b", node="node-b", cell="cell1", last_seen=10.0)])
             later = msgspec.structs.replace(first, last_seen=20.0, enabled=False, failed_builds=2)
             await cell.heartbeat([later])
-            assert [report.host for report in await cell.hosts()] == ["a", "b"]
-            assert await cell.hosts(seen_after=10.0) == [later]
+            assert [report.host for report in await cell.nodes()] == ["a", "b"]
+            assert await cell.nodes(seen_after=10.0) == [later]
 
     asyncio.run(run())

@@ -8,7 +8,6 @@ import msgspec
 from roost.cells import SCHEMA, Cell
 from roost.conductor.requests import Requests, mapped_cells
 from roost.conductor.tables import SCHEMA as CONDUCTOR
-from roost.model.host import HostReport
 from roost.model.instance import (
     ACTIVE,
     ASSIGNED,
@@ -21,6 +20,7 @@ from roost.model.instance import (
     Fault,
     Instance,
 )
+from roost.model.node import NodeReport
 from roost.model.spec import Flavor, RequestSpec, Selection
 from roost.model.text import clean_text
 from roost.storage import Database
@@ -95,16 +95,16 @@ def test_instances_go_their_way(place):
 def test_hosts_report(place):
     async def use(database: Database) -> None:
         cell = Cell("cell1", database)
-        first = HostReport(
+        first = NodeReport(
             host="host-1", node="n1", cell="cell1", last_seen=10.0, metrics={"cpu.percent": 0.5}
         )
-        second = HostReport(host="Host-1", node="n2", cell="cell1", last_seen=20.0, failed_builds=3)
+        second = NodeReport(host="Host-1", node="n2", cell="cell1", last_seen=20.0, failed_builds=3)
         await cell.heartbeat([first, second])
         later = msgspec.structs.replace(first, last_seen=30.0, enabled=False)
         await cell.heartbeat([later])
         await cell.heartbeat([later])
-        assert sorted(await cell.hosts(), key=lambda each: each.node) == [later, second]
-        assert await cell.hosts(25.0) == [later]
+        assert sorted(await cell.nodes(), key=lambda each: each.node) == [later, second]
+        assert await cell.nodes(25.0) == [later]
 
     using(place, use)
 

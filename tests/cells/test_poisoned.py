@@ -8,9 +8,9 @@ import pytest
 import sqlalchemy as sa
 
 from roost.cells import SCHEMA, Cell
-from roost.cells.tables import hosts, instances
-from roost.model.host import HostAggregate, HostReport
+from roost.cells.tables import instances, nodes
 from roost.model.instance import ASSIGNED, FAILED, BuildResult, Fault, Instance
+from roost.model.node import HostAggregate, NodeReport
 from roost.storage import Database
 from support.databases import Place
 
@@ -18,8 +18,8 @@ ODD = "no \udc80 IP\0"
 CLEAN = "no \ufffd IP\ufffd"
 
 
-def host(name: str = "a", **more: object) -> HostReport:
-    return HostReport(host=name, node=f"node-{name}"[:36], cell="cell1", last_seen=5.0, **more)  # type: ignore[arg-type]
+def host(name: str = "a", **more: object) -> NodeReport:
+    return NodeReport(host=name, node=f"node-{name}"[:36], cell="cell1", last_seen=5.0, **more)  # type: ignore[arg-type]
 
 
 def instance(uuid: str = "i0", **more: object) -> Instance:
@@ -92,7 +92,7 @@ def test_reports_of_hosts(place: Place) -> None:
         ]
         fine = host("fine", metrics=metrics, aggregates=(aggregate,), failed_builds=-3)
         await cell.heartbeat([*odd, fine])
-        [kept] = await cell.hosts()
+        [kept] = await cell.nodes()
         assert kept.host == "fine"
         assert kept.failed_builds == 0
         assert kept.metrics["heat"] == 20.0
@@ -106,9 +106,9 @@ def test_reports_of_hosts(place: Place) -> None:
 @pytest.mark.parametrize(
     ("column", "text"),
     [
-        (hosts.c.metrics, '{"heat": null, "power": 3}'),
-        (hosts.c.metrics, "no JSON"),
-        (hosts.c.aggregates, '[{"uuid": 5}]'),
+        (nodes.c.facts, '{"metrics": {"heat": null, "power": 3}, "failed_builds": 2}'),
+        (nodes.c.facts, "no JSON"),
+        (nodes.c.facts, '{"aggregates": [{"uuid": 5}], "failed_builds": 2}'),
         (instances.c.alternates, '[{"host": "b"}]'),
     ],
 )
@@ -117,11 +117,12 @@ def test_rows_that_cannot_be_read_stand_for_what_can(place: Place, column: sa.Co
         await cell.heartbeat([host("a"), host("b", metrics={"heat": 1.0})])
         await cell.add([instance(), instance("i1")])
         poison = sa.update(column.table).values({column: text})
-        poison = poison.where(column.table.primary_key.columns[0].in_(("a", "i0")))
+        poison = poison.where(column.table.primary_key.columns[0].in_(("node-a", "i0")))
         await cell.database.write(lambda connection: connection.execute(poison))
-        a, b = await cell.hosts()
+        a, b = await cell.nodes()
         assert (a.host, b.metrics, a.aggregates) == ("a", {"heat": 1.0}, ())
-        assert a.metrics == ({"power": 3.0} if "power" in text else {})
+        assert a.metrics == {}
+        assert a.failed_builds == (2 if "failed_builds" in text else 0)
         assert [each.alternates for each in await cell.in_state(ASSIGNED)] == [(), ()]
 
     within(place, work)

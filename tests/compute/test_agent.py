@@ -8,9 +8,9 @@ from roost.compute.agent import Agent
 from roost.compute.drivers.simulated import Script, SimulatedDriver, SimulatedHost
 from roost.compute.errors import BuildFailed
 from roost.compute.provider_tree import provider_uuid
-from roost.model.host import HostAggregate, HostReport
 from roost.model.instance import Instance
 from roost.model.inventory import Inventory
+from roost.model.node import HostAggregate, NodeReport
 from roost.model.vocabulary import DISABLED_TRAIT
 from roost.placement.service import PlacementService
 from support.cells import built, failed, instance
@@ -73,7 +73,7 @@ def test_health_counts_failed_builds_since_the_last_good_one() -> None:
         driver.failure = BuildFailed("no")
         await agent.build(instance("i"))
         await agent.build(instance("j"))
-        assert agent.health(5.0) == HostReport(
+        assert agent.health(5.0) == NodeReport(
             host="a",
             node=agent.node,
             cell="cell1",

@@ -191,7 +191,7 @@ def test_start_takes_up_what_runs_and_tells_of_every_host(tmp_path) -> None:
             await host.service.start()
             assert host.a.calls == ["recover i", "destroy stray"]
             assert host.b.calls == ["recover j"]
-            assert [(report.host, report.last_seen) for report in await host.cell.hosts()] == [
+            assert [(report.host, report.last_seen) for report in await host.cell.nodes()] == [
                 ("a", NOW),
                 ("b", NOW),
             ]

@@ -9,8 +9,8 @@ import pytest
 import sqlalchemy as sa
 
 from roost.cells.tables import instances
-from roost.model.host import HostAggregate
 from roost.model.instance import ASSIGNED, ERROR, FAILED, Instance
+from roost.model.node import HostAggregate
 from roost.model.record import CLAIMED, REFUSED
 from roost.model.record import FAILED as BUILD_FAILED
 from roost.placement.commands.allocations import ConsumerWrite

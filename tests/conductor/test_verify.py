@@ -40,11 +40,11 @@ def found(
     waiting: bool = False,
     others: dict[str, CellState] | None = None,
     unread: tuple[str, ...] = (),
-    nodes: dict[str, str] | None = None,
+    nodes: dict[str, set[str]] | None = None,
 ) -> list[str]:
     """The kinds of finding where ``instances`` are in cell1."""
     if nodes is None:
-        nodes = {"host-1": "node-1", "host-2": "node-2"}
+        nodes = {"host-1": {"node-1"}, "host-2": {"node-2"}}
     cells = {"cell0": CellState([], {}), "cell1": CellState(list(instances), nodes), **(others or {})}
     api = ApiState(
         claims={} if claim is None else {"i": claim},
@@ -82,8 +82,9 @@ def test_a_claim_counts_whatever_the_consumers_type():
 
 
 def test_an_instance_on_a_host_whose_node_is_another():
-    assert found(instance(ACTIVE), claim=held("node-1"), nodes={"host-1": "node-2"}) == ["wrong-host"]
+    assert found(instance(ACTIVE), claim=held("node-1"), nodes={"host-1": {"node-2"}}) == ["wrong-host"]
     assert found(instance(ACTIVE), claim=held("node-1"), nodes={}) == []
+    assert found(instance(ACTIVE), claim=held("node-1"), nodes={"host-1": {"node-1", "node-2"}}) == []
 
 
 @pytest.mark.parametrize("state", [FAILED, DELETING, DESTROYED])

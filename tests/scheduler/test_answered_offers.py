@@ -4,10 +4,10 @@ from roost.model.allocation import Allocations
 from roost.model.vocabulary import SHARING_TRAIT
 from roost.placement.interface import AllocationRequest, Level, ProviderSummary
 from roost.scheduler.answered_offers import AnsweredOffers
-from roost.scheduler.hosts import HostTable
+from roost.scheduler.nodes import NodeTable
 from support.clouds import report
 
-TABLE = HostTable([report("b", "root-b"), report("a", "root-a"), report("c", "root-c")])
+TABLE = NodeTable([report("b", "root-b"), report("a", "root-a"), report("c", "root-c")])
 
 
 def summary(root: str, *traits: str, **levels: tuple[int, int]) -> ProviderSummary:

@@ -5,10 +5,10 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from roost.model.host import HostAggregate, HostReport
+from roost.model.node import HostAggregate, NodeReport
 from roost.model.spec import RequestSpec, ServerGroup
 from roost.scheduler.asking import verdict
-from roost.scheduler.hosts import HostTable
+from roost.scheduler.nodes import NodeTable
 from roost.scheduler.offers import HostView
 from roost.scheduler.question import Progress
 from support.clouds import NOW, report, spec
@@ -17,25 +17,25 @@ from support.offering import MadeUp, named_filters, question
 
 def passed(
     name: str,
-    reports: list[HostReport],
+    reports: list[NodeReport],
     of: RequestSpec | None = None,
     members: dict[int, int] | None = None,
     **options: object,
 ) -> list[str]:
     """The hosts that a filter lets through."""
-    table = HostTable(reports)
+    table = NodeTable(reports)
     [plugin] = named_filters(name)
     view = HostView(table, MadeUp([1] * len(reports)))
     asked = question(of=of, **options)  # type: ignore[arg-type]
     mask = verdict(plugin, view, asked, Progress(Counter(members or {})))
     if mask is None:
-        return table.names
+        return table.hosts
     assert mask.dtype == np.bool_
     assert len(mask) == len(reports)
-    return [name for name, may in zip(table.names, mask.tolist(), strict=True) if may]
+    return [name for name, may in zip(table.hosts, mask.tolist(), strict=True) if may]
 
 
-def in_aggregates(host: str, *metadata: dict[str, str]) -> HostReport:
+def in_aggregates(host: str, *metadata: dict[str, str]) -> NodeReport:
     aggregates = tuple(HostAggregate(f"agg{number}", "name", each) for number, each in enumerate(metadata))
     return report(host, f"node-{host}", aggregates=aggregates)
 

@@ -6,20 +6,20 @@ from roost.model.change import AllocationsChanged
 from roost.model.inventory import Inventory
 from roost.model.request import CandidateQuery, RequestGroup
 from roost.scheduler.fleet_offers import FleetOffers
-from roost.scheduler.hosts import HostTable
+from roost.scheduler.nodes import NodeTable
 from support import oracle
 from support.clouds import report
 from support.fleets import CLASSES, fleet_of, queries, worlds
 from support.oracle import SHARING, Provider, World
 
 
-def table_of(world: World) -> HostTable:
+def table_of(world: World) -> NodeTable:
     """A host for each root, in another order than the rows'."""
     roots = [uuid for uuid, provider in world.items() if provider.parent is None]
-    return HostTable(report(f"host-{uuid}", uuid) for uuid in reversed(roots))
+    return NodeTable(report(f"host-{uuid}", uuid) for uuid in reversed(roots))
 
 
-def offers_of(world: World, query: CandidateQuery) -> tuple[FleetOffers, HostTable]:
+def offers_of(world: World, query: CandidateQuery) -> tuple[FleetOffers, NodeTable]:
     table = table_of(world)
     return FleetOffers(fleet_of(world), query, table), table
 
@@ -61,10 +61,10 @@ SHARED: World = {
 
 def test_claims_count_on_every_tree_that_gives_something() -> None:
     fleet = fleet_of(SHARED)
-    table = HostTable([report("store", "nfs"), report("a", "host0"), report("b", "host1")])
+    table = NodeTable([report("store", "nfs"), report("a", "host0"), report("b", "host1")])
     query = CandidateQuery((RequestGroup({"VCPU": 1, "DISK_GB": 6}),))
     offers = FleetOffers(fleet, query, table)
-    assert [table.names[host] for host in offers.index] == ["a", "b"]
+    assert [table.hosts[host] for host in offers.index] == ["a", "b"]
     assert offers.used("VCPU").tolist() == [0, 0]
     [candidate] = offers.candidates(0)
     assert candidate.allocations == {"host0": {"VCPU": 1}, "nfs": {"DISK_GB": 6}}

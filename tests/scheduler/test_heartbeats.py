@@ -1,46 +1,44 @@
-"""Who was seen lately is what looking at all heartbeats would say, and whoever dies or revives is noted."""
+"""Which services are alive is what looking at all heartbeats would say, and each change is told."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.fleet.invalidation_log import InvalidationLog
 from roost.scheduler.heartbeats import Heartbeats
 
 TIMES = st.integers(0, 20).map(float)
 
 
-@given(st.lists(st.tuples(st.integers(0, 4), TIMES) | TIMES, max_size=40))
-def test_as_looking_at_all(steps: list[tuple[int, float] | float]) -> None:
-    invalidations = InvalidationLog()
-    heartbeats = Heartbeats(invalidations)
+@given(st.lists(st.tuples(st.integers(0, 4), TIMES | st.none()) | TIMES, max_size=40))
+def test_as_looking_at_all(steps: list[tuple[int, float | None] | float]) -> None:
+    told: dict[int, bool] = {}
+    heartbeats = Heartbeats(told.__setitem__)
     seen: dict[int, float] = {}
-    known: list[bool] = []
-    end = 0
+    numbers = 0
     for step in steps:
-        if isinstance(step, tuple):
-            # Hosts get their indexes one after the other.
-            index = min(step[0], len(seen))
-            seen[index] = step[1]
-            heartbeats.put(index, step[1])
+        if not isinstance(step, tuple):
+            heartbeats.look(step)
+            assert {service for service in seen if told.get(service)} == {
+                service for service, at in seen.items() if at >= step
+            }
             continue
-        alive = heartbeats.since(step)[: len(seen)].tolist()
-        assert alive == [seen[index] >= step for index in range(len(seen))]
-        noted = invalidations.since(end)
-        end = invalidations.end
-        assert noted is not None
-        changed = {index for index, is_alive in enumerate(alive) if known[index : index + 1] != [is_alive]}
-        dead_from_the_start = {index for index in changed if index >= len(known) and not alive[index]}
-        assert changed - dead_from_the_start <= noted
-        known = alive
+        # Services get their numbers one after the other.
+        service = min(step[0], numbers)
+        if step[1] is not None:
+            numbers = max(numbers, service + 1)
+            seen[service] = step[1]
+            heartbeats.put(service, step[1])
+        elif seen.pop(service, None) is not None:
+            heartbeats.forget(service)
+            told.pop(service, None)
+        assert all(heartbeats.is_alive(each) == told.get(each, False) for each in range(6))
 
 
-def test_heartbeats_of_the_living_are_not_noted() -> None:
-    invalidations = InvalidationLog()
-    heartbeats = Heartbeats(invalidations)
+def test_heartbeats_of_the_living_are_not_told() -> None:
+    told = []
+    heartbeats = Heartbeats(lambda service, alive: told.append((service, alive)))
     heartbeats.put(0, 10.0)
-    heartbeats.since(5.0)
-    end = invalidations.end
+    heartbeats.look(5.0)
     for now in range(11, 30):
         heartbeats.put(0, float(now))
-        heartbeats.since(now - 5.0)
-    assert invalidations.end == end
+        heartbeats.look(now - 5.0)
+    assert told == [(0, True)]

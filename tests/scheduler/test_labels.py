@@ -1,4 +1,4 @@
-"""Aggregate metadata by host."""
+"""Values that many nodes share."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from roost.scheduler.labels import Labels
 
 
 def test_equal_values_are_judged_once() -> None:
-    labels = Labels()
+    labels = Labels(())
     for index in range(0, 1000, 2):
         labels.put(index, ("az1",))
     labels.put(3, ("az1", "az2"))
@@ -21,7 +21,7 @@ def test_equal_values_are_judged_once() -> None:
 
 
 def test_host_beyond_those_with_values_has_none() -> None:
-    labels = Labels()
+    labels = Labels(())
     labels.put(0, ("x",))
     assert labels.judged(len, np.array([0, 5000])).tolist() == [1, 0]
     assert labels.of(5000) == ()
@@ -29,10 +29,21 @@ def test_host_beyond_those_with_values_has_none() -> None:
 
 
 def test_values_can_be_changed_and_taken_away() -> None:
-    labels = Labels()
+    labels = Labels(())
     labels.put(0, ("x",))
     labels.put(0, ("y", "z"))
     assert labels.of(0) == ("y", "z")
     labels.put(0, ())
     assert labels.of(0) == ()
     assert labels.judged(len, np.array([], dtype=np.intp)).tolist() == []
+
+
+def test_value_that_no_node_has_is_forgotten() -> None:
+    labels = Labels("")
+    for number in range(10_000):
+        labels.put(number % 3, f"value {number}")
+    asked: list[str] = []
+    labels.judged(lambda value: asked.append(value) or 0.0, np.arange(3))
+    assert len(asked) <= 5
+    assert [labels.of(index) for index in range(3)] == ["value 9999", "value 9997", "value 9998"]
+    assert labels.labelled == 3

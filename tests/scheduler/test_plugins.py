@@ -15,7 +15,7 @@ from roost.model.errors import OperatorError
 from roost.scheduler import Scheduler, SchedulerOptions, plugin_names
 from roost.scheduler.errors import BadOptions, UnknownPlugin
 from roost.scheduler.gateways.local import LocalGateway
-from roost.scheduler.hosts import HostTable
+from roost.scheduler.nodes import NodeTable
 from roost.scheduler.options import DEFAULT_FILTERS, options_from
 from roost.scheduler.plugin_names import FILTER, WEIGHER, built_ins
 from roost.scheduler.plugin_options import PluginOptions
@@ -152,7 +152,7 @@ def test_scheduler_does_not_start_with_an_unknown_plugin() -> None:
     with pytest.raises(UnknownPlugin):
         Scheduler(
             LocalGateway(None),  # type: ignore[arg-type]
-            HostTable(),
+            NodeTable(),
             None,  # type: ignore[arg-type]
             SchedulerOptions(filters=("nothing",)),
         )

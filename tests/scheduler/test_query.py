@@ -12,7 +12,7 @@ from roost.model.request import CandidateQuery, RequestGroup, all_of
 from roost.model.spec import ServerGroup
 from roost.model.vocabulary import DISABLED_TRAIT, MAX_INT
 from roost.scheduler.errors import BadRequestSpec
-from roost.scheduler.hosts import HostTable
+from roost.scheduler.nodes import NodeTable
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.query import candidate_query
 from support.clouds import spec
@@ -21,7 +21,7 @@ GPU = RequestGroup({"CUSTOM_GPU": 1}, "_port")
 
 
 def query(*args: int, **more: Any) -> CandidateQuery:
-    found = candidate_query(spec(*args, **more), HostTable(), SchedulerOptions())
+    found = candidate_query(spec(*args, **more), NodeTable(), SchedulerOptions())
     assert found.root_forbidden == {DISABLED_TRAIT}
     return msgspec.structs.replace(found, root_forbidden=frozenset())
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from roost.model.host import HostAggregate
+from roost.model.node import HostAggregate
 from roost.model.request import CandidateQuery, RequestGroup, all_of
 from roost.model.vocabulary import DISABLED_TRAIT
 from roost.scheduler.errors import BadRequestSpec
-from roost.scheduler.hosts import HostTable
+from roost.scheduler.nodes import NodeTable
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.request_filters import RequestFilter
 from roost.scheduler.request_filters.availability_zone import ask_for_zone
@@ -14,7 +14,7 @@ from roost.scheduler.request_filters.compute_status import leave_out_disabled
 from roost.scheduler.request_filters.requested_host import ask_for_host
 from support.clouds import report, spec
 
-TABLE = HostTable(
+TABLE = NodeTable(
     [
         report(f"host{number}", f"node{number}", aggregates=(HostAggregate(f"agg{number}", "", metadata),))
         for number, metadata in enumerate(

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from roost.fleet.columns import Int64
-from roost.model.host import HostAggregate
+from roost.model.node import HostAggregate
 from roost.scheduler.declarations import is_negated, minval_of
 from roost.scheduler.errors import CannotWeigh
-from roost.scheduler.hosts import HostTable
 from roost.scheduler.labels import Indexes
+from roost.scheduler.nodes import NodeTable
 from roost.scheduler.offers import HostView, Offers
 from roost.scheduler.question import Progress
 from support.clouds import report
@@ -30,14 +30,14 @@ class Levels(MadeUp):
 
 
 def numbers(
-    name: str, table: HostTable, offers: Offers, chosen: Indexes | None = None, **options: Any
+    name: str, table: NodeTable, offers: Offers, chosen: Indexes | None = None, **options: Any
 ) -> list[float] | None:
     [weigher] = named_weighers(name, **options)
     raw = weigher.raw(HostView(table, offers, chosen), question(**options), Progress())
     return None if raw is None else raw.tolist()
 
 
-THREE = HostTable(report(f"host{number}", f"n{number}") for number in range(3))
+THREE = NodeTable(report(f"host{number}", f"n{number}") for number in range(3))
 
 
 @pytest.mark.parametrize(
@@ -50,14 +50,14 @@ def test_free_resources(name: str, expected: list[float]) -> None:
 
 
 def test_build_failures() -> None:
-    table = HostTable([report("a", "n0", failed_builds=2), report("b", "n1"), report("c", "n2")])
+    table = NodeTable([report("a", "n0", failed_builds=2), report("b", "n1"), report("c", "n2")])
     assert numbers("BuildFailureWeigher", table, MadeUp([1, 1, 1])) == [2, 0, 0]
     assert numbers("BuildFailureWeigher", table, MadeUp([1, 1, 1]), np.array([1])) == [0]
     assert numbers("BuildFailureWeigher", THREE, MadeUp([1, 1, 1])) is None
 
 
 def test_metrics() -> None:
-    table = HostTable(
+    table = NodeTable(
         [
             report("both", "n0", metrics={"heat": 20.0, "power": 300.0}),
             report("one", "n1", metrics={"heat": 20.0}),
@@ -78,7 +78,7 @@ def test_metrics() -> None:
 
 def test_absent_metric_of_ratio_or_multiplier_0_adds_nothing() -> None:
     silent = HostAggregate("a", "a", {"metrics_weight_multiplier": "0"})
-    table = HostTable(
+    table = NodeTable(
         [
             report("both", "n0", metrics={"heat": 20.0, "power": 300.0}),
             report("one", "n1", metrics={"heat": 20.0}),
@@ -92,7 +92,7 @@ def test_absent_metric_of_ratio_or_multiplier_0_adds_nothing() -> None:
 
 
 def test_required_metric_that_a_host_does_not_report_is_named_with_the_host() -> None:
-    table = HostTable([report("both", "n0", metrics={"heat": 20.0}), report("none", "n1")])
+    table = NodeTable([report("both", "n0", metrics={"heat": 20.0}), report("none", "n1")])
     wanted = {"plugins": by_metrics({"heat": 0.0})}
     with pytest.raises(CannotWeigh, match="host none does not report metric 'heat'"):
         numbers("MetricsWeigher", table, MadeUp([1, 1]), **wanted)

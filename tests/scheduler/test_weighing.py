@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from roost.fleet.columns import Float64
 from roost.model.allocation import Candidate
-from roost.model.host import HostAggregate
+from roost.model.node import HostAggregate
 from roost.scheduler.errors import SchedulerFault
-from roost.scheduler.hosts import HostTable
+from roost.scheduler.nodes import NodeTable
 from roost.scheduler.offers import HostView
 from roost.scheduler.plugins import Weigher
 from roost.scheduler.question import Progress, Question
@@ -47,7 +47,7 @@ class Silent:
 
 
 def weights(
-    weighers: Sequence[Weigher], table: HostTable, allowed: list[bool] | None = None, **options: object
+    weighers: Sequence[Weigher], table: NodeTable, allowed: list[bool] | None = None, **options: object
 ) -> list[float]:
     may = np.array([True] * len(table) if allowed is None else allowed)
     weighing = Weighing(table, MadeUp([1] * len(table)), may, weighers, question(**options), Progress())  # type: ignore[arg-type]
@@ -107,7 +107,7 @@ def test_multiplier_of_aggregates_is_the_least_of_them_if_all_are_numbers() -> N
     def aggregate(value: str) -> HostAggregate:
         return HostAggregate(value, value, {"numbers_weight_multiplier": value})
 
-    table = HostTable(
+    table = NodeTable(
         [
             report("none", "node0"),
             report("one", "node1", aggregates=(aggregate("5"),)),
@@ -161,7 +161,7 @@ def test_after_claims_and_hosts_that_fall_out_weights_are_those_of_weighing_agai
     n = len(free)
     allowed = np.array([index not in out for index in range(n)])
     aggregate = HostAggregate("a", "a", {"ram_weight_multiplier": "2.5", "free_weight_multiplier": "0.7"})
-    table = HostTable(
+    table = NodeTable(
         report(
             f"host{index}",
             f"node{index}",

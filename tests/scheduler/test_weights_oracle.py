@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roost.fleet.columns import Float64
-from roost.model.host import HostAggregate
-from roost.scheduler.hosts import HostTable
+from roost.model.node import HostAggregate
+from roost.scheduler.nodes import NodeTable
 from roost.scheduler.offers import HostView
 from roost.scheduler.question import Progress, Question
 from roost.scheduler.weighing import Weighing
@@ -96,7 +96,7 @@ an_aggregate = st.dictionaries(
 def test_weights_are_those_of_the_oracle(
     weighers: list[Weigher], metadata: list[list[dict[str, str]]], hosts: set[int], out: set[int]
 ) -> None:
-    table = HostTable(
+    table = NodeTable(
         report(
             f"host{number}",
             f"node{number}",

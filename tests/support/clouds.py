@@ -1,6 +1,6 @@
 """Clouds for the scheduler's tests: what placement knows of hosts, and what the hosts report of themselves.
 
-A `Cloud` is plain data: `fill` puts it into a ledger, `Cloud.table` makes the host table.
+A `Cloud` is plain data: `fill` puts it into a ledger, `Cloud.table` makes the node table.
 """
 
 import asyncio
@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from roost.auth.credentials import FixedCredentials
 from roost.ledger import Command, Ledger
 from roost.model.allocation import Allocations
-from roost.model.host import HostAggregate, HostReport
 from roost.model.inventory import Inventory
+from roost.model.node import HostAggregate, NodeReport
 from roost.model.record import Attempt, Run
 from roost.model.request import RequestGroup, all_of
 from roost.model.spec import Flavor, RequestedDestination, RequestSpec, ServerGroup
@@ -30,7 +30,7 @@ from roost.placement.commands.providers import CreateProvider
 from roost.placement.commands.traits_and_aggregates import SetAggregates, SetTraits
 from roost.placement.http.app import create_app
 from roost.placement.options import PlacementOptions
-from roost.scheduler.hosts import HostTable
+from roost.scheduler.nodes import NodeTable
 from roost.storage import Database
 
 NOW = 1_000_000.0
@@ -64,15 +64,15 @@ class Cloud:
     """Providers, parents first, and the reports of hosts in the order that they come in."""
 
     providers: list[Provider]
-    reports: list[HostReport]
+    reports: list[NodeReport]
 
-    def table(self) -> HostTable:
-        return HostTable(self.reports)
+    def table(self) -> NodeTable:
+        return NodeTable(self.reports)
 
 
-def report(name: str, node: str, **more: object) -> HostReport:
+def report(name: str, node: str, **more: object) -> NodeReport:
     """A host that was seen a moment ago."""
-    return HostReport(**{"host": name, "node": node, "cell": "cell1", "last_seen": NOW - 1, **more})  # type: ignore[arg-type]
+    return NodeReport(**{"host": name, "node": node, "cell": "cell1", "last_seen": NOW - 1, **more})  # type: ignore[arg-type]
 
 
 def flat(count: int, vcpus: int = 8, memory_mb: int = 8192, disk_gb: int = 100, **more: object) -> Cloud:
@@ -166,7 +166,7 @@ def clouds(draw: st.DrawFn, max_hosts: int = 8) -> Cloud:
     """Flat hosts, hosts with devices or NUMA nodes below them, hosts that live on a shared disk; some
     unknown to placement, some unknown to the table; in an order of their own in the table."""
     providers: list[Provider] = []
-    reports: list[HostReport] = []
+    reports: list[NodeReport] = []
     for number in range(draw(st.sampled_from([1, 2, 0]))):
         disk = {"DISK_GB": Inventory(draw(st.integers(20, 120)))}
         traits = frozenset({SHARING_TRAIT})
@@ -230,7 +230,7 @@ def _inventory(draw: st.DrawFn, least: int, most: int) -> Inventory:
 
 
 @st.composite
-def _reports(draw: st.DrawFn, number: int, aggregates: Iterable[str]) -> HostReport:
+def _reports(draw: st.DrawFn, number: int, aggregates: Iterable[str]) -> NodeReport:
     plain = report(f"host{number}", uuid_of(number))
     return replace_report(
         plain,
@@ -253,9 +253,9 @@ _METADATA: list[dict[str, str]] = [
 ]
 
 
-def replace_report(old: HostReport, **new: object) -> HostReport:
+def replace_report(old: NodeReport, **new: object) -> NodeReport:
     """A report with some things different."""
-    return HostReport(**{name: new.get(name, getattr(old, name)) for name in HostReport.__struct_fields__})  # type: ignore[arg-type]
+    return NodeReport(**{name: new.get(name, getattr(old, name)) for name in NodeReport.__struct_fields__})  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)

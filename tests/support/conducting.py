@@ -17,15 +17,15 @@ from roost.cells import Cell
 from roost.cli.verification import verify_database
 from roost.conductor.backoff import Backoff
 from roost.conductor.cell_conductor import CellConductor
-from roost.conductor.host_feed import HostFeed
+from roost.conductor.node_feed import NodeFeed
 from roost.conductor.requests import Requests
 from roost.conductor.super_conductor import CELL0, SuperConductor
 from roost.conductor.tables import SCHEMA as CONDUCTOR
 from roost.ledger import SCHEMA as LEDGER
 from roost.ledger import Ledger
-from roost.model.host import HostReport
 from roost.model.instance import ASSIGNED, BuildRequest, BuildResult, Instance
 from roost.model.inventory import Inventory
+from roost.model.node import NodeReport
 from roost.model.record import Attempt, Run
 from roost.model.spec import Flavor, RequestSpec, ServerGroup
 from roost.placement.commands.inventories import SetInventories
@@ -34,7 +34,7 @@ from roost.placement.service import PlacementService
 from roost.records import RecordQueue
 from roost.scheduler import Scheduler
 from roost.scheduler.gateways.local import LocalGateway
-from roost.scheduler.hosts import HostTable
+from roost.scheduler.nodes import NodeTable
 from roost.storage import Database
 
 NOW = 1000.0
@@ -65,8 +65,8 @@ class Conductors:
         self.requests = Requests(ledger.database, lambda: NOW)
         self.records = Memory()
         sink = self.records if queue is None else queue
-        table = HostTable()
-        self.feed = HostFeed(cells.values(), table)
+        table = NodeTable()
+        self.feed = NodeFeed(cells.values(), table)
         gateway = LocalGateway(ledger)
         self.scheduler = Scheduler(gateway, table, sink, clock=lambda: NOW)
         self.super = SuperConductor(
@@ -102,7 +102,7 @@ class Conductors:
                 await self.ledger.execute(CreateProvider(f"node-{host}", host, None))
                 await self.ledger.execute(SetInventories(f"node-{host}", {"VCPU": Inventory(VCPUS)}, None))
             await self.cells[cell].heartbeat(
-                [HostReport(host=host, node=f"node-{host}", cell=cell, last_seen=NOW)]
+                [NodeReport(host=host, node=f"node-{host}", cell=cell, last_seen=NOW)]
             )
         await self.feed.refresh()
 

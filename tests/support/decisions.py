@@ -11,8 +11,8 @@ from roost.fleet import Fleet
 from roost.fleet.columns import Float64
 from roost.ledger import State
 from roost.ledger.vocabulary import RegisterStandardNames
-from roost.model.host import HostAggregate
 from roost.model.inventory import Inventory
+from roost.model.node import HostAggregate
 from roost.model.request import RequestGroup
 from roost.model.spec import Flavor, RequestedDestination, RequestSpec, ServerGroup
 from roost.model.vocabulary import DISABLED_TRAIT, SHARING_TRAIT
@@ -25,8 +25,8 @@ from roost.placement.errors import PlacementError
 from roost.scheduler import SchedulerOptions
 from roost.scheduler.errors import BadRequestSpec, SchedulerError
 from roost.scheduler.gateways.local import Decide
-from roost.scheduler.hosts import HostTable
 from roost.scheduler.kept.keeper import Keeper
+from roost.scheduler.nodes import NodeTable
 from roost.scheduler.offers import HostView
 from roost.scheduler.plugins import Looks, filters, weighers
 from roost.scheduler.query import candidate_query
@@ -77,12 +77,12 @@ class Roominess:
 
 
 class World:
-    """A fleet and a host table, changed by the ledger's own commands."""
+    """A fleet and a node table, changed by the ledger's own commands."""
 
     def __init__(self, options: SchedulerOptions) -> None:
         self.fleet = Fleet()
         self.state = State(self.fleet, {}, 0.0)
-        self.table = HostTable()
+        self.table = NodeTable()
         self.now = NOW
         self.options = options
         self.keeping = self._plugins()

@@ -10,8 +10,8 @@ from roost.model.allocation import Candidate
 from roost.model.request import CandidateQuery, RequestGroup
 from roost.model.spec import RequestSpec
 from roost.scheduler.claim_result import CLAIMED, ClaimResult, Verdict
-from roost.scheduler.hosts import HostTable
 from roost.scheduler.metrics_options import MetricsOptions
+from roost.scheduler.nodes import NodeTable
 from roost.scheduler.offers import HostView, Offers
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.outcome import Claim, Outcome
@@ -54,9 +54,9 @@ class MadeUp(Offers):
         return self._capacity, self._capacity - np.array(self.left)
 
 
-def hosts(count: int, cells: Sequence[str] = ("cell1",)) -> HostTable:
+def hosts(count: int, cells: Sequence[str] = ("cell1",)) -> NodeTable:
     """A table of ``host0`` and on, dealt out to the cells in turn."""
-    return HostTable(
+    return NodeTable(
         report(f"host{number}", f"node{number}", cell=cells[number % len(cells)]) for number in range(count)
     )
 

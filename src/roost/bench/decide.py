@@ -14,7 +14,7 @@ import numpy as np
 
 from roost.bench.errors import BenchError
 from roost.bench.fleets import SEED, FleetPlan, uuids
-from roost.bench.memory_fleet import build_fleet, build_host_table
+from roost.bench.memory_fleet import build_fleet, build_node_table
 from roost.bench.progress import announce
 from roost.bench.report import Column, Report, report
 from roost.bench.requests import PROJECTS, Kind, Requests, Shapes, flavors
@@ -25,7 +25,7 @@ from roost.model.record import Attempt, Run
 from roost.model.spec import RequestSpec
 from roost.scheduler import Scheduler, SchedulerOptions
 from roost.scheduler.gateways.local import Decide, LocalGateway
-from roost.scheduler.hosts import HostTable
+from roost.scheduler.nodes import NodeTable
 from roost.scheduler.plugins import filters, weighers
 from roost.scheduler.query import candidate_query
 from roost.scheduler.question import Question
@@ -96,7 +96,7 @@ def measure(
             if kind == "same_subtree" and plan.name != "nested":
                 continue
             announce(f"decide: {plan}, {kind}")
-            table = build_host_table(plan, PROJECTS if kind == "project" else 0)
+            table = build_node_table(plan, PROJECTS if kind == "project" else 0)
             requests = Requests(kind, table, size)
             deciding = InMemoryDecisions(fleet, table, alternates, requests)
             keep_what_is_loaded()
@@ -111,7 +111,7 @@ class InMemoryDecisions:
     """A loop of decisions on a fleet of this process."""
 
     def __init__(
-        self, fleet: Fleet, table: HostTable, alternates: int, requests: Requests | None = None
+        self, fleet: Fleet, table: NodeTable, alternates: int, requests: Requests | None = None
     ) -> None:
         """``requests``: plain ones if it is None."""
         self._options = SchedulerOptions()
@@ -174,7 +174,7 @@ def measure_durable(
         announce(f"decide: {plan}, durable on {store.kind}")
         with store.copy(plan, "roost") as url:
             for tasks in concurrent:
-                table = build_host_table(plan)
+                table = build_node_table(plan)
                 times, took = asyncio.run(_durable(url, table, tasks, alternates, seconds))
                 plain = Requests("plain", table, 0)
                 rows.append(_row(plan, plain, 0, "repeated", 1, store.kind, tasks, times, took))
@@ -188,7 +188,7 @@ class _DiscardedRecords:
 
 
 async def _durable(
-    url: str, table: HostTable, tasks: int, alternates: int, seconds: float
+    url: str, table: NodeTable, tasks: int, alternates: int, seconds: float
 ) -> tuple[list[float], float]:
     database = Database(url)
     ledger = await Ledger.open(database)

@@ -25,7 +25,7 @@ from roost.bench.filters import host_queries
 from roost.bench.fleets import SEED, FleetPlan
 from roost.bench.load_generator import LoadPlan
 from roost.bench.measurement import Measurement, figures, http_request, run_load
-from roost.bench.memory_fleet import build_fleet, build_host_table
+from roost.bench.memory_fleet import build_fleet, build_node_table
 from roost.bench.progress import announce
 from roost.bench.queries import QUERIES
 from roost.bench.report import Column, Report, report
@@ -112,7 +112,7 @@ def _scan(plan: FleetPlan, seconds: float) -> list[Row]:
     alone = median_ms(scan, seconds)
     ours = median_ms(lambda n: CandidateSearch(fleet, queries[n % len(queries)].query).anchors, seconds)
     what = "six numpy comparisons of whole columns"
-    deciding = InMemoryDecisions(fleet, build_host_table(plan), alternates=2)
+    deciding = InMemoryDecisions(fleet, build_node_table(plan), alternates=2)
     rows = [Row("find the hosts, in process", "ms", alone, ours, alone / ours, what)]
     for shapes in get_args(Shapes):
         decided = float(np.median(deciding.run(shapes, 1, seconds))) * 1000

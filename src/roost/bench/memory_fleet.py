@@ -1,4 +1,4 @@
-"""A fleet in memory and its host table, built from a plan without a database."""
+"""A fleet in memory and its node table, built from a plan without a database."""
 
 import numpy as np
 
@@ -16,9 +16,9 @@ from roost.model.change import (
     TraitChanged,
     TraitsChanged,
 )
-from roost.model.host import HostAggregate, HostReport
+from roost.model.node import HostAggregate, NodeReport
 from roost.model.vocabulary import DISABLED_TRAIT
-from roost.scheduler.hosts import HostTable
+from roost.scheduler.nodes import NodeTable
 
 CELLS = 10
 FIRST_CUSTOM_TRAIT = 10_000
@@ -59,7 +59,7 @@ def build_fleet(plan: FleetPlan) -> Fleet:
     return fleet
 
 
-def build_host_table(plan: FleetPlan, projects: int = 0) -> HostTable:
+def build_node_table(plan: FleetPlan, projects: int = 0) -> NodeTable:
     """Build the table of a plan's hosts. All are up, and spread over `CELLS` cells.
 
     Every second host is open to one of ``projects`` only, if there are any.
@@ -68,8 +68,8 @@ def build_host_table(plan: FleetPlan, projects: int = 0) -> HostTable:
         (HostAggregate(uuid, f"projects-{number}", {"filter_tenant_id": f"project-{number}"}),)
         for number, uuid in enumerate(uuids(np.random.default_rng(SEED + 2), projects))
     ]
-    return HostTable(
-        HostReport(
+    return NodeTable(
+        NodeReport(
             host=plan.host_name(host),
             node=node,
             cell=f"cell{host % CELLS}",

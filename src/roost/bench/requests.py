@@ -12,8 +12,8 @@ from roost.bench.fleets import SEED
 from roost.fleet.columns import Bools, Float64
 from roost.model.request import CandidateQuery
 from roost.model.spec import Flavor, RequestSpec, ServerGroup
-from roost.scheduler.hosts import HostTable
 from roost.scheduler.labels import Values
+from roost.scheduler.nodes import NodeTable
 from roost.scheduler.offers import HostView
 from roost.scheduler.plugins import Filter, Looks, Weigher
 from roost.scheduler.question import Progress, Question
@@ -56,11 +56,11 @@ class Requests:
     ``size``: the number of members of a group or of ignored hosts, at most all hosts but one.
     """
 
-    def __init__(self, kind: Kind, table: HostTable, size: int) -> None:
+    def __init__(self, kind: Kind, table: NodeTable, size: int) -> None:
         self.kind = kind
         rng = np.random.default_rng(SEED)
         self._samples = [
-            tuple(table.names[index] for index in rng.choice(len(table), size, replace=False).tolist())
+            tuple(table.hosts[index] for index in rng.choice(len(table), size, replace=False).tolist())
             for _ in range(_SAMPLES if kind in ("group", "ignore") else 0)
         ]
 

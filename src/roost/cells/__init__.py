@@ -1,6 +1,6 @@
-"""A cell: its hosts, its instances, and the database that holds them.
+"""A cell: its nodes, its instances, and the database that holds them.
 
-    tables   instances, their faults, and hosts as their agents report them
+    tables   instances, their faults, and compute nodes as their agents report them
     rows     between the rows of these tables and values
     reported what agents report, cleaned before it is stored
     cell     everything that is asked of a cell's database; tells its listeners that something changed

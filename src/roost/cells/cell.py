@@ -13,14 +13,13 @@ from roost.cells.reported import clean_reports, clean_results
 from roost.cells.results import end_attempts, keep_faults
 from roost.cells.rows import (
     alternates_text,
-    host_row,
     instance_of,
     instance_row,
+    node_row,
     report_of,
     selection_text,
 )
-from roost.cells.tables import SCHEMA, faults, hosts, instances
-from roost.model.host import HostReport
+from roost.cells.tables import SCHEMA, faults, instances, nodes
 from roost.model.instance import (
     ABANDONED,
     ACTIVE,
@@ -34,6 +33,7 @@ from roost.model.instance import (
     Fault,
     Instance,
 )
+from roost.model.node import NodeReport
 from roost.model.spec import Selection
 from roost.model.text import clean_text
 from roost.storage import Database, in_batches
@@ -42,10 +42,11 @@ GONE = "gone"
 """Not a state: what listeners of removals name."""
 
 _INSTANCE = sa.select(*(column for column in instances.columns if column.name != "changed_at"))
-_UPDATE_HOST = (
-    sa.update(hosts)
-    .where(hosts.c.host == sa.bindparam("key"))
-    .values(**{column.name: sa.bindparam(column.name) for column in hosts.columns})
+_NAMES = sa.select(nodes.c.node, nodes.c.host, nodes.c.nodename)
+_UPDATE_NODE = (
+    sa.update(nodes)
+    .where(nodes.c.node == sa.bindparam("key"))
+    .values(**{column.name: sa.bindparam(column.name) for column in nodes.columns})
 )
 
 
@@ -283,35 +284,70 @@ class Cell:
 
         await self._write(write, GONE)
 
-    # Hosts
+    # Nodes
 
-    async def heartbeat(self, reports: Sequence[HostReport]) -> None:
-        """Keep what agents report of their hosts."""
-        reports = clean_reports(reports)
+    async def heartbeat(self, reports: Sequence[NodeReport]) -> None:
+        """Keep what agents report of their nodes.
+
+        A node with the names of another one (host and nodename) replaces it.
+        """
+        rows = {str(row["node"]): row for row in map(node_row, clean_reports(reports))}
+        names = {(str(row["host"]), str(row["nodename"])): node for node, row in rows.items()}
 
         def write(connection: Connection) -> None:
-            names = [report.host for report in reports]
-            known: set[str] = set()
-            for some in in_batches(names):
-                known.update(
-                    connection.execute(sa.select(hosts.c.host).where(hosts.c.host.in_(some))).scalars()
-                )
-            rows = [host_row(report) for report in reports]
-            new = [row for row in rows if row["host"] not in known]
-            old = [{**row, "key": row["host"]} for row in rows if row["host"] in known]
+            known: dict[str, tuple[str, str]] = {}
+            namesakes: list[str] = []
+            hosts = sorted({host for host, _ in names})
+            for some in in_batches(hosts):
+                for row in connection.execute(_NAMES.where(nodes.c.host.in_(some))):
+                    known[row.node] = row.host, row.nodename
+                    if names.get(known[row.node], row.node) != row.node:
+                        namesakes.append(row.node)
+            for some in in_batches([node for node in rows if node not in known]):
+                for row in connection.execute(_NAMES.where(nodes.c.node.in_(some))):
+                    known[row.node] = row.host, row.nodename
+            # A node that takes over the names of one that gets others in the same batch is written anew.
+            renamed = [n for n in rows if n in known and known[n] != (rows[n]["host"], rows[n]["nodename"])]
+            gone = {*namesakes, *renamed}
+            for some in in_batches(gone):
+                connection.execute(sa.delete(nodes).where(nodes.c.node.in_(some)))
+            kept = {names[name] for name in names}
+            new = [row for node, row in rows.items() if node in kept and (node not in known or node in gone)]
+            old = [{**rows[n], "key": n} for n in rows if n in known and n not in gone]
             if new:
-                connection.execute(sa.insert(hosts), new)
+                connection.execute(sa.insert(nodes), new)
             if old:
-                connection.execute(_UPDATE_HOST, old)
+                connection.execute(_UPDATE_NODE, old)
 
         await self._write(write)
 
-    async def hosts(self, seen_after: float = 0.0) -> list[HostReport]:
-        """Hosts that were seen after a time (seconds since the epoch), in order of name."""
-        query = sa.select(hosts).where(hosts.c.last_seen > seen_after).order_by(hosts.c.host)
+    async def nodes(self, seen_after: float = 0.0) -> list[NodeReport]:
+        """Nodes that were seen after a time (seconds since the epoch), in order of names."""
+        query = (
+            sa.select(nodes).where(nodes.c.last_seen > seen_after).order_by(nodes.c.host, nodes.c.nodename)
+        )
         return await self.database.read(
             lambda connection: [report_of(row, self.name) for row in connection.execute(query)]
         )
+
+    async def remove_nodes(self, uuids: Collection[str]) -> None:
+        """Forget nodes, by the uuid of the root provider. One that is not here is left out."""
+
+        def write(connection: Connection) -> None:
+            for some in in_batches(uuids):
+                connection.execute(sa.delete(nodes).where(nodes.c.node.in_(some)))
+
+        await self._write(write)
+
+    async def node_uuids(self) -> frozenset[str]:
+        """The root providers of all nodes that are here."""
+        query = sa.select(nodes.c.node)
+        return await self.database.read(lambda connection: frozenset(connection.execute(query).scalars()))
+
+    async def count_nodes(self) -> int:
+        """How many nodes are here."""
+        query = sa.select(sa.func.count()).select_from(nodes)
+        return await self.database.read(lambda connection: connection.execute(query).scalar_one())
 
     async def _write(self, work: Callable[[Connection], object], *entered: str) -> None:
         await self.database.write(work)

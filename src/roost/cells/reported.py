@@ -6,13 +6,14 @@ that cannot be stored is dropped, with a warning.
 
 import math
 from collections.abc import Iterable
+from typing import cast
 
 import msgspec
 import structlog
 
-from roost.model.host import HostAggregate, HostReport
 from roost.model.instance import BuildResult
-from roost.model.text import clean_text, is_storable
+from roost.model.node import HostAggregate, NodeInstance, NodeReport, SupportedInstance
+from roost.model.text import clean_text, clean_values, is_storable
 from roost.model.vocabulary import MAX_INT
 
 MAX_METRICS = 1_000
@@ -35,15 +36,19 @@ def clean_results(results: Iterable[BuildResult]) -> list[BuildResult]:
     return kept
 
 
-def clean_reports(reports: Iterable[HostReport]) -> list[HostReport]:
-    """The reports of hosts, their texts and numbers cleaned, without those whose names cannot be stored."""
+def clean_reports(reports: Iterable[NodeReport]) -> list[NodeReport]:
+    """The reports of nodes, their texts and numbers cleaned, without those whose names cannot be stored."""
     kept = []
     for report in reports:
-        named = is_storable(report.host, MAX_HOST) and is_storable(report.node, MAX_UUID)
+        named = (
+            is_storable(report.host, MAX_HOST)
+            and is_storable(report.nodename or report.host, MAX_HOST)
+            and is_storable(report.node, MAX_UUID)
+        )
         if named and math.isfinite(report.last_seen):
-            kept.append(_clean_report(report))
+            kept.append(clean_report(report))
         else:
-            _log.warning("the report of a host was dropped: bad name or time", report=repr(report)[:500])
+            _log.warning("the report of a node was dropped: bad name or time", report=repr(report)[:500])
     return kept
 
 
@@ -63,12 +68,50 @@ MAX_FLOAT = 1.7e308
 """No finite number of a metric is larger; comparing with it also sorts NaN and infinity out."""
 
 
-def _clean_report(report: HostReport) -> HostReport:
+def clean_report(report: NodeReport) -> NodeReport:
+    """The report with its texts and numbers cleaned."""
+    ratios = (report.cpu_allocation_ratio, report.ram_allocation_ratio, report.disk_allocation_ratio)
+    cpu, ram, disk = (None if each is None or not 0 < each <= MAX_FLOAT else each for each in ratios)
     return msgspec.structs.replace(
         report,
         enabled=bool(report.enabled),
-        failed_builds=min(max(report.failed_builds, 0), MAX_INT),
+        service_version=_count(report.service_version),
+        hypervisor_type=clean_text(report.hypervisor_type, MAX_HOST),
+        hypervisor_version=_count(report.hypervisor_version),
+        supported_instances=tuple(
+            SupportedInstance(
+                *(clean_text(text, MAX_HOST) for text in (each.arch, each.hv_type, each.vm_mode))
+            )
+            for each in report.supported_instances
+        ),
+        host_ip=None if report.host_ip is None else clean_text(report.host_ip, MAX_HOST),
+        cpu_info=_plain(report.cpu_info) if report.cpu_info else {},
+        stats={clean_text(key): clean_text(value) for key, value in report.stats.items()},
+        instances={
+            uuid: NodeInstance(
+                clean_text(each.project_id, MAX_HOST),
+                clean_text(each.flavor, MAX_HOST),
+                None if each.image is None else clean_text(each.image, MAX_HOST),
+            )
+            for uuid, each in report.instances.items()
+            if is_storable(uuid, MAX_UUID)
+        },
+        num_instances=_count(report.num_instances),
+        num_io_ops=_count(report.num_io_ops),
+        failed_builds=_count(report.failed_builds),
+        images=frozenset(image for image in report.images if is_storable(image, MAX_HOST)),
         metrics=clean_metrics({**report.metrics}),
+        vcpus=_amount(report.vcpus),
+        vcpus_used=_amount(report.vcpus_used),
+        memory_mb=_amount(report.memory_mb),
+        free_ram_mb=_amount(report.free_ram_mb),
+        disk_gb=_amount(report.disk_gb),
+        free_disk_mb=_amount(report.free_disk_mb),
+        cpu_allocation_ratio=cpu,
+        ram_allocation_ratio=ram,
+        disk_allocation_ratio=disk,
+        numa_topology=None if report.numa_topology is None else _plain(report.numa_topology),
+        pci_device_pools=tuple(_plain(each) for each in report.pci_device_pools),
         aggregates=tuple(
             HostAggregate(
                 clean_text(each.uuid, MAX_HOST),
@@ -78,3 +121,21 @@ def _clean_report(report: HostReport) -> HostReport:
             for each in report.aggregates
         ),
     )
+
+
+def _count(number: int) -> int:
+    return min(max(number, 0), MAX_INT)
+
+
+def _amount(number: int | None) -> int | None:
+    """An amount as a column holds it; negative where more is in use than there is."""
+    return None if number is None else min(max(number, -MAX_AMOUNT), MAX_AMOUNT)
+
+
+MAX_AMOUNT = 2**53
+"""Largest amount; each integer up to it is a float64 as well."""
+
+
+def _plain(values: dict[str, object]) -> dict[str, object]:
+    """Data that are kept as they were reported, but for texts that cannot be stored."""
+    return cast(dict[str, object], clean_values(values))

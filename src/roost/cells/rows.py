@@ -7,9 +7,9 @@ import msgspec
 import sqlalchemy as sa
 import structlog
 
-from roost.cells.reported import MAX_HOST, clean_metrics
-from roost.model.host import HostAggregate, HostReport
+from roost.cells.reported import MAX_HOST, clean_report
 from roost.model.instance import Fault, Instance
+from roost.model.node import NodeReport
 from roost.model.spec import RequestSpec, Selection
 from roost.model.text import clean_text
 
@@ -23,8 +23,14 @@ _JSON = msgspec.json.Encoder()
 _ALTERNATES = msgspec.json.Decoder(tuple[Selection, ...])
 _SELECTION = msgspec.json.Decoder(Selection)
 _SPEC = msgspec.json.Decoder(RequestSpec)
-_METRICS = msgspec.json.Decoder(dict[str, object])
-_AGGREGATES = msgspec.json.Decoder(tuple[HostAggregate, ...])
+_FACTS = msgspec.json.Decoder(dict[str, object])
+_COLUMNS = ("node", "host", "nodename", "enabled", "last_seen")
+"""Fields of a report that have a column of their own; ``cell`` has none, as the database is the cell's."""
+_OTHERS = {
+    field.name: field.type
+    for field in msgspec.structs.fields(NodeReport)
+    if field.name not in (*_COLUMNS, "cell")
+}
 
 
 def alternates_text(alternates: Sequence[Selection]) -> str:
@@ -91,37 +97,44 @@ def fault_row(fault: Fault) -> dict[str, object]:
     }
 
 
-def host_row(report: HostReport) -> dict[str, object]:
-    """The row of a host as its agent reports it."""
+def node_row(report: NodeReport) -> dict[str, object]:
+    """The row of a node as its agent reports it."""
+    facts = msgspec.to_builtins(report)
     return {
-        "host": report.host,
         "node": report.node,
+        "host": report.host,
+        "nodename": report.nodename or report.host,
         "enabled": report.enabled,
         "last_seen": report.last_seen,
-        "failed_builds": report.failed_builds,
-        "metrics": _JSON.encode(report.metrics).decode(),
-        "aggregates": _JSON.encode(report.aggregates).decode(),
+        "facts": _JSON.encode({name: facts[name] for name in _OTHERS if name in facts}).decode(),
     }
 
 
-def report_of(row: Row, cell: str) -> HostReport:
-    """What a host of ``cell`` last reported."""
-    return HostReport(
-        host=row.host,
+def report_of(row: Row, cell: str) -> NodeReport:
+    """What a node of ``cell`` last reported. A fact that cannot be read is left out, with a log line."""
+    facts: dict[str, object] = {}
+    for name, value in _decoded(_FACTS, row.facts, {}, f"facts of node {row.node}").items():
+        if name in _OTHERS:
+            try:
+                facts[name] = msgspec.convert(value, _OTHERS[name])
+            except msgspec.ValidationError as error:
+                _log.error("a row cannot be read", what=f"{name} of node {row.node}", error=str(error))
+    report = NodeReport(
         node=row.node,
+        host=row.host,
+        nodename="" if row.nodename == row.host else row.nodename,
         cell=cell,
         last_seen=row.last_seen,
         enabled=row.enabled,
-        failed_builds=row.failed_builds,
-        metrics=clean_metrics(_decoded(_METRICS, row.metrics, {}, f"metrics of host {row.host}")),
-        aggregates=_decoded(_AGGREGATES, row.aggregates, (), f"aggregates of host {row.host}"),
+        **facts,  # type: ignore[arg-type]
     )
+    return clean_report(report)
 
 
 def _decoded(decoder: msgspec.json.Decoder[T], text: str, otherwise: D, what: str) -> T | D:
     """The value of a column; ``otherwise``, with a log line, if it cannot be read.
 
-    One row that cannot be read must not keep all hosts and instances from being read.
+    One row that cannot be read must not keep all nodes and instances from being read.
     """
     try:
         return decoder.decode(text)

@@ -48,17 +48,17 @@ faults = sa.Table(
     **EXACT,
 )
 
-hosts = sa.Table(
-    "hosts",
+nodes = sa.Table(
+    "nodes",
     metadata,
-    sa.Column("host", NAME, primary_key=True),
-    sa.Column("node", UUID, nullable=False, unique=True),
+    sa.Column("node", UUID, primary_key=True),
+    sa.Column("host", NAME, nullable=False),
+    sa.Column("nodename", NAME, nullable=False),
     sa.Column("enabled", sa.Boolean, nullable=False),
     sa.Column("last_seen", sa.Double, nullable=False),
-    sa.Column("failed_builds", sa.Integer, nullable=False),
-    sa.Column("metrics", BIG_TEXT, nullable=False),
-    sa.Column("aggregates", BIG_TEXT, nullable=False),
-    sa.Index("hosts_by_last_seen", "last_seen"),
+    sa.Column("facts", BIG_TEXT, nullable=False),
+    sa.UniqueConstraint("host", "nodename", name="nodes_by_name"),
+    sa.Index("nodes_by_last_seen", "last_seen"),
     **EXACT,
 )
 

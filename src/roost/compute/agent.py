@@ -10,8 +10,8 @@ from roost.compute.placement import ReportPlacement
 from roost.compute.provider_tree import ProviderTree
 from roost.compute.reporting import report
 from roost.logs import RequestIds, serving
-from roost.model.host import HostAggregate, HostReport
 from roost.model.instance import BuildResult, Instance
+from roost.model.node import HostAggregate, NodeReport
 from roost.model.text import error_text
 from roost.model.vocabulary import DISABLED_TRAIT
 
@@ -49,9 +49,9 @@ class Agent:
         await report(tree, placement)
         self._tree = tree
 
-    def health(self, now: float) -> HostReport:
+    def health(self, now: float) -> NodeReport:
         """What the scheduler should know of the host at ``now`` (seconds since the epoch)."""
-        return HostReport(
+        return NodeReport(
             host=self.host,
             node=self.node,
             cell=self._cell,

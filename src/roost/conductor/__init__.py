@@ -7,7 +7,7 @@
     http              instances over HTTP
     together          several things at the same time, all of them to their end
     tables            their tables
-    host_feed         what the agents of all cells report, brought to the scheduler's host table
+    node_feed         what the agents of all cells report, brought to the scheduler's node table
 
 Retry policy lives here: ``max_attempts`` hosts are tried for an instance. The scheduler only hears how
 many alternates are wanted. Every step can be repeated; what a crash interrupts is resumed from the

@@ -65,10 +65,10 @@ class Unread(msgspec.Struct, frozen=True):
 
 
 class CellState(msgspec.Struct, frozen=True):
-    """What a cell's database holds: its instances, and the root provider of each host."""
+    """What a cell's database holds: its instances, and the root providers of each host's nodes."""
 
     instances: list[Instance]
-    nodes: dict[str, str]
+    nodes: dict[str, set[str]]
 
 
 class ApiState(msgspec.Struct, frozen=True):
@@ -160,9 +160,9 @@ def _judge_claim(api: ApiState, cell: CellState, instance: Instance) -> Iterator
     if instance.state not in (ASSIGNED, ACTIVE):
         return
     place = f"is {instance.state} on host {instance.host} (node {instance.node})"
-    node = cell.nodes.get(instance.host or "", instance.node)
-    if node != instance.node:
-        yield Finding(WRONG_HOST, subject, f"{place}, but that host's node is {node}")
+    nodes = cell.nodes.get(instance.host or "")
+    if nodes and instance.node not in nodes:
+        yield Finding(WRONG_HOST, subject, f"{place}, but that host's node is {' or '.join(sorted(nodes))}")
     if held is None:
         yield Finding(MISSING_CLAIM, subject, f"{place}, but holds nothing")
         return
@@ -226,6 +226,9 @@ async def _read_cell(name: str, url: str) -> CellState:
     try:
         CELL_SCHEMA.check(database)
         cell = Cell(name, database)
-        return CellState(await cell.every(), {report.host: report.node for report in await cell.hosts()})
+        nodes: defaultdict[str, set[str]] = defaultdict(set)
+        for report in await cell.nodes():
+            nodes[report.host].add(report.node)
+        return CellState(await cell.every(), dict(nodes))
     finally:
         await database.close()

@@ -2,14 +2,14 @@
 
     RequestSpec ─ query + request_filters/ ─▶ CandidateQuery ─ gateway ─▶ Offers (hosts that could)
                                                                              │
-    HostTable (what hosts report) ──────────── filters/, weighers/ ──────────┤
+    NodeTable (what hosts report) ──────────── filters/, weighers/ ──────────┤
                                                                              ▼
                        Destination (claimed, + alternates) ◀── selection: pick, claim, next on refusal
 
     scheduler        `select_destinations` and `use_alternate`, and the record of each run
     query            from a request spec to a candidate query
-    hosts            the host table: cell, service state, aggregates and metrics of every host
-    labels           aggregate metadata of hosts, one key each
+    nodes            the node table: what every compute node reports, as columns; node_rows, metric_columns,
+                     labels (values that many nodes share, such as aggregate metadata of one key)
     offers           the hosts that placement offers, and what a claim takes from them: fleet_offers
                      straight from the fleet, answered_offers from GET /allocation_candidates
     question         what one run decides upon; outcome: what comes of it

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from roost.model.spec import Selection
 from roost.scheduler.field import Field
-from roost.scheduler.hosts import HostTable
+from roost.scheduler.nodes import NodeTable
 from roost.scheduler.outcome import Placed, selection_of
 from roost.scheduler.question import Question
 
@@ -22,7 +22,7 @@ class Alternates:
     time of the run is over, those found so far are all.
     """
 
-    def __init__(self, question: Question, table: HostTable, field: Field) -> None:
+    def __init__(self, question: Question, table: NodeTable, field: Field) -> None:
         self._question = question
         self._wanted = question.num_alternates
         self._table = table

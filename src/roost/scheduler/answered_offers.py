@@ -10,7 +10,7 @@ from roost.fleet.inventory_columns import CAPACITY_LIMIT
 from roost.model.allocation import Candidate
 from roost.model.vocabulary import SHARING_TRAIT
 from roost.placement.interface import AllocationRequest, Level, ProviderSummary
-from roost.scheduler.hosts import HostTable
+from roost.scheduler.nodes import NodeTable
 from roost.scheduler.offers import Offers
 
 _NOTHING = Level(0, 0)
@@ -30,7 +30,7 @@ class AnsweredOffers(Offers):
         self,
         requests: Iterable[AllocationRequest],
         summaries: Mapping[str, ProviderSummary],
-        table: HostTable,
+        table: NodeTable,
         only: int | None = None,
     ) -> None:
         self._summaries = summaries

@@ -156,7 +156,7 @@ def _culprit(hosts: HostView, ask: Callable[[HostView], object]) -> str | None:
         half = positions[: len(positions) // 2]
         positions = half if _fails(hosts.some(half), ask) else positions[len(half) :]
     if len(positions) and _fails(hosts.some(positions), ask):
-        return hosts.table.names[hosts.index.item(positions.item())]
+        return hosts.table.hosts[hosts.index.item(positions.item())]
     return None
 
 

@@ -28,7 +28,7 @@ class Field(Protocol):
         """The best ``among`` hosts in play, best first; of equal ones that with the lower index."""
 
     def index(self, host: int) -> int:
-        """A host's index in the host table."""
+        """A host's index in the node table."""
 
     def weight(self, host: int) -> float:
         """What a host weighed when it was weighed last."""

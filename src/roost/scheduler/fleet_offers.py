@@ -11,7 +11,7 @@ from roost.fleet.feasibility import feasibilities
 from roost.fleet.reach import is_flat
 from roost.model.allocation import Candidate
 from roost.model.request import CandidateQuery
-from roost.scheduler.hosts import HostTable
+from roost.scheduler.nodes import NodeTable
 from roost.scheduler.offers import Offers
 
 
@@ -22,7 +22,7 @@ class FleetOffers(Offers):
     """
 
     def __init__(
-        self, fleet: Fleet, query: CandidateQuery, table: HostTable, only: int | None = None
+        self, fleet: Fleet, query: CandidateQuery, table: NodeTable, only: int | None = None
     ) -> None:
         self._fleet = fleet
         kept = None if is_flat(fleet, query) else feasibilities(fleet).of(query)

@@ -1,26 +1,26 @@
-"""Which hosts were seen lately, without looking at all of them whenever the clock moves."""
+"""Which compute services were seen lately, without looking at all of them whenever the clock moves."""
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
 from roost.fleet.columns import Bools, Float64, grown
-from roost.fleet.invalidation_log import InvalidationLog
 
 
 class Heartbeats:
-    """When each host was seen last, ``last_seen``: float64 seconds since the epoch by index, with room to
-    spare.
+    """When each compute service was seen last, ``last_seen``: float64 seconds since the epoch by service
+    number, with room to spare.
 
-    What `since` has found holds until the first of the hosts that it found alive would be too old, or the
-    clock goes back to where one that it found dead would not be. Heartbeats make hosts younger only, so that
-    on a large fleet the hosts are looked through once in half a minute, not with every decision. Hosts that
-    die or revive go into ``invalidations``.
+    What `look` has found holds until the first of the services that it found alive would be too old, or the
+    clock goes back to where one that it found dead would not be. Heartbeats make services younger only, so
+    that on a large fleet the services are looked through once in half a minute, not with every decision.
+    ``changed`` is called with the number of each service that dies or revives, and whether it is alive.
     """
 
-    def __init__(self, invalidations: InvalidationLog) -> None:
+    def __init__(self, changed: Callable[[int, bool], None]) -> None:
         self.last_seen: Float64 = np.zeros(0, dtype=np.float64)
-        self._invalidations = invalidations
+        self._changed = changed
         self._alive: Bools = np.zeros(0, dtype=np.bool_)
         self._n = 0
         self._oldest = -math.inf
@@ -28,31 +28,40 @@ class Heartbeats:
         self._eldest = math.inf
         self._latest = -math.inf
 
-    def put(self, index: int, at: float) -> None:
-        """A host was seen."""
-        if index >= self._n:
-            self._n = index + 1
-            self.last_seen = grown(self.last_seen, self._n, 0.0)
+    def put(self, service: int, at: float) -> None:
+        """A service was seen."""
+        if service >= self._n:
+            self._n = service + 1
+            self.last_seen = grown(self.last_seen, self._n, -math.inf)
             self._alive = grown(self._alive, self._n, False)
-        self.last_seen[index] = at
-        alive = at >= self._oldest
+        self.last_seen[service] = at
+        alive = at > -math.inf and at >= self._oldest
         if alive:
             self._eldest = min(self._eldest, at)
         else:
             self._latest = max(self._latest, at)
-        if alive != self._alive.item(index):
-            self._alive[index] = alive
-            self._invalidations.append(index)
+        if alive != self._alive.item(service):
+            self._alive[service] = alive
+            self._changed(service, alive)
 
-    def since(self, oldest: float) -> Bools:
-        """Which hosts were seen at ``oldest`` or after it: bool by index, with room to spare."""
+    def is_alive(self, service: int) -> bool:
+        """Whether a service is alive, as `look` or `put` found last."""
+        return service < self._n and bool(self._alive[service])
+
+    def forget(self, service: int) -> None:
+        """A service has no nodes any more; its number may be given to another one."""
+        self.last_seen[service] = -math.inf
+        self._alive[service] = False
+
+    def look(self, oldest: float) -> None:
+        """Find the services that were seen at ``oldest`` or after it, and tell of those that changed."""
         if not self._latest < oldest <= self._eldest:
             seen = self.last_seen[: self._n]
-            alive = seen >= oldest
-            for index in np.flatnonzero(alive != self._alive[: self._n]).tolist():
-                self._invalidations.append(index)
+            alive = (seen >= oldest) & (seen > -math.inf)
+            changed = np.flatnonzero(alive != self._alive[: self._n]).tolist()
             self._alive[: self._n] = alive
             self._eldest = float(seen.min(where=alive, initial=math.inf))
             self._latest = float(seen.max(where=~alive, initial=-math.inf))
+            for service in changed:
+                self._changed(service, alive.item(service))
         self._oldest = oldest
-        return self._alive

@@ -1,6 +1,7 @@
-"""The values of one aggregate metadata key, host by host."""
+"""Values that many nodes share, node by node: aggregate metadata of one key, hypervisor types, and so on."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -8,40 +9,67 @@ import numpy.typing as npt
 from roost.fleet.columns import Int32, grown
 
 Values = tuple[str, ...]
-"""What the aggregates of one host have for a key; empty if none has it."""
+"""What the aggregates of one node have for a key; empty if none has it."""
 
 Indexes = npt.NDArray[np.intp]
 
+V = TypeVar("V", bound=Hashable)
 
-class Labels:
-    """The values by host index. Equal ones are kept once, so that thousands of hosts in a few aggregates
-    are judged by judging a few values. ``labelled``: the number of hosts that have values."""
 
-    def __init__(self) -> None:
+class Labels(Generic[V]):
+    """A value for each node index; ``nothing`` is the value of the nodes that have none.
+
+    Equal values are kept once, so that thousands of nodes in a few aggregates are judged by judging a few
+    values. A value that no node has any more is forgotten. ``labelled``: the number of nodes whose value is
+    not ``nothing``.
+    """
+
+    def __init__(self, nothing: V) -> None:
         self.labelled = 0
-        self._values: list[Values] = [()]
-        self._code_of: dict[Values, int] = {(): 0}
+        self._values: list[V] = [nothing]
+        self._code_of: dict[V, int] = {nothing: 0}
+        self._holders: list[int] = [0]
+        self._free: list[int] = []
         self._code: Int32 = np.zeros(0, dtype=np.int32)
 
-    def put(self, index: int, values: Values) -> None:
-        """Set the values of a host."""
+    def put(self, index: int, value: V) -> None:
+        """Set the value of a node."""
+        old = self._code.item(index) if index < len(self._code) else 0
+        code = self._code_of.get(value)
+        if code is None:
+            code = self._code_of[value] = self._new_code(value)
+        if code == old:
+            return
         self._code = grown(self._code, index + 1, 0)
-        code = self._code_of.setdefault(values, len(self._values))
-        if code == len(self._values):
-            self._values.append(values)
-        self.labelled += (code != 0) - (self._code.item(index) != 0)
         self._code[index] = code
+        self.labelled += (code != 0) - (old != 0)
+        self._holders[code] += 1
+        if old:
+            self._holders[old] -= 1
+            if not self._holders[old]:
+                del self._code_of[self._values[old]]
+                self._values[old] = self._values[0]
+                self._free.append(old)
 
-    def of(self, index: int) -> Values:
-        """The values of a host."""
-        return self._values[self._code[index]] if index < len(self._code) else ()
+    def of(self, index: int) -> V:
+        """The value of a node."""
+        return self._values[self._code[index] if index < len(self._code) else 0]
 
-    def judged(self, judge: Callable[[Values], float], hosts: Indexes) -> npt.NDArray[np.float64]:
-        """``judge`` of the values of each of ``hosts``: float64[len(hosts)]."""
-        verdicts = np.array([judge(values) for values in self._values], dtype=np.float64)
-        if not len(hosts) or int(hosts.max()) < len(self._code):
-            return verdicts.take(self._code.take(hosts))
-        found = np.full(len(hosts), verdicts[0])
-        inside = hosts < len(self._code)
-        found[inside] = verdicts[self._code[hosts[inside]]]
+    def judged(self, judge: Callable[[V], float], nodes: Indexes) -> npt.NDArray[np.float64]:
+        """``judge`` of the value of each of ``nodes``: float64[len(nodes)]."""
+        verdicts = np.array([judge(value) for value in self._values], dtype=np.float64)
+        if not len(nodes) or int(nodes.max()) < len(self._code):
+            return verdicts.take(self._code.take(nodes))
+        found = np.full(len(nodes), verdicts[0])
+        inside = nodes < len(self._code)
+        found[inside] = verdicts[self._code[nodes[inside]]]
         return found
+
+    def _new_code(self, value: V) -> int:
+        if self._free:
+            code = self._free.pop()
+            self._values[code] = value
+            return code
+        self._values.append(value)
+        self._holders.append(0)
+        return len(self._values) - 1

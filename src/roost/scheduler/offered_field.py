@@ -12,7 +12,7 @@ from roost.scheduler.asking import ask_filter, ask_key
 from roost.scheduler.candidate_order import CandidateOrder
 from roost.scheduler.declarations import depends_on_claims, in_order
 from roost.scheduler.field import KNOWN, OFFERED
-from roost.scheduler.hosts import HostTable
+from roost.scheduler.nodes import NodeTable
 from roost.scheduler.offers import HostView, Offers, OneHost
 from roost.scheduler.plugins import Filter, Weigher
 from roost.scheduler.question import Progress, Question
@@ -25,7 +25,7 @@ class OfferedField:
     def __init__(
         self,
         question: Question,
-        table: HostTable,
+        table: NodeTable,
         offers: Offers,
         filters: Sequence[Filter],
         weighers: Sequence[Weigher],
@@ -147,16 +147,17 @@ class OfferedField:
 
     def _not_ignored(self, steps: list[Step]) -> Bools:
         """The hosts but for those that the request says to leave alone."""
-        ignored = [self._table.index(host) for host in self._question.spec.ignore_hosts]
+        ignored = [
+            index for host in self._question.spec.ignore_hosts for index in self._table.indexes_of_host(host)
+        ]
         if not ignored:
             return np.ones(len(self._offers.index), dtype=np.bool_)
-        playing = ~np.isin(self._offers.index, [index for index in ignored if index is not None])
+        playing = ~np.isin(self._offers.index, ignored)
         steps.append(Step("ignore_hosts", int(np.count_nonzero(playing))))
         return playing
 
     def _count_members(self) -> None:
         group = self._question.spec.group
         for host in group.hosts if group is not None else ():
-            index = self._table.index(host)
-            if index is not None:
+            for index in self._table.indexes_of_host(host):
                 self._progress.members[index] += 1

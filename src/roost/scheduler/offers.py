@@ -17,8 +17,8 @@ import numpy.typing as npt
 
 from roost.fleet.columns import Bools, Float64, Int64
 from roost.model.allocation import Candidate
-from roost.scheduler.hosts import HostTable
 from roost.scheduler.labels import Indexes
+from roost.scheduler.nodes import NodeTable
 
 Positions = npt.NDArray[np.intp]
 """Places in the arrays of `Offers`."""
@@ -30,7 +30,7 @@ S = TypeVar("S", bound=np.generic)
 
 
 class Totals(Protocol):
-    """What whole trees have and use, of the hosts ``index``: intp[n] into the host table."""
+    """What whole trees have and use, of the hosts ``index``: intp[n] into the node table."""
 
     index: Indexes
 
@@ -44,7 +44,7 @@ class Totals(Protocol):
 class Offers(ABC):
     """What placement offers for one request.
 
-    ``index``: intp[n], ascending, the hosts in the host table. Position i of every array below is host
+    ``index``: intp[n], ascending, the hosts in the node table. Position i of every array below is host
     ``index[i]``. Each of them has a candidate to begin with.
     """
 
@@ -108,7 +108,7 @@ class HostView:
     ``index``: intp[n] into ``table``. ``chosen`` says which of the hosts of ``totals`` these are.
     """
 
-    def __init__(self, table: HostTable, totals: Totals, chosen: Chosen = None) -> None:
+    def __init__(self, table: NodeTable, totals: Totals, chosen: Chosen = None) -> None:
         self.table = table
         self._totals = totals
         self._chosen = chosen
@@ -146,11 +146,11 @@ class OneHost(HostView):
 
     def __init__(
         self,
-        table: HostTable,
+        table: NodeTable,
         totals: Totals,
         position: int,
         level: Callable[[str, str], tuple[int, int]],
     ) -> None:
         super().__init__(table, totals, np.array([position], dtype=np.intp))
-        self.name = table.names[self.index.item(0)]
+        self.name = table.hosts[self.index.item(0)]
         self.level = level

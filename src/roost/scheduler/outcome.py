@@ -5,7 +5,7 @@ import msgspec
 from roost.model.allocation import Candidate
 from roost.model.record import Step
 from roost.model.spec import Destination, Selection
-from roost.scheduler.hosts import HostTable
+from roost.scheduler.nodes import NodeTable
 
 CLAIMS = "claims"
 """The cause of a refusal: placement refused every claim."""
@@ -62,14 +62,14 @@ class Outcome(msgspec.Struct, frozen=True):
 
 
 def selection_of(
-    table: HostTable, index: int, candidate: Candidate, weight: float, default_zone: str
+    table: NodeTable, index: int, candidate: Candidate, weight: float, default_zone: str
 ) -> Selection:
     """A host and one of its candidates as the scheduler answers them.
 
     ``default_zone`` is the availability zone of hosts that are in no aggregate with one.
     """
     return Selection(
-        host=table.names[index],
+        host=table.hosts[index],
         node=table.nodes[index],
         cell=table.cells[table.cell.item(index)],
         allocations=candidate.allocations,
@@ -79,7 +79,7 @@ def selection_of(
     )
 
 
-def zone_of(table: HostTable, index: int, default: str) -> str:
+def zone_of(table: NodeTable, index: int, default: str) -> str:
     """The availability zone of a host: the first that its aggregates name, else ``default``."""
     labels = table.metadata(ZONE)
     zones = () if labels is None else labels.of(index)

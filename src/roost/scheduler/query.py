@@ -14,7 +14,7 @@ from roost.model.request import CandidateQuery, RequestGroup, all_of
 from roost.model.spec import Flavor, RequestSpec, ServerGroup
 from roost.model.vocabulary import MAX_INT
 from roost.scheduler.errors import BadRequestSpec
-from roost.scheduler.hosts import HostTable
+from roost.scheduler.nodes import NodeTable
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.request_filters import REQUEST_FILTERS
 
@@ -33,7 +33,7 @@ _MOST_KNOWN = 1_000
 _encode = msgspec.msgpack.Encoder().encode
 
 
-def candidate_query(spec: RequestSpec, table: HostTable, options: SchedulerOptions) -> CandidateQuery:
+def candidate_query(spec: RequestSpec, table: NodeTable, options: SchedulerOptions) -> CandidateQuery:
     """The query for one instance of ``spec``, request filters applied. Raises `BadRequestSpec`."""
     _check_server_group(spec.group)
     key = _encode((spec.flavor, spec.requested_resources, spec.required_traits, spec.forbidden_traits))

@@ -20,7 +20,7 @@ import msgspec
 from roost.model.allocation import Allocations, Candidate
 from roost.model.spec import Selection
 from roost.scheduler.errors import CannotWeigh
-from roost.scheduler.hosts import HostTable
+from roost.scheduler.nodes import NodeTable
 from roost.scheduler.offered_field import OfferedField
 from roost.scheduler.offers import Offers
 from roost.scheduler.outcome import Try, selection_of
@@ -63,7 +63,7 @@ class Replacement(msgspec.Struct, frozen=True, kw_only=True):
 class Replacing:
     """The alternates of a request, one after another, until one is claimed."""
 
-    def __init__(self, request: ReplacementRequest, table: HostTable) -> None:
+    def __init__(self, request: ReplacementRequest, table: NodeTable) -> None:
         self.request = request
         self._table = table
         self._tries: list[Try] = []
@@ -92,8 +92,8 @@ class Replacing:
         if index is None:
             return "the node is no longer known"
         question = self.request.question
-        if self._table.names[index] != alternate.host:
-            return f"the node belongs to host {self._table.names[index]} now"
+        if self._table.hosts[index] != alternate.host:
+            return f"the node belongs to host {self._table.hosts[index]} now"
         if not self._table.enabled[index]:
             return "the host is disabled"
         if not self._table.seen_since(question.oldest_heartbeat)[index]:

@@ -21,7 +21,7 @@ from roost.records.redact import redacted
 from roost.scheduler import plugins as found
 from roost.scheduler.errors import BadRequestSpec, NoAlternate, NoValidHost, SchedulerError, SchedulerFault
 from roost.scheduler.gateways import Gateway
-from roost.scheduler.hosts import HostTable
+from roost.scheduler.nodes import NodeTable
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.outcome import Try
 from roost.scheduler.query import candidate_query
@@ -54,7 +54,7 @@ class Scheduler:
 
     Args:
         gateway: how placement is reached.
-        table: the host table, which its owner keeps up to date.
+        table: the node table, which its owner keeps up to date.
         records: where each run is recorded.
         options: filters, weighers and the rest.
         clock: seconds since the epoch.
@@ -69,7 +69,7 @@ class Scheduler:
         import time
 
         from roost.ledger import Ledger
-        from roost.model.host import HostReport
+        from roost.model.node import NodeReport
         from roost.model.inventory import Inventory
         from roost.model.spec import Flavor, RequestSpec
         from roost.placement.service import PlacementService
@@ -77,7 +77,7 @@ class Scheduler:
         from roost.records.backend import open_sql_records
         from roost.scheduler import NoValidHost, Scheduler
         from roost.scheduler.gateways.local import LocalGateway
-        from roost.scheduler.hosts import HostTable
+        from roost.scheduler.nodes import NodeTable
         from roost.storage import Database
 
         HOSTS = {
@@ -97,10 +97,10 @@ class Scheduler:
                 await placement.set_inventories(uuid, inventories)
 
             now = time.time()
-            reports = [HostReport(host=name, node=HOSTS[name], cell="cell1", last_seen=now) for name in HOSTS]
+            reports = [NodeReport(host=name, node=HOSTS[name], cell="cell1", last_seen=now) for name in HOSTS]
             records = RecordQueue(await open_sql_records("sqlite:///records.db", Retention()))
             gateway = LocalGateway(ledger)
-            scheduler = Scheduler(gateway, HostTable(reports), records)
+            scheduler = Scheduler(gateway, NodeTable(reports), records)
 
             small = Flavor("small", vcpus=2, memory_mb=2048)
             spec = RequestSpec(project_id="demo", user_id="alice", flavor=small)
@@ -123,7 +123,7 @@ class Scheduler:
     def __init__(
         self,
         gateway: Gateway,
-        table: HostTable,
+        table: NodeTable,
         records: RunSink,
         options: SchedulerOptions | None = None,
         clock: Callable[[], float] = time.time,
@@ -203,7 +203,7 @@ class Scheduler:
         deadline = self._monotonic() + limit if limit else math.inf
         try:
             span = tracing.span("scheduler.run", {"roost.run": run.id, "roost.instances": count})
-            with self._metrics.timed(), span:
+            with self._metrics.timed(), span, self.table.reading():
                 question = Question(
                     run=run.id,
                     spec=spec,

@@ -17,8 +17,8 @@ from roost.scheduler.claim_result import ClaimResult, Verdict
 from roost.scheduler.field import KNOWN as KNOWN
 from roost.scheduler.field import OFFERED as OFFERED
 from roost.scheduler.field import Field
-from roost.scheduler.hosts import HostTable
 from roost.scheduler.kept.keeper import Keeper
+from roost.scheduler.nodes import NodeTable
 from roost.scheduler.offered_field import OfferedField
 from roost.scheduler.offers import Offers
 from roost.scheduler.outcome import BOUND, CLAIMS, FULL, Claim, Outcome, Placed, Try, selection_of
@@ -71,7 +71,7 @@ Selecting = Generator[Claim, ClaimResult, Outcome]
 
 def select(
     question: Question,
-    table: HostTable,
+    table: NodeTable,
     offers: Offers,
     plugins: Plugins,
     random: Random,
@@ -81,7 +81,7 @@ def select(
     return choose(question, table, offered, random)
 
 
-def choose(question: Question, table: HostTable, field: Field, random: Random) -> Selecting:
+def choose(question: Question, table: NodeTable, field: Field, random: Random) -> Selecting:
     """Choose and claim a host for each instance, then find alternates.
 
     The claims of a run that is refused are the caller's to take back.
@@ -91,7 +91,7 @@ def choose(question: Question, table: HostTable, field: Field, random: Random) -
 
 
 class _Run:
-    def __init__(self, question: Question, table: HostTable, field: Field, random: Random) -> None:
+    def __init__(self, question: Question, table: NodeTable, field: Field, random: Random) -> None:
         self._question = question
         self._table = table
         self._field = field
@@ -164,7 +164,7 @@ class _Run:
     def _note(self, instance: str, host: int, weight: float, refusal: str | None) -> None:
         index = self._field.index(host)
         cell = self._table.cells[self._table.cell.item(index)]
-        self._tries.append(Try(instance, self._table.names[index], cell, weight, refusal))
+        self._tries.append(Try(instance, self._table.hosts[index], cell, weight, refusal))
 
     def _cause(self, instance: str, steps: Sequence[Step]) -> str:
         """Why ``instance`` was not placed: see `Outcome`. ``steps`` are its own."""

@@ -10,7 +10,7 @@ from roost.fleet.columns import Bools, Float64
 from roost.scheduler.asking import ask_key, ask_weigher
 from roost.scheduler.declarations import has_domain, is_negated, minval_of
 from roost.scheduler.errors import SchedulerFault
-from roost.scheduler.hosts import HostTable
+from roost.scheduler.nodes import NodeTable
 from roost.scheduler.offers import HostView, Offers, Positions
 from roost.scheduler.plugins import Weigher
 from roost.scheduler.question import Progress, Question
@@ -31,7 +31,7 @@ class Weighing:
 
     def __init__(
         self,
-        table: HostTable,
+        table: NodeTable,
         offers: Offers,
         allowed: Bools,
         weighers: Sequence[Weigher],

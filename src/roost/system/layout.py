@@ -6,8 +6,8 @@ import msgspec
 
 from roost.compute.drivers.simulated import SimulatedHost
 from roost.model.errors import OperatorError
-from roost.model.host import HostAggregate
 from roost.model.inventory import Inventory
+from roost.model.node import HostAggregate
 
 FILE = "layout.json"
 

@@ -16,7 +16,7 @@ from roost.compute.agent import Agent
 from roost.compute.drivers.simulated import Script, SimulatedDriver
 from roost.compute.service import ComputeService
 from roost.conductor.cell_conductor import CellConductor
-from roost.conductor.host_feed import HostFeed
+from roost.conductor.node_feed import NodeFeed
 from roost.conductor.requests import Requests
 from roost.conductor.super_conductor import CELL0, SuperConductor
 from roost.ledger import Ledger
@@ -27,7 +27,7 @@ from roost.records import RecordQueue
 from roost.records.errors import RecordsError
 from roost.scheduler import Scheduler, SchedulerOptions
 from roost.scheduler.gateways.local import LocalGateway
-from roost.scheduler.hosts import HostTable
+from roost.scheduler.nodes import NodeTable
 from roost.scheduler.scheduler import seeds_from
 from roost.storage import Database
 from roost.system.layout import Layout, keep_layout
@@ -72,7 +72,7 @@ class System:
     gateway: TimedGateway
     records: RecordQueue
     cells: dict[str, Cell]
-    table: HostTable
+    table: NodeTable
 
     def __init__(self, directory: Path, layout: Layout, options: SystemOptions) -> None:
         self.directory = directory
@@ -153,8 +153,8 @@ class System:
                 for name, cell in self.cells.items()
             }
         )
-        self.table = HostTable()
-        feed = HostFeed(self.cells.values(), self.table)
+        self.table = NodeTable()
+        feed = NodeFeed(self.cells.values(), self.table)
         services = [self._service(name) for name in self.layout.cells]
         for service in services:
             await service.start()

@@ -4,7 +4,7 @@ import time
 from array import array
 
 from roost.scheduler.gateways import Decided, Gateway
-from roost.scheduler.hosts import HostTable
+from roost.scheduler.nodes import NodeTable
 from roost.scheduler.question import Question
 from roost.scheduler.replacement import Replacement, ReplacementRequest
 from roost.scheduler.selection import Plugins
@@ -27,7 +27,7 @@ class TimedGateway:
         self.claims = array("f")
         self._gateway = gateway
 
-    async def decide(self, question: Question, table: HostTable, plugins: Plugins) -> Decided:
+    async def decide(self, question: Question, table: NodeTable, plugins: Plugins) -> Decided:
         asked = time.perf_counter()
         decided = await self._gateway.decide(question, table, plugins)
         self.instances += len(question.instances)
@@ -37,6 +37,6 @@ class TimedGateway:
         return decided
 
     async def use_alternate(
-        self, request: ReplacementRequest, table: HostTable, plugins: Plugins
+        self, request: ReplacementRequest, table: NodeTable, plugins: Plugins
     ) -> Replacement:
         return await self._gateway.use_alternate(request, table, plugins)

@@ -16,10 +16,10 @@ from roost.placement.commands.inventories import SetInventories
 from roost.placement.commands.providers import CreateProvider
 from roost.placement.commands.traits_and_aggregates import SetTraits
 from roost.scheduler import SchedulerOptions
-from roost.scheduler.hosts import HostTable
 from roost.scheduler.kept import keeper
 from roost.scheduler.kept.keeper import Keeper
 from roost.scheduler.kept.shape import Shape
+from roost.scheduler.nodes import NodeTable
 from roost.scheduler.offers import HostView
 from roost.scheduler.plugins import Looks, filters, weighers
 from roost.scheduler.query import candidate_query
@@ -41,7 +41,7 @@ class Place:
             self.do(CreateProvider(uuid_of(number), f"name{number}", None))
             stock = {"VCPU": Inventory(8), "MEMORY_MB": Inventory(8192), "DISK_GB": Inventory(100)}
             self.do(SetInventories(uuid_of(number), stock, None))
-        self.table = HostTable(report(f"host{number}", uuid_of(number)) for number in range(3))
+        self.table = NodeTable(report(f"host{number}", uuid_of(number)) for number in range(3))
 
     def do(self, command) -> None:  # type: ignore[no-untyped-def]
         self.state.name(command.consumers())

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from roost.model.host import HostAggregate
 from roost.model.inventory import Inventory
+from roost.model.node import HostAggregate
 from roost.model.spec import Flavor, RequestSpec
 from roost.scheduler import SchedulerOptions
 from roost.scheduler.kept import board, extremes, layout, ranks, shape

@@ -9,7 +9,7 @@ asking    the errors of placement over HTTP
 
 from typing import NamedTuple, Protocol
 
-from roost.scheduler.hosts import HostTable
+from roost.scheduler.nodes import NodeTable
 from roost.scheduler.outcome import Outcome
 from roost.scheduler.question import Question
 from roost.scheduler.replacement import Replacement, ReplacementRequest
@@ -28,7 +28,7 @@ class Decided(NamedTuple):
 class Gateway(Protocol):
     """Decides a question and claims what was chosen."""
 
-    async def decide(self, question: Question, table: HostTable, plugins: Plugins) -> Decided:
+    async def decide(self, question: Question, table: NodeTable, plugins: Plugins) -> Decided:
         """Choose, claim and find alternates. Claims of a run that is refused, or raises, do not stay.
 
         Raises `ConcurrentUpdate` if an instance holds something already, `BadRequestSpec` for a resource
@@ -36,7 +36,7 @@ class Gateway(Protocol):
         """
 
     async def use_alternate(
-        self, request: ReplacementRequest, table: HostTable, plugins: Plugins
+        self, request: ReplacementRequest, table: NodeTable, plugins: Plugins
     ) -> Replacement:
         """Swap the claim of an instance to the first alternate that passes all checks now.
 

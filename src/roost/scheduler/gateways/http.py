@@ -26,7 +26,7 @@ from roost.scheduler.gateways import Decided
 from roost.scheduler.gateways.asking import asked
 from roost.scheduler.gateways.claiming import Driven, claim_write
 from roost.scheduler.gateways.replacing_over_http import HttpReplacing
-from roost.scheduler.hosts import HostTable
+from roost.scheduler.nodes import NodeTable
 from roost.scheduler.outcome import Claim, Outcome
 from roost.scheduler.question import Question
 from roost.scheduler.replacement import Replacement, ReplacementRequest
@@ -46,7 +46,7 @@ class HttpGateway:
         self._placement = placement
         self._limit = limit
 
-    async def decide(self, question: Question, table: HostTable, plugins: Plugins) -> Decided:
+    async def decide(self, question: Question, table: NodeTable, plugins: Plugins) -> Decided:
         """As `Gateway.decide` says; also raises `PlacementUnavailable` and `PlacementRefused`."""
         try:
             requests, summaries = await asked(self._placement.candidates(question.query, self._limit))
@@ -60,7 +60,7 @@ class HttpGateway:
         return Decided(outcome, None, time.perf_counter() - started - claiming.waited)
 
     async def use_alternate(
-        self, request: ReplacementRequest, table: HostTable, plugins: Plugins
+        self, request: ReplacementRequest, table: NodeTable, plugins: Plugins
     ) -> Replacement:
         """As `Gateway.use_alternate` says; also raises `PlacementUnavailable` and `PlacementRefused`."""
         return await HttpReplacing(self._placement, request, table, plugins).replace()

@@ -25,7 +25,7 @@ from roost.scheduler.gateways import Decided
 from roost.scheduler.gateways.claiming import INSTANCE as INSTANCE
 from roost.scheduler.gateways.claiming import Driven, claim_write
 from roost.scheduler.gateways.replacing import UseAlternate
-from roost.scheduler.hosts import HostTable
+from roost.scheduler.nodes import NodeTable
 from roost.scheduler.offered_field import OfferedField
 from roost.scheduler.outcome import BOUND, Claim, Outcome
 from roost.scheduler.question import Question
@@ -39,11 +39,11 @@ class LocalGateway:
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
 
-    async def decide(self, question: Question, table: HostTable, plugins: Plugins) -> Decided:
+    async def decide(self, question: Question, table: NodeTable, plugins: Plugins) -> Decided:
         return await self._ledger.execute(Decide(question, table, plugins))
 
     async def use_alternate(
-        self, request: ReplacementRequest, table: HostTable, plugins: Plugins
+        self, request: ReplacementRequest, table: NodeTable, plugins: Plugins
     ) -> Replacement:
         return await self._ledger.execute(UseAlternate(request, table, plugins))
 
@@ -52,7 +52,7 @@ class Decide(Command[Decided], frozen=True):
     """The command: see `roost.scheduler.selection.select`."""
 
     question: Question
-    table: HostTable
+    table: NodeTable
     plugins: Plugins
 
     def consumers(self) -> Iterable[str]:

@@ -14,7 +14,7 @@ from roost.scheduler.claim_result import Verdict, one_line, result_of
 from roost.scheduler.errors import BadRequestSpec, NothingClaimed
 from roost.scheduler.fleet_offers import FleetOffers
 from roost.scheduler.gateways.claiming import claim_write
-from roost.scheduler.hosts import HostTable
+from roost.scheduler.nodes import NodeTable
 from roost.scheduler.outcome import Claim
 from roost.scheduler.replacement import NO_CANDIDATE, Replacement, ReplacementRequest, Replacing
 from roost.scheduler.selection import Plugins
@@ -24,7 +24,7 @@ class UseAlternate(Command[Replacement], frozen=True):
     """The command: see `roost.scheduler.replacement`."""
 
     request: ReplacementRequest
-    table: HostTable
+    table: NodeTable
     plugins: Plugins
 
     def consumers(self) -> Iterable[str]:

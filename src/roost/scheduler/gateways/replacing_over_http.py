@@ -12,7 +12,7 @@ from roost.scheduler.claim_result import Verdict, is_consumer_conflict, one_line
 from roost.scheduler.errors import BadRequestSpec, NothingClaimed, PlacementRefused, PlacementUnavailable
 from roost.scheduler.gateways.asking import asked
 from roost.scheduler.gateways.claiming import claim_write
-from roost.scheduler.hosts import HostTable
+from roost.scheduler.nodes import NodeTable
 from roost.scheduler.outcome import Claim
 from roost.scheduler.replacement import Replacement, ReplacementRequest, Replacing
 from roost.scheduler.selection import Plugins
@@ -33,7 +33,7 @@ class HttpReplacing:
     """
 
     def __init__(
-        self, placement: HttpPlacement, request: ReplacementRequest, table: HostTable, plugins: Plugins
+        self, placement: HttpPlacement, request: ReplacementRequest, table: NodeTable, plugins: Plugins
     ) -> None:
         self._placement = placement
         self._request = request

@@ -13,7 +13,7 @@
     shape     what is known for one kind of request: who is allowed, and how many each step left
     keeper    the shapes, the least recently used of which are dropped
 
-A fleet says which rows were touched, a host table which hosts reported something new (their invalidation
+A fleet says which rows were touched, a node table which hosts reported something new (their invalidation
 logs). The board looks at those rows again, appends their places to an invalidation log of its own, and each
 shape looks at these when it is used next. Changes that are made and taken back within a batch of the ledger
 are changes like any.

@@ -1,4 +1,4 @@
-"""What is known of every host, whatever is asked, kept current with fleet and host table."""
+"""What is known of every host, whatever is asked, kept current with fleet and node table."""
 
 import math
 from collections.abc import Collection, Iterable, Sequence
@@ -10,10 +10,10 @@ from roost.fleet.columns import Bools, Float64, Rows, grown
 from roost.fleet.invalidation_log import InvalidationLog
 from roost.scheduler.asking import ask_filter, ask_weigher
 from roost.scheduler.declarations import free_of_class, is_keyed, looks_at, minval_of
-from roost.scheduler.hosts import HostTable
 from roost.scheduler.kept.known import Known, Rooms
 from roost.scheduler.kept.layout import Layout
 from roost.scheduler.kept.totals import KeptTotals, rows_at
+from roost.scheduler.nodes import NodeTable
 from roost.scheduler.offers import HostView
 from roost.scheduler.plugins import Filter, Looks, Weigher
 from roost.scheduler.question import Progress, Question
@@ -43,7 +43,7 @@ class Board:
     def __init__(
         self,
         fleet: Fleet,
-        table: HostTable,
+        table: NodeTable,
         filters: Sequence[Filter],
         weighers: Sequence[Weigher],
         question: Question,
@@ -57,7 +57,7 @@ class Board:
         self._at = (fleet.invalidations.end, table.invalidations.end)
         self._structure = table.structure
         self._roster = fleet.provider_set_version
-        self.layout = Layout(table.cell[: len(table)], len(table.cells))
+        self.layout = Layout(table.cell[: table.size], len(table.cells))
         index = self.layout.index_at
         host_at_row = table.indexes_of_rows(fleet, np.arange(fleet.n_rows))
         self.row_at: Rows = rows_at(fleet, index, host_at_row)

@@ -10,11 +10,11 @@ from roost.scheduler.asking import ask_key
 from roost.scheduler.candidate_order import CandidateOrder
 from roost.scheduler.declarations import depends_on_claims, has_domain, is_keyed, looks_at
 from roost.scheduler.errors import CannotWeigh, SchedulerFault
-from roost.scheduler.hosts import HostTable
 from roost.scheduler.kept.board import Board
 from roost.scheduler.kept.field import KeptField
 from roost.scheduler.kept.serving import servable
 from roost.scheduler.kept.shape import Shape
+from roost.scheduler.nodes import NodeTable
 from roost.scheduler.plugins import Filter, Looks, Weigher
 from roost.scheduler.question import Question
 
@@ -37,7 +37,7 @@ class Keeper:
         self._board: Board | None = None
         self._shapes: dict[tuple[Hashable, ...], Shape] = {}
 
-    def field(self, fleet: Fleet, question: Question, table: HostTable) -> KeptField | None:
+    def field(self, fleet: Fleet, question: Question, table: NodeTable) -> KeptField | None:
         """The field for a question on the fleet as it is now; None if nothing can be kept for it."""
         spec = question.spec
         if spec.ignore_hosts or any(ask_key(plugin, question) is not None for plugin in self._unkept):
@@ -60,7 +60,7 @@ class Keeper:
         order = CandidateOrder(self._filters, self._weighers, question)
         return KeptField(board, shape, question, order)
 
-    def _current_board(self, fleet: Fleet, question: Question, table: HostTable) -> Board | None:
+    def _current_board(self, fleet: Fleet, question: Question, table: NodeTable) -> Board | None:
         """The board, brought up to date or made anew; None if not every host has a weight, or a plugin
         fails on some host.
 

@@ -8,12 +8,12 @@ from typing import Final
 
 from roost.model.request import CandidateQuery
 from roost.model.spec import RequestSpec
-from roost.scheduler.hosts import HostTable
+from roost.scheduler.nodes import NodeTable
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.request_filters.availability_zone import ask_for_zone
 from roost.scheduler.request_filters.compute_status import leave_out_disabled
 from roost.scheduler.request_filters.requested_host import ask_for_host
 
-RequestFilter = Callable[[CandidateQuery, RequestSpec, HostTable, SchedulerOptions], CandidateQuery]
+RequestFilter = Callable[[CandidateQuery, RequestSpec, NodeTable, SchedulerOptions], CandidateQuery]
 
 REQUEST_FILTERS: Final[tuple[RequestFilter, ...]] = (leave_out_disabled, ask_for_zone, ask_for_host)

@@ -2,13 +2,13 @@
 
 from roost.model.request import CandidateQuery
 from roost.model.spec import RequestSpec
-from roost.scheduler.hosts import HostTable
+from roost.scheduler.nodes import NodeTable
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.request_filters.narrowing import narrowed
 
 
 def ask_for_zone(
-    query: CandidateQuery, spec: RequestSpec, table: HostTable, options: SchedulerOptions
+    query: CandidateQuery, spec: RequestSpec, table: NodeTable, options: SchedulerOptions
 ) -> CandidateQuery:
     """``member_of`` any aggregate of the zone asked for.
 

@@ -3,13 +3,13 @@
 from roost.model.request import CandidateQuery
 from roost.model.spec import RequestSpec
 from roost.scheduler.errors import BadRequestSpec
-from roost.scheduler.hosts import HostTable
+from roost.scheduler.nodes import NodeTable
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.request_filters.narrowing import narrowed
 
 
 def ask_for_host(
-    query: CandidateQuery, spec: RequestSpec, table: HostTable, options: SchedulerOptions
+    query: CandidateQuery, spec: RequestSpec, table: NodeTable, options: SchedulerOptions
 ) -> CandidateQuery:
     """``in_tree`` of the host's root provider.
 
@@ -18,7 +18,10 @@ def ask_for_host(
     destination = spec.requested_destination
     if destination is None or destination.host is None:
         return query
-    index = table.index(destination.host)
-    if index is None:
+    indexes = table.indexes_of_host(destination.host)
+    if not indexes:
         raise BadRequestSpec(f"requested host {destination.host!r} is unknown")
+    if len(indexes) > 1:
+        raise BadRequestSpec(f"requested host {destination.host!r} has {len(indexes)} nodes, not one")
+    [index] = indexes
     return narrowed(query, in_tree=table.nodes[index])

@@ -41,7 +41,7 @@ class MetricsWeigher:
             missing = np.isnan(values)
             if missing.any():
                 if options.required:
-                    host = hosts.table.names[hosts.index[missing.argmax()]]
+                    host = hosts.table.hosts[hosts.index[missing.argmax()]]
                     raise CannotWeigh(
                         f"host {host} does not report metric {metric!r}, as [metrics] required demands"
                     )

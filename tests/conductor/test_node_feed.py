@@ -1,23 +1,23 @@
-"""What agents report reaches the scheduler's host table."""
+"""What agents report reaches the scheduler's node table."""
 
 import asyncio
 
-from roost.conductor.host_feed import HostFeed
-from roost.model.host import HostReport
-from roost.scheduler.hosts import HostTable
+from roost.conductor.node_feed import NodeFeed
+from roost.model.node import NodeReport
+from roost.scheduler.nodes import NodeTable
 from roost.storage import DatabaseUnavailable
 from support.cells import opened_cell
 
 
-def seen(host: str, at: float, cell: str = "cell1") -> HostReport:
-    return HostReport(host=host, node=f"node-{host}", cell=cell, last_seen=at)
+def seen(host: str, at: float, cell: str = "cell1") -> NodeReport:
+    return NodeReport(host=host, node=f"node-{host}", cell=cell, last_seen=at)
 
 
 def test_table_has_the_last_report_of_every_host(tmp_path) -> None:
     async def run() -> None:
         async with opened_cell(tmp_path, "cell1") as one, opened_cell(tmp_path, "cell2") as two:
-            table = HostTable()
-            feed = HostFeed([one, two], table)
+            table = NodeTable()
+            feed = NodeFeed([one, two], table)
             await feed.refresh()
             assert len(table) == 0
             await one.heartbeat([seen("a", 10.0)])
@@ -25,7 +25,7 @@ def test_table_has_the_last_report_of_every_host(tmp_path) -> None:
             await feed.refresh()
             await one.heartbeat([seen("a", 20.0), seen("c", 19.5)])
             await feed.refresh()
-            assert table.names == ["a", "b", "c"]
+            assert table.hosts == ["a", "b", "c"]
             assert [table.report(index).last_seen for index in range(3)] == [20.0, 500.0, 19.5]
 
     asyncio.run(run())
@@ -34,8 +34,8 @@ def test_table_has_the_last_report_of_every_host(tmp_path) -> None:
 def test_cell_that_cannot_be_read_costs_the_others_nothing(tmp_path, monkeypatch) -> None:
     async def run() -> None:
         async with opened_cell(tmp_path, "cell1") as one, opened_cell(tmp_path, "cell2") as two:
-            table = HostTable()
-            feed = HostFeed([one, two], table, every_seconds=0.01)
+            table = NodeTable()
+            feed = NodeFeed([one, two], table, every_seconds=0.01)
             read = one.database.read
 
             async def fail(work) -> None:
@@ -46,10 +46,10 @@ def test_cell_that_cannot_be_read_costs_the_others_nothing(tmp_path, monkeypatch
             await two.heartbeat([seen("b", 10.0, "cell2")])
             task = asyncio.create_task(feed.run())
             await asyncio.sleep(0.05)
-            assert table.names == ["b"]
+            assert table.hosts == ["b"]
             monkeypatch.setattr(one.database, "read", read)
             await asyncio.sleep(0.1)
-            assert table.names == ["b", "a"]
+            assert table.hosts == ["b", "a"]
             task.cancel()
             await asyncio.wait([task])
 

@@ -1,4 +1,4 @@
-"""What the agents of all cells report, brought to the scheduler's host table."""
+"""What the agents of all cells report, brought to the scheduler's node table."""
 
 import asyncio
 from collections.abc import Iterable
@@ -6,20 +6,20 @@ from collections.abc import Iterable
 import structlog
 
 from roost.cells import Cell
-from roost.scheduler.hosts import HostTable
+from roost.scheduler.nodes import NodeTable
 from roost.storage import StorageError
 
 _log = structlog.get_logger()
 
 
-class HostFeed:
-    """Reads every cell for hosts that were seen since the last time.
+class NodeFeed:
+    """Reads every cell for nodes that were seen since the last time.
 
-    A cell that cannot be read is only logged: its hosts stop being seen and the scheduler takes them for
+    A cell that cannot be read is only logged: its nodes stop being seen and the scheduler takes them for
     down after a while.
     """
 
-    def __init__(self, cells: Iterable[Cell], table: HostTable, every_seconds: float = 1.0) -> None:
+    def __init__(self, cells: Iterable[Cell], table: NodeTable, every_seconds: float = 1.0) -> None:
         self._cells = list(cells)
         self._table = table
         self._every_seconds = every_seconds
@@ -35,7 +35,7 @@ class HostFeed:
         """Bring the table up to date once."""
         for cell in self._cells:
             try:
-                reports = await cell.hosts(self._seen.get(cell.name, 0.0))
+                reports = await cell.nodes(self._seen.get(cell.name, 0.0))
             except StorageError as error:
                 _log.warning("a cell cannot be read", cell=cell.name, error=str(error))
                 continue

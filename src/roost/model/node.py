@@ -1,0 +1,83 @@
+"""The report of a compute node: everything that the scheduler knows about it besides its inventory."""
+
+import msgspec
+
+
+class HostAggregate(msgspec.Struct, frozen=True):
+    """One host aggregate of a node, with the aggregate's metadata.
+
+    Metadata keys are Nova's: ``availability_zone``, ``filter_tenant_id``, extra specs, weigher multipliers.
+    The node's root provider in placement has an aggregate with the same ``uuid``.
+    """
+
+    uuid: str
+    name: str
+    metadata: dict[str, str] = {}
+
+
+class SupportedInstance(msgspec.Struct, frozen=True, array_like=True):
+    """One kind of guest that a hypervisor runs: architecture, hypervisor type and vm mode, Nova's names."""
+
+    arch: str
+    hv_type: str
+    vm_mode: str
+
+
+class NodeInstance(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a node reports of one of its instances. ``image`` is the image's id, None without an image."""
+
+    project_id: str = ""
+    flavor: str = ""
+    image: str | None = None
+
+
+class NodeReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The last report of one compute node.
+
+    ``node`` is the uuid of the node's root provider; it identifies the node. ``host`` is the name of the
+    compute service, which may have thousands of nodes (bare metal). ``nodename`` is the node's own name, the
+    same as the host's if it is empty. ``last_seen`` is the time of the service's last heartbeat, in seconds
+    since the epoch; ``enabled`` and ``service_version`` are the service's as well.
+
+    ``failed_builds`` counts failed builds since the last successful one. ``num_io_ops`` counts instances in
+    a state that burdens the disk (being built, resized, migrated, and so on). ``metrics`` are named numbers
+    whose units the reporter chooses (a temperature in degrees Celsius, say). ``images`` are the ids of the
+    images in the node's cache. ``stats`` are further capabilities by name.
+
+    Amounts are those of the machine, without allocation ratios; None where the node does not report them.
+    ``numa_topology`` and ``pci_device_pools`` are kept as they were reported.
+
+    Source: the names and meanings are those of ``HostState`` in Nova's ``scheduler/host_manager.py``.
+    """
+
+    node: str
+    host: str
+    cell: str
+    last_seen: float
+    nodename: str = ""
+    enabled: bool = True
+    service_version: int = 0
+    hypervisor_type: str = ""
+    hypervisor_version: int = 0
+    supported_instances: tuple[SupportedInstance, ...] = ()
+    host_ip: str | None = None
+    cpu_info: dict[str, object] = {}
+    stats: dict[str, str] = {}
+    instances: dict[str, NodeInstance] = {}
+    num_instances: int = 0
+    num_io_ops: int = 0
+    failed_builds: int = 0
+    images: frozenset[str] = frozenset()
+    metrics: dict[str, float] = {}
+    vcpus: int | None = None
+    vcpus_used: int | None = None
+    memory_mb: int | None = None
+    free_ram_mb: int | None = None
+    disk_gb: int | None = None
+    free_disk_mb: int | None = None
+    cpu_allocation_ratio: float | None = None
+    ram_allocation_ratio: float | None = None
+    disk_allocation_ratio: float | None = None
+    numa_topology: dict[str, object] | None = None
+    pci_device_pools: tuple[dict[str, object], ...] = ()
+    aggregates: tuple[HostAggregate, ...] = ()

@@ -1,0 +1,425 @@
+"""The node table: what every compute node reports, as columns."""
+
+import math
+import weakref
+from collections import Counter
+from collections.abc import Collection, Iterable
+from contextlib import AbstractContextManager
+
+import numpy as np
+
+from roost.fleet import Fleet
+from roost.fleet.columns import Bools, Float64, Int32, Int64, Rows, grown
+from roost.fleet.invalidation_log import InvalidationLog
+from roost.model.node import HostAggregate, NodeReport, SupportedInstance
+from roost.scheduler.heartbeats import Heartbeats
+from roost.scheduler.labels import Labels, Values
+from roost.scheduler.metric_columns import MetricColumns
+from roost.scheduler.node_rows import FreeRows
+
+_COLUMNS = {
+    "cell": (np.int32, 0),
+    "service": (np.int32, 0),
+    "enabled": (np.bool_, False),
+    "alive": (np.bool_, False),
+    "service_version": (np.int64, 0),
+    "hypervisor_version": (np.int64, 0),
+    "num_instances": (np.int64, 0),
+    "num_io_ops": (np.int64, 0),
+    "failed_builds": (np.float64, 0.0),
+    "free_ram_mb": (np.float64, math.nan),
+    "free_disk_mb": (np.float64, math.nan),
+}
+"""Type of each column, and its value where no node is."""
+
+_COMPARED = [name for name in NodeReport.__struct_fields__ if name not in ("node", "last_seen")]
+
+
+class NodeTable:
+    """Every compute node that some agent has reported, by root provider.
+
+    A node's *index* is its row. Ties between equal nodes go to the lower index. ``len`` is the number of
+    nodes; ``size`` is the number of rows, of which some may be free: no lookup finds a free row, and it is
+    neither enabled nor alive.
+
+    Columns by index, with room to spare at the end: ``cell`` int32 (number of the cell in ``cells``),
+    ``service`` int32 (number of the compute service, see `last_seen`), ``enabled`` and ``alive`` bool (see
+    `seen_since`), ``service_version``, ``hypervisor_version``, ``num_instances`` and ``num_io_ops`` int64,
+    ``failed_builds`` float64, ``free_ram_mb`` and ``free_disk_mb`` float64 (NaN where not reported).
+    Labels by index: ``hypervisor_type``, ``host_ip``, ``supported_instances``. Lists by index: ``hosts``
+    (names of compute services), ``nodes`` (uuids of root providers), ``nodenames``.
+
+    For caches: ``invalidations`` has the nodes whose reports have changed, where a heartbeat counts only if
+    it makes a service alive again (see `seen_since`). ``structure`` rises when caches must begin anew: a node
+    came or went, or changed its cell or its service, or a metadata key came or went.
+    """
+
+    cell: Int32
+    service: Int32
+    enabled: Bools
+    alive: Bools
+    service_version: Int64
+    hypervisor_version: Int64
+    num_instances: Int64
+    num_io_ops: Int64
+    failed_builds: Float64
+    free_ram_mb: Float64
+    free_disk_mb: Float64
+
+    def __init__(self, reports: Iterable[NodeReport] = ()) -> None:
+        self.invalidations = InvalidationLog()
+        self.structure = 0
+        self.cells: list[str] = []
+        self.hosts: list[str] = []
+        self.nodes: list[str] = []
+        self.nodenames: list[str] = []
+        self.hypervisor_type = Labels("")
+        self.host_ip: Labels[str | None] = Labels(None)
+        self.supported_instances: Labels[tuple[SupportedInstance, ...]] = Labels(())
+        for name, (dtype, _) in _COLUMNS.items():
+            setattr(self, name, np.zeros(0, dtype=dtype))
+        self._heartbeats = Heartbeats(self._set_alive)
+        self._failing = 0
+        self._reports: list[NodeReport] = []
+        self._free = FreeRows()
+        self._index: dict[str, int] = {}
+        self._index_named: dict[tuple[str, str], int] = {}
+        self._number_of_cell: dict[str, int] = {}
+        self._services = _Services()
+        self._at_instance: dict[str, tuple[int, ...]] = {}
+        self._with_image: dict[str, set[int]] = {}
+        self._metrics = MetricColumns()
+        self._labels: dict[str, Labels[Values]] = {}
+        self._aggregates: dict[tuple[str, str], Counter[str]] = {}
+        self._at_row: Rows = np.zeros(0, dtype=np.intp)
+        self._fleet: weakref.ref[Fleet] | None = None
+        self._roster = 0
+        self.update(reports)
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    @property
+    def size(self) -> int:
+        """The number of rows, free ones included."""
+        return len(self._reports)
+
+    def reading(self) -> AbstractContextManager[None]:
+        """While this lasts, an index stands for the same node, or for one that was removed meanwhile."""
+        return self._free.reading()
+
+    # Lookups
+
+    def index_of_node(self, node: str) -> int | None:
+        """The index of the node with a root provider, None if there is none."""
+        return self._index.get(node)
+
+    def index(self, host: str, nodename: str = "") -> int | None:
+        """The index of a node by the names of its service and its own; None if there is none.
+
+        Without ``nodename``: the node that has its service's name, else the first that was reported.
+        """
+        found = self._index_named.get((host, nodename or host))
+        if found is None and not nodename:
+            found = next(iter(self.indexes_of_host(host)), None)
+        return found
+
+    def indexes_of_host(self, host: str) -> Collection[int]:
+        """The indexes of all nodes of a compute service, in the order in which they were reported."""
+        return self._services.nodes_of(host)
+
+    def indexes_of_instance(self, instance: str) -> tuple[int, ...]:
+        """The indexes of the nodes that report an instance: mostly one, two during a move."""
+        return self._at_instance.get(instance, ())
+
+    def indexes_with_image(self, image: str) -> Collection[int]:
+        """The indexes of the nodes that have an image in their cache."""
+        return self._with_image.get(image, ())
+
+    def indexes_of_rows(self, fleet: Fleet, rows: Rows) -> Rows:
+        """The node at each row of the fleet: intp[len(rows)], -1 where no node has that root provider."""
+        if self._fleet is None or self._fleet() is not fleet or self._roster != fleet.provider_set_version:
+            self._at_row = np.full(fleet.n_rows, -1, dtype=np.intp)
+            for node, index in self._index.items():
+                if node in fleet:
+                    self._at_row[fleet.row(node)] = index
+            self._fleet, self._roster = weakref.ref(fleet), fleet.provider_set_version
+        return self._at_row.take(rows)
+
+    def report(self, index: int) -> NodeReport:
+        """What a node last reported. Of a free row: what its last node reported."""
+        return self._reports[index]
+
+    # Changes
+
+    def update(self, reports: Iterable[NodeReport]) -> None:
+        """Take in reports; a node reported before is updated.
+
+        A node with the names of another one (host and nodename) replaces it: the host was made anew.
+        """
+        for report in reports:
+            index = self._index.get(report.node)
+            old = None if index is None else self._reports[index]
+            if index is None or old is None:
+                self._add(report)
+            elif _changed(old, report):
+                self._change(index, old, report)
+            else:
+                self._reports[index] = report
+            self._beat(self._index[report.node], old, report.last_seen)
+
+    def remove(self, nodes: Iterable[str]) -> None:
+        """Remove nodes by root provider; one that is not known is left out."""
+        for node in nodes:
+            index = self._index.get(node)
+            if index is not None:
+                self._remove(index)
+
+    # What nodes report
+
+    @property
+    def last_seen(self) -> Float64:
+        """The last heartbeat of each compute service, by its number: float64 seconds since the epoch."""
+        return self._heartbeats.last_seen
+
+    def seen_since(self, oldest: float) -> Bools:
+        """The nodes whose service was seen at ``oldest`` (seconds since the epoch) or after it: the column
+        ``alive``."""
+        self._heartbeats.look(oldest)
+        return self.alive
+
+    @property
+    def any_failed_builds(self) -> bool:
+        """Whether ``failed_builds`` is anything but 0 somewhere."""
+        return self._failing > 0
+
+    def metric(self, name: str) -> Float64:
+        """A metric of every node: float64[size], NaN where a node does not report it."""
+        return self._metrics.of(name, self.size)
+
+    def metadata(self, key: str) -> Labels[Values] | None:
+        """The values of an aggregate metadata key by node; None if no node is in an aggregate that has it."""
+        return self._labels.get(key)
+
+    def aggregates_with(self, key: str, value: str) -> frozenset[str]:
+        """The uuids of the aggregates whose metadata has ``key`` equal to ``value``."""
+        return frozenset(self._aggregates.get((key, value), ()))
+
+    def _add(self, report: NodeReport) -> None:
+        self._make_room_for(report)
+        index = self._free.take()
+        if index is None:
+            index = len(self._reports)
+            self._reports.append(report)
+            for names in (self.hosts, self.nodes, self.nodenames):
+                names.append("")
+            if index >= len(self.cell):
+                for name, (_, fill) in _COLUMNS.items():
+                    setattr(self, name, grown(getattr(self, name), index + 1, fill))
+        self._index[report.node] = index
+        self.nodes[index] = report.node
+        self._fleet = None
+        self.structure += 1
+        self._join(index, report)
+        self._set(index, None, report)
+
+    def _change(self, index: int, old: NodeReport, report: NodeReport) -> None:
+        if (report.host, report.nodename, report.cell) != (old.host, old.nodename, old.cell):
+            self._leave(index, old)
+            self._make_room_for(report)
+            self._join(index, report)
+            self.structure += 1
+        self.invalidations.append(index)
+        self._set(index, old, report)
+
+    def _remove(self, index: int) -> None:
+        old = self._reports[index]
+        del self._index[old.node]
+        self._leave(index, old)
+        nothing = NodeReport(node=old.node, host=old.host, cell=old.cell, last_seen=-math.inf, enabled=False)
+        self._set(index, old, nothing)
+        # Who holds the index still reads names and report of the node that was here.
+        self._reports[index] = old
+        self.alive[index] = False
+        self._fleet = None
+        self.structure += 1
+        self._free.free(index)
+
+    def _make_room_for(self, report: NodeReport) -> None:
+        namesake = self._index_named.get(_name(report))
+        if namesake is not None:
+            self._remove(namesake)
+
+    def _join(self, index: int, report: NodeReport) -> None:
+        """Put a node under its names, its cell and its service."""
+        self.hosts[index], self.nodenames[index] = _name(report)
+        self._index_named[_name(report)] = index
+        number = self._number_of_cell.setdefault(report.cell, len(self.cells))
+        if number == len(self.cells):
+            self.cells.append(report.cell)
+        self.cell[index] = number
+        service = self._services.join(report.host, index)
+        self.service[index] = service
+        self.alive[index] = self._heartbeats.is_alive(service)
+
+    def _leave(self, index: int, old: NodeReport) -> None:
+        del self._index_named[_name(old)]
+        if self._services.leave(old.host, index):
+            self._heartbeats.forget(self.service.item(index))
+        else:
+            self._recount(index, old.host, old.last_seen)
+
+    def _beat(self, index: int, old: NodeReport | None, at: float) -> None:
+        """Take in a heartbeat: the latest one of a service's nodes counts."""
+        service, host = self.service.item(index), self.hosts[index]
+        if len(self._services.nodes_of(host)) == 1 or at >= self._heartbeats.last_seen.item(service):
+            self._heartbeats.put(service, at)
+        elif old is not None and old.host == host:
+            self._recount(index, host, old.last_seen)
+
+    def _recount(self, index: int, host: str, had: float) -> None:
+        """The heartbeat of a node of a service no longer counts; it was the latest one if it is ``had``."""
+        service = self.service.item(index)
+        if had >= self._heartbeats.last_seen.item(service):
+            nodes = self._services.nodes_of(host)
+            self._heartbeats.put(service, max(self._reports[each].last_seen for each in nodes))
+
+    def _set_alive(self, service: int, alive: bool) -> None:
+        for index in self._services.members(service):
+            self.alive[index] = alive
+            self.invalidations.append(index)
+
+    def _set(self, index: int, old: NodeReport | None, new: NodeReport) -> None:
+        """Set all columns of a node that depend on its own report alone."""
+        self._reports[index] = new
+        self.enabled[index] = new.enabled
+        self.service_version[index] = new.service_version
+        self.hypervisor_version[index] = new.hypervisor_version
+        self.num_instances[index] = new.num_instances
+        self.num_io_ops[index] = new.num_io_ops
+        self.failed_builds[index] = new.failed_builds
+        self.free_ram_mb[index] = math.nan if new.free_ram_mb is None else new.free_ram_mb
+        self.free_disk_mb[index] = math.nan if new.free_disk_mb is None else new.free_disk_mb
+        self.hypervisor_type.put(index, new.hypervisor_type)
+        self.host_ip.put(index, new.host_ip)
+        self.supported_instances.put(index, new.supported_instances)
+        before = _NOTHING if old is None else old
+        self._failing += (new.failed_builds != 0) - (before.failed_builds != 0)
+        if new.metrics != before.metrics:
+            self._metrics.put(index, before.metrics, new.metrics)
+        if new.aggregates != before.aggregates:
+            self._set_aggregates(index, before.aggregates, new.aggregates)
+        if new.instances != before.instances:
+            self._set_instances(index, before.instances, new.instances)
+        if new.images != before.images:
+            self._set_images(index, before.images, new.images)
+
+    def _set_instances(self, index: int, old: Collection[str], new: Collection[str]) -> None:
+        for instance in old:
+            if instance not in new:
+                others = tuple(each for each in self._at_instance[instance] if each != index)
+                if others:
+                    self._at_instance[instance] = others
+                else:
+                    del self._at_instance[instance]
+        for instance in new:
+            if instance not in old:
+                self._at_instance[instance] = (*self._at_instance.get(instance, ()), index)
+
+    def _set_images(self, index: int, old: frozenset[str], new: frozenset[str]) -> None:
+        for image in old - new:
+            there = self._with_image[image]
+            there.remove(index)
+            if not there:
+                del self._with_image[image]
+        for image in new - old:
+            self._with_image.setdefault(image, set()).add(index)
+
+    def _set_aggregates(
+        self, index: int, old: tuple[HostAggregate, ...], new: tuple[HostAggregate, ...]
+    ) -> None:
+        before, after = _values(old), _values(new)
+        for key in before.keys() | after.keys():
+            labels = self._labels.get(key)
+            if labels is None:
+                labels = self._labels[key] = Labels[Values](())
+                self.structure += 1
+            labels.put(index, after.get(key, ()))
+            if not labels.labelled:
+                del self._labels[key]
+                self.structure += 1
+        for aggregate in old:
+            for named in aggregate.metadata.items():
+                members = self._aggregates[named]
+                members[aggregate.uuid] -= 1
+                if not members[aggregate.uuid]:
+                    del members[aggregate.uuid]
+                    if not members:
+                        del self._aggregates[named]
+        for aggregate in new:
+            for named in aggregate.metadata.items():
+                self._aggregates.setdefault(named, Counter())[aggregate.uuid] += 1
+
+
+_NOTHING = NodeReport(node="", host="", cell="", last_seen=-math.inf)
+
+
+class _Services:
+    """The nodes of each compute service, and the number of each service that has nodes."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[str, dict[int, None]] = {}
+        self._number: dict[str, int] = {}
+        self._hosts: list[str] = []
+        self._free: list[int] = []
+
+    def nodes_of(self, host: str) -> Collection[int]:
+        return self._nodes.get(host, ())
+
+    def members(self, service: int) -> Collection[int]:
+        return self._nodes[self._hosts[service]]
+
+    def join(self, host: str, index: int) -> int:
+        """Add a node; returns the number of its service."""
+        number = self._number.get(host)
+        if number is None:
+            self._nodes[host] = {}
+            if self._free:
+                number = self._free.pop()
+                self._hosts[number] = host
+            else:
+                number = len(self._hosts)
+                self._hosts.append(host)
+            self._number[host] = number
+        self._nodes[host][index] = None
+        return number
+
+    def leave(self, host: str, index: int) -> bool:
+        """Remove a node; returns whether its service has none any more."""
+        nodes = self._nodes[host]
+        del nodes[index]
+        if nodes:
+            return False
+        del self._nodes[host]
+        self._free.append(self._number.pop(host))
+        return True
+
+
+def _name(report: NodeReport) -> tuple[str, str]:
+    return report.host, report.nodename or report.host
+
+
+def _changed(old: NodeReport, new: NodeReport) -> bool:
+    """Whether anything but the heartbeat is different."""
+    if new.last_seen == old.last_seen:
+        return new != old
+    return any(getattr(new, name) != getattr(old, name) for name in _COMPARED)
+
+
+def _values(aggregates: Iterable[HostAggregate]) -> dict[str, Values]:
+    """The values of each metadata key, in the order of the aggregates."""
+    values: dict[str, Values] = {}
+    for aggregate in aggregates:
+        for key, value in aggregate.metadata.items():
+            values[key] = (*values.get(key, ()), value)
+    return values

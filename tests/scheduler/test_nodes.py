@@ -1,0 +1,372 @@
+"""The node table."""
+
+import gc
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from roost.fleet import Fleet
+from roost.model.change import ProviderChanged, ProviderFacts
+from roost.model.node import HostAggregate, NodeInstance, NodeReport, SupportedInstance
+from roost.scheduler.asking import verdict
+from roost.scheduler.nodes import NodeTable
+from roost.scheduler.offers import HostView
+from roost.scheduler.options import SchedulerOptions
+from roost.scheduler.plugins import Filter, filters
+from roost.scheduler.question import Progress, Question
+from support.clouds import NOW, replace_report, report, spec
+from support.offering import MadeUp, question
+
+FAST = HostAggregate("agg-fast", "fast", {"availability_zone": "az1", "ssd": "yes"})
+SLOW = HostAggregate("agg-slow", "slow", {"availability_zone": "az2"})
+
+
+def fleet_of(*uuids: str) -> Fleet:
+    fleet = Fleet()
+    for row, uuid in enumerate(uuids):
+        fleet.apply(ProviderChanged(uuid, row, None, ProviderFacts(uuid, None, 0)))
+    return fleet
+
+
+def hosts_at(table: NodeTable, fleet: Fleet) -> list[int]:
+    return table.indexes_of_rows(fleet, fleet.rows()).tolist()
+
+
+def test_index_of_a_host_stays() -> None:
+    table = NodeTable([report("a", "node-a"), report("b", "node-b")])
+    table.update([report("c", "node-c"), report("a", "node-a", enabled=False)])
+    assert [table.index(name) for name in "abcx"] == [0, 1, 2, None]
+    assert table.enabled[: len(table)].tolist() == [False, True, True]
+    assert table.report(0).enabled is False
+
+
+def test_cells_are_numbered_as_they_come_and_hosts_may_move() -> None:
+    table = NodeTable([report("a", "a", cell="x"), report("b", "b", cell="y")])
+    table.update([report("a", "a", cell="y")])
+    assert table.cells == ["x", "y"]
+    assert table.cell[: len(table)].tolist() == [1, 1]
+
+
+def test_metrics_are_nan_where_not_reported() -> None:
+    table = NodeTable([report("a", "a", metrics={"heat": 20.0}), report("b", "b")])
+    assert table.metric("heat")[0] == 20.0
+    assert math.isnan(table.metric("heat")[1])
+    assert np.isnan(table.metric("power")).all()
+    table.update([report("a", "a", metrics={"power": 1.0})])
+    assert np.isnan(table.metric("heat")).all()
+    assert table.metric("power")[0] == 1.0
+
+
+def test_metric_that_is_not_finite_counts_as_not_reported() -> None:
+    table = NodeTable([report("a", "a", metrics={"heat": math.inf}), report("b", "b", metrics={"heat": 1.0})])
+    assert math.isnan(table.metric("heat")[0])
+
+
+def test_metadata_follows_what_hosts_report() -> None:
+    table = NodeTable([report("a", "a", aggregates=(FAST,)), report("b", "b", aggregates=(FAST, SLOW))])
+    zones = table.metadata("availability_zone")
+    assert zones is not None
+    assert [zones.of(0), zones.of(1)] == [("az1",), ("az1", "az2")]
+    assert table.metadata("other") is None
+    assert table.aggregates_with("availability_zone", "az1") == {"agg-fast"}
+    assert table.aggregates_with("availability_zone", "az2") == {"agg-slow"}
+
+    table.update([report("b", "b")])
+    assert table.aggregates_with("availability_zone", "az2") == frozenset()
+    assert table.aggregates_with("availability_zone", "az1") == {"agg-fast"}
+    table.update([report("a", "a")])
+    assert table.aggregates_with("availability_zone", "az1") == frozenset()
+    assert zones.of(0) == ()
+
+
+def test_aggregate_whose_metadata_changes() -> None:
+    table = NodeTable([report("a", "a", aggregates=(FAST,))])
+    table.update([report("a", "a", aggregates=(HostAggregate("agg-fast", "fast", {"ssd": "no"}),))])
+    assert table.aggregates_with("availability_zone", "az1") == frozenset()
+    assert table.aggregates_with("ssd", "no") == {"agg-fast"}
+
+
+def test_rows_without_a_host_and_hosts_without_a_row() -> None:
+    table = NodeTable([report("gone", "nowhere"), report("a", "node-a")])
+    assert hosts_at(table, fleet_of("disk", "node-a")) == [-1, 1]
+
+
+def test_rows_are_found_anew_when_providers_come_and_hosts_report() -> None:
+    table = NodeTable([report("a", "node-a")])
+    fleet = fleet_of("node-b")
+    assert hosts_at(table, fleet) == [-1]
+    fleet.apply(ProviderChanged("node-a", 1, None, ProviderFacts("node-a", None, 0)))
+    assert hosts_at(table, fleet) == [-1, 0]
+    table.update([report("b", "node-b")])
+    assert hosts_at(table, fleet) == [1, 0]
+
+
+def test_rows_are_found_anew_in_a_fleet_that_was_loaded_again() -> None:
+    table = NodeTable([report("a", "node-a"), report("b", "node-b")])
+    first = fleet_of("node-a", "node-b")
+    assert hosts_at(table, first) == [0, 1]
+    del first
+    gc.collect()
+    # As likely as not at the same address, and of the same roster.
+    assert hosts_at(table, fleet_of("node-b", "node-a")) == [1, 0]
+
+
+def test_host_that_is_made_anew_has_another_root_provider() -> None:
+    table = NodeTable([report("a", "old")])
+    table.update([report("a", "new")])
+    assert table.index_of_node("old") is None
+    assert table.index_of_node("new") == 0
+    assert hosts_at(table, fleet_of("old", "new")) == [-1, 0]
+
+
+def test_service_with_many_nodes() -> None:
+    table = NodeTable(report("ironic", f"n{number}", nodename=f"blade-{number}") for number in range(4))
+    assert len(table) == 4
+    assert list(table.indexes_of_host("ironic")) == [0, 1, 2, 3]
+    assert table.index("ironic", "blade-2") == table.index_of_node("n2") == 2
+    assert table.index("ironic") == 0
+    assert table.index("ironic", "other") is None
+    assert table.service[:4].tolist() == [0, 0, 0, 0]
+    # The latest heartbeat of its nodes is the service's; one that dies takes all along.
+    table.update([report("ironic", "n3", nodename="blade-3", last_seen=NOW + 50)])
+    assert table.seen_since(NOW + 10)[:4].all()
+    at = table.invalidations.end
+    assert not table.seen_since(NOW + 60)[:4].any()
+    assert table.invalidations.since(at) == {0, 1, 2, 3}
+    # The clock of the service goes back: what the others reported counts again.
+    table.update([report("ironic", "n3", nodename="blade-3", last_seen=NOW - 7)])
+    assert table.last_seen[0] == NOW - 1
+
+
+def test_node_goes_to_another_service() -> None:
+    table = NodeTable([report("one", "n", nodename="x"), report("two", "m", last_seen=NOW - 500)])
+    assert table.seen_since(NOW - 60)[:2].tolist() == [True, False]
+    structure = table.structure
+    table.update([report("two", "n", nodename="x", last_seen=NOW - 500)])
+    assert table.structure > structure
+    assert list(table.indexes_of_host("one")) == []
+    assert list(table.indexes_of_host("two")) == [1, 0]
+    assert table.index("one", "x") is None
+    assert table.seen_since(NOW - 60)[:2].tolist() == [False, False]
+
+
+def test_columns_are_what_nodes_report() -> None:
+    kvm = (SupportedInstance("x86_64", "kvm", "hvm"),)
+    full = report(
+        "a",
+        "n",
+        service_version=66,
+        hypervisor_type="QEMU",
+        hypervisor_version=8_000_000,
+        supported_instances=kvm,
+        host_ip="10.0.0.1",
+        num_instances=3,
+        num_io_ops=2,
+        free_ram_mb=-5,
+        images=frozenset({"cirros"}),
+        instances={"i": NodeInstance("project", "small", "cirros")},
+    )
+    table = NodeTable([report("b", "m"), full])
+    assert table.service_version[:2].tolist() == [0, 66]
+    assert table.hypervisor_version[:2].tolist() == [0, 8_000_000]
+    assert (table.num_instances[1], table.num_io_ops[1], table.free_ram_mb[1]) == (3, 2, -5)
+    assert np.isnan(table.free_ram_mb[0])
+    assert np.isnan(table.free_disk_mb[:2]).all()
+    assert table.hypervisor_type.of(1) == "QEMU"
+    assert table.host_ip.of(1) == "10.0.0.1"
+    assert table.supported_instances.of(1) == kvm
+    assert set(table.indexes_with_image("cirros")) == {1}
+    assert table.indexes_of_instance("i") == (1,)
+    # A move: both nodes report it, then only the new one.
+    table.update([report("b", "m", instances={"i": NodeInstance()})])
+    assert set(table.indexes_of_instance("i")) == {0, 1}
+    table.update([report("a", "n")])
+    assert table.indexes_of_instance("i") == (0,)
+    assert table.indexes_with_image("cirros") == ()
+
+
+def test_removed_node_is_found_nowhere_and_its_row_is_used_again() -> None:
+    loaded = {
+        "metrics": {"heat": 1.0},
+        "aggregates": (FAST,),
+        "failed_builds": 2,
+        "instances": {"i": NodeInstance()},
+        "images": frozenset({"cirros"}),
+        "hypervisor_type": "QEMU",
+    }
+    table = NodeTable([report("a", "n", **loaded), report("b", "m")])
+    assert table.seen_since(NOW - 60)[:2].all()
+    structure = table.structure
+    table.remove(["n", "unknown"])
+    assert table.structure > structure
+    assert (len(table), table.size) == (1, 2)
+    assert table.index_of_node("n") is table.index("a") is None
+    assert table.indexes_of_instance("i") == table.indexes_with_image("cirros") == ()
+    assert table.metadata("availability_zone") is None
+    assert not table.aggregates_with("availability_zone", "az1")
+    assert not table.any_failed_builds
+    assert np.isnan(table.metric("heat")).all()
+    assert not (table.enabled[0] or table.seen_since(NOW - 60)[0])
+    assert hosts_at(table, fleet_of("n", "m")) == [-1, 1]
+    table.update([report("c", "o")])
+    assert (len(table), table.size, table.index("c")) == (2, 2, 0)
+    assert table.hypervisor_type.of(0) == ""
+    assert table.enabled[0]
+    assert table.seen_since(NOW - 60)[:2].all()
+
+
+def test_row_is_not_used_again_while_a_run_may_hold_it() -> None:
+    table = NodeTable([report("a", "n"), report("b", "m")])
+    with table.reading():
+        table.remove(["n"])
+        assert (table.hosts[0], table.nodes[0], table.report(0).host) == ("a", "n", "a")
+        with table.reading():
+            table.update([report("c", "o")])
+        assert table.index("c") == 2
+    table.update([report("d", "p")])
+    assert table.index("d") == 0
+
+
+def test_nothing_is_left_of_nodes_that_come_and_go() -> None:
+    table = NodeTable([report("stays", "stays")])
+
+    def kept() -> int:
+        return sum(len(each) for each in vars(table).values() if hasattr(each, "__len__"))
+
+    def come_and_go(first: int, number: int) -> None:
+        for each in range(first, first + number):
+            more = {
+                "nodename": f"blade {each}",
+                "host_ip": f"ip {each}",
+                "metrics": {f"metric {each}": 1.0},
+                "instances": {f"instance {each}": NodeInstance()},
+                "images": frozenset({f"image {each}"}),
+                "aggregates": (HostAggregate(f"agg {each}", "", {f"key {each}": "x"}),),
+            }
+            table.update([report(f"host {each}", f"node {each}", **more)])
+            table.remove([f"node {each}"])
+
+    come_and_go(0, 10)
+    before = kept()
+    come_and_go(10, 2_000)
+    assert table.size == 2
+    assert len(table.last_seen) <= 16
+    assert kept() == before
+
+
+aggregates = st.builds(
+    HostAggregate,
+    st.sampled_from(["agg-1", "agg-2"]),
+    st.just("name"),
+    st.dictionaries(st.sampled_from(["availability_zone", "ssd"]), st.sampled_from(["x", "y"])),
+)
+reports = st.builds(
+    lambda name, node, nodename, cell, seen, values, heat: replace_report(
+        report(name, node),
+        nodename=nodename,
+        cell=cell,
+        last_seen=NOW - seen,
+        aggregates=tuple(values),
+        metrics={} if heat is None else {"heat": heat},
+    ),
+    st.sampled_from("abc"),
+    st.sampled_from(["n1", "n2", "n3", "n4"]),
+    st.sampled_from(["", "x"]),
+    st.sampled_from(["x", "y"]),
+    st.sampled_from([1, 100]),
+    st.lists(aggregates, max_size=2),
+    st.none() | st.floats(0, 9),
+)
+histories = st.lists(reports | st.sampled_from(["n1", "n2", "n3"]), max_size=16)
+"""Reports, and the uuids of nodes that are removed."""
+
+
+def table_after(history: list[NodeReport | str]) -> tuple[NodeTable, dict[str, NodeReport]]:
+    """The table after a history, and the last report of each node that is there."""
+    table = NodeTable()
+    last: dict[str, NodeReport] = {}
+    for each in history:
+        if isinstance(each, str):
+            table.remove([each])
+            last.pop(each, None)
+        else:
+            table.update([each])
+            name = (each.host, each.nodename or each.host)
+            last = {n: r for n, r in last.items() if n == each.node or name != (r.host, r.nodename or r.host)}
+            last[each.node] = each
+        # As each decision does: who is alive is kept from here on.
+        table.seen_since(NOW - 60)
+    return table, last
+
+
+@settings(deadline=None)
+@given(histories, st.sampled_from(["ssd", "availability_zone"]))
+def test_filters_answer_by_what_is_reported_now_and_not_by_what_was(
+    history: list[NodeReport | str], key: str
+) -> None:
+    table, last = table_after(history)
+    fresh = NodeTable(last.values())
+    for extra_specs in ({key: "x"}, {f"aggregate_instance_extra_specs:{key}": "y"}):
+        asked = question(of=spec(extra_specs=extra_specs, availability_zone="x"))
+        for plugin in filters(SchedulerOptions()):
+            old, new = (_verdicts(each, plugin, asked) for each in (table, fresh))
+            assert old == new, plugin.name
+
+
+def _verdicts(table: NodeTable, plugin: Filter, asked: Question) -> dict[str, bool]:
+    mask = verdict(plugin, HostView(table, MadeUp([1] * table.size)), asked, Progress())
+    verdicts = np.ones(table.size, dtype=np.bool_) if mask is None else mask
+    return {
+        node: verdicts.item(index)
+        for index, node in enumerate(table.nodes)
+        if table.index_of_node(node) == index
+    }
+
+
+@pytest.mark.parametrize("comes", [False, True])
+def test_structure_rises_when_a_metadata_key_comes_or_goes(comes: bool) -> None:
+    plain, fast = report("a", "a"), report("a", "a", aggregates=(FAST,))
+    before, after = (plain, fast) if comes else (fast, plain)
+    table = NodeTable([before, report("b", "b")])
+    structure = table.structure
+    table.update([after])
+    assert table.structure > structure
+    assert (table.metadata("availability_zone") is not None) is comes
+
+
+@settings(deadline=None)
+@given(histories)
+def test_table_tells_what_the_last_reports_say(history: list[NodeReport | str]) -> None:
+    table, last = table_after(history)
+    assert len(table) == len(last)
+    beats = {
+        each.host: max(r.last_seen for r in last.values() if r.host == each.host) for each in last.values()
+    }
+    for node, each in last.items():
+        index = table.index_of_node(node)
+        assert index is not None
+        assert (table.hosts[index], table.nodes[index]) == (each.host, node)
+        assert table.index(each.host, each.nodename) == index
+        assert index in table.indexes_of_host(each.host)
+        assert table.cells[table.cell.item(index)] == each.cell
+        assert table.last_seen[table.service[index]] == beats[each.host]
+        assert table.alive[index] == (beats[each.host] >= NOW - 60)
+        heat = table.metric("heat").item(index)
+        assert heat == each.metrics["heat"] if each.metrics else math.isnan(heat)
+        for key in ("availability_zone", "ssd"):
+            labels = table.metadata(key)
+            expected = tuple(one.metadata[key] for one in each.aggregates if key in one.metadata)
+            assert (labels.of(index) if labels is not None else ()) == expected
+    for name in "abc":
+        assert len(table.indexes_of_host(name)) == sum(each.host == name for each in last.values())
+    for key in ("availability_zone", "ssd"):
+        for value in "xy":
+            assert table.aggregates_with(key, value) == {
+                one.uuid
+                for each in last.values()
+                for one in each.aggregates
+                if one.metadata.get(key) == value
+            }
