@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import msgspec
 import pytest
@@ -13,14 +14,19 @@ from structlog.testing import capture_logs
 
 from roost.model.errors import OperatorError
 from roost.scheduler import Scheduler, SchedulerOptions, plugin_names
-from roost.scheduler.errors import BadOptions, UnknownPlugin
+from roost.scheduler.asking import verdict
+from roost.scheduler.declarations import depends_on_claims, minval_of, runs_on_rebuild
+from roost.scheduler.errors import BadOptions, SchedulerFault, UnknownPlugin
 from roost.scheduler.gateways.local import LocalGateway
 from roost.scheduler.nodes import NodeTable
+from roost.scheduler.offers import HostView
 from roost.scheduler.options import DEFAULT_FILTERS, options_from
 from roost.scheduler.plugin_names import FILTER, WEIGHER, built_ins
 from roost.scheduler.plugin_options import PluginOptions
 from roost.scheduler.plugins import filters
-from support.offering import Free, Only, named_filters, named_weighers
+from roost.scheduler.question import Progress
+from support.clouds import report, spec
+from support.offering import Free, MadeUp, Only, named_filters, named_weighers, question
 
 
 class Renamed(Only):
@@ -118,7 +124,7 @@ def test_class_is_found_by_its_import_path_and_by_its_last_word() -> None:
 )
 def test_unknown_filter_is_one_clear_error(name: str) -> None:
     with pytest.raises(
-        UnknownPlugin, match=r"option enabled_filters may name AggregateInstanceExtraSpecsFilter, "
+        UnknownPlugin, match=r"option enabled_filters may name AggregateImagePropertiesIsolation, "
     ) as error:
         named_filters(name)
     assert isinstance(error.value, OperatorError)
@@ -200,3 +206,67 @@ def test_plugin_is_made_with_the_options_of_its_own_section(tmp_path: Path) -> N
     assert plugin.options == Quiet(40.0)
     with pytest.raises(BadOptions, match=r"^options \[quiet\]: .*most_decibels"):
         options_from(conf_of(f"{QUIET}[quiet]\nmost_decibels = loud\n", tmp_path))
+
+
+class QuietHosts:
+    """As it is written for Nova."""
+
+    run_filter_once_per_request = True
+    RUN_ON_REBUILD = True
+
+    def host_passes(self, host_state: Any, spec_obj: Any) -> bool:
+        wanted = spec_obj.get_scheduler_hint("noise", "any")
+        return bool(wanted == "any" or host_state.stats.get("noise") == wanted)
+
+
+class SmallestWeigher:
+    minval = 0
+
+    def _weigh_object(self, host_state: Any, request_spec: Any) -> float:
+        return float(len(host_state.host) + request_spec.num_instances)
+
+
+class Raising(QuietHosts):
+    def host_passes(self, host_state: Any, spec_obj: Any) -> bool:
+        return bool(host_state.no_such_attribute)
+
+
+def test_plain_class_that_is_asked_about_one_host_at_a_time() -> None:
+    hosts = [report("one", "n0", stats={"noise": "low"}), report("three", "n1", stats={"noise": "high"})]
+    view = HostView(NodeTable(hosts), MadeUp([1, 1]))
+    asked = question(of=spec(scheduler_hints={"noise": ("low",)}))
+    [quiet] = named_filters(f"{__name__}.QuietHosts")
+    assert (quiet.name, depends_on_claims(quiet), runs_on_rebuild(quiet)) == ("QuietHosts", False, True)
+    for of, passing in ((asked, [True, False]), (question(), [True, True])):
+        mask = quiet.mask(view, of, Progress())
+        assert mask is not None
+        assert mask.tolist() == passing
+    [smallest] = named_weighers(f"{__name__}.SmallestWeigher")
+    assert (smallest.multiplier_key, minval_of(smallest)) == ("smallest_weight_multiplier", 0.0)
+    raw = smallest.raw(view, question(), Progress())
+    assert raw is not None
+    assert raw.tolist() == [4.0, 6.0]
+    [raising] = named_filters(f"{__name__}.Raising")
+    with pytest.raises(SchedulerFault, match="filter Raising failed on host one: AttributeError"):
+        verdict(raising, view, asked, Progress())
+
+
+@pytest.mark.parametrize(
+    ("name", "extra_specs"),
+    [
+        ("NUMATopologyFilter", {"hw:numa_nodes": "2"}),
+        ("NUMATopologyFilter", {"hw:cpu_policy": "dedicated"}),
+        ("PciPassthroughFilter", {"pci_passthrough:alias": "gpu:1"}),
+    ],
+)
+def test_filter_that_cannot_judge_yet_warns_and_excludes_what_it_would_judge(
+    name: str, extra_specs: dict[str, str]
+) -> None:
+    with capture_logs() as logs:
+        [judge] = named_filters(name)
+    assert [(line["log_level"], line["filter"]) for line in logs] == [("warning", name)]
+    assert "find no host" in logs[0]["reason"]
+    view = HostView(NodeTable([report("one", "n0")]), MadeUp([1]))
+    for specs, passing in ((extra_specs, [False]), ({}, None), ({"hw:cpu_policy": "shared"}, None)):
+        mask = verdict(judge, view, question(of=spec(extra_specs=specs)), Progress())
+        assert (None if mask is None else mask.tolist()) == passing

@@ -39,11 +39,12 @@ def test_run_and_attempts_are_recorded(within: Within) -> None:
         assert run.version == (await room.ledger.current()).version - 1
         steps = [(step.name, step.left) for step in run.steps]
         assert steps[0] == ("hosts known", 2)
-        assert steps[-6:] == [
+        assert steps[-7:] == [
             ("hosts with candidates", 2),
             ("ComputeFilter", 2),
             ("AvailabilityZoneFilter", 2),
-            ("AggregateInstanceExtraSpecsFilter", 2),
+            ("ComputeCapabilitiesFilter", 2),
+            ("ImagePropertiesFilter", 2),
             ("ServerGroupAntiAffinityFilter", 2),
             ("ServerGroupAffinityFilter", 2),
         ]

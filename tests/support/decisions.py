@@ -28,6 +28,7 @@ from roost.scheduler.gateways.local import Decide
 from roost.scheduler.kept.keeper import Keeper
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.offers import HostView
+from roost.scheduler.options import DEFAULT_FILTERS
 from roost.scheduler.plugins import Looks, filters, weighers
 from roost.scheduler.query import candidate_query
 from roost.scheduler.question import Progress, Question
@@ -43,6 +44,15 @@ OPTIONS = [
     SchedulerOptions(host_subset_size=3, plugins=by_metrics({"heat": -1.0}, required=False)),
     SchedulerOptions(plugins=by_metrics({"heat": -1.0}), multipliers={"BuildFailureWeigher": -2.0}),
     SchedulerOptions(multipliers={"roominess": 3.0}),
+    SchedulerOptions(
+        filters=(
+            *DEFAULT_FILTERS,
+            "AggregateInstanceExtraSpecsFilter",
+            "AggregateMultiTenancyIsolation",
+            "AggregateTypeAffinityFilter",
+            "AggregateNumInstancesFilter",
+        )
+    ),
 ]
 
 FLAVORS = [

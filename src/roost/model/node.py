@@ -24,11 +24,16 @@ class SupportedInstance(msgspec.Struct, frozen=True, array_like=True):
 
 
 class NodeInstance(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a node reports of one of its instances. ``image`` is the image's id, None without an image."""
+    """What a node reports of one of its instances.
+
+    ``image`` is the image's id, None without an image. ``image_properties`` are the properties of the image
+    by which hosts are weighed.
+    """
 
     project_id: str = ""
     flavor: str = ""
     image: str | None = None
+    image_properties: dict[str, str] = {}
 
 
 class NodeReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -30,6 +30,8 @@ def ask_key(plugin: Filter | Weigher, question: Question) -> Hashable | None:
     try:
         key = key_of(plugin, question)
         hash(key)
+    except SchedulerError:
+        raise
     except Exception as error:
         raise fault(_kind(plugin), plugin, None, error) from error
     return key

@@ -5,6 +5,7 @@ from collections.abc import Hashable, Sequence
 from typing import TypeVar, cast
 
 from roost.fleet.columns import Int64
+from roost.scheduler.nodes import NodeTable
 from roost.scheduler.offers import HostView
 from roost.scheduler.plugins import Filter, Looks
 from roost.scheduler.question import Question
@@ -60,10 +61,13 @@ def domain_of(plugin: object, hosts: HostView) -> Int64:
     return cast(Int64, plugin.domain(hosts))  # type: ignore[attr-defined]
 
 
-def free_of_class(weigher: object) -> str | None:
+def free_of_class(weigher: object, table: NodeTable) -> str | None:
     """The resource class whose free amount a weigher's numbers are; None if they are anything else."""
     free_of = getattr(weigher, "free_of", None)
-    return free_of if isinstance(free_of, str) else None
+    reported = getattr(weigher, "reported", None)
+    if not isinstance(free_of, str) or (isinstance(reported, str) and table.has(reported)):
+        return None
+    return free_of
 
 
 def minval_of(weigher: object) -> float:

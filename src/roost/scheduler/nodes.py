@@ -3,7 +3,7 @@
 import math
 import weakref
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import AbstractContextManager
 
 import numpy as np
@@ -29,8 +29,22 @@ _COLUMNS = {
     "failed_builds": (np.float64, 0.0),
     "free_ram_mb": (np.float64, math.nan),
     "free_disk_mb": (np.float64, math.nan),
+    "free_pci_devices": (np.int64, 0),
 }
 """Type of each column, and its value where no node is."""
+
+_OPTIONAL = ("free_ram_mb", "free_disk_mb")
+"""Columns that are NaN where a node does not report the number."""
+
+_HAS: dict[str, Callable[[NodeReport], bool]] = {
+    "hypervisor_version": lambda report: report.hypervisor_version != 0,
+    "num_instances": lambda report: report.num_instances != 0,
+    "num_io_ops": lambda report: report.num_io_ops != 0,
+    "free_ram_mb": lambda report: report.free_ram_mb is not None,
+    "free_disk_mb": lambda report: report.free_disk_mb is not None,
+    "free_pci_devices": lambda report: _free_devices(report) != 0,
+}
+"""Whether a report has something in a column."""
 
 _COMPARED = [name for name in NodeReport.__struct_fields__ if name not in ("node", "last_seen")]
 
@@ -45,13 +59,15 @@ class NodeTable:
     Columns by index, with room to spare at the end: ``cell`` int32 (number of the cell in ``cells``),
     ``service`` int32 (number of the compute service, see `last_seen`), ``enabled`` and ``alive`` bool (see
     `seen_since`), ``service_version``, ``hypervisor_version``, ``num_instances`` and ``num_io_ops`` int64,
-    ``failed_builds`` float64, ``free_ram_mb`` and ``free_disk_mb`` float64 (NaN where not reported).
+    ``failed_builds`` float64, ``free_ram_mb`` and ``free_disk_mb`` float64 (NaN where not reported),
+    ``free_pci_devices`` int64.
     Labels by index: ``hypervisor_type``, ``host_ip``, ``supported_instances``. Lists by index: ``hosts``
     (names of compute services), ``nodes`` (uuids of root providers), ``nodenames``.
 
     For caches: ``invalidations`` has the nodes whose reports have changed, where a heartbeat counts only if
     it makes a service alive again (see `seen_since`). ``structure`` rises when caches must begin anew: a node
-    came or went, or changed its cell or its service, or a metadata key came or went.
+    came or went, or changed its cell or its service, a metadata key came or went, or `has` of a column that
+    is NaN where not reported changed.
     """
 
     cell: Int32
@@ -65,6 +81,7 @@ class NodeTable:
     failed_builds: Float64
     free_ram_mb: Float64
     free_disk_mb: Float64
+    free_pci_devices: Int64
 
     def __init__(self, reports: Iterable[NodeReport] = ()) -> None:
         self.invalidations = InvalidationLog()
@@ -80,6 +97,7 @@ class NodeTable:
             setattr(self, name, np.zeros(0, dtype=dtype))
         self._heartbeats = Heartbeats(self._set_alive)
         self._failing = 0
+        self._having: Counter[str] = Counter()
         self._reports: list[NodeReport] = []
         self._free = FreeRows()
         self._index: dict[str, int] = {}
@@ -193,6 +211,11 @@ class NodeTable:
         """Whether ``failed_builds`` is anything but 0 somewhere."""
         return self._failing > 0
 
+    def has(self, column: str) -> bool:
+        """Whether any node reports something in a column of numbers: neither 0 nor NaN, for those columns
+        that are NaN where not reported also 0."""
+        return self._having[column] > 0
+
     def metric(self, name: str) -> Float64:
         """A metric of every node: float64[size], NaN where a node does not report it."""
         return self._metrics.of(name, self.size)
@@ -200,6 +223,10 @@ class NodeTable:
     def metadata(self, key: str) -> Labels[Values] | None:
         """The values of an aggregate metadata key by node; None if no node is in an aggregate that has it."""
         return self._labels.get(key)
+
+    def metadata_keys(self, prefix: str) -> Collection[str]:
+        """The aggregate metadata keys with a prefix that some node has."""
+        return [key for key in self._labels if key.startswith(prefix)]
 
     def aggregates_with(self, key: str, value: str) -> frozenset[str]:
         """The uuids of the aggregates whose metadata has ``key`` equal to ``value``."""
@@ -292,6 +319,7 @@ class NodeTable:
     def _set(self, index: int, old: NodeReport | None, new: NodeReport) -> None:
         """Set all columns of a node that depend on its own report alone."""
         self._reports[index] = new
+        self._count_reported(old, new)
         self.enabled[index] = new.enabled
         self.service_version[index] = new.service_version
         self.hypervisor_version[index] = new.hypervisor_version
@@ -300,6 +328,8 @@ class NodeTable:
         self.failed_builds[index] = new.failed_builds
         self.free_ram_mb[index] = math.nan if new.free_ram_mb is None else new.free_ram_mb
         self.free_disk_mb[index] = math.nan if new.free_disk_mb is None else new.free_disk_mb
+        if old is None or new.pci_device_pools != old.pci_device_pools:
+            self.free_pci_devices[index] = _free_devices(new)
         self.hypervisor_type.put(index, new.hypervisor_type)
         self.host_ip.put(index, new.host_ip)
         self.supported_instances.put(index, new.supported_instances)
@@ -313,6 +343,14 @@ class NodeTable:
             self._set_instances(index, before.instances, new.instances)
         if new.images != before.images:
             self._set_images(index, before.images, new.images)
+
+    def _count_reported(self, old: NodeReport | None, new: NodeReport) -> None:
+        for column, has in _HAS.items():
+            change = has(new) - (old is not None and has(old))
+            if change:
+                before = self.has(column)
+                self._having[column] += change
+                self.structure += column in _OPTIONAL and self.has(column) != before
 
     def _set_instances(self, index: int, old: Collection[str], new: Collection[str]) -> None:
         for instance in old:
@@ -407,6 +445,12 @@ class _Services:
 
 def _name(report: NodeReport) -> tuple[str, str]:
     return report.host, report.nodename or report.host
+
+
+def _free_devices(report: NodeReport) -> int:
+    """The free devices of all PCI pools; a count that is no number is none."""
+    counts = (pool.get("count") for pool in report.pci_device_pools)
+    return sum(count for count in counts if isinstance(count, int))
 
 
 def _changed(old: NodeReport, new: NodeReport) -> bool:

@@ -24,7 +24,8 @@ GROUP = FILTER_SCHEDULER
 DEFAULT_FILTERS = (
     "ComputeFilter",
     "AvailabilityZoneFilter",
-    "AggregateInstanceExtraSpecsFilter",
+    "ComputeCapabilitiesFilter",
+    "ImagePropertiesFilter",
     "ServerGroupAntiAffinityFilter",
     "ServerGroupAffinityFilter",
 )

@@ -19,6 +19,7 @@ from pkgutil import iter_modules
 from typing import Any, Final
 
 from roost.scheduler.errors import UnknownPlugin
+from roost.scheduler.plain_plugins import wrapped
 from roost.scheduler.plugin_options import PluginOptions, declared_options
 from roost.scheduler.removed_filters import REMOVED_FILTERS
 
@@ -98,6 +99,7 @@ def _class(kind: str, name: str) -> Any:
             f"there is no {kind} named {name!r}: option {_OPTION[kind]} may name {', '.join(known)}, "
             "or the import path of a class"
         )
+    found = wrapped(found)
     lacking = [member for member in _MEMBERS[kind] if not hasattr(found, member)]
     if kind == FILTER and not (hasattr(found, "mask") or hasattr(found, "named")):
         lacking.append("mask")

@@ -108,7 +108,8 @@ class Weigher(Protocol):
     ``key(question)`` and ``domain(hosts)`` as for a `Filter`, and
 
     - ``free_of: str``, a resource class, if the numbers are nothing but what ``hosts.free`` says of that
-      class: they are then kept without asking the weigher again;
+      class: they are then kept without asking the weigher again; ``reported: str``, a column of the node
+      table that is NaN where not reported: this holds only while no node reports it;
     - ``minval: float``: lower numbers are raised to it, and it is normalised to 0 instead of the least;
     - ``negated = True`` if the multiplier counts with the opposite sign, the configured one and those of
       aggregate metadata;
@@ -161,7 +162,11 @@ def filters(options: SchedulerOptions) -> list[Filter]:
     """
     for name, instead in left_out(options.filters).items():
         _log.warning("a filter of enabled_filters is left out", filter=name, instead=instead)
-    return [_made(each, options) for each in filter_classes(options.filters, options.available_filters)]
+    classes = filter_classes(options.filters, options.available_filters)
+    for each in classes:
+        if unsupported := getattr(each, "unsupported", None):
+            _log.warning("a filter excludes requests", filter=each.name, reason=unsupported)
+    return [_made(each, options) for each in classes]
 
 
 def weighers(options: SchedulerOptions) -> list[Weigher]:

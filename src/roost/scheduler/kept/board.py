@@ -76,7 +76,7 @@ class Board:
         self._of_reports: list[tuple[Weigher, int | None]] = []
         self._of_trees: list[tuple[Weigher, int | None]] = []
         for weigher in weighers:
-            free_of = free_of_class(weigher)
+            free_of = free_of_class(weigher, table)
             minval = minval_of(weigher)
             raw = (
                 ask_weigher(weigher, view, question, Progress())

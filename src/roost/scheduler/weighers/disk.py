@@ -1,23 +1,35 @@
 """More free disk is better (a negative multiplier packs hosts instead of spreading over them)."""
 
+import numpy as np
+
 from roost.fleet.columns import Float64
 from roost.scheduler.offers import HostView
 from roost.scheduler.plugins import Looks
 from roost.scheduler.question import Progress, Question
 
+MIB_OF_GIB = 1024
+
 
 class DiskWeigher:
-    """Free DISK_GB over the host's whole tree."""
+    """The free disk that the node reports; of a node that reports none, free DISK_GB over its tree.
+
+    Source: Nova's weigher of this name.
+    """
 
     name = "DiskWeigher"
     multiplier_key = "disk_weight_multiplier"
     default_multiplier = 1.0
-    looks_at = Looks.TREE
+    looks_at = Looks.REPORT | Looks.TREE
     free_of = "DISK_GB"
+    reported = "free_disk_mb"
     minval = 0.0
 
     def raw(self, hosts: HostView, question: Question, progress: Progress) -> Float64 | None:
-        return hosts.free(self.free_of)
+        free = hosts.free(self.free_of)
+        if not hosts.table.has(self.reported):
+            return free
+        reported: Float64 = hosts.table.free_disk_mb[hosts.index] / MIB_OF_GIB
+        return np.where(np.isnan(reported), free, reported)
 
 
 PLUGIN = DiskWeigher

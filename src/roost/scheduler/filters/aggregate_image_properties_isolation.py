@@ -1,0 +1,76 @@
+"""Hosts whose aggregates allow the properties of the image."""
+
+from collections.abc import Hashable
+
+import msgspec
+from oslo_config import cfg
+
+from roost.fleet.columns import Bools
+from roost.scheduler.aggregate_numbers import words
+from roost.scheduler.offers import HostView
+from roost.scheduler.plugin_options import FILTER_SCHEDULER, PluginOptions
+from roost.scheduler.plugins import Looks
+from roost.scheduler.question import Progress, Question
+
+
+class IsolationOptions(msgspec.Struct, frozen=True):
+    """Only properties that begin with namespace and separator are compared; all without a namespace."""
+
+    aggregate_image_properties_isolation_namespace: str | None = None
+    aggregate_image_properties_isolation_separator: str = "."
+
+
+class AggregateImagePropertiesIsolation:
+    """For each property of the image: where the host's aggregates have metadata of that name, the value is
+    one of theirs. Values are separated by commas. Source: Nova's filter of this name."""
+
+    name = "AggregateImagePropertiesIsolation"
+    looks_at = Looks.REPORT
+    runs_on_rebuild = True
+    OPTIONS = PluginOptions(
+        FILTER_SCHEDULER,
+        (
+            cfg.StrOpt(
+                "aggregate_image_properties_isolation_namespace",
+                help="AggregateImagePropertiesIsolation compares only properties in this namespace.",
+            ),
+            cfg.StrOpt(
+                "aggregate_image_properties_isolation_separator",
+                default=".",
+                help="This separates the namespace from the rest of a property's name.",
+            ),
+        ),
+        IsolationOptions,
+    )
+
+    def __init__(self, options: IsolationOptions) -> None:
+        namespace = options.aggregate_image_properties_isolation_namespace
+        separator = options.aggregate_image_properties_isolation_separator
+        self._prefix = f"{namespace}{separator}" if namespace else ""
+
+    def key(self, question: Question) -> Hashable | None:
+        return tuple(sorted(self._properties(question).items())) or None
+
+    def mask(self, hosts: HostView, question: Question, progress: Progress) -> Bools | None:
+        mask: Bools | None = None
+        for name, wanted in self._properties(question).items():
+            labels = hosts.table.metadata(name)
+            if labels is None:
+                continue
+
+            def allows(values: tuple[str, ...], wanted: str = wanted) -> bool:
+                return not values or wanted in words(values)
+
+            allowed = labels.judged(allows, hosts.index) > 0
+            mask = allowed if mask is None else mask & allowed
+        return mask
+
+    def _properties(self, question: Question) -> dict[str, str]:
+        return {
+            name: value
+            for name, value in question.spec.image_properties.items()
+            if value and name.startswith(self._prefix)
+        }
+
+
+PLUGIN = AggregateImagePropertiesIsolation

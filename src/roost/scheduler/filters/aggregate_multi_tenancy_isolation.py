@@ -1,0 +1,45 @@
+"""Hosts whose aggregates are not reserved for other projects."""
+
+from collections.abc import Hashable
+
+import numpy as np
+
+from roost.fleet.columns import Bools
+from roost.scheduler.aggregate_numbers import words
+from roost.scheduler.offers import HostView
+from roost.scheduler.plugins import Looks
+from roost.scheduler.question import Progress, Question
+
+PREFIX = "filter_tenant_id"
+
+
+class AggregateMultiTenancyIsolation:
+    """The request's project is in the metadata of the host's aggregates under a key that begins with
+    ``filter_tenant_id``, or no aggregate of the host has such a key. Ids are separated by commas. Several
+    keys (``filter_tenant_id2`` and so on) make room for more ids than fit in one value.
+
+    Source: Nova's filter of this name.
+    """
+
+    name = "AggregateMultiTenancyIsolation"
+    looks_at = Looks.REPORT
+
+    def key(self, question: Question) -> Hashable | None:
+        return question.spec.project_id
+
+    def mask(self, hosts: HostView, question: Question, progress: Progress) -> Bools | None:
+        project = question.spec.project_id
+
+        def verdict(values: tuple[str, ...]) -> int:
+            return 0 if not values else 2 if project in words(values) else 1
+
+        greatest = None
+        for key in hosts.table.metadata_keys(PREFIX):
+            labels = hosts.table.metadata(key)
+            if labels is not None:
+                found = labels.judged(verdict, hosts.index)
+                greatest = found if greatest is None else np.maximum(greatest, found)
+        return None if greatest is None else greatest != 1
+
+
+PLUGIN = AggregateMultiTenancyIsolation

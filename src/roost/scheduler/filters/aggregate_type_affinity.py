@@ -1,0 +1,30 @@
+"""Hosts whose aggregates allow the flavor."""
+
+from collections.abc import Hashable
+
+from roost.fleet.columns import Bools
+from roost.scheduler.aggregate_numbers import words
+from roost.scheduler.offers import HostView
+from roost.scheduler.plugins import Looks
+from roost.scheduler.question import Progress, Question
+
+
+class AggregateTypeAffinityFilter:
+    """The flavor's name is in the metadata ``instance_type`` of one of the host's aggregates, where names are
+    separated by commas, or no aggregate of the host has that key. Source: Nova's filter of this name."""
+
+    name = "AggregateTypeAffinityFilter"
+    looks_at = Looks.REPORT
+
+    def key(self, question: Question) -> Hashable | None:
+        return question.spec.flavor.name
+
+    def mask(self, hosts: HostView, question: Question, progress: Progress) -> Bools | None:
+        flavors = hosts.table.metadata("instance_type")
+        if flavors is None:
+            return None
+        name = question.spec.flavor.name
+        return flavors.judged(lambda values: not values or name in words(values), hosts.index) > 0
+
+
+PLUGIN = AggregateTypeAffinityFilter

@@ -1,0 +1,24 @@
+"""All hosts."""
+
+from collections.abc import Hashable
+
+from roost.fleet.columns import Bools
+from roost.scheduler.offers import HostView
+from roost.scheduler.plugins import Looks
+from roost.scheduler.question import Progress, Question
+
+
+class AllHostsFilter:
+    """Lets every host pass. Source: Nova's filter of this name."""
+
+    name = "AllHostsFilter"
+    looks_at = Looks.NOTHING
+
+    def key(self, question: Question) -> Hashable | None:
+        return None
+
+    def mask(self, hosts: HostView, question: Question, progress: Progress) -> Bools | None:
+        return None
+
+
+PLUGIN = AllHostsFilter

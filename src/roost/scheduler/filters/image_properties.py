@@ -1,0 +1,129 @@
+"""Hosts that run what the image needs."""
+
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+from oslo_config import cfg
+
+from roost.fleet.columns import Bools
+from roost.model.node import SupportedInstance
+from roost.scheduler.errors import BadRequestSpec
+from roost.scheduler.hypervisor_versions import Requirement, requirement_of, satisfies
+from roost.scheduler.nodes import NodeTable
+from roost.scheduler.offers import HostView
+from roost.scheduler.plugin_options import FILTER_SCHEDULER, PluginOptions
+from roost.scheduler.plugins import Looks
+from roost.scheduler.question import Progress, Question
+
+_ARCHITECTURES: Final = {
+    "i386": "i686",
+    "i486": "i686",
+    "i586": "i686",
+    "x86_32": "i686",
+    "amd64": "x86_64",
+}
+_HYPERVISORS: Final = {"xapi": "xen"}
+_VM_MODES: Final = {"pv": "xen", "hv": "hvm", "baremetal": "hvm"}
+
+
+class ImagePropertiesOptions(msgspec.Struct, frozen=True):
+    """``image_properties_default_architecture``: of images that do not name one; None: they run anywhere."""
+
+    image_properties_default_architecture: str | None = None
+
+
+class ImagePropertiesFilter:
+    """The host supports the architecture (``hw_architecture``), the hypervisor type (``img_hv_type``) and the
+    VM mode (``hw_vm_mode``) of the image, all in one of its ``supported_instances``.
+
+    If the image has one of these, the host's hypervisor also has a version that ``img_hv_requested_version``
+    allows, and processors with at least ``hw_maxphysaddr_bits`` address bits; a host that does not report its
+    version or bits passes. Source: Nova's filter of this name.
+    """
+
+    name = "ImagePropertiesFilter"
+    looks_at = Looks.REPORT
+    runs_on_rebuild = True
+    OPTIONS = PluginOptions(
+        FILTER_SCHEDULER,
+        (
+            cfg.StrOpt(
+                "image_properties_default_architecture",
+                help="ImagePropertiesFilter takes this for the architecture of images that do not name one.",
+            ),
+        ),
+        ImagePropertiesOptions,
+    )
+
+    def __init__(self, options: ImagePropertiesOptions) -> None:
+        self._architecture = options.image_properties_default_architecture
+
+    def key(self, question: Question) -> Hashable | None:
+        """Architecture, hypervisor type, VM mode; versions and address bits; None without the first three."""
+        needs = self._needs(question.spec.image_properties)
+        return (needs, *_limits(question.spec.image_properties)) if needs else None
+
+    def mask(self, hosts: HostView, question: Question, progress: Progress) -> Bools | None:
+        properties = question.spec.image_properties
+        needs = self._needs(properties)
+        if not needs:
+            return None
+        versions, bits = _limits(properties)
+
+        def supports(supported: tuple[SupportedInstance, ...]) -> bool:
+            return any(needs <= {each.arch, each.hv_type, each.vm_mode} for each in supported)
+
+        table = hosts.table
+        mask: Bools = table.supported_instances.judged(supports, hosts.index) > 0
+        if versions:
+            reported, at = np.unique(table.hypervisor_version[hosts.index], return_inverse=True)
+            allowed = [not version or satisfies(version, versions) for version in reported.tolist()]
+            mask &= np.array(allowed, dtype=np.bool_)[at]
+        if bits:
+            mask &= np.fromiter(
+                (_has_bits(table, index, bits) for index in hosts.index.tolist()), np.bool_, len(hosts)
+            )
+        return mask
+
+    def _needs(self, properties: Mapping[str, str]) -> frozenset[str]:
+        words = (
+            _canonical(properties.get("hw_architecture") or self._architecture, _ARCHITECTURES),
+            _canonical(properties.get("img_hv_type"), _HYPERVISORS),
+            _canonical(properties.get("hw_vm_mode"), _VM_MODES),
+        )
+        return frozenset(word for word in words if word)
+
+
+def _canonical(word: str | None, names: Mapping[str, str]) -> str:
+    lower = (word or "").lower()
+    return names.get(lower, lower)
+
+
+def _limits(properties: Mapping[str, str]) -> tuple[Requirement, int]:
+    """The allowed versions, empty for all, and the least number of address bits.
+
+    Raises:
+        BadRequestSpec: a property has an invalid value.
+    """
+    versions: Requirement = ()
+    if requested := properties.get("img_hv_requested_version"):
+        versions = _read(requirement_of, "img_hv_requested_version", requested)
+    return versions, _read(int, "hw_maxphysaddr_bits", properties.get("hw_maxphysaddr_bits") or "0")
+
+
+def _read(read: Callable[[str], Any], name: str, value: str) -> Any:
+    try:
+        return read(value)
+    except ValueError as error:
+        raise BadRequestSpec(f"image property {name}: {value!r} is invalid") from error
+
+
+def _has_bits(table: NodeTable, index: int, bits: int) -> bool:
+    of_processor = table.report(index).cpu_info.get("maxphysaddr")
+    reported = of_processor.get("bits") if isinstance(of_processor, Mapping) else None
+    return not isinstance(reported, int) or reported >= bits
+
+
+PLUGIN = ImagePropertiesFilter

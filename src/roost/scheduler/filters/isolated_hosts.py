@@ -1,0 +1,78 @@
+"""Isolated images go to isolated hosts, and other images elsewhere."""
+
+from collections.abc import Collection, Hashable
+
+import msgspec
+from oslo_config import cfg
+
+from roost.scheduler.offers import HostView
+from roost.scheduler.plugin_options import FILTER_SCHEDULER, PluginOptions
+from roost.scheduler.plugins import Named
+from roost.scheduler.question import Progress, Question
+
+
+class IsolatedHostsOptions(msgspec.Struct, frozen=True):
+    """``isolated_hosts``: names of compute services. ``isolated_images``: ids of images."""
+
+    isolated_hosts: frozenset[str] = frozenset()
+    isolated_images: frozenset[str] = frozenset()
+    restrict_isolated_hosts_to_isolated_images: bool = True
+
+
+class IsolatedHostsFilter:
+    """An isolated image may use isolated hosts only. Any other image may use the other hosts, and isolated
+    hosts as well if ``restrict_isolated_hosts_to_isolated_images`` is false.
+
+    Source: Nova's filter of this name.
+    """
+
+    name = "IsolatedHostsFilter"
+    runs_on_rebuild = True
+    OPTIONS = PluginOptions(
+        FILTER_SCHEDULER,
+        (
+            cfg.ListOpt(
+                "isolated_hosts",
+                default=[],
+                help="IsolatedHostsFilter keeps these hosts for the isolated images.",
+            ),
+            cfg.ListOpt(
+                "isolated_images",
+                default=[],
+                help="IsolatedHostsFilter restricts these images, by id, to the isolated hosts.",
+            ),
+            cfg.BoolOpt(
+                "restrict_isolated_hosts_to_isolated_images",
+                default=True,
+                help="Other images may not use isolated hosts.",
+            ),
+        ),
+        IsolatedHostsOptions,
+    )
+
+    def __init__(self, options: IsolatedHostsOptions) -> None:
+        self._options = options
+
+    def key(self, question: Question) -> Hashable | None:
+        """Whether the image is isolated; None if all hosts may be used."""
+        isolated = self._is_isolated(question)
+        if isolated or self._options.restrict_isolated_hosts_to_isolated_images:
+            return isolated
+        return None
+
+    def named(self, hosts: HostView, question: Question, progress: Progress) -> Named | None:
+        isolated: Collection[int] = [
+            index for host in self._options.isolated_hosts for index in hosts.table.indexes_of_host(host)
+        ]
+        if self._is_isolated(question):
+            return Named(isolated, allowed=True)
+        if self._options.restrict_isolated_hosts_to_isolated_images:
+            return Named(isolated, allowed=False)
+        return None
+
+    def _is_isolated(self, question: Question) -> bool:
+        image = question.spec.image
+        return image is not None and image.id in self._options.isolated_images
+
+
+PLUGIN = IsolatedHostsFilter

@@ -1,0 +1,32 @@
+"""Hosts that report all metrics that hosts are weighed by."""
+
+from roost.fleet.columns import Bools
+from roost.scheduler.metrics_options import METRICS_OPTIONS, MetricsOptions
+from roost.scheduler.offers import HostView
+from roost.scheduler.plugins import Looks
+from roost.scheduler.question import Progress, Question
+
+
+class MetricsFilter:
+    """The host reports every metric of the option ``weight_setting`` of section ``metrics``.
+
+    Source: Nova's filter of this name.
+    """
+
+    name = "MetricsFilter"
+    looks_at = Looks.REPORT
+    OPTIONS = METRICS_OPTIONS
+
+    def __init__(self, options: MetricsOptions) -> None:
+        self._metrics = tuple(options.weight_setting)
+
+    def mask(self, hosts: HostView, question: Question, progress: Progress) -> Bools | None:
+        mask: Bools | None = None
+        for metric in self._metrics:
+            values = hosts.table.metric(metric)[hosts.index]
+            reported: Bools = values == values  # NaN stands for a metric that is not reported
+            mask = reported if mask is None else mask & reported
+        return mask
+
+
+PLUGIN = MetricsFilter

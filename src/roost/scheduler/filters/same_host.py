@@ -1,0 +1,27 @@
+"""Hosts with one of the instances that a hint names."""
+
+from collections.abc import Hashable
+
+from roost.scheduler.offers import HostView
+from roost.scheduler.plugins import Named
+from roost.scheduler.question import Progress, Question
+
+
+class SameHostFilter:
+    """An instance of the scheduler hint ``same_host`` is on the host, as far as hosts report.
+
+    Source: Nova's filter of this name.
+    """
+
+    name = "SameHostFilter"
+
+    def key(self, question: Question) -> Hashable | None:
+        return question.spec.scheduler_hints.get("same_host") or None
+
+    def named(self, hosts: HostView, question: Question, progress: Progress) -> Named | None:
+        instances = question.spec.scheduler_hints.get("same_host", ())
+        there = [index for each in instances for index in hosts.table.indexes_of_instance(each)]
+        return Named(there, allowed=True) if instances else None
+
+
+PLUGIN = SameHostFilter

@@ -1,0 +1,55 @@
+"""Hosts whose address is in a network that hints name."""
+
+import ipaddress
+from collections.abc import Hashable
+
+from roost.fleet.columns import Bools
+from roost.scheduler.errors import BadRequestSpec
+from roost.scheduler.hints import hint
+from roost.scheduler.offers import HostView
+from roost.scheduler.plugins import Looks
+from roost.scheduler.question import Progress, Question
+
+DEFAULT_CIDR = "/24"
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+class SimpleCIDRAffinityFilter:
+    """The host's address is in the network of the scheduler hints ``build_near_host_ip`` and ``cidr``
+    (``/24`` by default). A host that reports no address is not. Source: Nova's filter of this name."""
+
+    name = "SimpleCIDRAffinityFilter"
+    looks_at = Looks.REPORT
+
+    def key(self, question: Question) -> Hashable | None:
+        return _network(question)
+
+    def mask(self, hosts: HostView, question: Question, progress: Progress) -> Bools | None:
+        network = _network(question)
+        if network is None:
+            return None
+        return hosts.table.host_ip.judged(lambda address: _is_in(address, network), hosts.index) > 0
+
+
+def _network(question: Question) -> Network | None:
+    near = hint(question, "build_near_host_ip")
+    if not near:
+        return None
+    text = near + (hint(question, "cidr") or DEFAULT_CIDR)
+    try:
+        return ipaddress.ip_network(text, strict=False)
+    except ValueError as error:
+        raise BadRequestSpec(
+            f"scheduler hints build_near_host_ip and cidr: {text!r} is no network"
+        ) from error
+
+
+def _is_in(address: str | None, network: Network) -> bool:
+    try:
+        return address is not None and ipaddress.ip_address(address) in network
+    except ValueError:
+        return False
+
+
+PLUGIN = SimpleCIDRAffinityFilter

@@ -1,0 +1,100 @@
+"""A node as Nova's filters and weighers see it: the attributes of Nova's ``HostState``."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from roost.model.node import NodeReport
+from roost.scheduler.nodes import NodeTable
+from roost.scheduler.offers import HostView
+
+_BY_REPORT: Final[Mapping[str, Callable[[NodeReport], Any]]] = {
+    "host": lambda report: report.host,
+    "nodename": lambda report: report.nodename or report.host,
+    "hypervisor_hostname": lambda report: report.nodename or report.host,
+    "uuid": lambda report: report.node,
+    "cell_uuid": lambda report: report.cell,
+    "hypervisor_type": lambda report: report.hypervisor_type or None,
+    "hypervisor_version": lambda report: report.hypervisor_version or None,
+    "host_ip": lambda report: report.host_ip,
+    "cpu_info": lambda report: report.cpu_info or None,
+    "supported_instances": lambda report: [
+        [each.arch, each.hv_type, each.vm_mode] for each in report.supported_instances
+    ],
+    "stats": lambda report: report.stats,
+    "instances": lambda report: report.instances,
+    "failed_builds": lambda report: report.failed_builds,
+    "total_usable_ram_mb": lambda report: report.memory_mb,
+    "total_usable_disk_gb": lambda report: report.disk_gb,
+    "vcpus_total": lambda report: report.vcpus,
+    "vcpus_used": lambda report: report.vcpus_used,
+    "cpu_allocation_ratio": lambda report: report.cpu_allocation_ratio,
+    "ram_allocation_ratio": lambda report: report.ram_allocation_ratio,
+    "disk_allocation_ratio": lambda report: report.disk_allocation_ratio,
+    "numa_topology": lambda report: report.numa_topology,
+    "metrics": lambda report: report.metrics,
+    "aggregates": lambda report: report.aggregates,
+    "service": lambda report: {"disabled": not report.enabled, "version": report.service_version},
+}
+
+_BY_COLUMN: Final = ("num_instances", "num_io_ops")
+
+_BY_TREE: Final = {"free_ram_mb": ("MEMORY_MB", 1), "free_disk_mb": ("DISK_GB", 1024)}
+"""Attributes that come from the node's tree where the node does not report them: resource class and
+factor."""
+
+ATTRIBUTES: Final = frozenset((*_BY_REPORT, *_BY_COLUMN, *_BY_TREE))
+"""The attributes of a `HostState`."""
+
+
+class HostState:
+    """The node at one position of a view, with the attributes in `ATTRIBUTES`.
+
+    An attribute that the node does not report is None, except ``free_ram_mb`` and ``free_disk_mb``: these
+    are then what the node's tree has left. Instances and I/O operations count claims since the report.
+    """
+
+    def __init__(self, hosts: HostView, position: int) -> None:
+        self._hosts = hosts
+        self._position = position
+        self._index: int = hosts.index.item(position)
+
+    def __getattr__(self, name: str) -> Any:
+        table = self._hosts.table
+        by_report = _BY_REPORT.get(name)
+        if by_report is not None:
+            return by_report(table.report(self._index))
+        if name in _BY_COLUMN:
+            return reported_number(table, self._index, name)
+        if name in _BY_TREE:
+            return self._free(*_BY_TREE[name], getattr(table, name).item(self._index))
+        raise AttributeError(name)
+
+    def __repr__(self) -> str:
+        return f"HostState(host={self.host!r}, nodename={self.nodename!r})"
+
+    def _free(self, resource_class: str, factor: int, reported: float) -> float:
+        if reported == reported:
+            return reported
+        here = self._hosts.some(np.array([self._position], dtype=np.intp))
+        return here.free(resource_class).item() * factor
+
+
+def reported_value(table: NodeTable, index: int, name: str) -> Any:
+    """An attribute of a node by its report and its claims since; None if it has none of this name."""
+    by_report = _BY_REPORT.get(name)
+    if by_report is not None:
+        return by_report(table.report(index))
+    if name in _BY_COLUMN:
+        return reported_number(table, index, name)
+    if name in _BY_TREE:
+        number = getattr(table, name).item(index)
+        return number if number == number else None
+    return None
+
+
+def reported_number(table: NodeTable, index: int, name: str) -> int:
+    """A column of whole numbers of the node table."""
+    number: int = getattr(table, name).item(index)
+    return number

@@ -1,0 +1,95 @@
+"""The language of the scheduler hint ``query``: JSON lists of an operator and its arguments.
+
+``["and", [">=", "$free_ram_mb", 1024], ["in", "$host", "a", "b"]]``. A text that begins with ``$`` names an
+attribute of the host, and after dots keys in it. An argument whose attribute is missing is left out.
+
+    =  <  >  <=  >=     the first argument compares so with all others
+    in                  the first argument is one of the others
+    and  or             of all arguments
+    not                 one of the arguments is false
+
+Source: ``scheduler/filters/json_filter.py`` of Nova.
+"""
+
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+Query = list[Any]
+Lookup = Callable[[str], Any]
+"""The value of a variable such as ``$stats.pci``, None if there is none."""
+
+_COMPARISONS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
+    "=": operator.eq,
+    "<": operator.lt,
+    ">": operator.gt,
+    "<=": operator.le,
+    ">=": operator.ge,
+}
+_OTHERS: Final = ("in", "not", "and", "or")
+
+
+def query_of(text: str) -> Query:
+    """Read a query.
+
+    Raises:
+        ValueError: it is no JSON, or has something that is no operator.
+    """
+    try:
+        query = msgspec.json.decode(text)
+    except msgspec.DecodeError as error:
+        raise ValueError(f"no JSON: {error}") from error
+    if not isinstance(query, list):
+        raise ValueError("no list")
+    _check(query)
+    return query
+
+
+def variables(query: Query) -> Iterator[str]:
+    """The variables of a query."""
+    for argument in query[1:]:
+        if isinstance(argument, list):
+            yield from variables(argument)
+        elif isinstance(argument, str) and argument.startswith("$"):
+            yield argument
+
+
+def is_true(query: Query, lookup: Lookup) -> bool:
+    """Whether a host satisfies a query. An empty query is satisfied."""
+    if not query:
+        return True
+    arguments = [value for each in query[1:] if (value := _value(each, lookup)) is not None]
+    word = query[0]
+    if word in _COMPARISONS:
+        return _compares(_COMPARISONS[word], arguments)
+    if word == "in":
+        return len(arguments) > 1 and arguments[0] in arguments[1:]
+    if word == "not":
+        return any(not argument for argument in arguments)
+    return (any if word == "or" else all)(arguments)
+
+
+def _value(argument: Any, lookup: Lookup) -> Any:
+    if isinstance(argument, list):
+        return is_true(argument, lookup)
+    if isinstance(argument, str):
+        return lookup(argument) if argument.startswith("$") else argument or None
+    return argument
+
+
+def _compares(comparison: Callable[[Any, Any], bool], arguments: Sequence[Any]) -> bool:
+    """False where values cannot be compared, as a number and a text."""
+    try:
+        return len(arguments) > 1 and all(comparison(arguments[0], each) for each in arguments[1:])
+    except TypeError:
+        return False
+
+
+def _check(query: Query) -> None:
+    if query and (not isinstance(query[0], str) or query[0] not in (*_COMPARISONS, *_OTHERS)):
+        raise ValueError(f"{query[0]!r} is no operator")
+    for argument in query[1:]:
+        if isinstance(argument, list):
+            _check(argument)

@@ -1,0 +1,38 @@
+"""For moves that may leave the cell: hosts of the cell are better."""
+
+from collections.abc import Hashable
+
+import numpy as np
+
+from roost.fleet.columns import Float64
+from roost.scheduler.offers import HostView
+from roost.scheduler.plugins import Looks
+from roost.scheduler.question import Progress, Question
+
+
+class CrossCellWeigher:
+    """1 in the cell of the requested destination, -1 elsewhere, if the destination allows other cells.
+    Source: Nova's weigher of this name."""
+
+    name = "CrossCellWeigher"
+    multiplier_key = "cross_cell_move_weight_multiplier"
+    default_multiplier = 1_000_000.0
+    looks_at = Looks.REPORT
+
+    def key(self, question: Question) -> Hashable | None:
+        """The preferred cell."""
+        destination = question.spec.requested_destination
+        if destination is None or not destination.allow_cross_cell_move:
+            return None
+        return destination.cell or None
+
+    def raw(self, hosts: HostView, question: Question, progress: Progress) -> Float64 | None:
+        cell = self.key(question)
+        if cell is None:
+            return None
+        table = hosts.table
+        number = table.cells.index(cell) if cell in table.cells else -1
+        return np.where(table.cell[hosts.index] == number, 1.0, -1.0)
+
+
+PLUGIN = CrossCellWeigher

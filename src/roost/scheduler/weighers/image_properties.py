@@ -1,0 +1,76 @@
+"""Hosts whose instances have images with the same properties."""
+
+from collections import Counter
+from collections.abc import Hashable, Mapping
+
+import msgspec
+import numpy as np
+
+from roost.fleet.columns import Float64
+from roost.scheduler.offers import HostView
+from roost.scheduler.plugin_options import FILTER_SCHEDULER, PluginOptions, check_ratios, ratios_option
+from roost.scheduler.plugins import Looks
+from roost.scheduler.question import Progress, Question
+
+SETTING = "image_props_weight_setting"
+
+
+class ImagePropsOptions(msgspec.Struct, frozen=True):
+    """``image_props_weight_setting``: ratio of each property by name; empty: 1 for all properties."""
+
+    image_props_weight_setting: dict[str, float] = {}
+
+    def __post_init__(self) -> None:
+        check_ratios(SETTING, self.image_props_weight_setting)
+
+
+class ImagePropertiesWeigher:
+    """For each property of the request's image: the number of instances on the host whose image has the same
+    value, times the property's ratio. A negative multiplier spreads over hosts. With the default multiplier 0
+    nothing is counted. Source: Nova's weigher of this name."""
+
+    name = "ImagePropertiesWeigher"
+    multiplier_key = "image_props_weight_multiplier"
+    default_multiplier = 0.0
+    looks_at = Looks.REPORT
+    OPTIONS = PluginOptions(
+        FILTER_SCHEDULER,
+        (
+            ratios_option(
+                SETTING,
+                help="ImagePropertiesWeigher counts the named properties, each times its ratio, as in "
+                "os_distro=1.0; without any all properties count 1.",
+            ),
+        ),
+        ImagePropsOptions,
+    )
+
+    def __init__(self, options: ImagePropsOptions) -> None:
+        self._ratios = options.image_props_weight_setting
+
+    def key(self, question: Question) -> Hashable | None:
+        """The image's properties that count."""
+        if question.options.multipliers.get(self.name, self.default_multiplier) == 0.0:
+            return None
+        return tuple(sorted(self._counted(question.spec.image_properties))) or None
+
+    def raw(self, hosts: HostView, question: Question, progress: Progress) -> Float64 | None:
+        if self.key(question) is None:
+            return None
+        wanted = self._counted(question.spec.image_properties)
+        return np.array([self._number(hosts, index, wanted) for index in hosts.index.tolist()])
+
+    def _number(self, hosts: HostView, index: int, wanted: frozenset[tuple[str, str]]) -> float:
+        instances = hosts.table.report(index).instances.values()
+        same = Counter(each for instance in instances for each in wanted & instance.image_properties.items())
+        if not self._ratios:
+            return float(same.total())
+        return sum(self._ratios[name] * count for (name, _), count in sorted(same.items()))
+
+    def _counted(self, properties: Mapping[str, str]) -> frozenset[tuple[str, str]]:
+        return frozenset(
+            (name, value) for name, value in properties.items() if not self._ratios or name in self._ratios
+        )
+
+
+PLUGIN = ImagePropertiesWeigher

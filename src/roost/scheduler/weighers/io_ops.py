@@ -1,0 +1,24 @@
+"""Hosts with fewer instances that burden the disk are better."""
+
+from roost.fleet.columns import Float64
+from roost.scheduler.offers import HostView
+from roost.scheduler.plugins import Looks
+from roost.scheduler.question import Progress, Question
+
+
+class IoOpsWeigher:
+    """The number of instances in a state that burdens the disk. Source: Nova's weigher of this name."""
+
+    name = "IoOpsWeigher"
+    multiplier_key = "io_ops_weight_multiplier"
+    default_multiplier = -1.0
+    looks_at = Looks.REPORT
+    minval = 0.0
+
+    def raw(self, hosts: HostView, question: Question, progress: Progress) -> Float64 | None:
+        if not hosts.table.has("num_io_ops"):
+            return None
+        return hosts.table.num_io_ops[hosts.index].astype("float64")
+
+
+PLUGIN = IoOpsWeigher

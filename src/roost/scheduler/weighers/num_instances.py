@@ -1,0 +1,24 @@
+"""Hosts by their number of instances; the default multiplier 0 ignores it."""
+
+from roost.fleet.columns import Float64
+from roost.scheduler.offers import HostView
+from roost.scheduler.plugins import Looks
+from roost.scheduler.question import Progress, Question
+
+
+class NumInstancesWeigher:
+    """The number of instances. A negative multiplier prefers hosts with few. Source: Nova's weigher of this
+    name."""
+
+    name = "NumInstancesWeigher"
+    multiplier_key = "num_instances_weight_multiplier"
+    default_multiplier = 0.0
+    looks_at = Looks.REPORT
+
+    def raw(self, hosts: HostView, question: Question, progress: Progress) -> Float64 | None:
+        if not hosts.table.has("num_instances"):
+            return None
+        return hosts.table.num_instances[hosts.index].astype("float64")
+
+
+PLUGIN = NumInstancesWeigher
