@@ -33,6 +33,17 @@ Allocation candidates
     tree_layout        what the search in a tree depends on, equal for trees that are alike
     search             the depth-first search in one tree
     assignments        the results of a search, shared by trees that are alike
+    choices            a candidate as rows, and with uuids
+
+Feasibility, kept from one request to the next
+    feasibility        the feasibilities of the queries used last
+    tree_feasibility   the trees that can serve one query, brought up to date after each change
+    tree_forms         the trees by form, equal for trees with the same parents and classes
+    term_bits          what decides whether providers can serve the terms of a query, as bits
+    term_kind          the same for one provider and one term
+    demanded_amounts   available amounts, rounded to what makes a difference
+    tree_solution      the candidates of all trees with equal form, bits and pools
+    distinct           the distinct values of a column
 
 Explanations of missing candidates
     explanation        how many trees each constraint of a query leaves; in full with removals, near_misses
@@ -48,6 +59,8 @@ Glossary
     anchor    the root of the tree that a candidate belongs to
     term      a part of a query that one provider must serve
     option    a provider that could serve a term for some tree
+    position  the number of a provider in its tree, by ascending row
+    pool      a sharing provider that serves a tree of others
     use       the sum of all allocations from one inventory
 """
 

@@ -22,12 +22,12 @@ import numpy as np
 from roost.fleet.assignments import Assignment, Assignments
 from roost.fleet.choices import Choice, Need, candidate_of, takes_from_tree
 from roost.fleet.columns import Bools, Rows
-from roost.fleet.feasibility import Feasibility
 from roost.fleet.fleet import Fleet
 from roost.fleet.match import in_any, match, match_resources, match_traits
 from roost.fleet.query_terms import Term, match_terms, terms_of
 from roost.fleet.reach import is_flat, only_roots_match
 from roost.fleet.rowset import RowSet
+from roost.fleet.tree_feasibility import Feasibility
 from roost.fleet.tree_layout import LayoutKey, TreeLayouts
 from roost.fleet.work import Work
 from roost.model.allocation import Candidate
@@ -57,8 +57,8 @@ class CandidateSearch:
 
     ``needs``: what each provider of a candidate serves. ``single_provider``: there is one need, and each
     anchor has exactly one candidate, which the root alone serves. The search of trees counts its steps as
-    units of ``work``, and then every iteration may raise `TooMuchWork`. ``kept``: the query's feasibility on
-    this fleet, which then need not be searched for.
+    units of ``work``, and then every iteration may raise `TooMuchWork`. ``feasibility``: that of the
+    query on this fleet, where it is kept; the trees are then not matched again.
     """
 
     def __init__(
@@ -67,10 +67,10 @@ class CandidateSearch:
         query: CandidateQuery,
         limits: SearchLimits = DEFAULT_LIMITS,
         work: Work | None = None,
-        kept: Feasibility | None = None,
+        feasibility: Feasibility | None = None,
     ) -> None:
         self._work = work
-        self._kept = kept
+        self._feasibility = feasibility
         self._fleet = fleet
         self._query = query
         self._limits = limits
@@ -78,9 +78,9 @@ class CandidateSearch:
         self._assignments: dict[LayoutKey, Assignments] = {}
         self._matched: Rows | None = None
         self.single_provider = False
-        if kept is not None:
-            kept.catch_up(work)
-            self.needs = kept.needs
+        if feasibility is not None:
+            feasibility.catch_up(work)
+            self.needs = feasibility.needs
             return
         self.single_provider = is_flat(fleet, query)
         if not self.single_provider:
@@ -98,8 +98,8 @@ class CandidateSearch:
     @cached_property
     def anchors(self) -> Rows:
         """The roots of the trees that may have candidates, ascending. Some of these trees may have none."""
-        if self._kept is not None:
-            return self._kept.roots()
+        if self._feasibility is not None:
+            return self._feasibility.roots()
         if self.single_provider:
             return self._roots_that_match(self._matched)
         options = {id(term.options): term.options for term in self._terms}
@@ -173,8 +173,8 @@ class CandidateSearch:
         The other `anchors` have no candidate at all, or take everything from sharing providers of other
         trees. Each tree has to be searched, except where counting decides it (`surely_local`).
         """
-        if self._kept is not None:
-            return self._kept.local_roots()
+        if self._feasibility is not None:
+            return self._feasibility.local_roots()
         if self.single_provider or not len(self.anchors):
             return self.anchors
         local = self.surely_local()
@@ -276,9 +276,9 @@ class CandidateSearch:
 
     def _search(self, anchors: Rows) -> Iterator[tuple[int, Iterator[Assignment]]]:
         """Each anchor with the assignments of its tree, as rows."""
-        if self._kept is not None:
+        if self._feasibility is not None:
             for anchor in anchors.tolist():
-                yield anchor, self._kept.assignments_at(anchor)
+                yield anchor, self._feasibility.assignments_at(anchor)
             return
         start, size = 0, self._limits.first_trees
         while start < len(anchors):

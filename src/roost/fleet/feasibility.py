@@ -1,332 +1,29 @@
-"""Feasibility: which trees can serve a query, kept from one question to the next.
+"""The feasibilities that are kept beside a fleet, for the queries used last.
 
-    fleet.reshaped ──────▶ TreeForms     the trees by form, for all queries
-    fleet.invalidations ─▶ Feasibility   one for each query: the bits of each tree (`term_bits`), as a code
-                               │
-                               └─ Answer  one for all trees with equal form, bits and pools (`tree_answers`)
-
-After a change the bits of the providers that were touched are found again: some microseconds for each. The
-search runs only for bits that no tree had before. A pool is an input of its own: when its bits change, the
-answers that it is part of are found again, and trees are looked for only where an answer flips.
+The scheduler and ``GET /allocation_candidates`` share them.
 """
 
-from collections import OrderedDict, defaultdict
-from collections.abc import Iterable, Iterator
-from functools import cached_property
+from collections import OrderedDict
 
 import msgspec
-import numpy as np
 
-from roost.fleet.assignments import Assignment
-from roost.fleet.choices import Choice, Need, candidate_of, takes_from_tree
-from roost.fleet.columns import Bools, Int32, Rows, grown
 from roost.fleet.fleet import Fleet
-from roost.fleet.invalidation_log import InvalidationLog
-from roost.fleet.term_bits import FormBits, QueryTerms
-from roost.fleet.tree_answers import Answer, Meter, Pool
-from roost.fleet.tree_forms import Form, TreeForms
-from roost.fleet.work import Work
-from roost.model.allocation import Candidate
+from roost.fleet.tree_feasibility import Feasibility
+from roost.fleet.tree_forms import TreeForms
 from roost.model.request import CandidateQuery
 
-MOST_QUERIES = 256
-_MOST_TREES = 16_000_000
-"""Of all queries together; each tree of a query takes four bytes."""
-_MOST_ASKED = 1_000
-_MOST_SEARCHED = 256
-"""Answers of a query whose assignments are kept. Before one more is searched, all are dropped."""
-_ONE_BY_ONE = 64
-"""Touched rows up to which the trees of any fleet are judged one by one, instead of all at once."""
-_SPARE_CODES = 4_096
-_FEW_TREES = 8
-"""Trees of a form that are judged one by one: columns cost more to begin with."""
+__all__ = ["Feasibilities", "Feasibility", "feasibilities"]
 
-NEVER = 0
-"""The code of a tree whose root does not have the traits that the query demands."""
+MOST_QUERIES = 256
+"""Queries that are kept; the one used longest ago is dropped first."""
+_MOST_TREES = 16_000_000
+"""Trees of all queries together; each takes four bytes."""
+_MOST_ASKED = 1_000
+"""Queries of which it is remembered that they were asked once."""
+_MOST_SCATTERED = 1_000
+"""Trees with rare forms, beyond which only the scheduler's queries are kept. Each takes 60 µs at first."""
 
 _encode = msgspec.msgpack.Encoder().encode
-
-
-class _Code:
-    """What a code stands for: a stand, and bits. ``answer`` is None until somebody asks."""
-
-    __slots__ = ("answer", "bits", "stand")
-
-    def __init__(self, stand: int, bits: int) -> None:
-        self.stand = stand
-        self.bits = bits
-        self.answer: Answer | None = None
-
-
-class Feasibility:
-    """Which trees can serve one query, as of the last `catch_up`.
-
-    Reading never catches up by itself, so that whoever claims from a tree in the middle of a decision goes on
-    reading what was there when the decision began. ``flips`` has the roots for which `is_local` has changed
-    since somebody asked for `local_roots`; each reader keeps its own position in it. For tests: ``judged``
-    counts the trees and providers judged one by one, ``built`` how often all trees were judged at once, and
-    ``searched`` the answers searched for.
-    """
-
-    _at: int
-    _structure_at: int
-    _epoch: int
-    _codes: list[_Code]
-    _most_codes: int
-    _flipping: bool
-
-    def __init__(self, fleet: Fleet, query: CandidateQuery, forms: TreeForms) -> None:
-        self._fleet = fleet
-        self._forms = forms
-        self._terms = QueryTerms(fleet, query)
-        self._meter = Meter()
-        self._reading: Work | None = None
-        self.needs = [Need((term.group.suffix,), term.resources) for term in self._terms.terms]
-        self.flips = InvalidationLog()
-        self.judged = self.built = self.searched = 0
-        self._code: Int32 = np.zeros(0, dtype=np.int32)
-        self._build()
-
-    # Keeping up
-
-    def catch_up(self, work: Work | None = None) -> None:
-        """Take in how the fleet has changed. From now on reading spends ``work``."""
-        if self._reading is not None and self._reading.left < 0:
-            # The search that ran out of work is broken off.
-            self._forget_assignments()
-        self._reading = self._meter.work = work
-        fleet, forms = self._fleet, self._forms
-        if fleet.invalidations.end == self._at:
-            return
-        forms.catch_up()
-        touched = fleet.invalidations.since(self._at)
-        restructured = forms.restructured.since(self._structure_at) if forms.epoch == self._epoch else None
-        if (
-            touched is None
-            or restructured is None
-            or len(touched) > max(_ONE_BY_ONE, forms.n_trees // 16)
-            or len(self._codes) > self._most_codes
-        ):
-            self._build()
-            return
-        self._at, self._structure_at = fleet.invalidations.end, forms.restructured.end
-        self._code = grown(self._code, forms.n_trees, NEVER)
-        for tree in restructured:
-            self._judge_tree(tree)
-        for row in touched:
-            self._judge_row(row, restructured)
-        for pool in forms.pool_set & touched if forms.pools else ():
-            self._judge_pool(pool)
-
-    def _judge_row(self, row: int, restructured: set[int]) -> None:
-        fleet, forms = self._fleet, self._forms
-        if not fleet.alive.item(row):
-            return
-        tree = forms.tree_at.item(fleet.root.item(row))
-        code = self._code.item(tree)
-        if code == NEVER or tree in restructured:
-            return
-        self.judged += 1
-        known = self._codes[code]
-        form = self._form_bits(forms.stands[known.stand].form)
-        bits = form.replaced(known.bits, forms.position.item(row), row)
-        if bits != known.bits:
-            self._put(tree, self._code_of(known.stand, bits))
-
-    def _judge_tree(self, tree: int) -> None:
-        forms = self._forms
-        self.judged += 1
-        root, form, code = forms.root.item(tree), forms.form_of.item(tree), NEVER
-        if form >= 0 and self._terms.root_allowed(root):
-            bits = self._form_bits(forms.forms[form]).of(forms.rows_of(tree), root)
-            code = self._code_of(forms.stand_of.item(tree), bits)
-        self._put(tree, code)
-
-    def _put(self, tree: int, code: int) -> None:
-        before = self._code.item(tree)
-        if code == before:
-            return
-        self._code[tree] = code
-        self._changed()
-        if self._flipping and self._is_local(before) != self._is_local(code):
-            self.flips.append(self._forms.root.item(tree))
-
-    def _judge_pool(self, pool: int) -> None:
-        bits = self._terms.pool.of_pool(pool)
-        if bits == self._pool_bits[pool]:
-            return
-        self._pool_bits[pool] = bits
-        flipped = []
-        for code in self._with_pool[pool]:
-            known = self._codes[code]
-            was = known.answer
-            known.answer = None
-            if self._flipping and (was is None or was.local) != self._is_local(code):
-                flipped.append(code)
-        self._changed()
-        if flipped:
-            trees = np.flatnonzero(np.isin(self._code[: self._forms.n_trees], flipped))
-            for root in self._forms.root[trees].tolist():
-                self.flips.append(root)
-
-    def _build(self) -> None:
-        """Judge all trees at once."""
-        fleet, forms = self._fleet, self._forms
-        forms.catch_up()
-        self._at, self._structure_at, self._epoch = (
-            fleet.invalidations.end,
-            forms.restructured.end,
-            forms.epoch,
-        )
-        self.built += 1
-        self.flips.forget()
-        self._flipping = False
-        self._codes = [_Code(-1, 0)]
-        self._known: dict[tuple[int, int], int] = {}
-        self._answers: dict[object, Answer] = {}
-        self._with_pool: defaultdict[int, list[int]] = defaultdict(list)
-        self._forms_bits: dict[int, FormBits] = {}
-        self._pool_bits = {pool: self._terms.pool.of_pool(pool) for pool in forms.pools}
-        self._code = np.full(max(forms.n_trees, 1), NEVER, dtype=np.int32)
-        self._changed()
-        form_of = forms.form_of[: forms.n_trees]
-        counts = np.bincount(form_of[form_of >= 0], minlength=len(forms.forms))
-        served = self._terms.served() if counts.max(initial=0) >= _FEW_TREES else []
-        for number in np.flatnonzero(counts).tolist():
-            if counts.item(number) < _FEW_TREES:
-                for tree in forms.forms[number].columns(forms)[0].tolist():
-                    self._judge_tree(tree)
-            else:
-                self._judge_form(forms.forms[number], served)
-        self._most_codes = 2 * len(self._codes) + _SPARE_CODES
-
-    def _judge_form(self, form: Form, served: list[Bools]) -> None:
-        forms = self._forms
-        trees, rows = form.columns(forms)
-        roots = forms.root[trees]
-        bits, places = self._form_bits(form).of_all(rows, roots, served)
-        stands = forms.stand_of[trees]
-        if (stands == stands[0]).all():
-            stand = int(stands[0])
-            codes = np.array([self._code_of(stand, each) for each in bits], dtype=np.int32)[places]
-        else:
-            pairs, places = np.unique(stands.astype(np.int64) * len(bits) + places, return_inverse=True)
-            codes = np.array(
-                [self._code_of(pair // len(bits), bits[pair % len(bits)]) for pair in pairs.tolist()],
-                dtype=np.int32,
-            )[places]
-        codes[~self._terms.roots_allowed(roots)] = NEVER
-        self._code[trees] = codes
-
-    # Reading
-
-    def roots(self) -> Rows:
-        """The roots, ascending, of the trees that may have candidates. Some of these trees may have none."""
-        return self._hopeful
-
-    def local_roots(self) -> Rows:
-        """The roots, ascending, of the trees with a candidate that takes something from the tree itself."""
-        self._flipping = True
-        in_use = np.flatnonzero(np.bincount(self._codes_now(), minlength=len(self._codes)))
-        local = np.zeros(len(self._codes), dtype=np.bool_)
-        local[in_use] = [self._is_local(code) for code in in_use.tolist()]
-        return self._roots_with(local)
-
-    def is_local(self, root: int) -> bool:
-        """Whether a root is one of `local_roots`. False for a row that is no root."""
-        tree = self._forms.tree_at.item(root) if root < len(self._forms.tree_at) else -1
-        return 0 <= tree < len(self._code) and self._is_local(self._code.item(tree))
-
-    def assignments_at(self, root: int) -> Iterator[Assignment]:
-        """The assignments of one tree as rows, in placement's order. Raises `TooMuchWork`."""
-        tree = self._forms.tree_at.item(root)
-        code = self._code.item(tree)
-        if code == NEVER:
-            return iter(())
-        answer = self._answer(code)
-        rows = self._forms.rows_of(tree)
-        pools = self._forms.stands[self._codes[code].stand].pools
-        if pools:
-            serving = [pool for pool, _ in pools if self._pool_bits[pool]]
-            rows = [rows[at] if at >= 0 else serving[~at] for at in answer.order]
-        return answer.assignments(rows)
-
-    def local_at(self, root: int) -> Iterator[Candidate]:
-        """The candidates of one tree that take something from the tree itself, in placement's order."""
-        fleet, needs = self._fleet, self.needs
-        choices: Iterator[Choice] = ((root, rows) for rows in self.assignments_at(root))
-        if self._forms.pools or not any(need.resources for need in needs):
-            choices = (choice for choice in choices if takes_from_tree(fleet, needs, choice))
-        return (candidate_of(fleet, needs, choice) for choice in choices)
-
-    def _is_local(self, code: int) -> bool:
-        return code != NEVER and self._answer(code).local
-
-    @cached_property
-    def _hopeful(self) -> Rows:
-        in_use = np.flatnonzero(np.bincount(self._codes_now(), minlength=len(self._codes)))
-        hopeful = np.zeros(len(self._codes), dtype=np.bool_)
-        hopeful[in_use] = [code != NEVER and not self._answer(code).hopeless for code in in_use.tolist()]
-        return self._roots_with(hopeful)
-
-    def _codes_now(self) -> Int32:
-        return self._code[: self._forms.n_trees]
-
-    def _roots_with(self, wanted: Bools) -> Rows:
-        roots = self._forms.root[: self._forms.n_trees][wanted[self._codes_now()]]
-        return roots if (roots[1:] >= roots[:-1]).all() else np.sort(roots)
-
-    def _changed(self) -> None:
-        self.__dict__.pop("_hopeful", None)
-
-    # Codes and answers
-
-    def _code_of(self, stand: int, bits: int) -> int:
-        code = self._known.get((stand, bits))
-        if code is None:
-            code = self._known[stand, bits] = len(self._codes)
-            self._codes.append(_Code(stand, bits))
-            for pool, _ in self._forms.stands[stand].pools:
-                self._with_pool[pool].append(code)
-        return code
-
-    def _form_bits(self, form: Form) -> FormBits:
-        found = self._forms_bits.get(form.number)
-        if found is None:
-            found = self._forms_bits[form.number] = FormBits(self._terms, form)
-        return found
-
-    def _answer(self, code: int) -> Answer:
-        known = self._codes[code]
-        if known.answer is None:
-            form, pools = self._forms.stands[known.stand]
-            serving = tuple(self._serving(pools)) if pools else ()
-            key = (form.number, known.bits, serving)
-            answer = self._answers.get(key)
-            if answer is None:
-                if len(self._answers) % _MOST_SEARCHED == _MOST_SEARCHED - 1:
-                    self._forget_assignments()
-                if len(self._answers) >= _SPARE_CODES:
-                    self._answers.clear()
-                self.searched += 1
-                answer = Answer(self._terms, self._form_bits(form), known.bits, serving, self._meter)
-                self._answers[key] = answer
-            known.answer = answer
-        return known.answer
-
-    def _serving(self, pools: Iterable[tuple[int, int]]) -> Iterator[Pool]:
-        """The pools of a stand that could serve something, each with the next of them above it."""
-        able = [(pool, before) for pool, before in pools if self._pool_bits[pool]]
-        number = {pool: n for n, (pool, _) in enumerate(able)}
-        for pool, before in able:
-            above = self._fleet.parent.item(pool)
-            while above >= 0 and above not in number:
-                above = self._fleet.parent.item(above)
-            yield Pool(before, self._pool_bits[pool], number.get(above, -1))
-
-    def _forget_assignments(self) -> None:
-        for answer in self._answers.values():
-            answer.forget()
 
 
 class Feasibilities:
@@ -348,11 +45,14 @@ class Feasibilities:
     def if_repeated(self, query: CandidateQuery) -> Feasibility | None:
         """The feasibility of a query that was asked before; None the first time.
 
-        To judge all trees takes longer than to find the first candidates of a query that nobody asks again.
+        To evaluate all trees takes longer than to find the first candidates, and some clients never repeat a
+        query.
         """
         key = _encode(query)
-        if key in self._of or key in self._asked:
-            self._asked.pop(key, None)
+        if key in self._of:
+            return self._of_key(key, query)
+        if key in self._asked and self._current_forms().scattered <= _MOST_SCATTERED:
+            del self._asked[key]
             return self._of_key(key, query)
         self._asked[key] = None
         if len(self._asked) > _MOST_ASKED:
@@ -362,14 +62,20 @@ class Feasibilities:
     def _of_key(self, key: bytes, query: CandidateQuery) -> Feasibility:
         found = self._of.get(key)
         if found is None:
-            if self._forms is None:
-                self._forms = TreeForms(self._fleet)
-            found = self._of[key] = Feasibility(self._fleet, query, self._forms)
-            most = min(MOST_QUERIES, 1 + _MOST_TREES // max(1, self._forms.n_trees))
+            forms = self._current_forms()
+            found = self._of[key] = Feasibility(self._fleet, query, forms)
+            most = min(MOST_QUERIES, 1 + _MOST_TREES // max(1, forms.n_trees))
             while len(self._of) > most:
                 self._of.popitem(last=False)
         self._of.move_to_end(key)
         return found
+
+    def _current_forms(self) -> TreeForms:
+        if self._forms is None:
+            self._forms = TreeForms(self._fleet)
+        else:
+            self._forms.catch_up()
+        return self._forms
 
 
 def feasibilities(fleet: Fleet) -> Feasibilities:

@@ -9,105 +9,25 @@ Available amounts are rounded down to a sum of amounts that terms demand. All th
 is the same for a search; without rounding hardly two hosts would be alike.
 """
 
-from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from roost.fleet.columns import Bools, Int64, Rows
+from roost.fleet.demanded_amounts import DemandedAmounts
 from roost.fleet.distinct import distinct
 from roost.fleet.fits import largest_amount
 from roost.fleet.fleet import Fleet
-from roost.fleet.match import in_any, tree_root
+from roost.fleet.match import in_any
 from roost.fleet.query_terms import NO_OPTIONS, Term, matching_rows, split_terms
-from roost.fleet.rowset import RowSet
+from roost.fleet.term_kind import Kind, has_any, is_conditional
 from roost.fleet.tree_forms import Form
-from roost.model.request import CandidateQuery, RequestGroup
+from roost.model.request import CandidateQuery
 
-_MOST_SUMS = 256
-"""Sums that amounts are rounded to. Where terms have more, amounts are only limited to what they demand."""
 _WORD = 62
 """Bits of a whole number in a column."""
-
-
-class Kind(NamedTuple):
-    """Terms with equal demands: any of the terms stands for all of them."""
-
-    number: int
-    group: RequestGroup
-    resources: tuple[tuple[str, int], ...]
-    conditional: bool
-
-    def serves(self, fleet: Fleet, row: int) -> bool:
-        """Whether a provider could serve a term, by itself and in its own tree."""
-        for name, amount in self.resources:
-            columns = fleet.inventory_columns(name)
-            slot = columns.slot(row)
-            if slot < 0 or not columns.fits_at(slot, amount):
-                return False
-        return not self.conditional or self._meets(fleet, row)
-
-    def _meets(self, fleet: Fleet, row: int) -> bool:
-        group = self.group
-        if group.granular and not all(_in_any(fleet.with_trait, names, row) for names in group.required):
-            return False
-        if _in_any(fleet.with_trait, group.forbidden, row):
-            return False
-        root = fleet.root.item(row)
-        if not all(_in_any(fleet.in_aggregate, names, row) for names in group.member_of) and (
-            group.granular or not all(_in_any(fleet.in_aggregate, names, root) for names in group.member_of)
-        ):
-            return False
-        if _in_any(fleet.in_aggregate, group.forbidden_aggregates, row):
-            return False
-        if not group.granular and _in_any(fleet.in_aggregate, group.forbidden_aggregates, root):
-            return False
-        return group.in_tree is None or root == tree_root(fleet, group.in_tree)
-
-    def serves_others(self, fleet: Fleet, row: int) -> bool:
-        """Whether a pool that could serve a term could serve it for other trees.
-
-        Source: the behaviour of upstream at microversion 1.39; see `roost.fleet.query_terms`.
-        """
-        group = self.group
-        return group.granular or (
-            group.in_tree is None
-            and all(_in_any(fleet.in_aggregate, names, row) for names in group.member_of)
-        )
-
-
-class Amounts:
-    """The available amounts of one class that make a difference. ``width``: bits of a number."""
-
-    def __init__(self, demanded: Sequence[int]) -> None:
-        self._most = sum(demanded)
-        sums = {0}
-        for amount in demanded:
-            sums |= {each + amount for each in sums}
-            if len(sums) > _MOST_SUMS:
-                break
-        self._sums = sorted(sums) if len(sums) <= _MOST_SUMS else None
-        self.width = (len(self._sums) - 1 if self._sums is not None else self._most).bit_length()
-        self._column = np.array(self._sums or (), dtype=np.int64)
-
-    def number(self, available: int) -> int:
-        """The number of an available amount."""
-        if self._sums is None:
-            return min(available, self._most)
-        return bisect_right(self._sums, available) - 1
-
-    def numbers(self, available: Int64) -> Int64:
-        """The numbers of available amounts."""
-        if self._sums is None:
-            return np.minimum(available, self._most)
-        found: Int64 = self._column.searchsorted(available, side="right") - 1
-        return found
-
-    def amount(self, number: int) -> int:
-        """The largest amount that the number stands for."""
-        return number if self._sums is None else self._sums[number]
 
 
 class Bits(NamedTuple):
@@ -170,7 +90,7 @@ class PositionBits:
     def _with_rest(self, row: int, options: int) -> int:
         fleet, bits, shift = self._terms.fleet, options, len(self._kinds)
         for any_of in self._required:
-            if options & self._spread and _in_any(fleet.with_trait, any_of, row):
+            if options & self._spread and has_any(fleet.with_trait, any_of, row):
                 bits |= 1 << shift
             shift += 1
         for name, (amounts, mask) in self._amounts.items():
@@ -312,7 +232,7 @@ class QueryTerms:
         for group, resources, demand in split_terms(query):
             number = numbers.setdefault(demand, len(self.kinds))
             if number == len(self.kinds):
-                self.kinds.append(Kind(number, group, tuple(resources.items()), _is_conditional(group)))
+                self.kinds.append(Kind(number, group, tuple(resources.items()), is_conditional(group)))
             self.kind_of.append(number)
             self.terms.append(Term(group, resources, NO_OPTIONS))
             for name, amount in resources.items():
@@ -328,7 +248,7 @@ class QueryTerms:
             name for term in self.terms if query.isolate and term.group.granular for name in term.resources
         )
         self.amounts = {
-            name: Amounts(amounts)
+            name: DemandedAmounts(amounts)
             for name, amounts in demanded.items()
             if len(amounts) > 1 and (len(amounts) - alone[name] + bool(alone[name])) > 1
         }
@@ -374,18 +294,4 @@ class QueryTerms:
 
     def bars(self, root: int) -> bool:
         """The same for one root."""
-        return _in_any(self.fleet.in_aggregate, self._barring, root)
-
-
-def _is_conditional(group: RequestGroup) -> bool:
-    return bool(
-        (group.granular and group.required)
-        or group.forbidden
-        or group.member_of
-        or group.forbidden_aggregates
-        or group.in_tree is not None
-    )
-
-
-def _in_any(index: Callable[[str], RowSet], names: Iterable[str], row: int) -> bool:
-    return any(row in index(name) for name in names)
+        return has_any(self.fleet.in_aggregate, self._barring, root)

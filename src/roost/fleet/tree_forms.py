@@ -1,9 +1,9 @@
 """The forms of trees: which trees have providers with the same parents and the same resource classes.
 
 The providers of a tree are numbered by ascending row; the number is the *position* of a provider. Trees of
-one form are columns side by side, position by position, so that a query is judged for all of them at once.
+one form are columns side by side, position by position, so that a query is evaluated for all of them at once.
 
-A *stand* is a form with the sharing providers that serve a tree, the pools, and the place of each pool among
+A *variant* of a form names the pools too: the sharing providers that serve a tree, each with its place among
 the positions by row.
 """
 
@@ -25,6 +25,8 @@ FormKey = tuple[tuple[int, tuple[str, ...]], ...]
 Pools = tuple[tuple[int, int], ...]
 """The pools of a tree by ascending row: the row of each, and the number of the tree's positions before it."""
 
+FEW_TREES = 8
+"""Trees of a form that are evaluated one by one: columns cost more to begin with."""
 _RESHAPED_AT_ONCE = 4_096
 """Rows beyond which all trees are numbered anew: to number a tree by itself takes 30 µs."""
 
@@ -57,7 +59,7 @@ class Form:
         self._columns = None
 
 
-class Stand(NamedTuple):
+class FormVariant(NamedTuple):
     """A form and the pools that serve trees of this form."""
 
     form: Form
@@ -68,7 +70,7 @@ class TreeForms:
     """The trees of a fleet by form.
 
     A tree has a number below ``n_trees``, which is not used again when the tree is gone. Columns by tree:
-    ``root`` intp, the row of the root; ``form_of`` int32, -1 if the tree is gone; ``stand_of`` int32;
+    ``root`` intp, the row of the root; ``form_of`` int32, -1 if the tree is gone; ``variant_of`` int32;
     ``first`` intp, where its providers begin in ``rows``. Columns by row: ``tree_at`` int32, the tree of a
     root, -1 for others; ``position`` int32.
 
@@ -81,14 +83,14 @@ class TreeForms:
     rows_used: int
     restructured: InvalidationLog
     forms: list[Form]
-    stands: list[Stand]
+    variants: list[FormVariant]
     pools: list[int]
     pool_set: set[int]
     root: Rows
     first: Rows
     rows: Rows
     form_of: Int32
-    stand_of: Int32
+    variant_of: Int32
     tree_at: Int32
     position: Int32
 
@@ -133,6 +135,13 @@ class TreeForms:
         """The numbers of the trees with these roots."""
         return self.tree_at[roots].astype(np.intp)
 
+    @property
+    def scattered(self) -> int:
+        """The number of trees whose form few other trees have."""
+        form_of = self.form_of[: self.n_trees]
+        sizes = np.bincount(form_of[form_of >= 0], minlength=len(self.forms))
+        return int(sizes[sizes < FEW_TREES].sum())
+
     # All trees at once
 
     def _build(self) -> None:
@@ -141,8 +150,8 @@ class TreeForms:
         self.restructured = InvalidationLog()
         self.forms = []
         self._form_at: dict[FormKey, Form] = {}
-        self.stands = []
-        self._stand_at: dict[tuple[int, Pools], int] = {}
+        self.variants = []
+        self._variant_at: dict[tuple[int, Pools], int] = {}
         rows = fleet.rows()
         roots = fleet.roots(rows)
         order = np.argsort(roots, kind="stable")
@@ -162,8 +171,8 @@ class TreeForms:
         self.form_of = np.zeros(self.n_trees, dtype=np.int32)
         self._number_forms(sizes)
         self._find_pools()
-        self.stand_of = np.zeros(self.n_trees, dtype=np.int32)
-        self._number_stands()
+        self.variant_of = np.zeros(self.n_trees, dtype=np.int32)
+        self._number_variants()
 
     def _number_forms(self, sizes: Rows) -> None:
         """Find the form of each tree: trees with equal sequences of parents and classes have the same."""
@@ -185,8 +194,8 @@ class TreeForms:
             numbers = [self._form(self._key(tree)).number for tree in trees[example].tolist()]
             self.form_of[trees] = np.array(numbers)[form]
 
-    def _number_stands(self) -> None:
-        """Find the stand of each tree. Each pool divides only the trees that it serves."""
+    def _number_variants(self) -> None:
+        """Find the variant of each tree. Each pool divides only the trees that it serves."""
         code: Int64 = self.form_of[: self.n_trees].astype(np.int64)
         serving: dict[int, Pools] = dict.fromkeys(range(len(self.forms)), ())
         form = {number: number for number in serving}
@@ -203,8 +212,8 @@ class TreeForms:
                 serving[made[-1]] = (*serving[old], (pool, at))
             code[trees] = np.array(made, dtype=np.int64)[inverse]
         numbers, inverse = distinct(code)
-        stands = [self._stand(self.forms[form[number]], serving[number]) for number in numbers]
-        self.stand_of[: self.n_trees] = np.array(stands, dtype=np.int32)[inverse] if stands else 0
+        variants = [self._variant(self.forms[form[number]], serving[number]) for number in numbers]
+        self.variant_of[: self.n_trees] = np.array(variants, dtype=np.int32)[inverse] if variants else 0
 
     def _before(self, row: int, trees: Rows) -> Rows:
         """How many positions of each tree have a lower row."""
@@ -273,7 +282,7 @@ class TreeForms:
             if fleet.root.item(pool) != root
         }  # fmt: skip
         served = tuple((pool, sum(row < pool for row in rows)) for pool in sorted(pools))
-        self.stand_of[tree] = self._stand(form, served)
+        self.variant_of[tree] = self._variant(form, served)
         self.restructured.append(tree)
 
     def _add(self, root: int) -> int:
@@ -282,7 +291,7 @@ class TreeForms:
         self.root = grown(self.root, self.n_trees, -1)
         self.first = grown(self.first, self.n_trees, 0)
         self.form_of = grown(self.form_of, self.n_trees, -1)
-        self.stand_of = grown(self.stand_of, self.n_trees, 0)
+        self.variant_of = grown(self.variant_of, self.n_trees, 0)
         self.root[tree] = root
         self.tree_at[root] = tree
         return tree
@@ -293,7 +302,7 @@ class TreeForms:
         self.form_of[tree] = self.tree_at[root] = -1
         self.restructured.append(tree)
 
-    # Forms and stands
+    # Forms and variants
 
     def _key(self, tree: int) -> FormKey:
         end = self.first.item(tree + 1) if tree + 1 < self.n_trees else self.rows_used
@@ -317,10 +326,10 @@ class TreeForms:
             self.forms.append(form)
         return form
 
-    def _stand(self, form: Form, pools: Pools) -> int:
+    def _variant(self, form: Form, pools: Pools) -> int:
         key = (form.number, pools)
-        number = self._stand_at.get(key)
+        number = self._variant_at.get(key)
         if number is None:
-            number = self._stand_at[key] = len(self.stands)
-            self.stands.append(Stand(form, pools))
+            number = self._variant_at[key] = len(self.variants)
+            self.variants.append(FormVariant(form, pools))
         return number

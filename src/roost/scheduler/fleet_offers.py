@@ -26,7 +26,7 @@ class FleetOffers(Offers):
     ) -> None:
         self._fleet = fleet
         kept = None if is_flat(fleet, query) else feasibilities(fleet).of(query)
-        self._search = CandidateSearch(fleet, query, kept=kept)
+        self._search = CandidateSearch(fleet, query, feasibility=kept)
         rows = self._search.local_anchors()
         index = table.indexes_of_rows(fleet, rows)
         if len(index) and int(index.min()) < 0:

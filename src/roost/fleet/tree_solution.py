@@ -1,4 +1,4 @@
-"""The answers for trees that are alike: whether a query has candidates there, and which."""
+"""The solutions of trees that are alike: whether a query has candidates there, and which."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -9,11 +9,11 @@ from roost.fleet.tree_layout import TreeLayout
 from roost.fleet.work import Work
 
 MAX_POSITIONS = 2**13
-"""Positions kept in the assignments of one answer."""
+"""Positions kept in the assignments of one solution."""
 
 
 class Meter(Work):
-    """The work of whoever reads answers now. Searches are shared by readers, each with work of its own."""
+    """Spends the work of the current reader. Readers share searches, and each has work of its own."""
 
     __slots__ = ("work",)
 
@@ -35,8 +35,8 @@ class Pool(NamedTuple):
     above: int
 
 
-class Answer:
-    """What all trees with one form, equal bits and equal pools have in common.
+class TreeSolution:
+    """The candidates that all trees with one form, equal bits and equal pools have, by position.
 
     ``order``: what each position of the layout is: a position of the tree, or ``~n`` for the n-th pool.
     """

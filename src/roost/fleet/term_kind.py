@@ -1,0 +1,77 @@
+"""Whether one provider could serve a term, decided for this provider alone.
+
+`roost.fleet.query_terms` decides the same for all providers at once.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from roost.fleet.fleet import Fleet
+from roost.fleet.match import tree_root
+from roost.fleet.rowset import RowSet
+from roost.model.request import RequestGroup
+
+
+class Kind(NamedTuple):
+    """The terms of a query with equal demands. ``conditional``: more than amounts decides."""
+
+    number: int
+    group: RequestGroup
+    resources: tuple[tuple[str, int], ...]
+    conditional: bool
+
+    def serves(self, fleet: Fleet, row: int) -> bool:
+        """Whether a provider could serve a term, by itself and in its own tree."""
+        for name, amount in self.resources:
+            columns = fleet.inventory_columns(name)
+            slot = columns.slot(row)
+            if slot < 0 or not columns.fits_at(slot, amount):
+                return False
+        return not self.conditional or self._meets(fleet, row)
+
+    def _meets(self, fleet: Fleet, row: int) -> bool:
+        group = self.group
+        if group.granular and not all(has_any(fleet.with_trait, names, row) for names in group.required):
+            return False
+        if has_any(fleet.with_trait, group.forbidden, row):
+            return False
+        root = fleet.root.item(row)
+        if not all(has_any(fleet.in_aggregate, names, row) for names in group.member_of) and (
+            group.granular or not all(has_any(fleet.in_aggregate, names, root) for names in group.member_of)
+        ):
+            return False
+        if has_any(fleet.in_aggregate, group.forbidden_aggregates, row):
+            return False
+        if not group.granular and has_any(fleet.in_aggregate, group.forbidden_aggregates, root):
+            return False
+        return group.in_tree is None or root == tree_root(fleet, group.in_tree)
+
+    def serves_others(self, fleet: Fleet, row: int) -> bool:
+        """Whether a pool that could serve a term could serve it for other trees.
+
+        Source: the behaviour of upstream at microversion 1.39; see `roost.fleet.query_terms`.
+        """
+        group = self.group
+        return group.granular or (
+            group.in_tree is None
+            and all(has_any(fleet.in_aggregate, names, row) for names in group.member_of)
+        )
+
+
+def is_conditional(group: RequestGroup) -> bool:
+    """Whether a group has conditions that each provider must meet, beside amounts."""
+    return bool(
+        (group.granular and group.required)
+        or group.forbidden
+        or group.member_of
+        or group.forbidden_aggregates
+        or group.in_tree is not None
+    )
+
+
+def has_any(index: Callable[[str], RowSet], names: Iterable[str], row: int) -> bool:
+    """Whether a row is in the set of at least one name.
+
+    ``index``: `Fleet.with_trait` or `Fleet.in_aggregate`.
+    """
+    return any(row in index(name) for name in names)
