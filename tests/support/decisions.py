@@ -1,6 +1,6 @@
 """A world of hosts that goes through whatever may happen to it, and decisions that are made in it twice."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any
 from unittest.mock import patch
 
@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from roost.fleet import Fleet
-from roost.fleet.columns import Float64
+from roost.fleet.columns import Bools, Float64, Int64
 from roost.ledger import State
 from roost.ledger.vocabulary import RegisterStandardNames
 from roost.model.inventory import Inventory
@@ -67,8 +67,8 @@ FLAVORS = [
 METADATA = [
     {"availability_zone": "az0"},
     {"availability_zone": "az1", "ram_weight_multiplier": "-1"},
-    {"ssd": "no, yes"},
-    {"cpu_weight_multiplier": "2.5"},
+    {"ssd": "no, yes", "project": "p"},
+    {"cpu_weight_multiplier": "2.5", "project": "q"},
     {"build_failure_weight_multiplier": "3", "ram_weight_multiplier": "much"},
 ]
 
@@ -84,6 +84,90 @@ class Roominess:
     def raw(self, hosts: HostView, question: Question, progress: Progress) -> Float64:
         with np.errstate(all="ignore"):
             return hosts.free("VCPU") / hosts.capacity("VCPU")
+
+
+class Projects:
+    """A filter with a key: hosts that an aggregate keeps to a project are for that project only."""
+
+    name = "projects"
+    looks_at = Looks.REPORT
+
+    def key(self, question: Question) -> Hashable | None:
+        return question.spec.project_id
+
+    def mask(self, hosts: HostView, question: Question, progress: Progress) -> Bools | None:
+        labels = hosts.table.metadata("project")
+        if labels is None:
+            return None
+        return labels.judged(lambda values: not values or question.spec.project_id in values, hosts.index) > 0
+
+
+class RoomForTwo:
+    """A filter that looks at trees and depends on claims: there must be room for one more of the kind."""
+
+    name = "room_for_two"
+    looks_at = Looks.TREE
+    depends_on_claims = True
+
+    def key(self, question: Question) -> Hashable | None:
+        return question.spec.flavor.vcpus if "roomy" in question.spec.scheduler_hints else None
+
+    def mask(self, hosts: HostView, question: Question, progress: Progress) -> Bools | None:
+        return hosts.free("VCPU") >= 2 * question.spec.flavor.vcpus
+
+
+class Odd:
+    """A foreign filter, which judges some requests only, and is asked again after each claim if so told."""
+
+    name = "odd"
+
+    def __init__(self, again: bool) -> None:
+        self.depends_on_claims = again
+
+    def key(self, question: Question) -> Hashable | None:
+        return "odd" if "odd" in question.spec.scheduler_hints else None
+
+    def mask(self, hosts: HostView, question: Question, progress: Progress) -> Bools | None:
+        return (hosts.index + sum(progress.members.values())) % 3 > 0
+
+
+class Taste:
+    """A foreign weigher, which judges some requests only."""
+
+    name = "taste"
+    multiplier_key = "taste_weight_multiplier"
+    default_multiplier = 1.5
+
+    def key(self, question: Question) -> Hashable | None:
+        return "taste" if "taste" in question.spec.scheduler_hints else None
+
+    def raw(self, hosts: HostView, question: Question, progress: Progress) -> Float64 | None:
+        if question.spec.flavor.name == "large":
+            return None
+        return (hosts.index % 4).astype(np.float64) - hosts.free("VCPU")
+
+
+class Company:
+    """A weigher of a domain: members of the group in the host's cell."""
+
+    name = "company"
+    multiplier_key = "company_weight_multiplier"
+    default_multiplier = -1.0
+    looks_at = Looks.REPORT | Looks.MEMBERS
+    minval = 0.5
+
+    def key(self, question: Question) -> Hashable | None:
+        return question.spec.group and question.spec.group.uuid
+
+    def domain(self, hosts: HostView) -> Int64:
+        return hosts.table.cell[hosts.index].astype(np.int64)
+
+    def raw(self, hosts: HostView, question: Question, progress: Progress) -> Float64 | None:
+        cell = hosts.table.cell
+        counts = np.zeros(len(hosts.table.cells))
+        for index, members in progress.members.items():
+            counts[cell[index]] += members
+        return counts[cell[hosts.index]]
 
 
 class World:
@@ -144,8 +228,12 @@ class World:
         return outcome
 
     def _plugins(self) -> Plugins:
-        others = [Roominess()] if Roominess.name in self.options.multipliers else []
-        return Plugins(filters(self.options), [*weighers(self.options), *others])
+        weighing: list[Any] = [*weighers(self.options)]
+        filtering: list[Any] = [*filters(self.options)]
+        if Roominess.name in self.options.multipliers:
+            weighing = [Taste(), *weighing, Roominess(), Company()]
+            filtering = [Odd(True), Projects(), RoomForTwo(), *filtering, Odd(False)]
+        return Plugins(filtering, weighing)
 
 
 Step = Callable[[World], object]
@@ -159,7 +247,7 @@ def _host(draw: st.DrawFn) -> int:
 def decisions(draw: st.DrawFn) -> Step:
     wishes: dict[str, Any] = {}
     for wish in draw(
-        st.lists(st.sampled_from(["zone", "traits", "host", "ignore", "group", "port"]), max_size=1)
+        st.lists(st.sampled_from(["zone", "traits", "host", "ignore", "group", "hints", "port"]), max_size=2)
     ):
         if wish == "zone":
             wishes["availability_zone"] = draw(st.sampled_from(["az0", "az1", "nova"]))
@@ -168,21 +256,25 @@ def decisions(draw: st.DrawFn) -> Step:
         elif wish == "host":
             wishes["requested_destination"] = RequestedDestination(host=f"host{_host(draw)}")
         elif wish == "ignore":
-            wishes["ignore_hosts"] = frozenset({f"host{_host(draw)}"})
+            wishes["ignore_hosts"] = frozenset(f"host{_host(draw)}" for _ in range(draw(st.integers(1, 4))))
         elif wish == "group":
-            wishes["group"] = ServerGroup(
-                "g", draw(st.sampled_from(["affinity", "anti-affinity"])), ("host1",)
-            )
+            members = draw(st.lists(st.builds("host{}".format, st.integers(0, HOSTS - 1)), max_size=4))
+            policy = draw(st.sampled_from(["affinity", "anti-affinity", "anti-affinity"]))
+            wishes["group"] = ServerGroup("g", policy, tuple(members), draw(st.integers(1, 2)))
+        elif wish == "hints":
+            hints = draw(st.sets(st.sampled_from(["odd", "taste", "roomy"]), min_size=1))
+            wishes["scheduler_hints"] = dict.fromkeys(hints, ("yes",))
         else:
             wishes["requested_resources"] = (RequestGroup({"VCPU": draw(st.integers(1, 2))}, "_port"),)
     flavor = draw(st.sampled_from(FLAVORS))
+    project = draw(st.sampled_from(["p", "p", "q"]))
     count = draw(st.sampled_from([1, 1, 1, 2, 4]))
     alternates = draw(st.integers(0, 3))
     least = draw(st.sampled_from([1, count]))
     keep = draw(st.sampled_from([True, True, False]))
 
     def step(world: World) -> None:
-        spec = RequestSpec(project_id="p", user_id="u", flavor=flavor, **wishes)
+        spec = RequestSpec(project_id=project, user_id="u", flavor=flavor, **wishes)
         place = spec.requested_destination
         if place is None or world.table.index(place.host or "") is not None:
             world.decide(spec, count, alternates, least, keep)

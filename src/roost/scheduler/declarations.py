@@ -19,6 +19,11 @@ def looks_at(plugin: object) -> Looks | None:
     return looks if isinstance(looks, Looks) else None
 
 
+def looks_at_trees(plugin: object) -> bool:
+    """Whether a plugin that declares what it looks at looks at the hosts' provider trees."""
+    return Looks.TREE in (looks_at(plugin) or Looks.NOTHING)
+
+
 def key_of(plugin: object, question: Question) -> Hashable | None:
     """All of the request that a plugin's answers depend on; None if it has nothing to say on it."""
     key = getattr(plugin, "key", None)

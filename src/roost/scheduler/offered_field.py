@@ -12,6 +12,7 @@ from roost.scheduler.asking import ask_filter, ask_key
 from roost.scheduler.candidate_order import CandidateOrder
 from roost.scheduler.declarations import depends_on_claims, in_order
 from roost.scheduler.field import KNOWN, OFFERED
+from roost.scheduler.group_members import group_members
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.offers import HostView, Offers, OneHost
 from roost.scheduler.plugins import Filter, Weigher
@@ -39,7 +40,7 @@ class OfferedField:
         self._weighers = weighers
         self._order = CandidateOrder(filters, weighers, question)
         self._grouped = question.spec.group is not None
-        self._progress = Progress()
+        self._progress = Progress(group_members(question, table))
         self._playing: Bools | None = None
         self._weighing: Weighing | None = None
         self._changed: Sequence[int] = ()
@@ -49,7 +50,6 @@ class OfferedField:
     def ready(self) -> list[Step]:
         steps: list[Step] = []
         if self._playing is None:
-            self._count_members()
             steps += [Step(KNOWN, len(self._table)), Step(OFFERED, len(self._offers.index))]
             self._playing = self._filter(self._not_ignored(steps), self._once, self._progress, steps)
         allowed = self._filter_again(self._progress, steps)
@@ -155,9 +155,3 @@ class OfferedField:
         playing = ~np.isin(self._offers.index, ignored)
         steps.append(Step("ignore_hosts", int(np.count_nonzero(playing))))
         return playing
-
-    def _count_members(self) -> None:
-        group = self._question.spec.group
-        for host in group.hosts if group is not None else ():
-            for index in self._table.indexes_of_host(host):
-                self._progress.members[index] += 1

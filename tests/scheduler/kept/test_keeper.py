@@ -1,5 +1,6 @@
 """When something is kept, and when it is not."""
 
+from collections.abc import Hashable
 from unittest.mock import patch
 
 import numpy as np
@@ -25,7 +26,7 @@ from roost.scheduler.plugins import Looks, filters, weighers
 from roost.scheduler.query import candidate_query
 from roost.scheduler.question import Progress, Question
 from support.clouds import NOW, report, spec, uuid_of
-from support.offering import Free, Only
+from support.offering import Only
 
 OPTIONS = SchedulerOptions()
 
@@ -67,26 +68,77 @@ def test_built_in_plugins_all_say_what_they_look_at(place: Place) -> None:
     assert every.field(place.fleet, place.question(), place.table) is not None
 
 
-def test_nothing_is_kept_of_a_plugin_that_does_not_say_what_it_looks_at(place: Place) -> None:
-    assert Keeper([Only(0)], []).field(place.fleet, place.question(), place.table) is None
-    assert Keeper([], [Free()]).field(place.fleet, place.question(), place.table) is None
+class Counting(Only):
+    """A filter that notes about which hosts it is asked."""
+
+    def __init__(self, *indexes: int) -> None:
+        super().__init__(*indexes)
+        self.seen: list[list[int]] = []
+
+    def mask(self, hosts: HostView, question: Question, progress: Progress) -> Bools | None:
+        self.seen.append(hosts.index.tolist())
+        return super().mask(hosts, question, progress)
 
 
-def test_nothing_is_kept_of_a_filter_that_is_asked_after_each_claim_even_without_a_group(
-    place: Place,
-) -> None:
-    class Again(Only):
-        depends_on_claims = True
+def test_foreign_filter_is_asked_at_each_decision_about_hosts_still_in_play(place: Place) -> None:
+    class Declares(Only):
         looks_at = Looks.REPORT
+        name = "declares"
 
-    assert Keeper([Again(0)], []).field(place.fleet, place.question(), place.table) is None
+    foreign = Counting(1, 2)
+    kept = Keeper([foreign, Declares(0, 1, name="declares")], [])
+    for _ in range(2):
+        field = kept.field(place.fleet, place.question(), place.table)
+        assert field is not None
+        assert [(step.name, step.left) for step in field.ready()][-2:] == [("declares", 2), ("only", 1)]
+    assert foreign.seen == [[0, 1], [0, 1]]
+
+
+def test_requests_that_a_foreign_plugin_does_not_judge_cost_what_they_cost_without_it(place: Place) -> None:
+    class OfSsd(Counting):
+        def key(self, question: Question) -> Hashable | None:
+            return question.spec.flavor.extra_specs.get("ssd")
+
+    foreign = OfSsd(0)
+    kept = Keeper([foreign], [])
+    with patch.object(keeper, "Narrowed", side_effect=AssertionError):
+        assert kept.field(place.fleet, place.question(), place.table) is not None
+    assert foreign.seen == []
+    assert kept.field(place.fleet, place.question(spec(extra_specs={"ssd": "yes"})), place.table) is not None
+    assert foreign.seen == [[0, 1, 2]]
 
 
 @pytest.mark.parametrize(
     "wish", [{"group": ServerGroup("g", "affinity")}, {"ignore_hosts": frozenset({"host0"})}]
 )
-def test_what_is_asked_once_is_looked_at_anew(place: Place, wish: dict[str, object]) -> None:
-    assert built_in().field(place.fleet, place.question(spec(**wish)), place.table) is None
+def test_hosts_that_a_request_names_do_not_make_another_shape(place: Place, wish: dict[str, object]) -> None:
+    kept = built_in()
+    with patch.object(keeper, "Shape", wraps=Shape) as made:
+        for asked in (spec(), spec(**wish), spec()):
+            assert kept.field(place.fleet, place.question(asked), place.table) is not None
+    assert made.call_count == 1
+
+
+@pytest.mark.parametrize("projects", [2, keeper.MOST_KEYS + 5])
+def test_filter_is_asked_once_for_each_project_and_shapes_stay_few(place: Place, projects: int) -> None:
+    class OfProjects(Counting):
+        looks_at = Looks.REPORT
+
+        def key(self, question: Question) -> Hashable | None:
+            return question.spec.project_id
+
+    plugin = OfProjects(0, 2)
+    kept = Keeper([plugin], [])
+    with patch.object(keeper, "Shape", wraps=Shape) as made:
+        for _ in range(3):
+            for project in range(projects):
+                asked = spec(project_id=f"p{project}")
+                field = kept.field(place.fleet, place.question(asked), place.table)
+                assert field is not None
+                assert field.ready()[-1].left == 2
+    assert made.call_count <= keeper.MOST_KEYS + 1
+    # Those asked as part of a shape are asked once more when their verdicts are kept by themselves.
+    assert len(plugin.seen) <= projects + keeper.MOST_KEYS
 
 
 def test_nothing_is_kept_where_hosts_cannot_be_judged_one_by_one(place: Place) -> None:

@@ -15,12 +15,12 @@ from roost.model.inventory import Inventory
 from roost.model.node import HostAggregate
 from roost.model.spec import Flavor, RequestSpec
 from roost.scheduler import SchedulerOptions
-from roost.scheduler.kept import board, extremes, layout, ranks, shape
+from roost.scheduler.kept import board, extremes, keeper, layout, play, ranks, shape
 from roost.scheduler.kept.field import KeptField
 from support.clouds import AGGREGATES, report, uuid_of
 from support.decisions import FLAVORS, OPTIONS, Step, World, decisions, happenings, made, make, reports
 
-SETTINGS = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+SETTINGS = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @pytest.fixture(params=["one by one", "many at once"])
@@ -34,6 +34,9 @@ def tiny(request: pytest.FixtureRequest) -> Iterator[None]:
         patch.object(ranks, "AT_ONCE", 4),
         patch.object(ranks, "MORE", 1),
         patch.object(extremes, "ONE_BY_ONE", one_by_one // 24),
+        patch.object(play, "ONE_BY_ONE", one_by_one // 24),
+        patch.object(ranks, "FEW", 1 + one_by_one // 12),
+        patch.object(keeper, "MOST_KEYS", 1 + one_by_one),
     ):
         yield
 

@@ -9,9 +9,10 @@ from roost.fleet import Fleet
 from roost.fleet.columns import Bools, Float64, Rows, grown
 from roost.fleet.invalidation_log import InvalidationLog
 from roost.scheduler.asking import ask_filter, ask_weigher
-from roost.scheduler.declarations import free_of_class, is_keyed, looks_at, minval_of
+from roost.scheduler.declarations import free_of_class, is_keyed, looks_at, looks_at_trees, minval_of
 from roost.scheduler.kept.known import Known, Rooms
 from roost.scheduler.kept.layout import Layout
+from roost.scheduler.kept.roles import is_kept
 from roost.scheduler.kept.totals import KeptTotals, rows_at
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.offers import HostView
@@ -71,11 +72,15 @@ class Board:
         self.raws: list[Float64] = []
         self.multipliers: list[Float64 | float] = []
         self.minvals: list[float] = []
+        # For each column the number of its weigher among all.
+        self.ranks: list[int] = []
         self._numbered: list[Weigher] = []
         # Weighers to be asked again, each with the number of its column, None if it has nothing to say.
         self._of_reports: list[tuple[Weigher, int | None]] = []
         self._of_trees: list[tuple[Weigher, int | None]] = []
-        for weigher in weighers:
+        for rank, weigher in enumerate(weighers):
+            if not is_kept(weigher):
+                continue
             free_of = free_of_class(weigher, table)
             minval = minval_of(weigher)
             raw = (
@@ -89,14 +94,14 @@ class Board:
             if raw is not None:
                 if free_of is None:
                     raw = clean_numbers(np.array(raw, dtype=np.float64), minval)
+                self.ranks.append(rank)
                 self.raws.append(raw)
                 self.minvals.append(minval)
                 self.multipliers.append(multiplier_of(view, weigher, question))
                 self._numbered.append(weigher)
         self.masks: dict[str, Bools | None] = {}
-        self._filters = [
-            plugin for plugin in filters if looks_at(plugin) is not None and not is_keyed(plugin)
-        ]
+        self._filters = [each for each in filters if is_kept(each) and not is_keyed(each)]
+        self._of_trees_filters = [each for each in self._filters if looks_at_trees(each)]
         for plugin in self._filters:
             self.masks[plugin.name] = ask_filter(plugin, view, question, Progress())
         self._known: dict[int, Known] = {}
@@ -125,6 +130,11 @@ class Board:
         self._at, self._roster = ends, fleet.provider_set_version
         return True
 
+    @property
+    def masks_follow_trees(self) -> bool:
+        """Whether ``masks`` change with more than reports."""
+        return bool(self._of_trees_filters)
+
     def known(self, place: int) -> Known:
         """What is known of a host until it is touched: all shapes ask for the same."""
         known = self._known.get(place)
@@ -133,6 +143,16 @@ class Board:
         if not known.numbers:
             known.numbers = [raw.item(place) for raw in self.raws]
         return known
+
+    def by_index(self, places: Rows) -> Rows:
+        """Places in the order of the indexes of their hosts."""
+        if len(self.layout.of_cell) == 1:
+            return places
+        return places[np.argsort(self.layout.index_at[places], kind="stable")]
+
+    def numbers(self, place: int) -> list[float]:
+        """What each weigher says of a host."""
+        return self.known(place).numbers
 
     def bounds(self) -> tuple[Float64, Float64]:
         """Of each weigher's numbers the greatest and the least in each block: float64[weighers, blocks].
@@ -195,6 +215,8 @@ class Board:
         else:
             for place in places:
                 self._know(place, self.totals.refresh_one(place) if place in touched else {})
+        if self._of_trees_filters and places:
+            self._ask_filters(self._of_trees_filters, [*places], question)
         if reported and not self._ask_about(reported, question):
             return False
         if self._of_trees and places and not self._weigh([*places], self._of_trees, question):
@@ -206,15 +228,20 @@ class Board:
 
     def _ask_about(self, reported: Collection[int], question: Question) -> bool:
         """Ask those again who look at what hosts report."""
+        self._ask_filters(self._filters, [*reported], question)
         places = np.array([*reported], dtype=np.intp)
         view = HostView(self.table, self.totals, places)
-        for plugin in self._filters:
-            mask = ask_filter(plugin, view, question, Progress())
-            self.masks[plugin.name] = put_mask(self.masks[plugin.name], places, mask, len(self.layout))
         for weigher, column in zip(self._numbered, self.multipliers, strict=True):
             if not isinstance(column, float):
                 column[places] = multiplier_of(view, weigher, question)
         return self._weigh([*reported], self._of_reports, question)
+
+    def _ask_filters(self, filters: Sequence[Filter], chosen: Sequence[int], question: Question) -> None:
+        places = np.array(chosen, dtype=np.intp)
+        view = HostView(self.table, self.totals, places)
+        for plugin in filters:
+            mask = ask_filter(plugin, view, question, Progress())
+            self.masks[plugin.name] = put_mask(self.masks[plugin.name], places, mask, len(self.layout))
 
     def _weigh(
         self, places: Sequence[int], weighers: Sequence[tuple[Weigher, int | None]], question: Question

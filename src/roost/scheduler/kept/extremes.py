@@ -1,13 +1,13 @@
 """The least and the greatest of each weigher's numbers over the hosts that are allowed."""
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from roost.fleet.columns import Bools, Float64, Int64
-from roost.scheduler.kept.board import Board
+from roost.scheduler.kept.columns import Columns
 
 ONE_BY_ONE = 6
 """So many blocks are looked into before all bounds are tightened: mostly the first or second has it."""
@@ -26,30 +26,73 @@ class Extremes:
     which it does under a multiplier that may be negative.
     """
 
-    def __init__(self, board: Board, stage: npt.NDArray[np.uint8], full: int) -> None:
-        greatest, least = board.bounds()
-        self.greatest: Float64 = greatest.copy()
-        self.least: Float64 = least.copy()
-        self.empty: Bools = np.zeros(board.layout.blocks, dtype=np.bool_)
+    def __init__(
+        self,
+        columns: Columns,
+        stage: npt.NDArray[np.uint8],
+        full: int,
+        greatest: Float64,
+        least: Float64,
+    ) -> None:
+        """``greatest`` and ``least`` are for this object to change, and need not be tight."""
+        self.greatest = greatest
+        self.least = least
+        self.empty: Bools = np.zeros(columns.layout.blocks, dtype=np.bool_)
         self._stage = stage
         self._full = full
-        self._size, self._shift = board.layout.size, board.layout.shift
-        self._raws = [raw.reshape(stage.shape) for raw in board.raws]
+        self._size, self._shift = columns.layout.size, columns.layout.shift
+        self._raws = [raw.reshape(stage.shape) for raw in columns.raws]
         count = len(self._raws)
         # For each weigher a host that has the greatest and one that has the least number.
         self._top = [(-math.inf, -1)] * count
-        self._minvals = board.minvals
+        self._minvals = columns.minvals
         self._seeks_least = [
             number
-            for number, (minval, multiplier) in enumerate(zip(board.minvals, board.multipliers, strict=True))
+            for number, (minval, multiplier) in enumerate(
+                zip(columns.minvals, columns.multipliers, strict=True)
+            )
             if minval == -math.inf or not (isinstance(multiplier, float) and multiplier > 0.0)
         ]
-        self._bottom = [(minval, -1) for minval in board.minvals]
+        self._bottom = [(minval, -1) for minval in columns.minvals]
         for number in self._seeks_least:
             self._bottom[number] = (math.inf, -1)
         self._lost_top = set(range(count))
         self._lost_bottom = set(self._seeks_least)
-        self.settle()
+
+    def narrowed(self, columns: Columns, origins: Sequence[int], stage: npt.NDArray[np.uint8]) -> "Extremes":
+        """These where fewer hosts are allowed, and perhaps with more columns; this one stays as it is.
+
+        ``origins``: the number here of each of ``columns``, -1 for those that are not here.
+        """
+        if len(origins) == len(self._raws):
+            greatest, least = self.greatest.copy(), self.least.copy()
+        else:
+            greatest, least = np.empty((2, len(origins), len(stage)))
+            allowed = stage == self._full
+            for number, origin in enumerate(origins):
+                if origin >= 0:
+                    greatest[number], least[number] = self.greatest[origin], self.least[origin]
+                    continue
+                raw = columns.raws[number].reshape(stage.shape)
+                np.where(allowed, raw, -math.inf).max(axis=1, out=greatest[number])
+                np.where(allowed, raw, math.inf).min(axis=1, out=least[number])
+        other = Extremes(columns, stage, self._full, greatest, least)
+        other.empty |= self.empty
+        for number, origin in enumerate(origins):
+            if origin < 0:
+                continue
+            if self._holds(stage, self._top[origin]) and origin not in self._lost_top:
+                other._top[number] = self._top[origin]
+                other._lost_top.discard(number)
+            if number in other._lost_bottom and self._holds(stage, self._bottom[origin]):
+                other._bottom[number] = self._bottom[origin]
+                other._lost_bottom.discard(number)
+        return other
+
+    def _holds(self, stage: npt.NDArray[np.uint8], found: tuple[float, int]) -> bool:
+        """Whether the host that has the greatest or least number is among those allowed."""
+        place = found[1]
+        return place >= 0 and bool(stage.item(place >> self._shift, place & (self._size - 1)) == self._full)
 
     def spans(self) -> list[tuple[float, float]]:
         """The ends of each weigher's normalisation: its minval or least number, and its greatest.
@@ -159,3 +202,14 @@ class Extremes:
             for number in numbers:
                 choose(self._raws[number][some], barred, out=worse)
                 best(worse, axis=1, out=bounds[number, some])
+
+
+def extremes_of_few(columns: Columns, stage: npt.NDArray[np.uint8], full: int) -> Extremes:
+    """The extremes where few hosts are allowed: tight ones, at the cost of the blocks that have any."""
+    shape = (len(columns.raws), len(stage))
+    few = Extremes(columns, stage, full, np.full(shape, -math.inf), np.full(shape, math.inf))
+    few.empty[:] = True
+    blocks = np.unique(np.flatnonzero(stage == full) >> columns.layout.shift)
+    if len(blocks):
+        few.change_blocks(blocks)
+    return few

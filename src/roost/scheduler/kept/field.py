@@ -3,43 +3,64 @@
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 
+import numpy as np
+
 from roost.model.allocation import Candidate
 from roost.model.record import Step
+from roost.scheduler.asking import ask_filter
 from roost.scheduler.candidate_order import CandidateOrder
 from roost.scheduler.kept.board import Board
+from roost.scheduler.kept.narrowed import Narrowed
+from roost.scheduler.kept.roles import Judged, Role
 from roost.scheduler.kept.shape import Shape
-from roost.scheduler.offers import OneHost
-from roost.scheduler.question import Question
+from roost.scheduler.offers import HostView, OneHost
+from roost.scheduler.question import Progress, Question
 
 
 class KeptField:
-    """A `Field` on a shape that has caught up. A host's number is its place."""
+    """A `Field` on a shape that has caught up, or on one narrowed for the request. A host's number is its
+    place."""
 
-    def __init__(self, board: Board, shape: Shape, question: Question, order: CandidateOrder) -> None:
+    def __init__(
+        self,
+        board: Board,
+        shape: Shape | Narrowed,
+        question: Question,
+        judged: Sequence[Judged],
+        order: CandidateOrder,
+        progress: Progress,
+    ) -> None:
         self._board = board
         self._order = order
         self._shape = shape
-        self._ranks = shape.ranks
         self._question = question
+        self._progress = progress
+        # Filters of the shape that depend on claims, each with the stage of a host that it lets not pass.
+        kept = [each for each in judged if each.role is Role.KEPT]
+        self._again = [(stage, each.plugin) for stage, each in enumerate(kept, 1) if each.again]
+        self._grouped = question.spec.group is not None
         self._claimed: list[int] = []
+        self._touched: set[int] = set()
         self._full: list[int] = []
         self._full_now: list[int] = []
         self._begun = False
 
     def ready(self) -> list[Step]:
+        shape = self._shape
         if not self._begun:
             self._begun = True
-            return self._shape.steps()
-        self._ranks.put_back()
+            return shape.steps()
+        shape.ranks.put_back()
         current = self._board.sync(self._question)
         assert current, "a claim has changed which hosts there are"
-        self._shape.reweigh(self._claimed[-1:], self._full_now)
+        rejected = [(place, stage) for place in self._touched if (stage := self._rejected(place))]
+        shape.reweigh(self._touched, self._full_now, rejected)
         self._full += self._full_now
-        self._full_now = []
-        return []
+        self._full_now, self._touched = [], set()
+        return shape.again_steps() if shape.ranks.best() is None else []
 
     def best(self, among: int) -> Sequence[int]:
-        ranks = self._ranks
+        ranks = self._shape.ranks
         best = ranks.best()
         if best is None:
             return ()
@@ -59,7 +80,7 @@ class KeptField:
         return self._board.layout.index_at.item(host)
 
     def weight(self, host: int) -> float:
-        return self._ranks.weight(host)
+        return self._shape.ranks.weight(host)
 
     def candidates(self, host: int) -> Iterator[Candidate]:
         candidates = self._candidates(host)
@@ -77,13 +98,16 @@ class KeptField:
 
     def drop(self, host: int) -> None:
         self._full_now.append(host)
-        self._ranks.take(host)
+        self._shape.ranks.take(host)
 
     def claimed(self, host: int, candidate: Candidate) -> None:
         self._claimed.append(host)
+        self._touched.add(host)
+        if self._grouped:
+            self._progress.members[self.index(host)] += 1
 
     def ranking(self, cell: int, claimed: Collection[int], expected: int) -> Iterator[int]:
-        ranks = self._ranks
+        ranks = self._shape.ranks
         for host in claimed:
             if self.weighed(host):
                 ranks.take(host)
@@ -96,4 +120,26 @@ class KeptField:
 
     def open_to(self, leaving: int, promised: Counter[int]) -> Callable[[int], bool]:
         full = {*self._full, *self._full_now}
+        if isinstance(self._shape, Narrowed) and self._shape.asks_again:
+            progress = self._progress
+            if self._grouped:
+                members = progress.members + promised
+                members[self.index(leaving)] -= 1
+                progress = Progress(+members)
+            may, last = self._shape.open_again(progress).stage.item, self._shape.full
+            return lambda host: host not in full and may(host) == last and not self._rejected(host)
+        if self._again:
+            return lambda host: host not in full and not self._rejected(host)
         return lambda host: host not in full
+
+    def _rejected(self, place: int) -> int:
+        """The stage of a host that the run has claimed and that a kept filter does not let pass any more; 0
+        if it is as good as before."""
+        if not self._again or place not in self._claimed:
+            return 0
+        view = HostView(self._board.table, self._board.totals, np.array([place], dtype=np.intp))
+        for stage, plugin in self._again:
+            mask = ask_filter(plugin, view, self._question, self._progress)
+            if mask is not None and not mask.item(0):
+                return stage
+        return 0

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from roost.fleet.columns import Bools, Float64, Int64
-from roost.scheduler.kept.board import Board
-from roost.scheduler.kept.extremes import Extremes
+from roost.scheduler.kept.columns import Columns
+from roost.scheduler.kept.extremes import Extremes, extremes_of_few
 
 Stages = npt.NDArray[np.uint8]
 
@@ -27,6 +27,8 @@ AT_ONCE = 8_192
 """Hosts weighed at once when the first block that was opened does not have the best; then `MORE` times as
 many. Mostly the best is in the first, or weights are new and it may be in any."""
 MORE = 4
+FEW = 16
+"""Where fewer than one place in so many is allowed, bounds are worked out for their blocks alone."""
 
 
 class Ranks:
@@ -35,18 +37,28 @@ class Ranks:
     The number of allowed hosts is told by the caller: a host that is alone is not weighed.
     """
 
-    def __init__(self, board: Board, stage: Stages, full: int, allowed: int) -> None:
-        self._board = board
-        self._layout = board.layout
+    def __init__(
+        self,
+        columns: Columns,
+        stage: Stages,
+        full: int,
+        allowed: int,
+        extremes: Extremes,
+        like: "Ranks | None" = None,
+    ) -> None:
+        """``extremes``: of these columns and stages. ``like``: ranks of more hosts, whose bounds hold for
+        fewer if both are normalised alike."""
+        layout = columns.layout
+        self._columns = columns
+        self._layout = layout
         self._full = full
-        self._stage = stage.reshape(-1, board.layout.size)
-        blocks = board.layout.blocks
-        self._raws = [raw.reshape(-1, board.layout.size) for raw in board.raws]
-        self._extremes = Extremes(board, self._stage, full)
-        self._shift, self._within = board.layout.shift, board.layout.size - 1
-        self._at_once = max(1, AT_ONCE // board.layout.size)
-        self._many_cells = len(board.layout.of_cell) > 1
-        self._index_at = board.layout.index_at.reshape(-1, board.layout.size)
+        self._stage = stage.reshape(-1, layout.size)
+        blocks = layout.blocks
+        self._raws = [raw.reshape(-1, layout.size) for raw in columns.raws]
+        self._shift, self._within = layout.shift, layout.size - 1
+        self._at_once = max(1, AT_ONCE // layout.size)
+        self._many_cells = len(layout.of_cell) > 1
+        self._index_at = layout.index_at.reshape(-1, layout.size)
         self._first: Int64 = self._index_at[:, 0]
         # Of an open block what is true, of others the most that may be: weight and index of the best host.
         self._bound: Float64 = np.zeros(blocks)
@@ -58,7 +70,32 @@ class Ranks:
         self._scales: list[_Scale] = []
         self._away: dict[int, float] = {}
         self._several = allowed > 1
-        self._renormalise()
+        extremes.settle()
+        self._extremes = extremes
+        if like is None or not like._weighs_like(self):
+            self._renormalise()
+        else:
+            self._scales, self._bound, self._lead = like._scales, like._bound.copy(), like._lead.copy()
+
+    def narrowed(self, columns: Columns, origins: Sequence[int], stage: Stages, allowed: int) -> "Ranks":
+        """The ranks where fewer hosts are allowed, and perhaps with more columns; these stay as they are.
+
+        ``origins``: the number here of each of ``columns``, -1 for those that are not here.
+        """
+        grid = stage.reshape(-1, self._layout.size)
+        if allowed * FEW < len(stage):
+            extremes = extremes_of_few(columns, grid, self._full)
+        else:
+            extremes = self._extremes.narrowed(columns, origins, grid)
+        return Ranks(columns, stage, self._full, allowed, extremes, self)
+
+    def _weighs_like(self, other: "Ranks") -> bool:
+        """Whether a host weighs the same in both."""
+        return (
+            self._several == other._several
+            and len(self._raws) == len(other._raws)
+            and self._extremes.spans() == other._extremes.spans()
+        )
 
     # What is asked
 
@@ -78,7 +115,7 @@ class Ranks:
         block = place >> self._shift
         if block in self._open and self._best[block] == place & self._within:
             return self._bound.item(block)
-        return self._weigh_one(place, self._board.known(place).numbers)
+        return self._weigh_one(place, self._columns.numbers(place))
 
     def take(self, place: int) -> None:
         """Leave a host out, until `put_back`."""
@@ -160,9 +197,9 @@ class Ranks:
 
     def _renormalise(self) -> None:
         """Least and greatest have changed, and so all weights."""
-        board, extremes = self._board, self._extremes
+        columns, extremes = self._columns, self._extremes
         self._scales = [
-            _Scale(number, least, greatest - least, board.multipliers[number])
+            _Scale(number, least, greatest - least, columns.multipliers[number])
             for number, (least, greatest) in enumerate(extremes.spans())
             if self._several and least < greatest
         ]

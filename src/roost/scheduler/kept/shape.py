@@ -1,19 +1,20 @@
 """What is known for one kind of request: which hosts are allowed, and what they weigh."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 
 from roost.fleet.columns import Bools
 from roost.model.record import Step
-from roost.scheduler.asking import ask_filter, ask_key
-from roost.scheduler.declarations import in_order, is_keyed
+from roost.scheduler.asking import ask_filter
+from roost.scheduler.declarations import is_keyed, looks_at_trees
 from roost.scheduler.field import KNOWN, OFFERED
 from roost.scheduler.kept.board import Board, put_mask
+from roost.scheduler.kept.extremes import Extremes
 from roost.scheduler.kept.ranks import Ranks, Stages, Touched
+from roost.scheduler.kept.roles import Judged, Role
 from roost.scheduler.kept.serving import Serving
 from roost.scheduler.offers import HostView
-from roost.scheduler.plugins import Filter
 from roost.scheduler.question import Progress, Question
 
 ONE_BY_ONE = 48
@@ -28,23 +29,22 @@ class Shape:
     it has passed; those with the last stage are allowed. ``ranks`` ranks them.
     """
 
-    def __init__(self, board: Board, question: Question, filters: Sequence[Filter]) -> None:
+    def __init__(self, board: Board, question: Question, judged: Sequence[Judged]) -> None:
         self._board = board
         self._question = question
         self._at = (board.invalidations.end, board.reported.end)
         self.serving = Serving(question.query)
-        # As the selection asks them: at first those that are asked once.
-        self._filters = in_order(filters)
-        self._judging = [plugin for plugin in self._filters if ask_key(plugin, question) is not None]
-        self._names = [(plugin.name, plugin in self._judging) for plugin in self._filters]
+        self._judging = [each.plugin for each in judged if each.role is Role.KEPT]
+        self._names = [(each.plugin.name, each.role is Role.KEPT, each.again) for each in judged]
         self._own_masks: dict[str, Bools | None] = {}
         view = HostView(board.table, board.totals)
         for plugin in self._judging:
             if is_keyed(plugin):
                 self._own_masks[plugin.name] = ask_filter(plugin, view, question, Progress())
+        self._of_trees = any(looks_at_trees(each) for each in self._judging if is_keyed(each))
         served = self.serving.all(board.fleet, board.totals, board.place_at_row, board.homeless)
         self.stage: Stages = served.view(np.uint8)
-        self._left = [int(np.count_nonzero(served))]
+        self.left = [int(np.count_nonzero(served))]
         allowed = served.copy()
         self._masks: list[Bools | None] = []
         self._barring: list[tuple[int, Bools]] = []
@@ -53,9 +53,12 @@ class Shape:
             if mask is not None:
                 allowed &= mask
             self.stage += allowed.view(np.uint8)
-            self._left.append(int(np.count_nonzero(allowed)))
+            self.left.append(int(np.count_nonzero(allowed)))
         self.full = 1 + len(self._judging)
-        self.ranks = Ranks(board, self.stage, self.full, self._left[-1])
+        greatest, least = board.bounds()
+        grid = self.stage.reshape(-1, board.layout.size)
+        extremes = Extremes(board, grid, self.full, greatest.copy(), least.copy())
+        self.ranks = Ranks(board, self.stage, self.full, self.left[-1], extremes)
         self._doubtful: set[int] = set()
         self._steps: list[Step] = []
 
@@ -72,13 +75,14 @@ class Shape:
         if changed is None or reported is None:
             return False
         changed |= self._doubtful
-        if reported:
-            if self._own_masks:
-                self._ask_filters([*reported])
+        asked_about = changed if self._of_trees else reported
+        if self._own_masks and asked_about:
+            self._ask_filters([*asked_about])
+        if reported or board.masks_follow_trees:
             self._take_masks()
         if len(changed) <= ONE_BY_ONE:
             seen = [touched for place in changed if (touched := self._look_at(place))]
-            self.ranks.settle(seen, self._left[-1])
+            self.ranks.settle(seen, self.left[-1])
         else:
             self._look_at_many(np.array([*changed], dtype=np.intp))
         # Only now: what a plugin raises must not leave half of it done and be taken for all.
@@ -89,31 +93,47 @@ class Shape:
     def steps(self) -> list[Step]:
         """How many hosts each step leaves."""
         if not self._steps:
-            self._steps = [Step(KNOWN, len(self._board.table)), Step(OFFERED, self._left[0])]
+            self._steps = [Step(KNOWN, len(self._board.table)), Step(OFFERED, self.left[0])]
             passed = 0
-            for name, judges in self._names:
-                if not self._left[passed]:
+            for name, judges, _ in self._names:
+                if not self.left[passed]:
                     break
                 passed += judges
-                self._steps.append(Step(name, self._left[passed]))
+                self._steps.append(Step(name, self.left[passed]))
         return self._steps
 
-    def reweigh(self, places: Sequence[int], full: Sequence[int]) -> None:
+    def again_steps(self) -> list[Step]:
+        """How many hosts the filters that depend on claims leave now."""
+        passed = sum(judges for _, judges, again in self._names if not again)
+        steps: list[Step] = []
+        for name, judges, _ in (each for each in self._names if each[2]):
+            if not self.left[passed]:
+                break
+            passed += judges
+            steps.append(Step(name, self.left[passed]))
+        return steps
+
+    def reweigh(
+        self, places: Collection[int], full: Sequence[int], rejected: Iterable[tuple[int, int]]
+    ) -> None:
         """In the middle of a run: it has claimed hosts, and has found others to be full.
 
         That a host has been claimed does not rule it out until somebody finds it full: so that hosts answer
-        alike whether it is known at once (here) or when the claim fails (over the wire).
+        alike whether it is known at once (here) or when the claim fails (over the wire). ``rejected``: hosts
+        that a filter which depends on claims does not let pass any more, each with its stage.
         """
         touched: dict[int, Touched] = {}
-        for place in full:
+        for place, stage in (*((place, 0) for place in full), *rejected):
             if self.stage.item(place) == self.full:
                 touched[place] = (place, None)
-            self._set_stage(place, 0)
+                self._set_stage(place, stage)
+            elif not stage:
+                self._set_stage(place, 0)
+            self._doubtful.add(place)
         for place in places:
             if self.stage.item(place) == self.full:
                 touched[place] = (place, self._board.known(place).numbers)
-        self._doubtful.update(full)
-        self.ranks.settle([*touched.values()], self._left[-1])
+        self.ranks.settle([*touched.values()], self.left[-1])
 
     def _take_masks(self) -> None:
         """Whom each of the judging filters lets pass; and those that bar anyone, each with the stage of whom
@@ -153,7 +173,7 @@ class Shape:
         self._steps = []
         # Of the first steps, as many as its stage, the host is among those that are left.
         for step in range(min(was, now), max(was, now)):
-            self._left[step] += 1 if now > was else -1
+            self.left[step] += 1 if now > was else -1
 
     def _look_at_many(self, places: "np.ndarray[tuple[int], np.dtype[np.intp]]") -> None:
         board = self._board
@@ -170,8 +190,8 @@ class Shape:
         was = self.stage[places]
         self._steps = []
         for step in range(self.full):
-            self._left[step] += int(np.count_nonzero(now > step)) - int(np.count_nonzero(was > step))
+            self.left[step] += int(np.count_nonzero(now > step)) - int(np.count_nonzero(was > step))
         self.stage[places] = now
         touched = places[(was == self.full) | (now == self.full)]
         if len(touched):
-            self.ranks.settle_blocks(np.unique(touched >> board.layout.shift), self._left[-1])
+            self.ranks.settle_blocks(np.unique(touched >> board.layout.shift), self.left[-1])

@@ -1,0 +1,95 @@
+"""The numbers of weighers that are asked for one request, beside those that are kept."""
+
+from collections.abc import Callable, Collection, Sequence
+
+import numpy as np
+
+from roost.fleet.columns import Float64, Rows
+from roost.scheduler.asking import ask_key, ask_weigher
+from roost.scheduler.declarations import has_domain, minval_of
+from roost.scheduler.errors import SchedulerFault
+from roost.scheduler.kept.board import Board
+from roost.scheduler.kept.columns import Columns, MoreColumns, OwnColumn
+from roost.scheduler.offers import HostView
+from roost.scheduler.plugins import Weigher
+from roost.scheduler.question import Progress, Question
+from roost.scheduler.weighing import clean_numbers, multiplier_of
+
+
+class OwnColumns:
+    """Asks the weighers of a request whose answers are not kept.
+
+    ``weighers``: each with its number among all weighers. Where none of them has anything to say, the columns
+    are the board's.
+    """
+
+    def __init__(self, board: Board, weighers: Sequence[tuple[int, Weigher]], question: Question) -> None:
+        self._board = board
+        self._question = question
+        self._weighers = [each for each in weighers if ask_key(each[1], question) is not None]
+        self._found: list[tuple[Weigher, OwnColumn]] = []
+        self._columns: Columns = board
+
+    def __bool__(self) -> bool:
+        """Whether a weigher judges the request."""
+        return bool(self._weighers)
+
+    def numbers(self, place: int) -> list[float]:
+        """The numbers of one host."""
+        return self._columns.numbers(place)
+
+    def asked(
+        self, allowed: int, places: Callable[[], Rows], progress: Progress
+    ) -> tuple[Columns, Sequence[int]]:
+        """The columns of the request, and the number of each on the board (-1: not there).
+
+        ``places``: of the ``allowed`` hosts, by index of the host. A single host is not weighed.
+        """
+        board = self._board
+        self._found, self._columns = [], board
+        if self._weighers and allowed > 1:
+            chosen = places()
+            view = HostView(board.table, board.totals, chosen)
+            for rank, weigher in self._weighers:
+                raw = ask_weigher(weigher, view, self._question, progress)
+                if raw is not None:
+                    self._found.append((weigher, self._column(rank, weigher, view, chosen)))
+                    self._put(self._found[-1], chosen, raw)
+        if not self._found:
+            return board, range(len(board.raws))
+        more = MoreColumns(board, board.ranks, [column for _, column in self._found])
+        self._columns = more
+        return more, more.origins
+
+    def ask_again(self, places: Collection[int], progress: Progress, allowed: Callable[[], Rows]) -> bool:
+        """Ask again about hosts that a claim has changed; returns whether those of all must be had anew."""
+        if any(has_domain(weigher) for weigher, _ in self._found):
+            return True
+        if not self._found or not places:
+            return False
+        chosen = np.intersect1d(np.array([*places], dtype=np.intp), allowed())
+        if not len(chosen):
+            return False
+        view = HostView(self._board.table, self._board.totals, chosen)
+        for found in self._found:
+            raw = ask_weigher(found[0], view, self._question, progress)
+            if raw is None:
+                name = found[0].name
+                raise SchedulerFault(
+                    f"weigher {name} failed: it had numbers for this request, and now has none"
+                )
+            self._put(found, chosen, raw)
+        return False
+
+    def _column(self, rank: int, weigher: Weigher, view: HostView, chosen: Rows) -> OwnColumn:
+        size = len(self._board.layout)
+        multiplier = multiplier_of(view, weigher, self._question)
+        if not isinstance(multiplier, float):
+            column: Float64 = np.zeros(size)
+            column[chosen] = multiplier
+            multiplier = column
+        return OwnColumn(rank, size, multiplier, minval_of(weigher))
+
+    def _put(self, found: tuple[Weigher, OwnColumn], places: Rows, raw: Float64) -> None:
+        column = found[1]
+        column.raw[places] = clean_numbers(np.asarray(raw, dtype=np.float64), column.minval)
