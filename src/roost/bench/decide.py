@@ -11,6 +11,7 @@ from typing import Final
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from roost.bench.errors import BenchError
 from roost.bench.fleets import SEED, FleetPlan, uuids
@@ -114,10 +115,11 @@ class InMemoryDecisions:
         self, fleet: Fleet, table: NodeTable, alternates: int, requests: Requests | None = None
     ) -> None:
         """``requests``: plain ones if it is None."""
-        self._options = SchedulerOptions()
         self._requests = requests or Requests("plain", table, 0)
+        default = SchedulerOptions()
+        self._options = replace(default, filters=(*default.filters, *self._requests.filters))
         self._plugins = Plugins(
-            [*filters(self._options), *self._requests.filters()],
+            filters(self._options),
             [*weighers(self._options), *self._requests.weighers()],
         )
         self._table = table

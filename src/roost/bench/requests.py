@@ -1,7 +1,7 @@
 """The kinds of requests that ``roost bench decide`` measures."""
 
 import math
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import count
 from typing import Final, Literal
 
@@ -9,13 +9,12 @@ import msgspec
 import numpy as np
 
 from roost.bench.fleets import SEED
-from roost.fleet.columns import Bools, Float64
+from roost.fleet.columns import Float64
 from roost.model.request import CandidateQuery
 from roost.model.spec import Flavor, RequestSpec, ServerGroup
-from roost.scheduler.labels import Values
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.offers import HostView
-from roost.scheduler.plugins import Filter, Looks, Weigher
+from roost.scheduler.plugins import Weigher
 from roost.scheduler.question import Progress, Question
 
 Shapes = Literal["repeated", "fresh"]
@@ -23,7 +22,7 @@ Shapes = Literal["repeated", "fresh"]
 
 Kind = Literal["plain", "group", "ignore", "project", "foreign", "same_subtree"]
 """``plain``: a flavor alone. ``group``: an anti-affinity group with members. ``ignore``: hosts to ignore.
-``project``: `PROJECTS` projects in turn, and a filter that looks at the project. ``foreign``: a weigher that
+``project``: `PROJECTS` projects in turn, and the filter that isolates projects. ``foreign``: a weigher that
 declares nothing. ``same_subtree``: a group of VCPU and memory for each of `NUMA_NODES` NUMA nodes, each with
 a VF below the same node."""
 
@@ -69,9 +68,10 @@ class Requests:
         for number, flavor in enumerate(flavors(shapes)):
             yield self._spec(number, flavor)
 
-    def filters(self) -> Sequence[Filter]:
-        """Return the filters that these requests need beside the default ones."""
-        return (ProjectFilter(),) if self.kind == "project" else ()
+    @property
+    def filters(self) -> Sequence[str]:
+        """The names of the filters that these requests need beside the default ones."""
+        return ("AggregateMultiTenancyIsolation",) if self.kind == "project" else ()
 
     def weighers(self) -> Sequence[Weigher]:
         """Return the weighers that these requests need beside the default ones."""
@@ -104,28 +104,6 @@ def _on_numa_nodes(flavor: Flavor) -> Flavor:
         extra_specs[f"resources_CPU{node}:MEMORY_MB"] = str(memory)
         extra_specs[f"resources_NIC{node}:SRIOV_NET_VF"] = "1"
     return msgspec.structs.replace(flavor, extra_specs=extra_specs)
-
-
-class ProjectFilter:
-    """A filter that keeps hosts with ``filter_tenant_id`` to the projects that it names."""
-
-    name = "bench_project"
-    looks_at = Looks.REPORT
-
-    def key(self, question: Question) -> Hashable | None:
-        """Return the project."""
-        return question.spec.project_id
-
-    def mask(self, hosts: HostView, question: Question, progress: Progress) -> Bools | None:
-        """Return whether each host is open to the request's project."""
-        labels = hosts.table.metadata("filter_tenant_id")
-        if labels is None:
-            return None
-
-        def is_open(values: Values) -> bool:
-            return not values or question.spec.project_id in values
-
-        return labels.judged(is_open, hosts.index) > 0
 
 
 class ForeignWeigher:
