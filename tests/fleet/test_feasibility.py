@@ -279,4 +279,9 @@ def test_a_search_that_ran_out_of_work_is_not_taken_for_finished() -> None:
     every = list(CandidateSearch(fleet, ON_A_NODE))
     with pytest.raises(TooMuchWork):
         list(CandidateSearch(fleet, ON_A_NODE, work=Work(3), feasibility=kept))
+    [root, *_] = kept.local_roots().tolist()
+    assert list(kept.local_at(root)) == list(CandidateSearch(fleet, ON_A_NODE).at(root))
+    with pytest.raises(TooMuchWork):
+        kept = feasibilities(fleet.fork()).of(ON_A_NODE)
+        list(CandidateSearch(fleet, ON_A_NODE, work=Work(3), feasibility=kept))
     assert list(CandidateSearch(fleet, ON_A_NODE, work=Work(1_000), feasibility=kept)) == every

@@ -81,11 +81,18 @@ class Feasibility:
     # Keeping up
 
     def catch_up(self, work: Work | None = None) -> None:
-        """Take in how the fleet has changed. From now on reading spends ``work``."""
+        """Take in how the fleet has changed. From now on reading candidates spends ``work``."""
+        self._spend(None)
+        self._take_in()
+        self._spend(work)
+
+    def _spend(self, work: Work | None) -> None:
         if self._reading is not None and self._reading.left < 0:
-            # The search that ran out of work is broken off.
+            # A search that ran out of work is broken off, and must not be taken for finished.
             self._forget_assignments()
         self._reading = self._meter.work = work
+
+    def _take_in(self) -> None:
         fleet, forms = self._fleet, self._forms
         if fleet.invalidations.end == self._at:
             return
@@ -216,7 +223,11 @@ class Feasibility:
         return self._hopeful
 
     def local_roots(self) -> Rows:
-        """The roots, ascending, of the trees with a candidate that takes something from the tree itself."""
+        """The roots, ascending, of the trees with a candidate that takes something from the tree itself.
+
+        This and the other questions about such candidates are the scheduler's, and spend no work.
+        """
+        self._spend(None)
         self._flipping = True
         in_use = np.flatnonzero(np.bincount(self._codes_now(), minlength=len(self._codes)))
         local = np.zeros(len(self._codes), dtype=np.bool_)
@@ -225,6 +236,8 @@ class Feasibility:
 
     def is_local(self, root: int) -> bool:
         """Whether a root is one of `local_roots`. False for a row that is no root."""
+        if self._reading is not None:
+            self._spend(None)
         tree = self._forms.tree_at.item(root) if root < len(self._forms.tree_at) else -1
         return 0 <= tree < len(self._code) and self._is_local(self._code.item(tree))
 
@@ -244,6 +257,7 @@ class Feasibility:
 
     def local_at(self, root: int) -> Iterator[Candidate]:
         """The candidates of one tree that take something from the tree itself, in placement's order."""
+        self._spend(None)
         fleet, needs = self._fleet, self.needs
         choices: Iterator[Choice] = ((root, rows) for rows in self.assignments_at(root))
         if self._forms.pools or not any(need.resources for need in needs):
