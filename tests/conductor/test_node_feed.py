@@ -2,11 +2,13 @@
 
 import asyncio
 
-from roost.conductor.node_feed import NodeFeed
+from msgspec.structs import replace
+
+from roost.conductor.node_feed import LOST_SECONDS, NodeFeed
 from roost.model.node import NodeReport
 from roost.scheduler.nodes import NodeTable
 from roost.storage import DatabaseUnavailable
-from support.cells import opened_cell
+from support.cells import built, failed, instance, opened_cell
 
 
 def seen(host: str, at: float, cell: str = "cell1") -> NodeReport:
@@ -52,5 +54,44 @@ def test_cell_that_cannot_be_read_costs_the_others_nothing(tmp_path, monkeypatch
             assert table.hosts == ["b", "a"]
             task.cancel()
             await asyncio.wait([task])
+
+    asyncio.run(run())
+
+
+def test_nodes_that_a_cell_has_no_longer_are_removed(tmp_path) -> None:
+    async def run() -> None:
+        async with opened_cell(tmp_path, "cell1") as one, opened_cell(tmp_path, "cell2") as two:
+            table = NodeTable()
+            feed = NodeFeed([one, two], table)
+            await one.heartbeat([seen("a", 10.0), seen("b", 10.0)])
+            await two.heartbeat([seen("c", 10.0, "cell2")])
+            await feed.refresh()
+            await one.remove_nodes(["node-a", "unknown"])
+            await feed.refresh()
+            assert (table.index("a"), len(table)) == (None, 2)
+
+    asyncio.run(run())
+
+
+def test_claims_are_settled_by_what_becomes_of_the_instances(tmp_path) -> None:
+    async def run() -> None:
+        async with opened_cell(tmp_path, "cell1") as cell:
+            now = 0.0
+            table = NodeTable()
+            feed = NodeFeed([cell], table, monotonic=lambda: now)
+            await cell.heartbeat([seen("a", 10.0)])
+            await feed.refresh()
+            for name in ("active", "failed", "lost", "waits"):
+                table.claim(name, 0)
+            await cell.add([replace(instance(name), node="node-a") for name in ("active", "failed", "waits")])
+            await cell.report([built("active"), failed("failed")])
+            await feed.refresh()
+            assert {name for name, _ in table.outstanding} == {"active", "lost", "waits"}
+            assert (table.num_instances[0], table.num_io_ops[0]) == (3, 2)
+            now = LOST_SECONDS
+            await cell.delete(["active"])
+            await cell.destroyed(["active"])
+            await feed.refresh()
+            assert {name for name, _ in table.outstanding} == {"waits"}
 
     asyncio.run(run())

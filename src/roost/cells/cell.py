@@ -59,6 +59,13 @@ class Outcome(NamedTuple):
     reason: str | None
 
 
+class Place(NamedTuple):
+    """Where an instance is: its state, and the root provider of its node, if it has one."""
+
+    state: str
+    node: str | None
+
+
 class Cell:
     """One cell by name, on its database. For use from one event loop.
 
@@ -83,6 +90,19 @@ class Cell:
     def unlisten(self, event: asyncio.Event) -> None:
         """Give back an event of `listen`."""
         del self._listeners[event]
+
+    async def places(self, uuids: Collection[str]) -> dict[str, Place]:
+        """State and node of those of the named instances that are here."""
+        columns = (instances.c.uuid, instances.c.state, instances.c.node)
+
+        def read(connection: Connection) -> dict[str, Place]:
+            return {
+                row.uuid: Place(row.state, row.node)
+                for some in in_batches(uuids)
+                for row in connection.execute(sa.select(*columns).where(instances.c.uuid.in_(some)))
+            }
+
+        return await self.database.read(read)
 
     async def outcomes(self, uuids: Collection[str]) -> list[Outcome]:
         """State, attempt and reason of those of the named instances that are here."""

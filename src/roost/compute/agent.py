@@ -11,7 +11,7 @@ from roost.compute.provider_tree import ProviderTree
 from roost.compute.reporting import report
 from roost.logs import RequestIds, serving
 from roost.model.instance import BuildResult, Instance
-from roost.model.node import HostAggregate, NodeReport
+from roost.model.node import HostAggregate, NodeInstance, NodeReport
 from roost.model.text import error_text
 from roost.model.vocabulary import DISABLED_TRAIT
 
@@ -32,6 +32,7 @@ class Agent:
         self._aggregates = aggregates
         self._tree = ProviderTree(host)
         self._failed_builds = 0
+        self._building: set[str] = set()
 
     @property
     def node(self) -> str:
@@ -51,16 +52,28 @@ class Agent:
 
     def health(self, now: float) -> NodeReport:
         """What the scheduler should know of the host at ``now`` (seconds since the epoch)."""
+        guests = sorted(self._reported_guests() | self._building)
         return NodeReport(
             host=self.host,
             node=self.node,
             cell=self._cell,
             last_seen=now,
             enabled=self.enabled,
+            instances=dict.fromkeys(guests, NodeInstance()),
+            num_instances=len(guests),
+            num_io_ops=len(self._building),
             failed_builds=self._failed_builds,
             metrics=self._metrics(),
             aggregates=self._aggregates,
         )
+
+    def _reported_guests(self) -> set[str]:
+        """The instances on the host; none if the driver cannot tell: that must not stop the heartbeat."""
+        try:
+            return set(self._driver.guests())
+        except Exception as error:
+            _log.error("the driver cannot list its guests", host=self.host, error=error_text(error))
+            return set()
 
     def _metrics(self) -> dict[str, float]:
         """What the driver measures; nothing if it fails: a sensor must not take the host out of service."""
@@ -81,7 +94,11 @@ class Agent:
     async def build(self, instance: Instance) -> BuildResult:
         """Build an instance; whatever goes wrong is the reason in the result."""
         with serving(RequestIds(instance.request_id)):
-            return await self._build(instance)
+            self._building.add(instance.uuid)
+            try:
+                return await self._build(instance)
+            finally:
+                self._building.discard(instance.uuid)
 
     async def _build(self, instance: Instance) -> BuildResult:
         try:

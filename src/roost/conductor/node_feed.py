@@ -1,29 +1,48 @@
-"""What the agents of all cells report, brought to the scheduler's node table."""
+"""What the agents and the databases of all cells know, brought to the scheduler's node table."""
 
 import asyncio
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
 
 import structlog
 
 from roost.cells import Cell
+from roost.model.instance import ACTIVE, ASSIGNED, DELETING
 from roost.scheduler.nodes import NodeTable
 from roost.storage import StorageError
 
 _log = structlog.get_logger()
 
 
+LOST_SECONDS = 300.0
+"""Seconds after which a claim whose instance is in no cell counts no longer: it may be on its way there."""
+
+LOOK_AGAIN_SECONDS = 60.0
+"""Seconds between two looks at a built instance that its node's reports never list."""
+
+
 class NodeFeed:
-    """Reads every cell for nodes that were seen since the last time.
+    """Reads every cell for nodes that were seen since the last time, for nodes that were removed, and for the
+    instances whose claims are outstanding (see `roost.scheduler.outstanding`).
 
     A cell that cannot be read is only logged: its nodes stop being seen and the scheduler takes them for
-    down after a while.
+    down after a while. ``monotonic``: seconds.
     """
 
-    def __init__(self, cells: Iterable[Cell], table: NodeTable, every_seconds: float = 1.0) -> None:
+    def __init__(
+        self,
+        cells: Iterable[Cell],
+        table: NodeTable,
+        every_seconds: float = 1.0,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._cells = list(cells)
         self._table = table
         self._every_seconds = every_seconds
+        self._monotonic = monotonic
         self._seen: dict[str, float] = {}
+        # When each claim was looked for and not found, or found built, first.
+        self._since: dict[str, float] = {}
 
     async def run(self) -> None:
         """Keep the table up to date until cancelled."""
@@ -36,10 +55,44 @@ class NodeFeed:
         for cell in self._cells:
             try:
                 reports = await cell.nodes(self._seen.get(cell.name, 0.0))
+                self._table.update(reports)
+                await self._remove(cell)
+                await self._settle(cell)
             except StorageError as error:
                 _log.warning("a cell cannot be read", cell=cell.name, error=str(error))
                 continue
             if reports:
-                self._table.update(reports)
                 # A second less: a heartbeat may become visible after a later one.
                 self._seen[cell.name] = max(report.last_seen for report in reports) - 1.0
+        self._since = {name: at for name, at in self._since.items() if self._table.outstanding.of(name)}
+
+    async def _remove(self, cell: Cell) -> None:
+        """Remove nodes that the cell has no longer."""
+        if self._table.count_of_cell(cell.name) != await cell.count_nodes():
+            self._table.remove(self._table.nodes_of_cell(cell.name) - await cell.node_uuids())
+
+    async def _settle(self, cell: Cell) -> None:
+        """Find out what has become of the instances that were claimed on the cell's nodes."""
+        now, table = self._monotonic(), self._table
+        due = {
+            instance: taken
+            for instance, taken in table.outstanding
+            if table.cells[table.cell.item(taken.index)] == cell.name
+            and (taken.building or self._since.get(instance, now) + LOOK_AGAIN_SECONDS <= now)
+        }
+        found = await cell.places(due) if due else {}
+        for instance, taken in due.items():
+            if table.outstanding.of(instance) != taken:
+                continue
+            place = found.get(instance)
+            if place is None:
+                since = self._since.setdefault(instance, now)
+                if not taken.building or since + LOST_SECONDS <= now:
+                    table.release(instance)
+            elif place.state in (ASSIGNED, ACTIVE, DELETING):
+                self._since.pop(instance, None)
+                if place.node == table.nodes[taken.index] and place.state != ASSIGNED:
+                    table.built(instance)
+                    self._since[instance] = now
+            elif place.node == table.nodes[taken.index]:
+                table.release(instance)

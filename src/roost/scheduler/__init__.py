@@ -10,6 +10,7 @@
     query            from a request spec to a candidate query
     nodes            the node table: what every compute node reports, as columns; node_rows, metric_columns,
                      labels (values that many nodes share, such as aggregate metadata of one key)
+    outstanding      what claims took from nodes whose reports do not contain it yet
     offers           the hosts that placement offers, and what a claim takes from them: fleet_offers
                      straight from the fleet, answered_offers from GET /allocation_candidates
     question         what one run decides upon; outcome: what comes of it

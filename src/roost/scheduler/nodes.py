@@ -16,6 +16,7 @@ from roost.scheduler.heartbeats import Heartbeats
 from roost.scheduler.labels import Labels, Values
 from roost.scheduler.metric_columns import MetricColumns
 from roost.scheduler.node_rows import FreeRows
+from roost.scheduler.outstanding import OutstandingClaims, Taken
 
 _COLUMNS = {
     "cell": (np.int32, 0),
@@ -24,11 +25,11 @@ _COLUMNS = {
     "alive": (np.bool_, False),
     "service_version": (np.int64, 0),
     "hypervisor_version": (np.int64, 0),
-    "num_instances": (np.int64, 0),
-    "num_io_ops": (np.int64, 0),
+    "_num_instances": (np.int64, 0),
+    "_num_io_ops": (np.int64, 0),
     "failed_builds": (np.float64, 0.0),
-    "free_ram_mb": (np.float64, math.nan),
-    "free_disk_mb": (np.float64, math.nan),
+    "_free_ram_mb": (np.float64, math.nan),
+    "_free_disk_mb": (np.float64, math.nan),
     "free_pci_devices": (np.int64, 0),
 }
 """Type of each column, and its value where no node is."""
@@ -61,6 +62,8 @@ class NodeTable:
     `seen_since`), ``service_version``, ``hypervisor_version``, ``num_instances`` and ``num_io_ops`` int64,
     ``failed_builds`` float64, ``free_ram_mb`` and ``free_disk_mb`` float64 (NaN where not reported),
     ``free_pci_devices`` int64.
+    Of these, the numbers of instances and I/O operations and the free memory and disk are what the node
+    reports and what claims have taken since (see `claim`).
     Labels by index: ``hypervisor_type``, ``host_ip``, ``supported_instances``. Lists by index: ``hosts``
     (names of compute services), ``nodes`` (uuids of root providers), ``nodenames``.
 
@@ -76,11 +79,11 @@ class NodeTable:
     alive: Bools
     service_version: Int64
     hypervisor_version: Int64
-    num_instances: Int64
-    num_io_ops: Int64
     failed_builds: Float64
-    free_ram_mb: Float64
-    free_disk_mb: Float64
+    _num_instances: Int64
+    _num_io_ops: Int64
+    _free_ram_mb: Float64
+    _free_disk_mb: Float64
     free_pci_devices: Int64
 
     def __init__(self, reports: Iterable[NodeReport] = ()) -> None:
@@ -104,6 +107,11 @@ class NodeTable:
         self._index_named: dict[tuple[str, str], int] = {}
         self._number_of_cell: dict[str, int] = {}
         self._services = _Services()
+        self._in_cell: Counter[str] = Counter()
+        self._claims = OutstandingClaims()
+        # Whether somebody has read the numbers that claims change: before, no cache depends on them.
+        self._counts_read = False
+        self._amounts_read = False
         self._at_instance: dict[str, tuple[int, ...]] = {}
         self._with_image: dict[str, set[int]] = {}
         self._metrics = MetricColumns()
@@ -145,6 +153,14 @@ class NodeTable:
     def indexes_of_host(self, host: str) -> Collection[int]:
         """The indexes of all nodes of a compute service, in the order in which they were reported."""
         return self._services.nodes_of(host)
+
+    def nodes_of_cell(self, cell: str) -> set[str]:
+        """The root providers of the nodes of a cell."""
+        return {node for node, index in self._index.items() if self._reports[index].cell == cell}
+
+    def count_of_cell(self, cell: str) -> int:
+        """How many nodes a cell has."""
+        return self._in_cell[cell]
 
     def indexes_of_instance(self, instance: str) -> tuple[int, ...]:
         """The indexes of the nodes that report an instance: mostly one, two during a move."""
@@ -192,6 +208,82 @@ class NodeTable:
             index = self._index.get(node)
             if index is not None:
                 self._remove(index)
+
+    # What claims take between two reports
+
+    @property
+    def num_instances(self) -> Int64:
+        """Instances on each node, claims included: int64 by index."""
+        self._counts_read = True
+        return self._num_instances
+
+    @property
+    def num_io_ops(self) -> Int64:
+        """Instances that burden the disk of each node, claims included: int64 by index."""
+        self._counts_read = True
+        return self._num_io_ops
+
+    @property
+    def free_ram_mb(self) -> Float64:
+        """Free memory of each node's machine in MiB, less what claims took: float64 by index, or NaN."""
+        self._amounts_read = True
+        return self._free_ram_mb
+
+    @property
+    def free_disk_mb(self) -> Float64:
+        """Free disk of each node's machine in MiB, less what claims took: float64 by index, or NaN."""
+        self._amounts_read = True
+        return self._free_disk_mb
+
+    @property
+    def outstanding(self) -> OutstandingClaims:
+        """The claims that no report contains yet."""
+        return self._claims
+
+    def claim(self, instance: str, index: int, memory_mb: int = 0, disk_mb: int = 0) -> None:
+        """An instance was claimed on a node: it counts there until a report lists it, or `release`.
+
+        A claim of the same instance on another node counts no longer. Amounts are in MiB.
+        """
+        self.release(instance)
+        if instance not in self._reports[index].instances:
+            self._claims.put(instance, Taken(index, memory_mb, disk_mb))
+            self._recount_claims(index)
+
+    def built(self, instance: str) -> None:
+        """An instance is built: its claim counts as an I/O operation no longer."""
+        taken = self._claims.of(instance)
+        if taken is not None and taken.building:
+            self._claims.put(instance, Taken(taken.index, taken.memory_mb, taken.disk_mb, building=False))
+            self._recount_claims(taken.index)
+
+    def release(self, *instances: str) -> None:
+        """The claims of instances have come back: their attempts failed, or they are gone."""
+        for instance in instances:
+            taken = self._claims.drop(instance)
+            if taken is not None:
+                self._recount_claims(taken.index)
+
+    def _recount_claims(self, index: int) -> None:
+        counts, amounts = self._counts_read, self._amounts_read
+        free = self._free_ram_mb.item(index), self._free_disk_mb.item(index)
+        self._set_counted(index, self._reports[index])
+        # NaN stays NaN: then the amounts are as they were.
+        if counts or (amounts and not (math.isnan(free[0]) and math.isnan(free[1]))):
+            self.invalidations.append(index)
+
+    def _set_counted(self, index: int, report: NodeReport) -> None:
+        """Set the columns that claims change: what is reported, and what claims took since."""
+        self._num_instances[index] = report.num_instances
+        self._num_io_ops[index] = report.num_io_ops
+        self._free_ram_mb[index] = math.nan if report.free_ram_mb is None else report.free_ram_mb
+        self._free_disk_mb[index] = math.nan if report.free_disk_mb is None else report.free_disk_mb
+        sums = self._claims.sums(index)
+        if sums is not None:
+            self._num_instances[index] += sums.instances
+            self._num_io_ops[index] += sums.io_ops
+            self._free_ram_mb[index] -= sums.memory_mb
+            self._free_disk_mb[index] -= sums.disk_mb
 
     # What nodes report
 
@@ -263,6 +355,7 @@ class NodeTable:
         old = self._reports[index]
         del self._index[old.node]
         self._leave(index, old)
+        self._claims.drop_all(index)
         nothing = NodeReport(node=old.node, host=old.host, cell=old.cell, last_seen=-math.inf, enabled=False)
         self._set(index, old, nothing)
         # Who holds the index still reads names and report of the node that was here.
@@ -285,12 +378,14 @@ class NodeTable:
         if number == len(self.cells):
             self.cells.append(report.cell)
         self.cell[index] = number
+        self._in_cell[report.cell] += 1
         service = self._services.join(report.host, index)
         self.service[index] = service
         self.alive[index] = self._heartbeats.is_alive(service)
 
     def _leave(self, index: int, old: NodeReport) -> None:
         del self._index_named[_name(old)]
+        self._in_cell[old.cell] -= 1
         if self._services.leave(old.host, index):
             self._heartbeats.forget(self.service.item(index))
         else:
@@ -323,11 +418,9 @@ class NodeTable:
         self.enabled[index] = new.enabled
         self.service_version[index] = new.service_version
         self.hypervisor_version[index] = new.hypervisor_version
-        self.num_instances[index] = new.num_instances
-        self.num_io_ops[index] = new.num_io_ops
         self.failed_builds[index] = new.failed_builds
-        self.free_ram_mb[index] = math.nan if new.free_ram_mb is None else new.free_ram_mb
-        self.free_disk_mb[index] = math.nan if new.free_disk_mb is None else new.free_disk_mb
+        self._claims.reported(index, new)
+        self._set_counted(index, new)
         if old is None or new.pci_device_pools != old.pci_device_pools:
             self.free_pci_devices[index] = _free_devices(new)
         self.hypervisor_type.put(index, new.hypervisor_type)

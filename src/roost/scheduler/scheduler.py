@@ -24,6 +24,7 @@ from roost.scheduler.gateways import Gateway
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.outcome import Try
+from roost.scheduler.outstanding import taken_by
 from roost.scheduler.query import candidate_query
 from roost.scheduler.question import Question
 from roost.scheduler.replacement import Replacement, ReplacementRequest
@@ -219,8 +220,10 @@ class Scheduler:
                 )
                 decided = await self._gateway.decide(question, self.table, self._plugins)
         except (StorageError, LedgerError):
+            self.table.release(*names)
             raise
         except (SchedulerError, PlacementError) as error:
+            self.table.release(*names)
             if isinstance(error, SchedulerFault):
                 _log.exception("a plugin failed", run=run.id, request_id=run.request_id)
             self._record(run, version=None, steps=(), refusal=str(error), tries=())
@@ -228,6 +231,7 @@ class Scheduler:
         except Exception as error:
             text = f"{type(error).__name__}: {error_text(error)}"
             fault = SchedulerFault(f"the scheduler or a plugin failed: {text}")
+            self.table.release(*names)
             _log.exception("a run of the scheduler failed", run=run.id, request_id=run.request_id)
             self._record(run, version=None, steps=(), refusal=str(fault), tries=())
             raise fault from error
@@ -307,7 +311,11 @@ class Scheduler:
         )
         self._records.put([], [ended, *_attempts(run, request_id, self._clock(), found.tries)])
         if found.selected is None:
+            self.table.release(instance)
             raise NoAlternate(found.tries)
+        index = self.table.index_of_node(found.selected.node)
+        if index is not None:
+            self.table.claim(instance, index, *taken_by(spec))
         return found
 
     def _record(

@@ -22,6 +22,7 @@ from roost.scheduler.nodes import NodeTable
 from roost.scheduler.offered_field import OfferedField
 from roost.scheduler.offers import Offers
 from roost.scheduler.outcome import BOUND, CLAIMS, FULL, Claim, Outcome, Placed, Try, selection_of
+from roost.scheduler.outstanding import taken_by
 from roost.scheduler.plugins import Filter, Weigher
 from roost.scheduler.question import Question
 
@@ -115,8 +116,10 @@ class _Run:
                 refusal = self._reason(instance, len(placed), cause)
                 break
             placed.append(one)
+            self._count(one)
             self._field.claimed(one.host, one.candidate)
         if not placed or len(placed) < self._question.min_count:
+            self._table.release(*(one.instance for one in placed))
             return Outcome((), tuple(self._tries), tuple(first), refusal, cause)
         alternates = Alternates(self._question, self._table, self._field).of(placed)
         destinations = tuple(
@@ -149,6 +152,12 @@ class _Run:
                     return None
             field.drop(host)
         return None
+
+    def _count(self, one: Placed) -> None:
+        """Count an instance on its node, where no report has it yet. Source: ``consume_from_request`` in
+        Nova's ``scheduler/host_manager.py``."""
+        memory_mb, disk_mb = taken_by(self._question.spec)
+        self._table.claim(one.instance, self._field.index(one.host), memory_mb, disk_mb)
 
     def _pick(self) -> int | None:
         """One of the best ``host_subset_size`` hosts, None if there is none."""

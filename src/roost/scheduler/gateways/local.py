@@ -65,6 +65,8 @@ class Decide(Command[Decided], frozen=True):
     def run(self, state: State) -> Decided:
         started = time.perf_counter()
         mark = len(state.changes)
+        # A decision that lost its commit to another writer is made again: what it had claimed counts nothing.
+        self.table.release(*self.question.instances)
         try:
             check_query(state.fleet, self.question.query)
         except BadRequest as error:

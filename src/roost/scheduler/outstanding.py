@@ -1,0 +1,114 @@
+"""What claims have taken from nodes whose reports do not contain it yet.
+
+A node's agent reports every few seconds. Without the claims in between, a burst of requests would see the
+same number of instances on the best node again and again. A claim counts until one of these is known:
+
+    claimed ─▶ a report of the node lists the instance: from now on the report counts
+       │   ─▶ the instance is built: it burdens the disk no longer, but counts as an instance
+       └───▶ the attempt failed, the claim moved to another node, or the instance is gone: nothing counts
+
+A report that does not list the instance changes nothing: it may be older than the claim. Pure: claims and
+reports in, sums out.
+"""
+
+from collections.abc import Iterator, Mapping
+
+import msgspec
+
+from roost.model.node import NodeReport
+from roost.model.spec import RequestSpec
+
+
+class Taken(msgspec.Struct, frozen=True):
+    """What a claim takes from the node ``index``: one instance, MiB of memory, MiB of local disk.
+
+    ``building``: it counts as an I/O operation too.
+    """
+
+    index: int
+    memory_mb: int = 0
+    disk_mb: int = 0
+    building: bool = True
+
+
+def taken_by(spec: RequestSpec) -> tuple[int, int]:
+    """MiB of memory and of local disk that an instance of a request takes, as nodes report them: no swap."""
+    flavor = spec.flavor
+    gigabytes = (0 if spec.volume_backed else flavor.disk_gb) + flavor.ephemeral_gb
+    return flavor.memory_mb, gigabytes * 1024
+
+
+class Sums(msgspec.Struct):
+    """What the outstanding claims on one node take together."""
+
+    instances: int = 0
+    io_ops: int = 0
+    memory_mb: int = 0
+    disk_mb: int = 0
+
+
+class OutstandingClaims:
+    """Claims by consumer uuid, and by node index."""
+
+    def __init__(self) -> None:
+        self._taken: dict[str, Taken] = {}
+        self._on: dict[int, dict[str, None]] = {}
+
+    def __len__(self) -> int:
+        return len(self._taken)
+
+    def __iter__(self) -> Iterator[tuple[str, Taken]]:
+        return iter([*self._taken.items()])
+
+    def of(self, instance: str) -> Taken | None:
+        """What an instance has taken, None if its claim is not outstanding."""
+        return self._taken.get(instance)
+
+    def put(self, instance: str, taken: Taken) -> None:
+        """A claim was made or has changed; it replaces an earlier one of the instance."""
+        self.drop(instance)
+        self._taken[instance] = taken
+        self._on.setdefault(taken.index, {})[instance] = None
+
+    def drop(self, instance: str) -> Taken | None:
+        """A claim counts no longer. Returns what it took, None if it did not count."""
+        taken = self._taken.pop(instance, None)
+        if taken is not None:
+            on = self._on[taken.index]
+            del on[instance]
+            if not on:
+                del self._on[taken.index]
+        return taken
+
+    def reported(self, index: int, report: NodeReport) -> None:
+        """Drop the claims that a report of their node contains.
+
+        A report that counts more instances than it lists contains all that are built.
+        """
+        unlisted = report.num_instances > len(report.instances)
+        for instance in [*self._on.get(index, ())]:
+            if instance in report.instances or (unlisted and not self._taken[instance].building):
+                self.drop(instance)
+
+    def drop_all(self, index: int) -> None:
+        """A node was removed."""
+        for instance in [*self._on.get(index, ())]:
+            self.drop(instance)
+
+    def sums(self, index: int) -> Sums | None:
+        """What the claims on a node take together, None without claims."""
+        on = self._on.get(index)
+        if on is None:
+            return None
+        sums = Sums()
+        for instance in on:
+            taken = self._taken[instance]
+            sums.instances += 1
+            sums.io_ops += taken.building
+            sums.memory_mb += taken.memory_mb
+            sums.disk_mb += taken.disk_mb
+        return sums
+
+    def instances_on(self, index: int) -> Mapping[str, None]:
+        """The instances whose outstanding claim is on a node."""
+        return self._on.get(index, {})
