@@ -160,7 +160,10 @@ def test_host_that_reports_and_placement_does_not_know(within: Within) -> None:
     cloud.providers.append(Provider(uuid_of(50), cloud.providers.pop().inventories))
 
     async def only_others(room: Room) -> None:
-        assert await room.refusal() == "placement has no candidates on the hosts that are known"
+        assert await room.refusal() == (
+            "placement has no candidates on the hosts that are known; "
+            "placement is being filled: 2 of 2 nodes that report have no provider there"
+        )
 
     within(cloud, only_others)
 

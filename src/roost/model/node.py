@@ -50,6 +50,7 @@ class NodeReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     images in the node's cache. ``stats`` are further capabilities by name.
 
     Amounts are those of the machine, without allocation ratios; None where the node does not report them.
+    The free amounts are without the reserved ones, which the host keeps for itself.
     ``numa_topology`` and ``pci_device_pools`` are kept as they were reported.
 
     Source: the names and meanings are those of ``HostState`` in Nova's ``scheduler/host_manager.py``.
@@ -79,6 +80,9 @@ class NodeReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     memory_mb: int | None = None
     free_ram_mb: int | None = None
     disk_gb: int | None = None
+    reserved_vcpus: int = 0
+    reserved_memory_mb: int = 0
+    reserved_disk_gb: int = 0
     free_disk_mb: int | None = None
     cpu_allocation_ratio: float | None = None
     ram_allocation_ratio: float | None = None

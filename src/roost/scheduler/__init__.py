@@ -22,6 +22,7 @@
     heartbeats       which hosts were seen lately, without looking at all of them
     alternates       other hosts for each instance that was placed
     replacement      the use of an alternate: checked again, then the claim is swapped to it
+    sources/         where hosts come from: placement, the cells' databases, or a list of some seconds' age
     bounds           how many claims and candidates a run may try, and for how long
     gateways/        how a claim is made: in the ledger's transaction, or over HTTP
     filters/         one file for each: which hosts may be used

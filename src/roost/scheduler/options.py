@@ -41,7 +41,7 @@ class SchedulerOptions(msgspec.Struct, frozen=True, kw_only=True):
     ``multipliers``: of weighers, by weigher name; a weigher without one has its own default. ``plugins``: the
     own options of filters and weighers, by plugin name; see `roost.scheduler.plugin_options`.
     ``max_claims_per_instance``, ``max_candidates_per_host`` and ``max_run_seconds`` bound a run; 0 is no
-    bound.
+    bound. ``host_list_seconds``: how long an answer of placement over HTTP serves.
     """
 
     filters: tuple[str, ...] = DEFAULT_FILTERS
@@ -52,6 +52,7 @@ class SchedulerOptions(msgspec.Struct, frozen=True, kw_only=True):
     max_claims_per_instance: int = 100
     max_candidates_per_host: int = 100
     max_run_seconds: float = 60.0
+    host_list_seconds: float = 0.0
     default_availability_zone: str = "nova"
     multipliers: dict[str, float] = {}
     plugins: dict[str, Any] = {}
@@ -108,6 +109,13 @@ OPTIONS = [
         help="A run that takes more seconds is refused. A call to placement that has begun is finished "
         "first. 0: no limit.",
     ),
+    cfg.FloatOpt(
+        "host_list_seconds",
+        default=0.0,
+        min=0.0,
+        help="Seconds for which the hosts that a placement service over HTTP offers for a request serve for "
+        "other requests that are alike. 0: it is asked for each request.",
+    ),
     cfg.StrOpt(
         "default_availability_zone",
         default="nova",
@@ -159,6 +167,7 @@ def options_from(conf: cfg.ConfigOpts) -> SchedulerOptions:
             max_claims_per_instance=group.max_claims_per_instance,
             max_candidates_per_host=group.max_candidates_per_host,
             max_run_seconds=group.max_run_seconds,
+            host_list_seconds=group.host_list_seconds,
             default_availability_zone=group.default_availability_zone,
         )
     except (cfg.ConfigFileValueError, ValueError) as error:

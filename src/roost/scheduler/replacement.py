@@ -86,8 +86,8 @@ class Replacing:
                 return self.claimed(number, msgspec.structs.replace(alternate, **allocations))
         return None
 
-    def not_alive(self, alternate: Selection) -> str | None:
-        """Why the host of an alternate cannot be used whatever is asked for, None if it can."""
+    def alive(self, alternate: Selection) -> int | str:
+        """The index of an alternate's node; or why its host cannot be used, whatever is asked for."""
         index = self._table.index_of_node(alternate.node)
         if index is None:
             return "the node is no longer known"
@@ -98,12 +98,6 @@ class Replacing:
             return "the host is disabled"
         if not self._table.seen_since(question.oldest_heartbeat)[index]:
             return f"the host has not been seen for {question.options.service_down_time:g} seconds"
-        return None
-
-    def index(self, alternate: Selection) -> int:
-        """The place in the host table of an alternate that is alive."""
-        index = self._table.index_of_node(alternate.node)
-        assert index is not None
         return index
 
     def candidates(
@@ -129,10 +123,10 @@ class Replacing:
         found.sort(key=lambda candidate: candidate.allocations != alternate.allocations)
         return found or NO_CANDIDATE
 
-    def selection(self, alternate: Selection, candidate: Candidate) -> Selection:
+    def selection(self, alternate: Selection, index: int, candidate: Candidate) -> Selection:
         """An alternate with the candidate of its host that is claimed."""
         default_zone = self.request.question.options.default_availability_zone
-        chosen = selection_of(self._table, self.index(alternate), candidate, alternate.weight, default_zone)
+        chosen = selection_of(self._table, index, candidate, alternate.weight, default_zone)
         return msgspec.structs.replace(chosen, limits=alternate.limits)
 
     def passed_over(self, alternate: Selection, reason: str) -> None:

@@ -290,7 +290,7 @@ class Scheduler:
                 options=self._options,
             )
             request = ReplacementRequest(question=question, failed=failed, alternates=tuple(alternates))
-            with tracing.span("scheduler.use_alternate", {"roost.run": run}):
+            with tracing.span("scheduler.use_alternate", {"roost.run": run}), self.table.reading():
                 found = await self._gateway.use_alternate(request, self.table, self._plugins)
         except (StorageError, LedgerError, SchedulerError, PlacementError):
             raise

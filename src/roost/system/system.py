@@ -29,6 +29,8 @@ from roost.scheduler import Scheduler, SchedulerOptions
 from roost.scheduler.gateways.local import LocalGateway
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.scheduler import seeds_from
+from roost.scheduler.sources.reported import ReportedGateway
+from roost.scheduler.sources.switching import SwitchingGateway
 from roost.storage import Database
 from roost.system.layout import Layout, keep_layout
 from roost.system.timings import TimedGateway
@@ -159,7 +161,7 @@ class System:
         for service in services:
             await service.start()
         await feed.refresh()
-        self.gateway = TimedGateway(LocalGateway(self.ledger))
+        self.gateway = TimedGateway(SwitchingGateway(LocalGateway(self.ledger), ReportedGateway()))
         scheduler = Scheduler(
             self.gateway,
             self.table,

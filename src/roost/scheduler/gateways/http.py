@@ -7,6 +7,7 @@ are freed again.
 
 import asyncio
 import time
+from itertools import islice
 
 import structlog
 
@@ -19,6 +20,7 @@ from roost.scheduler.claim_result import (
     Verdict,
     is_consumer_conflict,
     named,
+    one_line,
     result_of,
 )
 from roost.scheduler.errors import BadRequestSpec, PlacementRefused, PlacementUnavailable, SchedulerError
@@ -31,6 +33,11 @@ from roost.scheduler.outcome import Claim, Outcome
 from roost.scheduler.question import Question
 from roost.scheduler.replacement import Replacement, ReplacementRequest
 from roost.scheduler.selection import Draw, Plugins, select
+from roost.scheduler.sources.cached import CachedAnswers
+from roost.scheduler.sources.filling import being_filled, known_nodes
+
+NODES_ASKED = 10
+"""Nodes whose providers are looked for after a refusal, to tell whether placement is being filled."""
 
 _log = structlog.get_logger()
 
@@ -45,19 +52,42 @@ class HttpGateway:
     def __init__(self, placement: HttpPlacement, limit: int | None = None) -> None:
         self._placement = placement
         self._limit = limit
+        self._cached = CachedAnswers()
 
     async def decide(self, question: Question, table: NodeTable, plugins: Plugins) -> Decided:
         """As `Gateway.decide` says; also raises `PlacementUnavailable` and `PlacementRefused`."""
+        offers = self._cached.of(question, table) or await self._asked(question, table)
+        started = time.perf_counter()
+        outcome = None
+        try:
+            driven = Driven(select(question, table, offers, plugins, Draw(question.seed)))
+            claiming = _Claiming(self._placement, question)
+            outcome = await claiming.carry_out(driven)
+        finally:
+            self._cached.decided(question, outcome)
+        seconds = time.perf_counter() - started - claiming.waited
+        if not outcome.destinations and not len(offers.index):
+            outcome = being_filled(outcome, *await self._nodes_without_provider(table))
+        return Decided(outcome, None, seconds)
+
+    async def _nodes_without_provider(self, table: NodeTable) -> tuple[int, int]:
+        """Of how many of the first nodes placement has no provider; and how many were asked for."""
+        nodes = list(islice(known_nodes(table), NODES_ASKED))
+        try:
+            found = [await asked(self._placement.provider(node)) for node in nodes]
+        except (SchedulerError, PlacementError) as error:
+            _log.warning("whether placement knows the nodes cannot be read", error=one_line(error))
+            return 0, 0
+        return found.count(None), len(nodes)
+
+    async def _asked(self, question: Question, table: NodeTable) -> AnsweredOffers:
         try:
             requests, summaries = await asked(self._placement.candidates(question.query, self._limit))
         except BadRequest as error:
             raise BadRequestSpec(f"placement cannot serve the request: {named(error)}") from error
-        started = time.perf_counter()
         offers = AnsweredOffers(requests, summaries, table)
-        driven = Driven(select(question, table, offers, plugins, Draw(question.seed)))
-        claiming = _Claiming(self._placement, question)
-        outcome = await claiming.carry_out(driven)
-        return Decided(outcome, None, time.perf_counter() - started - claiming.waited)
+        self._cached.keep(question, table, offers)
+        return offers
 
     async def use_alternate(
         self, request: ReplacementRequest, table: NodeTable, plugins: Plugins

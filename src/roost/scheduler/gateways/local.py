@@ -19,7 +19,7 @@ from roost.placement.commands.allocations import write_allocations
 from roost.placement.errors import BadRequest, PlacementError
 from roost.scheduler.claim_result import CLAIMED, ClaimResult, Verdict, one_line, result_of
 from roost.scheduler.errors import BadRequestSpec
-from roost.scheduler.field import Field
+from roost.scheduler.field import OFFERED, Field
 from roost.scheduler.fleet_offers import FleetOffers
 from roost.scheduler.gateways import Decided
 from roost.scheduler.gateways.claiming import INSTANCE as INSTANCE
@@ -31,6 +31,7 @@ from roost.scheduler.outcome import BOUND, Claim, Outcome
 from roost.scheduler.question import Question
 from roost.scheduler.replacement import Replacement, ReplacementRequest
 from roost.scheduler.selection import Draw, Plugins, choose
+from roost.scheduler.sources.filling import being_filled, nodes_without_provider
 
 
 class LocalGateway:
@@ -80,6 +81,9 @@ class Decide(Command[Decided], frozen=True):
             state.take_back(mark)
             if outcome.cause != BOUND:
                 outcome = _explained(outcome, state.fleet, self.question.query)
+            if any(step.name == OFFERED and not step.left for step in outcome.steps):
+                missing = nodes_without_provider(self.table, state.fleet)
+                outcome = being_filled(outcome, missing, len(self.table))
         return Decided(outcome, state.fleet.version, time.perf_counter() - started)
 
     def _field(self, fleet: Fleet) -> Field:

@@ -52,15 +52,15 @@ class UseAlternate(Command[Replacement], frozen=True):
 
     def _claim(self, state: State, held: Held, replacing: Replacing, alternate: Selection) -> Selection | str:
         """Claim an alternate; returns why it cannot be, if so."""
-        reason = replacing.not_alive(alternate)
-        if reason is not None:
-            return reason
+        index = replacing.alive(alternate)
+        if isinstance(index, str):
+            return index
         # Nothing that the instance holds counts against it: neither room in a pool that both hosts share,
         # nor its own membership in its server group.
         mark = len(state.changes)
         state.apply(AllocationsChanged(replacing.request.instance, held.consumer, None, held.allocations, {}))
         try:
-            query, index = replacing.request.question.query, replacing.index(alternate)
+            query = replacing.request.question.query
             offers = FleetOffers(state.fleet, query, self.table, only=index)
             plugins = self.plugins
             found = replacing.candidates(alternate, offers, plugins.filters, plugins.weighers)
@@ -68,6 +68,7 @@ class UseAlternate(Command[Replacement], frozen=True):
             state.take_back(mark)
         if isinstance(found, str):
             return self._why_none(state, held, alternate) if found == NO_CANDIDATE else found
+        reason = ""
         for candidate in found:
             claim = Claim(replacing.request.instance, candidate)
             try:
@@ -77,10 +78,10 @@ class UseAlternate(Command[Replacement], frozen=True):
                 result = result_of(error)
                 if result.verdict is not Verdict.REFUSED:
                     raise
-                reason = result.reason
+                reason = result.reason or ""
             else:
-                return replacing.selection(alternate, candidate)
-        return reason or ""
+                return replacing.selection(alternate, index, candidate)
+        return reason
 
     def _why_none(self, state: State, held: Held, alternate: Selection) -> str:
         """Why placement has no candidate on the host of an alternate that is alive."""

@@ -86,25 +86,26 @@ class HttpReplacing:
 
     async def _claim(self, replacing: Replacing, held: Held, alternate: Selection) -> Selection | str:
         """Claim an alternate; returns why it cannot be, if so."""
-        reason = replacing.not_alive(alternate)
-        if reason is not None:
-            return reason
+        index = replacing.alive(alternate)
+        if isinstance(index, str):
+            return index
         # Mostly the tree alone has all; a sharing provider is outside of it.
         query = self._request.question.query
         narrow = msgspec.structs.replace(
             query, groups=tuple(_in(alternate.node, each) for each in query.groups)
         )
-        offers = await self._offers(narrow, replacing.index(alternate))
+        offers = await self._offers(narrow, index)
         if not len(offers.index):
-            offers = await self._offers(query, replacing.index(alternate))
+            offers = await self._offers(query, index)
         plugins = self._plugins
         found = replacing.candidates(alternate, offers, plugins.filters, plugins.weighers)
         if isinstance(found, str):
             return found
+        reason: str | None = ""
         for candidate in found:
             reason = await self._write(Claim(self._request.instance, candidate), held.consumer.generation)
             if reason is None:
-                return replacing.selection(alternate, candidate)
+                return replacing.selection(alternate, index, candidate)
         return reason or ""
 
     async def _offers(self, query: CandidateQuery, only: int) -> AnsweredOffers:

@@ -1,0 +1,27 @@
+"""Refusals while placement is being filled: nodes report, and placement has no providers for them yet."""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from roost.fleet import Fleet
+from roost.scheduler.nodes import NodeTable
+from roost.scheduler.outcome import Outcome
+
+
+def known_nodes(table: NodeTable) -> Iterator[str]:
+    """The root providers of all nodes that report."""
+    return (node for node in table.nodes if table.index_of_node(node) is not None)
+
+
+def nodes_without_provider(table: NodeTable, fleet: Fleet) -> int:
+    """The number of nodes that report and have no provider."""
+    return sum(node not in fleet for node in known_nodes(table))
+
+
+def being_filled(outcome: Outcome, missing: int, nodes: int) -> Outcome:
+    """The outcome of a run that found no host, with a refusal that names the nodes without provider."""
+    if not missing:
+        return outcome
+    text = f"placement is being filled: {missing} of {nodes} nodes that report have no provider there"
+    return msgspec.structs.replace(outcome, refusal=f"{outcome.refusal}; {text}")

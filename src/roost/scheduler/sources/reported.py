@@ -1,0 +1,95 @@
+"""Decisions on what nodes report, as before placement existed: nothing is written."""
+
+import time
+from collections.abc import Iterator
+
+import msgspec
+
+from roost.model.allocation import Allocations
+from roost.model.request import CandidateQuery
+from roost.scheduler.claim_result import CLAIMED
+from roost.scheduler.field import OFFERED
+from roost.scheduler.gateways import Decided
+from roost.scheduler.gateways.claiming import Driven
+from roost.scheduler.nodes import NodeTable
+from roost.scheduler.question import Question
+from roost.scheduler.replacement import Replacement, ReplacementRequest, Replacing
+from roost.scheduler.selection import Draw, Plugins, select
+from roost.scheduler.sources.reported_columns import CLASSES, ReportedColumns
+from roost.scheduler.sources.reported_offers import ReportedOffers, amounts_text, served_classes, traits_of
+
+
+class ReportedGateway:
+    """Decides on the nodes of the cells' databases, by the amounts that they report.
+
+    No allocation is written. What this process has decided counts until the node reports the instance, or
+    until the node would be down if it did not report. What other processes decide shows in reports alone:
+    there, hosts may be overbooked, as before placement existed, and the host has the last word.
+    """
+
+    def __init__(self) -> None:
+        self._columns: tuple[NodeTable, ReportedColumns] | None = None
+        self._pending: dict[str, tuple[Allocations, float]] = {}
+
+    async def decide(self, question: Question, table: NodeTable, plugins: Plugins) -> Decided:
+        """As `roost.scheduler.gateways.Gateway.decide` says."""
+        started = time.perf_counter()
+        offers = self._offers(question, table, set(question.instances))
+        driven = Driven(select(question, table, offers, plugins, Draw(question.seed)))
+        while driven.claim is not None:
+            driven.answer(CLAIMED)
+        outcome = driven.outcome
+        for one in outcome.destinations:
+            self._pending[one.instance] = (one.selected.allocations, question.now)
+        if not outcome.destinations and outcome.cause == OFFERED:
+            outcome = msgspec.structs.replace(outcome, refusal=_why_none(question.query))
+        return Decided(outcome, None, time.perf_counter() - started)
+
+    async def use_alternate(
+        self, request: ReplacementRequest, table: NodeTable, plugins: Plugins
+    ) -> Replacement:
+        """As `roost.scheduler.gateways.Gateway.use_alternate` says; there is no claim to swap."""
+        replacing = Replacing(request, table)
+        for number, alternate in enumerate(request.alternates):
+            index = replacing.alive(alternate)
+            if isinstance(index, str):
+                replacing.passed_over(alternate, index)
+                continue
+            offers = self._offers(request.question, table, {request.instance}, index)
+            found = replacing.candidates(alternate, offers, plugins.filters, plugins.weighers)
+            if isinstance(found, str):
+                replacing.passed_over(alternate, found)
+                continue
+            selection = replacing.selection(alternate, index, found[0])
+            self._pending[request.instance] = (selection.allocations, request.question.now)
+            return replacing.claimed(number, selection)
+        return replacing.nothing_left()
+
+    def _offers(
+        self, question: Question, table: NodeTable, but: set[str], only: int | None = None
+    ) -> ReportedOffers:
+        if self._columns is None or self._columns[0] is not table:
+            self._columns = (table, ReportedColumns(table))
+        columns = self._columns[1]
+        columns.catch_up()
+        pending = list(self._still_pending(question, table, but))
+        return ReportedOffers(question.query, table, columns, pending, only)
+
+    def _still_pending(self, question: Question, table: NodeTable, but: set[str]) -> Iterator[Allocations]:
+        """What was decided and is in no report yet, without what the instances ``but`` have."""
+        for instance, (allocations, at) in list(self._pending.items()):
+            if table.indexes_of_instance(instance) or at < question.oldest_heartbeat:
+                del self._pending[instance]
+            elif instance not in but:
+                yield allocations
+
+
+def _why_none(query: CandidateQuery) -> str:
+    """Why no node serves a query."""
+    source = "hosts come from the cells' databases"
+    if not served_classes(query):
+        others = ", ".join(sorted(set(query.resources) - set(CLASSES)))
+        return f"{source}, where nodes report {', '.join(CLASSES)}, and not {others}"
+    if traits_of(query):
+        return f"{source}, where nodes report no traits: {', '.join(sorted(traits_of(query)))} are required"
+    return f"{source}, and no node reports room for {amounts_text(query.resources)}"
