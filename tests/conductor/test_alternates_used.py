@@ -28,7 +28,7 @@ class Moved:
     hosts: list[str]
 
     async def report(self, host: str, **facts: object) -> None:
-        [old] = [each for each in await self.now.cells["cell1"].hosts() if each.host == host]
+        [old] = [each for each in await self.now.cells["cell1"].nodes() if each.host == host]
         await self.now.cells["cell1"].heartbeat([msgspec.structs.replace(old, **facts)])
         self.now.scheduler.table.update([msgspec.structs.replace(old, **facts)])
 
