@@ -61,6 +61,9 @@ FLAVORS = [
     Flavor("diskless", 2, 512, 0),
     Flavor("ssd", 1, 1024, 5, {"ssd": "yes"}),
     Flavor("fast", 1, 512, 5, {"trait:CUSTOM_FAST": "required"}),
+    Flavor("gpu", 1, 512, 5, {"resources:VGPU": "1"}),
+    Flavor("gpus", 1, 512, 5, {"resources_a:VGPU": "1", "resources_b:VGPU": "1", "group_policy": "isolate"}),
+    Flavor("numa", 2, 512, 5, {"resources_a:VCPU": "1", "resources_b:VCPU": "1", "group_policy": "none"}),
     Flavor("not red", 1, 512, 5, {"trait:CUSTOM_RED": "forbidden"}),
 ]
 
@@ -315,6 +318,27 @@ def happenings(draw: st.DrawFn) -> Step:
         return again
     if kind == "child":
         return lambda world: world.run(CreateProvider(uuid_of(0xD0000 + host), f"child{host}", uuid))
+    if kind in ("device", "cpus"):
+        child = uuid_of(0xE0000 + 4 * host + number)
+        has = (
+            {"VGPU": Inventory(2)}
+            if kind == "device"
+            else {"VCPU": Inventory(3), "MEMORY_MB": Inventory(1024)}
+        )
+        return lambda world: (
+            world.run(CreateProvider(child, f"{kind} {child}", uuid))
+            and world.run(SetInventories(child, has, None))
+        )
+    if kind == "pool":
+        pool = uuid_of(0xF0000 + number % 2)
+
+        def share(world: World) -> None:
+            world.run(CreateProvider(pool, f"pool {pool}", None))
+            world.run(SetInventories(pool, {"DISK_GB": Inventory(20 + 40 * number)}, None))
+            world.run(SetTraits(pool, frozenset({SHARING_TRAIT}), None, add_custom=True))
+            world.run(SetAggregates(pool, frozenset(AGGREGATES[number:]), None))
+
+        return share
     if kind == "childless":
         return lambda world: world.run(DeleteProvider(uuid_of(0xD0000 + host)))
     if kind == "gone":
@@ -332,6 +356,10 @@ _KINDS = [
     "batch",
     "child",
     "childless",
+    "device",
+    "device",
+    "cpus",
+    "pool",
     "gone",
     "come",
 ]

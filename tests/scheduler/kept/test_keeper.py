@@ -13,11 +13,13 @@ from roost.ledger.vocabulary import RegisterStandardNames
 from roost.model.inventory import Inventory
 from roost.model.spec import RequestSpec, ServerGroup
 from roost.model.vocabulary import SHARING_TRAIT
+from roost.placement.commands.allocations import WriteAllocations
 from roost.placement.commands.inventories import SetInventories
-from roost.placement.commands.providers import CreateProvider
+from roost.placement.commands.providers import CreateProvider, UpdateProvider
 from roost.placement.commands.traits_and_aggregates import SetTraits
 from roost.scheduler import SchedulerOptions
 from roost.scheduler.kept import keeper
+from roost.scheduler.kept.board import Board
 from roost.scheduler.kept.keeper import Keeper
 from roost.scheduler.kept.shape import Shape
 from roost.scheduler.nodes import NodeTable
@@ -25,7 +27,7 @@ from roost.scheduler.offers import HostView
 from roost.scheduler.plugins import Looks, filters, weighers
 from roost.scheduler.query import candidate_query
 from roost.scheduler.question import Progress, Question
-from support.clouds import NOW, report, spec, uuid_of
+from support.clouds import NOW, holding, report, spec, uuid_of
 from support.offering import Only
 
 OPTIONS = SchedulerOptions()
@@ -141,15 +143,36 @@ def test_filter_is_asked_once_for_each_project_and_shapes_stay_few(place: Place,
     assert len(plugin.seen) <= projects + keeper.MOST_KEYS
 
 
-def test_nothing_is_kept_where_hosts_cannot_be_judged_one_by_one(place: Place) -> None:
-    kept = built_in()
-    assert kept.field(place.fleet, place.question(), place.table) is not None
-    place.do(SetTraits(uuid_of(2), frozenset({SHARING_TRAIT}), None, add_custom=True))
-    assert kept.field(place.fleet, place.question(), place.table) is None
-    place.do(SetTraits(uuid_of(2), frozenset(), None, add_custom=True))
-    assert kept.field(place.fleet, place.question(), place.table) is not None
+def test_trees_and_sharing_providers_are_kept_and_only_what_was_touched_is_judged_again(place: Place) -> None:
     place.do(CreateProvider(uuid_of(9), "child", uuid_of(0)))
-    assert kept.field(place.fleet, place.question(), place.table) is None
+    place.do(SetInventories(uuid_of(9), {"VCPU": Inventory(8)}, None))
+    place.do(SetTraits(uuid_of(2), frozenset({SHARING_TRAIT}), None, add_custom=True))
+    kept = built_in()
+    with (
+        patch.object(keeper, "Shape", wraps=Shape) as made,
+        patch.object(keeper, "Board", wraps=Board) as boards,
+    ):
+        for used in range(6):
+            field = kept.field(place.fleet, place.question(spec(2)), place.table)
+            assert field is not None
+            assert field.ready()[1].left == 3
+            first = next(field.candidates(field.best(1)[0]))
+            held = holding(uuid_of(0xC0 + used), first.allocations)
+            place.do(WriteAllocations((held,)))
+    assert (made.call_count, boards.call_count) == (1, 1)
+
+
+def test_provider_that_moves_to_another_tree_changes_both(place: Place) -> None:
+    place.do(CreateProvider(uuid_of(9), "child", uuid_of(0)))
+    place.do(SetInventories(uuid_of(9), {"VCPU": Inventory(800)}, None))
+    kept = built_in()
+    for parent, best in ((None, "host0"), (uuid_of(1), "host1")):
+        if parent is not None:
+            place.do(UpdateProvider(uuid_of(9), "child", parent))
+        field = kept.field(place.fleet, place.question(), place.table)
+        assert field is not None
+        field.ready()
+        assert place.table.hosts[field.index(field.best(1)[0])] == best
 
 
 def test_filters_are_asked_again_only_for_hosts_that_report_something_new(place: Place) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 from roost.fleet import Fleet
 from roost.fleet.columns import Bools, Float64, Rows, grown
 from roost.fleet.invalidation_log import InvalidationLog
+from roost.model.allocation import Candidate
 from roost.scheduler.asking import ask_filter, ask_weigher
 from roost.scheduler.declarations import free_of_class, is_keyed, looks_at, looks_at_trees, minval_of
 from roost.scheduler.kept.known import Known, Rooms
@@ -58,6 +59,8 @@ class Board:
         self._at = (fleet.invalidations.end, table.invalidations.end)
         self._structure = table.structure
         self._roster = fleet.provider_set_version
+        self._had_trees = fleet.has_trees
+        self._roots = fleet.root[: fleet.n_rows].copy()
         self.layout = Layout(table.cell[: table.size], len(table.cells))
         index = self.layout.index_at
         host_at_row = table.indexes_of_rows(fleet, np.arange(fleet.n_rows))
@@ -75,6 +78,7 @@ class Board:
         # For each column the number of its weigher among all.
         self.ranks: list[int] = []
         self._numbered: list[Weigher] = []
+        self._free_of: list[tuple[Weigher, str | None]] = []
         # Weighers to be asked again, each with the number of its column, None if it has nothing to say.
         self._of_reports: list[tuple[Weigher, int | None]] = []
         self._of_trees: list[tuple[Weigher, int | None]] = []
@@ -82,6 +86,7 @@ class Board:
             if not is_kept(weigher):
                 continue
             free_of = free_of_class(weigher, table)
+            self._free_of.append((weigher, free_of))
             minval = minval_of(weigher)
             raw = (
                 ask_weigher(weigher, view, question, Progress())
@@ -120,6 +125,8 @@ class Board:
         rows, reported = fleet.invalidations.since(self._at[0]), table.invalidations.since(self._at[1])
         if rows is None or reported is None or not self._same_hosts(rows):
             return False
+        if any(self._has_moved(row) for row in rows):
+            return False
         touched = {place for row in rows if (place := self._place(row)) >= 0}
         fresh = {self.layout.place_of.item(index) for index in reported}
         if not self._look_again(touched, fresh, question):
@@ -143,6 +150,12 @@ class Board:
         if not known.numbers:
             known.numbers = [raw.item(place) for raw in self.raws]
         return known
+
+    def places_of(self, candidate: Candidate) -> list[int]:
+        """The places of the hosts whose trees a candidate takes something from."""
+        row = self.fleet.row
+        places = (self._place(row(provider)) for provider in candidate.allocations)
+        return [place for place in places if place >= 0]
 
     def by_index(self, places: Rows) -> Rows:
         """Places in the order of the indexes of their hosts."""
@@ -191,11 +204,18 @@ class Board:
         """The place of the host in whose tree a row stands."""
         return self.place_at_row.item(self.fleet.root.item(row))
 
+    def _has_moved(self, row: int) -> bool:
+        """Whether a provider stands in another tree than before: that tree has changed, too."""
+        return row < len(self._roots) and self.fleet.root.item(row) != self._roots.item(row)
+
     def _same_hosts(self, rows: Iterable[int]) -> bool:
         """Whether rows that were touched are still of the hosts that they were of."""
         fleet, table = self.fleet, self.table
         if self._roster == fleet.provider_set_version:
             return True
+        if fleet.has_trees or self._had_trees:
+            # A provider that came, went or moved changes the tree that it was in, too.
+            return False
         self.place_at_row = grown(self.place_at_row, fleet.n_rows, -1)
         for row in rows:
             index = table.index_of_node(fleet.uuid(row)) if fleet.alive.item(row) else None
@@ -217,6 +237,8 @@ class Board:
                 self._know(place, self.totals.refresh_one(place) if place in touched else {})
         if self._of_trees_filters and places:
             self._ask_filters(self._of_trees_filters, [*places], question)
+        if reported and any(free_of_class(each, self.table) != known for each, known in self._free_of):
+            return False
         if reported and not self._ask_about(reported, question):
             return False
         if self._of_trees and places and not self._weigh([*places], self._of_trees, question):

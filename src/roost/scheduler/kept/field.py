@@ -91,10 +91,8 @@ class KeptField:
         return self._order.of(one, candidates)
 
     def _candidates(self, host: int) -> Iterator[Candidate]:
-        fleet, serving = self._board.fleet, self._shape.serving
         row = self._board.row_at.item(host)
-        if host not in self._claimed or serving.fits(fleet, row, {}):
-            yield serving.candidate(fleet, row)
+        return self._shape.serving.candidates(self._board.fleet, row, bool(self._claimed))
 
     def drop(self, host: int) -> None:
         self._full_now.append(host)
@@ -102,7 +100,7 @@ class KeptField:
 
     def claimed(self, host: int, candidate: Candidate) -> None:
         self._claimed.append(host)
-        self._touched.add(host)
+        self._touched.update(self._board.places_of(candidate) if len(candidate.allocations) > 1 else [host])
         if self._grouped:
             self._progress.members[self.index(host)] += 1
 

@@ -16,7 +16,7 @@ from roost.scheduler.kept.field import KeptField
 from roost.scheduler.kept.narrowed import Narrowed
 from roost.scheduler.kept.own_columns import OwnColumns
 from roost.scheduler.kept.roles import Judged, Role, is_kept
-from roost.scheduler.kept.serving import servable
+from roost.scheduler.kept.serving import by_roots_alone
 from roost.scheduler.kept.shape import Shape
 from roost.scheduler.kept.verdicts import Verdicts
 from roost.scheduler.nodes import NodeTable
@@ -55,7 +55,7 @@ class Keeper:
 
         Raises: `SchedulerFault` if a plugin cannot tell its key.
         """
-        if not (len(table) and servable(fleet, question.query)):
+        if not len(table):
             return None
         board = self._current_board(fleet, question, table)
         if board is None:
@@ -63,6 +63,7 @@ class Keeper:
         judged = self._judge(question)
         key = (
             _encode(question.query),
+            by_roots_alone(fleet, question.query),
             *((each.plugin.name, each.key) for each in judged if each.key and each.role is Role.KEPT),
         )
         shape = self._shapes.pop(key, None)

@@ -1,8 +1,10 @@
 """Which hosts can serve a query: of all hosts, and again for those of which something has changed.
 
-Only for trees that are served by their root alone: the fleet has no others, and no sharing provider that
-has anything the query asks for; see `servable`.
+`Serving` is for trees that are served by their root alone: the fleet has no others, and no sharing provider
+that has anything the query asks for; see `by_roots_alone`. `TreeServing` is for all others.
 """
+
+from collections.abc import Iterator
 
 import msgspec
 import numpy as np
@@ -10,6 +12,7 @@ import numpy as np
 from roost.fleet import Fleet
 from roost.fleet.candidates import CandidateSearch
 from roost.fleet.columns import Bools, Rows
+from roost.fleet.feasibility import feasibilities
 from roost.fleet.fits import fits, has_room
 from roost.fleet.match import in_any
 from roost.fleet.reach import is_flat
@@ -27,7 +30,7 @@ _IN_CACHE = 65_536
 """Places judged at once: so that what is worked out in between stays in the processor's cache."""
 
 
-def servable(fleet: Fleet, query: CandidateQuery) -> bool:
+def by_roots_alone(fleet: Fleet, query: CandidateQuery) -> bool:
     """Whether each host is served by its root alone, if at all."""
     return len(query.groups) <= _MOST_GROUPS and is_flat(fleet, query)
 
@@ -52,10 +55,19 @@ class Serving:
             (self._required, self._forbidden, self._member_of, self._outside, self._in_trees)
         )
 
-    def candidate(self, fleet: Fleet, row: int) -> Candidate:
-        """The one candidate of a host that is served."""
-        uuid = fleet.uuid(row)
-        return Candidate(uuid, {uuid: self._resources.copy()}, {suffix: [uuid] for suffix in self._suffixes})
+    def catch_up(self) -> None:
+        """Nothing is kept here that a change could make wrong."""
+
+    def flips(self) -> set[int]:
+        """The rows of roots that are served now and were not, or the other way round: see `TreeServing`."""
+        return set()
+
+    def candidates(self, fleet: Fleet, row: int, claiming: bool) -> Iterator[Candidate]:
+        """The one candidate of a host that is served. ``claiming``: the run has claimed hosts already."""
+        if not claiming or self.fits(fleet, row, {}):
+            uuid = fleet.uuid(row)
+            mappings = {suffix: [uuid] for suffix in self._suffixes}
+            yield Candidate(uuid, {uuid: self._resources.copy()}, mappings)
 
     def fits(self, fleet: Fleet, row: int, rooms: Rooms) -> bool:
         """Whether a host has room. ``rooms``: what is known of the room in it, or empty; more is put in."""
@@ -150,3 +162,57 @@ class Serving:
                 some = slice(start, min(start + _IN_CACHE, places))
                 served[some] &= has_room(amount, room[some])
         return served
+
+
+class TreeServing:
+    """Judges hosts, by the rows of their root providers, for one query that trees serve together or with
+    sharing providers. What is known of trees is kept beside the fleet."""
+
+    def __init__(self, fleet: Fleet, query: CandidateQuery) -> None:
+        self._feasibility = feasibilities(fleet).of(query)
+        self._at: int | None = None
+
+    def catch_up(self) -> None:
+        """Take in how the fleet has changed. Until this is called again the answers stay as they are."""
+        self._feasibility.catch_up()
+
+    def flips(self) -> set[int] | None:
+        """The rows of roots that are served now and were not, or the other way round, since `all` or this was
+        called; None if too many are to be looked at."""
+        if self._at is None:
+            return None
+        flips = self._feasibility.flips.since(self._at)
+        self._at = self._feasibility.flips.end
+        return flips
+
+    def candidates(self, fleet: Fleet, row: int, claiming: bool) -> Iterator[Candidate]:
+        """The candidates of a host that still fit, in placement's order."""
+        found = self._feasibility.local_at(row)
+        return (each for each in found if still_fits(fleet, each)) if claiming else found
+
+    def serves(self, fleet: Fleet, known: Known) -> bool:
+        """Whether a host is served."""
+        return known.row >= 0 and self._feasibility.is_local(known.row)
+
+    def serve(self, fleet: Fleet, rows: Rows) -> Bools:
+        """Which of some hosts are served: bool[len(rows)]."""
+        return np.fromiter(map(self._feasibility.is_local, rows.tolist()), dtype=np.bool_, count=len(rows))
+
+    def all(self, fleet: Fleet, totals: KeptTotals, place_at_row: Rows, homeless: Rows) -> Bools:
+        """Which hosts are served: bool[places]."""
+        served = np.zeros(len(totals.index), dtype=np.bool_)
+        places = place_at_row[self._feasibility.local_roots()]
+        served[places[places >= 0]] = True
+        self._at = self._feasibility.flips.end
+        return served
+
+
+def still_fits(fleet: Fleet, candidate: Candidate) -> bool:
+    """Whether a candidate has room after the claims of the run."""
+    for provider, resources in candidate.allocations.items():
+        row = fleet.row(provider)
+        for name, amount in resources.items():
+            columns = fleet.inventory_columns(name)
+            if not columns.fits_at(columns.slot(row), amount):
+                return False
+    return True

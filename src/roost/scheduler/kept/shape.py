@@ -13,7 +13,7 @@ from roost.scheduler.kept.board import Board, put_mask
 from roost.scheduler.kept.extremes import Extremes
 from roost.scheduler.kept.ranks import Ranks, Stages, Touched
 from roost.scheduler.kept.roles import Judged, Role
-from roost.scheduler.kept.serving import Serving
+from roost.scheduler.kept.serving import Serving, TreeServing, by_roots_alone
 from roost.scheduler.offers import HostView
 from roost.scheduler.question import Progress, Question
 
@@ -33,7 +33,11 @@ class Shape:
         self._board = board
         self._question = question
         self._at = (board.invalidations.end, board.reported.end)
-        self.serving = Serving(question.query)
+        self.flat = by_roots_alone(board.fleet, question.query)
+        self.serving: Serving | TreeServing = (
+            Serving(question.query) if self.flat else TreeServing(board.fleet, question.query)
+        )
+        self.serving.catch_up()
         self._judging = [each.plugin for each in judged if each.role is Role.KEPT]
         self._names = [(each.plugin.name, each.role is Role.KEPT, each.again) for each in judged]
         self._own_masks: dict[str, Bools | None] = {}
@@ -71,9 +75,13 @@ class Shape:
         ends = (board.invalidations.end, board.reported.end)
         if ends == self._at and not self._doubtful:
             return True
+        self.serving.catch_up()
+        flips = self.serving.flips()
         changed, reported = board.invalidations.since(self._at[0]), board.reported.since(self._at[1])
-        if changed is None or reported is None:
+        if changed is None or reported is None or flips is None:
             return False
+        if flips:
+            changed |= {place for row in flips if (place := board.place_at_row.item(row)) >= 0}
         changed |= self._doubtful
         asked_about = changed if self._of_trees else reported
         if self._own_masks and asked_about:

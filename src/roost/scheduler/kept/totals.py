@@ -1,4 +1,4 @@
-"""What each host has and uses, kept current. Only for fleets without trees: see `servable`."""
+"""What each host's whole tree has and uses, kept current."""
 
 import math
 from collections.abc import Sequence
@@ -71,6 +71,12 @@ class KeptTotals:
         """Sum up again at a place that has a row; returns the room there."""
         fleet, row = self._fleet, self._row_at.item(place)
         rooms: Rooms = {}
+        if fleet.has_trees:
+            root = np.array([row], dtype=np.intp)
+            for name, one in self._classes.items():
+                capacity, used = fleet.tree_totals(name, root)
+                one.put(place, (used.item(), capacity.item(), 0, MAX_INT, 1))
+            return rooms
         for name, one in self._classes.items():
             rooms[name] = room = room_at(fleet, name, row)
             one.put(place, _NOTHING if room is None else room)
