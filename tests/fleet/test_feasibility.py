@@ -254,15 +254,20 @@ def test_the_queries_used_last_are_kept() -> None:
     assert feasibilities(fleet.fork()).of(asked[0]) is not first
 
 
-def test_a_query_is_kept_once_it_is_repeated() -> None:
+def test_queries_that_clients_never_repeat_drop_none_that_are_used() -> None:
     kept = feasibilities(fleet_of(hosts(1)))
-    assert kept.if_repeated(ON_A_NODE) is None
-    found = kept.if_repeated(ON_A_NODE)
-    assert found is not None
-    assert kept.if_repeated(ON_A_NODE) is found is kept.of(ON_A_NODE)
+    used = [CandidateQuery((RequestGroup({"VCPU": 1 + number}),)) for number in range(255)]
+    before = [kept.of(query) for query in used]
+    for number in range(300):
+        assert kept.for_answer(CandidateQuery((RequestGroup({"CUSTOM_GPU": 1 + number}),))) is not None
+    assert len(kept) == 256
+    assert [kept.of(query) for query in used] == before
+    again = kept.for_answer(ON_A_NODE)
+    assert again is not None
+    assert kept.for_answer(ON_A_NODE) is again is kept.of(ON_A_NODE)
 
 
-def test_trees_of_a_thousand_forms_are_searched_as_they_are_asked_for() -> None:
+def test_trees_of_a_thousand_forms_are_searched_for_each_answer() -> None:
     world: World = {}
     for number in range(1_001):
         world[f"host{number}"] = Provider(None, NUMA)
@@ -270,7 +275,7 @@ def test_trees_of_a_thousand_forms_are_searched_as_they_are_asked_for() -> None:
             has = {"VCPU": Inventory(1)} if number >> bit & 1 else {}
             world[f"part{number}-{bit}"] = Provider(f"host{number}", has)
     kept = feasibilities(fleet_of(world))
-    assert kept.if_repeated(ON_A_NODE) is kept.if_repeated(ON_A_NODE) is None
+    assert kept.for_answer(ON_A_NODE) is None
 
 
 def test_a_search_that_ran_out_of_work_is_not_taken_for_finished() -> None:

@@ -18,8 +18,6 @@ MOST_QUERIES = 256
 """Queries that are kept; the one used longest ago is dropped first."""
 _MOST_TREES = 16_000_000
 """Trees of all queries together; each takes four bytes."""
-_MOST_ASKED = 1_000
-"""Queries of which it is remembered that they were asked once."""
 _MOST_SCATTERED = 1_000
 """Trees with rare forms, beyond which only the scheduler's queries are kept. Each takes 60 µs at first."""
 
@@ -33,7 +31,6 @@ class Feasibilities:
         self._fleet = fleet
         self._forms: TreeForms | None = None
         self._of: OrderedDict[bytes, Feasibility] = OrderedDict()
-        self._asked: OrderedDict[bytes, None] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._of)
@@ -42,31 +39,30 @@ class Feasibilities:
         """The feasibility of a query, found now if it is not kept. Call `catch_up` before reading it."""
         return self._of_key(_encode(query), query)
 
-    def if_repeated(self, query: CandidateQuery) -> Feasibility | None:
-        """The feasibility of a query that was asked before; None the first time.
+    def for_answer(self, query: CandidateQuery) -> Feasibility | None:
+        """The feasibility of a query that a client asks; None if a search of the fleet is quicker.
 
-        To evaluate all trees takes longer than to find the first candidates, and some clients never repeat a
-        query.
+        Where as many queries are kept as may be, a query that is asked for the first time takes the place of
+        the one before it. So clients that never repeat a query drop none that the scheduler needs.
         """
         key = _encode(query)
-        if key in self._of:
-            return self._of_key(key, query)
-        if key in self._asked and self._current_forms().scattered <= _MOST_SCATTERED:
-            del self._asked[key]
-            return self._of_key(key, query)
-        self._asked[key] = None
-        if len(self._asked) > _MOST_ASKED:
-            self._asked.popitem(last=False)
-        return None
+        known = key in self._of
+        if not known and self._current_forms().scattered > _MOST_SCATTERED:
+            return None
+        found = self._of_key(key, query)
+        if not known:
+            self._of.move_to_end(key, last=False)
+        return found
 
     def _of_key(self, key: bytes, query: CandidateQuery) -> Feasibility:
         found = self._of.get(key)
         if found is None:
             forms = self._current_forms()
-            found = self._of[key] = Feasibility(self._fleet, query, forms)
+            found = Feasibility(self._fleet, query, forms)
             most = min(MOST_QUERIES, 1 + _MOST_TREES // max(1, forms.n_trees))
-            while len(self._of) > most:
+            while len(self._of) >= most:
                 self._of.popitem(last=False)
+            self._of[key] = found
         self._of.move_to_end(key)
         return found
 

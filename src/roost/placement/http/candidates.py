@@ -42,7 +42,7 @@ async def list_candidates(service: Service, req: Request, resp: Response) -> Non
     def compute(fleet: Fleet, work: Work) -> bytes:
         # Nothing need be kept of hosts without trees: each is found as quickly as it is read.
         flat = is_flat(fleet, wanted.query)
-        kept = None if flat else feasibilities(fleet).if_repeated(wanted.query)
+        kept = None if flat else feasibilities(fleet).for_answer(wanted.query)
         search = CandidateSearch(fleet, wanted.query, work=work, feasibility=kept)
         found = _find(fleet, search, wanted.limit, req.version, service.options, work)
         metrics.CANDIDATES.observe(len(found))
