@@ -276,12 +276,12 @@ class CandidateSearch:
 
     def _search(self, anchors: Rows) -> Iterator[tuple[int, Iterator[Assignment]]]:
         """Each anchor with the assignments of its tree, as rows."""
-        if self._feasibility is not None:
-            for anchor in anchors.tolist():
-                yield anchor, self._feasibility.assignments_at(anchor)
-            return
         start, size = 0, self._limits.first_trees
         while start < len(anchors):
+            if self._feasibility is not None:
+                yield from self._feasibility.assignments(anchors[start : start + size])
+                start, size = start + size, min(2 * size, self._limits.max_trees)
+                continue
             for anchor, rows, key in self._layouts.trees(anchors[start : start + size]):
                 yield anchor, self._assignments_of(key).of_tree(rows)
             start, size = start + size, min(2 * size, self._limits.max_trees)

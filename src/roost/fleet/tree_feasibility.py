@@ -241,19 +241,35 @@ class Feasibility:
         tree = self._forms.tree_at.item(root) if root < len(self._forms.tree_at) else -1
         return 0 <= tree < len(self._code) and self._is_local(self._code.item(tree))
 
+    def assignments(self, roots: Rows) -> Iterator[tuple[int, Iterator[Assignment]]]:
+        """Each of some roots with the assignments of its tree, as rows in placement's order.
+
+        Iterating over assignments raises `TooMuchWork`.
+        """
+        forms = self._forms
+        trees = forms.trees_of(roots)
+        for root, tree, code, first in zip(
+            roots.tolist(),
+            trees.tolist(),
+            self._code[trees].tolist(),
+            forms.first[trees].tolist(),
+            strict=True,
+        ):
+            if tree < 0 or code == EXCLUDED:
+                yield root, iter(())
+                continue
+            known = self._codes[code]
+            solution = known.solution or self._solution(code)
+            form, pools = forms.variants[known.variant]
+            rows = forms.rows[first : first + len(form.parents)].tolist()
+            if pools:
+                serving = [pool for pool, _ in pools if self._pool_bits[pool]]
+                rows = [rows[at] if at >= 0 else serving[~at] for at in solution.order]
+            yield root, solution.assignments(rows)
+
     def assignments_at(self, root: int) -> Iterator[Assignment]:
         """The assignments of one tree as rows, in placement's order. Raises `TooMuchWork`."""
-        tree = self._forms.tree_at.item(root)
-        code = self._code.item(tree)
-        if code == EXCLUDED:
-            return iter(())
-        solution = self._solution(code)
-        rows = self._forms.rows_of(tree)
-        pools = self._forms.variants[self._codes[code].variant].pools
-        if pools:
-            serving = [pool for pool, _ in pools if self._pool_bits[pool]]
-            rows = [rows[at] if at >= 0 else serving[~at] for at in solution.order]
-        return solution.assignments(rows)
+        return next(self.assignments(np.array((root,), dtype=np.intp)))[1]
 
     def local_at(self, root: int) -> Iterator[Candidate]:
         """The candidates of one tree that take something from the tree itself, in placement's order."""
