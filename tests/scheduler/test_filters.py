@@ -8,6 +8,7 @@ import pytest
 from roost.model.node import HostAggregate, NodeReport
 from roost.model.spec import RequestSpec, ServerGroup
 from roost.scheduler.asking import verdict
+from roost.scheduler.group_members import ELSEWHERE
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.offers import HostView
 from roost.scheduler.question import Progress
@@ -151,7 +152,7 @@ def test_anti_affinity(policy: str | None, most: int, members: dict[int, int], e
         ("affinity", ("host1",), {1: 1}, [1]),
         ("affinity", ("host1", "host2"), {1: 1, 2: 1}, [1, 2]),
         # Its members are where no agent reports from: nobody knows a host that would do.
-        ("affinity", ("elsewhere",), {}, []),
+        ("affinity", ("elsewhere",), {ELSEWHERE: 1}, []),
         ("anti-affinity", ("host1",), {1: 1}, [0, 1, 2]),
         (None, (), {}, [0, 1, 2]),
     ],

@@ -114,8 +114,9 @@ BAD = [
     ),
     ({"extra_specs": {"resources_port:VCPU": "1"}, "requested_resources": (GPU,)}, "have the suffix '_port'"),
     (
-        {"group": ServerGroup("g1", "soft-affinity")},
-        "server group g1: policy 'soft-affinity' is none of affinity, anti-affinity",
+        {"group": ServerGroup("g1", "scattered")},
+        "server group g1: policy 'scattered' is none of affinity, anti-affinity, soft-affinity, soft-anti-af"
+        "finity",
     ),
     ({"requested_resources": (RequestGroup({"VCPU": 1}),)}, "have the suffix ''"),
     ({"requested_resources": (RequestGroup({"VCPU": 0}, "x"),)}, "VCPU=0 is not from 1"),

@@ -29,9 +29,13 @@ from roost.placement.commands.names import AddResourceClass, AddTrait
 from roost.placement.commands.providers import CreateProvider
 from roost.placement.commands.traits_and_aggregates import SetAggregates, SetTraits
 from roost.placement.http.app import create_app
+from roost.placement.http.document import document_at
 from roost.placement.options import PlacementOptions
+from roost.placement.queries import QueryBudget
+from roost.placement.v1.app import V1
 from roost.scheduler.nodes import NodeTable
 from roost.storage import Database
+from roost.web.dispatch import dispatch
 
 NOW = 1_000_000.0
 """Seconds since the epoch at which the tests' schedulers decide."""
@@ -137,11 +141,14 @@ async def filled(path: Path, cloud: Cloud, empty: Path | None = None) -> AsyncIt
 
 @asynccontextmanager
 async def over_http(ledger: Ledger) -> AsyncIterator[HttpPlacement]:
-    """A client of the Placement API on a ledger, without a socket."""
-    app = create_app(ledger, PlacementOptions(auth_strategy="noauth2"))
+    """A client of the Placement API and ``/v1`` on a ledger, without a socket."""
+    options = PlacementOptions(auth_strategy="noauth2")
+    v1 = V1(ledger, options, QueryBudget(ledger, options.limits), document_at)
+    app = dispatch({"/v1": v1}, create_app(ledger, options))
     client = httpx.AsyncClient(transport=httpx.ASGITransport(app=app))
     async with HttpPlacement(FixedCredentials("http://placement", "admin"), client=client) as placement:
         yield placement
+    v1.close()
 
 
 class Kept:

@@ -4,6 +4,7 @@ from typing import Literal
 
 import msgspec
 
+from roost.model.allocation import GroupClaim, GroupPolicy
 from roost.model.request import RequestGroup
 
 Operation = Literal["create", "rebuild", "resize", "migrate", "live_migrate", "evacuate", "unshelve"]
@@ -73,14 +74,20 @@ class RequestedNetwork(msgspec.Struct, frozen=True, kw_only=True):
 class ServerGroup(msgspec.Struct, frozen=True):
     """A server group.
 
-    ``policy`` is ``affinity`` or ``anti-affinity``. ``hosts`` has the host of each placed member, so a host
-    with two members is in it twice. ``max_server_per_host`` limits ``anti-affinity``.
+    ``hosts`` has the host of each placed member that the writer of the spec knows, so a host with two members
+    is in it twice. Members that have a claim in the ledger count also if they are not in it.
+    ``max_server_per_host`` limits ``anti-affinity``.
     """
 
     uuid: str
-    policy: str
+    policy: GroupPolicy
     hosts: tuple[str, ...] = ()
     max_server_per_host: int = 1
+
+    @property
+    def claim(self) -> GroupClaim:
+        """The group as a condition of a claim."""
+        return GroupClaim(self.uuid, self.policy, self.max_server_per_host)
 
 
 class RequestSpec(msgspec.Struct, frozen=True, kw_only=True):

@@ -116,7 +116,7 @@ class GroupRefused(Conflict):
     has only the text.
     """
 
-    code = "roost.server_group.refused"
+    code = "placement.server_group.refused"
 
     def __init__(self, text: str, group: str = "", host: str = "", members: tuple[str, ...] = ()) -> None:
         super().__init__(text)

@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from roost.model.allocation import GroupPolicy
 from roost.model.spec import Flavor
 from roost.replay.workload import (
     AVAILABILITY_ZONE,
@@ -104,7 +105,7 @@ class Draft(msgspec.Struct, frozen=True):
     flavor: Flavor
     lifetimes: NDArray[np.float64]
     availability_zone: str | None = None
-    group_policy: str | None = None
+    group_policy: GroupPolicy | None = None
     required_traits: frozenset[str] = frozenset()
 
 

@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from roost.model.allocation import Resources
+from roost.model.allocation import GroupPolicy, Resources
 from roost.model.request import RequestGroup
 from roost.model.spec import Flavor
 
@@ -82,7 +82,7 @@ class Request(msgspec.Struct, frozen=True, gc=False):
     lifetimes: tuple[int | None, ...]
     requested_resources: tuple[RequestGroup, ...] = ()
     availability_zone: str | None = None
-    group_policy: str | None = None
+    group_policy: GroupPolicy | None = None
     required_traits: frozenset[str] = frozenset()
 
     @property

@@ -12,7 +12,7 @@ from roost.scheduler.asking import ask_filter, ask_key
 from roost.scheduler.candidate_order import CandidateOrder
 from roost.scheduler.declarations import depends_on_claims, in_order
 from roost.scheduler.field import KNOWN, OFFERED
-from roost.scheduler.group_members import group_members
+from roost.scheduler.group_members import progress_at_start
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.offers import HostView, Offers, OneHost
 from roost.scheduler.plugins import Filter, Weigher
@@ -21,7 +21,10 @@ from roost.scheduler.weighing import Weighing
 
 
 class OfferedField:
-    """A `Field` of the hosts that placement offers. A host's number is its position in the offers."""
+    """A `Field` of the hosts that placement offers. A host's number is its position in the offers.
+
+    ``progress``: with the members of the server group; by default those that the spec tells.
+    """
 
     def __init__(
         self,
@@ -30,6 +33,7 @@ class OfferedField:
         offers: Offers,
         filters: Sequence[Filter],
         weighers: Sequence[Weigher],
+        progress: Progress | None = None,
     ) -> None:
         self._question = question
         self._table = table
@@ -40,7 +44,7 @@ class OfferedField:
         self._weighers = weighers
         self._order = CandidateOrder(filters, weighers, question)
         self._grouped = question.spec.group is not None
-        self._progress = Progress(group_members(question, table))
+        self._progress = progress_at_start(question, table) if progress is None else progress
         self._playing: Bools | None = None
         self._weighing: Weighing | None = None
         self._changed: Sequence[int] = ()
@@ -105,7 +109,7 @@ class OfferedField:
         if self._grouped:
             members = self._progress.members + promised
             members[self.index(leaving)] -= 1
-            return self._filter_again(Progress(+members), []).item
+            return self._filter_again(Progress(+members, self._progress.present), []).item
         if self._open is None:
             self._open = self._filter_again(self._progress, [])
         return self._open.item

@@ -7,9 +7,11 @@ that names VCPU or PCPU gets neither from the flavor's number of processors.
 
 import re
 from collections import Counter, defaultdict
+from typing import get_args
 
 import msgspec
 
+from roost.model.allocation import GroupPolicy
 from roost.model.request import CandidateQuery, RequestGroup, all_of
 from roost.model.spec import Flavor, RequestSpec, ServerGroup
 from roost.model.vocabulary import MAX_INT
@@ -18,8 +20,8 @@ from roost.scheduler.nodes import NodeTable
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.request_filters import REQUEST_FILTERS
 
-GROUP_POLICIES = ("affinity", "anti-affinity")
-"""The policies of server groups that filters enforce; a request with another one is refused."""
+GROUP_POLICIES: tuple[str, ...] = get_args(GroupPolicy)
+"""The policies of server groups. A request with another one is refused."""
 
 _KEY = re.compile(r"(resources|trait)([a-zA-Z0-9_-]{1,64})?:(.+)")
 _NAME = re.compile(r"[A-Z0-9_]{1,255}")

@@ -6,8 +6,12 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import numpy as np
+
+from roost.fleet.columns import Float64
 from roost.model.request import CandidateQuery
 from roost.model.spec import RequestSpec
+from roost.scheduler.labels import Indexes
 from roost.scheduler.options import SchedulerOptions
 
 
@@ -47,7 +51,22 @@ class Progress:
     """What a run has done so far that filters may look at.
 
     ``members``: host index -> members of the request's server group there, those placed by this run too;
-    only hosts that have any, and empty without a group.
+    only hosts that have any, and empty without a group. Members on hosts that the table lacks count under
+    `roost.scheduler.group_members.ELSEWHERE`. ``present``: hosts that an instance of the request is on
+    already, as a member of the group.
     """
 
     members: Counter[int] = field(default_factory=Counter)
+    present: frozenset[int] = frozenset()
+
+    def members_on(self, index: Indexes) -> Float64:
+        """The members on each of some hosts of the table: float64[len(index)]."""
+        if not self.members:
+            return np.zeros(len(index))
+        hosts = np.fromiter(self.members.keys(), dtype=np.intp, count=len(self.members))
+        numbers = np.fromiter(self.members.values(), dtype=np.float64, count=len(self.members))
+        order = np.argsort(hosts)
+        hosts, numbers = hosts[order], numbers[order]
+        places = np.minimum(np.searchsorted(hosts, index), len(hosts) - 1)
+        found: Float64 = np.where(hosts[places] == index, numbers[places], 0.0)
+        return found

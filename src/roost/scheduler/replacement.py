@@ -25,7 +25,7 @@ from roost.scheduler.offered_field import OfferedField
 from roost.scheduler.offers import Offers
 from roost.scheduler.outcome import Try, selection_of
 from roost.scheduler.plugins import Filter, Weigher
-from roost.scheduler.question import Question
+from roost.scheduler.question import Progress, Question
 
 NO_CANDIDATE = "placement has no candidates there"
 
@@ -101,16 +101,22 @@ class Replacing:
         return index
 
     def candidates(
-        self, alternate: Selection, offers: Offers, filters: Sequence[Filter], weighers: Sequence[Weigher]
+        self,
+        alternate: Selection,
+        offers: Offers,
+        filters: Sequence[Filter],
+        weighers: Sequence[Weigher],
+        progress: Progress,
     ) -> list[Candidate] | str:
         """The candidates of an alternate, its own allocation request first; or why there are none.
 
-        ``offers`` are of its host alone, without what the instance itself holds.
+        ``offers`` are of its host alone, without what the instance itself holds. ``progress`` has
+        the members of its server group.
         """
         if not len(offers.index):
             return NO_CANDIDATE
         question = self.request.question
-        field = OfferedField(question, self._table, offers, filters, weighers)
+        field = OfferedField(question, self._table, offers, filters, weighers, progress)
         try:
             steps = field.ready()
         except CannotWeigh as error:

@@ -24,7 +24,7 @@ from roost.scheduler.offers import Offers
 from roost.scheduler.outcome import BOUND, CLAIMS, FULL, Claim, Outcome, Placed, Try, selection_of
 from roost.scheduler.outstanding import taken_by
 from roost.scheduler.plugins import Filter, Weigher
-from roost.scheduler.question import Question
+from roost.scheduler.question import Progress, Question
 
 Random = Callable[[int], int]
 """``random(n)`` gives a number from 0 to n - 1."""
@@ -76,9 +76,10 @@ def select(
     offers: Offers,
     plugins: Plugins,
     random: Random,
+    progress: Progress | None = None,
 ) -> Selecting:
-    """`choose` among the hosts that are offered."""
-    offered = OfferedField(question, table, offers, plugins.filters, plugins.weighers)
+    """`choose` among the hosts that are offered. For ``progress`` see `OfferedField`."""
+    offered = OfferedField(question, table, offers, plugins.filters, plugins.weighers, progress)
     return choose(question, table, offered, random)
 
 

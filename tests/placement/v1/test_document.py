@@ -56,8 +56,8 @@ def test_the_document_has_all_operations_and_no_other(v1: V1Api) -> None:
     schemathesis.openapi.from_dict(served).validate()
     described = [(method.upper(), path) for path, methods in DOCUMENT["paths"].items() for method in methods]
     assert described == [(operation.method, operation.path) for operation in OPERATIONS]
-    for _, path in described:
-        assert v1.fetch(path).status_code in (200, 400)
+    for method, path in described:
+        assert v1.fetch(path, method).status_code in (200, 400, 415)
 
 
 @pytest.mark.parametrize("path", OWN)

@@ -37,6 +37,10 @@ T = TypeVar("T")
 ANSWER_SECONDS = 60
 """Seconds that the service may take to connect, and between two parts of its answer."""
 
+_V1_ALLOCATIONS = "/v1/allocations"
+_NO_GROUP = "00000000-0000-0000-0000-000000000000"
+"""A group without members, to ask whether the service knows groups."""
+
 ATTEMPTS = 10
 """Attempts of a write that checks no generation. The conflict in the last one is raised."""
 
@@ -51,6 +55,7 @@ class HttpPlacement:
 
     def __init__(self, credentials: Credentials, *, client: httpx.AsyncClient | None = None) -> None:
         self._transport = Transport(credentials, client or httpx.AsyncClient(timeout=ANSWER_SECONDS))
+        self._knows_groups: bool | None = None
 
     @classmethod
     def configured(cls, source: Source) -> "HttpPlacement":
@@ -150,9 +155,15 @@ class HttpPlacement:
         await self._transport.call("PUT", path_to("resource_classes", name))
 
     async def write_allocations(self, writes: Sequence[ConsumerWrite]) -> None:
-        """Write all or nothing. Consumer types are written if every write names one, else none is."""
+        """Write all or nothing. Consumer types are written if every write names one, else none is.
+
+        Server groups, and their conditions, are left out if the service knows none: see `group_members`.
+        """
 
         async def write_all() -> None:
+            if any(each.group is not None for each in writes) and await self.knows_groups():
+                await self._post(_V1_ALLOCATIONS, _v1_bodies(writes))
+                return
             await self._post_writes("/allocations", await self._allocation_bodies(writes), writes)
 
         if writes:
@@ -186,6 +197,29 @@ class HttpPlacement:
             consumer_type=found["consumer_type"],
         )
         return Held(owner, {provider: each["resources"] for provider, each in found["allocations"].items()})
+
+    async def group_members(self, group: str) -> dict[str, list[str]] | None:
+        """The members of a server group: consumer -> uuids of its hosts, which are root providers.
+
+        None if the service knows no server groups, as OpenStack's Placement.
+        """
+        try:
+            found = await self._transport.call("GET", path_to("v1", "groups", group))
+        except NotFound:
+            self._knows_groups = False
+            return None
+        self._knows_groups = True
+        return msgspec.convert(found["members"], dict[str, list[str]])
+
+    async def knows_groups(self) -> bool:
+        """Whether the service knows server groups and judges their conditions. It is asked once."""
+        if self._knows_groups is None:
+            await self.group_members(_NO_GROUP)
+        return bool(self._knows_groups)
+
+    async def consumers_on(self, provider: str) -> frozenset[str]:
+        """The consumers with allocations on a provider. Raises `NotFound`."""
+        return frozenset((await self._of(provider, "allocations"))["allocations"])
 
     async def _free(self, consumer: str) -> None:
         try:
@@ -221,8 +255,11 @@ class HttpPlacement:
         await _retry_conflicts(write, is_outdated) if unchecked else await write()
 
     async def _post_writes(self, path: str, body: object, writes: Sequence[ConsumerWrite]) -> None:
+        await self._post(path, body, LATEST if _typed(writes) else UNTYPED)
+
+    async def _post(self, path: str, body: object, version: str = LATEST) -> None:
         try:
-            await self._transport.call("POST", path, body, version=LATEST if _typed(writes) else UNTYPED)
+            await self._transport.call("POST", path, body, version=version)
         except Conflict as error:
             if type(error) is not Conflict:
                 raise
@@ -292,6 +329,26 @@ async def _retry_conflicts(write: Callable[[], Awaitable[T]], is_final: Callable
             if await is_final():
                 raise
     return await write()
+
+
+def _v1_bodies(writes: Sequence[ConsumerWrite]) -> dict[str, Any]:
+    bodies: dict[str, Any] = {}
+    for write in writes:
+        body = bodies[write.consumer] = {
+            "allocations": {name: {"resources": each} for name, each in write.allocations.items()},
+            "project_id": write.project_id,
+            "user_id": write.user_id,
+            "consumer_type": write.consumer_type,
+        }
+        if write.generation is not UNSET:
+            body["consumer_generation"] = write.generation
+        if write.group is not None:
+            body["group"] = {
+                "uuid": write.group.group,
+                "policy": write.group.policy,
+                "max_server_per_host": write.group.max_per_host,
+            }
+    return bodies
 
 
 def _typed(writes: Sequence[ConsumerWrite]) -> bool:

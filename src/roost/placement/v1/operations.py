@@ -10,10 +10,11 @@ from roost.placement.v1.candidates import CandidatePage, list_candidates
 from roost.placement.v1.capacity import CapacityQuery, ShownCapacity, show_capacity
 from roost.placement.v1.changes import EVENTS, LARGEST_SEQ, ChangePage, list_changes
 from roost.placement.v1.explain import ShownExplanation, explain
+from roost.placement.v1.groups import SeveralAllocations, ShownMembers, show_members, write_allocations
 from roost.placement.v1.parameters import CandidateQueryReader
 from roost.placement.v1.placement_document import VersionQuery, describe_placement_api
 from roost.placement.v1.service import describe_api
-from roost.web.errors import BadRequest, Gone, NotAcceptable, TooMany
+from roost.web.errors import BadRequest, Conflict, Gone, NotAcceptable, TooMany
 from roost.web.operation import JSON, OPEN, Operation
 from roost.web.policy import Rule
 from roost.web.query import DEFAULT_PAGE, LARGEST_PAGE, Query
@@ -82,6 +83,16 @@ OPERATIONS: Final = (
         raises=(Gone,),
     ),
     Operation(
+        "POST",
+        "/v1/allocations",
+        Rule(f"{PREFIX}allocations:manage"),
+        write_allocations,
+        body=SeveralAllocations,
+        status=204,
+        provides=(),
+        raises=(Conflict,),
+    ),
+    Operation(
         "GET",
         "/v1/capacity",
         Rule(f"{PREFIX}capacity:show"),
@@ -106,6 +117,13 @@ OPERATIONS: Final = (
         explain,
         query=CandidateQueryReader(ExplainQuery),
         answer=ShownExplanation,
+    ),
+    Operation(
+        "GET",
+        "/v1/groups/{group}",
+        Rule(f"{PREFIX}allocations:list"),
+        show_members,
+        answer=ShownMembers,
     ),
     Operation("GET", "/v1/openapi.json", OPEN, describe_api, answer=OpenApi),
     Operation(

@@ -2,27 +2,31 @@
 
 from collections.abc import Hashable
 
+from roost.model.allocation import AFFINITY
 from roost.scheduler.offers import HostView
 from roost.scheduler.plugins import Named
 from roost.scheduler.question import Progress, Question
 
 
 class ServerGroupAffinityFilter:
-    """A host of the group's members, those placed earlier in this run counted; any host for the first."""
+    """A host of the group's members, those placed earlier in this run counted; any host for the first.
+
+    The claim has the same condition, so that the filter only saves claims that would be refused.
+    Source: Nova's ``ServerGroupAffinityFilter``.
+    """
 
     name = "ServerGroupAffinityFilter"
     depends_on_claims = True
 
     def key(self, question: Question) -> Hashable | None:
         group = question.spec.group
-        return group.uuid if group is not None and group.policy == "affinity" else None
+        return group.uuid if group is not None and group.policy == AFFINITY else None
 
     def named(self, hosts: HostView, question: Question, progress: Progress) -> Named | None:
-        group = question.spec.group
-        # Members on hosts that are unknown here are members too: no other host will do.
-        if group is None or not (progress.members or group.hosts):
+        if not progress.members:
             return None
-        return Named(progress.members.keys(), allowed=True)
+        # Members on hosts that the table lacks are members too: then no other host will do.
+        return Named([index for index in progress.members if index >= 0], allowed=True)
 
 
 PLUGIN = ServerGroupAffinityFilter

@@ -2,27 +2,34 @@
 
 from collections.abc import Hashable
 
+from roost.model.allocation import ANTI_AFFINITY
 from roost.scheduler.offers import HostView
 from roost.scheduler.plugins import Named
 from roost.scheduler.question import Progress, Question
 
 
 class ServerGroupAntiAffinityFilter:
-    """Fewer than ``max_server_per_host`` members, those placed earlier in this run counted."""
+    """Fewer than ``max_server_per_host`` members, those placed earlier in this run counted.
+
+    A host that the instance is on already passes. The claim has the same condition, so that the filter only
+    saves claims that would be refused.
+    Source: Nova's ``ServerGroupAntiAffinityFilter``.
+    """
 
     name = "ServerGroupAntiAffinityFilter"
     depends_on_claims = True
 
     def key(self, question: Question) -> Hashable | None:
         group = question.spec.group
-        return group.uuid if group is not None and group.policy == "anti-affinity" else None
+        return group.uuid if group is not None and group.policy == ANTI_AFFINITY else None
 
     def named(self, hosts: HostView, question: Question, progress: Progress) -> Named | None:
         group = question.spec.group
         if group is None:
             return None
-        most = group.max_server_per_host
-        return Named([index for index, n in progress.members.items() if n >= most], allowed=False)
+        most, present = group.max_server_per_host, progress.present
+        full = [index for index, n in progress.members.items() if n >= most and index not in present]
+        return Named([index for index in full if index >= 0], allowed=False)
 
 
 PLUGIN = ServerGroupAntiAffinityFilter

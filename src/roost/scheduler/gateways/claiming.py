@@ -13,7 +13,8 @@ INSTANCE = "INSTANCE"
 def claim_write(question: Question, claim: Claim, generation: int | None = None) -> ConsumerWrite:
     """The allocation write that makes a claim.
 
-    ``generation`` is the consumer's present one; None: it holds nothing yet.
+    ``generation`` is the consumer's present one; None: it holds nothing yet. With a server group the write
+    has the group's condition, whether or not a filter for it is enabled.
     """
     return ConsumerWrite(
         consumer=claim.instance,
@@ -22,6 +23,7 @@ def claim_write(question: Question, claim: Claim, generation: int | None = None)
         user_id=question.spec.user_id,
         consumer_type=INSTANCE,
         generation=generation,
+        group=None if question.spec.group is None else question.spec.group.claim,
     )
 
 

@@ -7,12 +7,14 @@ are freed again.
 
 import asyncio
 import time
+from collections.abc import Mapping, Sequence
 from itertools import islice
 
 import structlog
 
+from roost.model.allocation import AFFINITY
 from roost.placement.client import HttpPlacement
-from roost.placement.errors import BadRequest, PlacementError
+from roost.placement.errors import BadRequest, GroupRefused, PlacementError
 from roost.scheduler.answered_offers import AnsweredOffers
 from roost.scheduler.claim_result import (
     CLAIMED,
@@ -27,7 +29,9 @@ from roost.scheduler.errors import BadRequestSpec, PlacementRefused, PlacementUn
 from roost.scheduler.gateways import Decided
 from roost.scheduler.gateways.asking import asked
 from roost.scheduler.gateways.claiming import Driven, claim_write
+from roost.scheduler.gateways.foreign_groups import ForeignGroup, Members, no_members
 from roost.scheduler.gateways.replacing_over_http import HttpReplacing
+from roost.scheduler.group_members import progress_at_start
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.outcome import Claim, Outcome
 from roost.scheduler.question import Question
@@ -42,26 +46,48 @@ NODES_ASKED = 10
 _log = structlog.get_logger()
 
 
+_AGAIN = 3
+"""Times that a run begins anew because a member of its affinity group was placed meanwhile."""
+
+_COLLIDED = "another member of the server group claimed a host at the same time"
+
+
 class HttpGateway:
     """Decides by any service that speaks the Placement API, Roost's or OpenStack's own.
 
+    ``members`` tells the members of a server group to a service that knows no groups: see `foreign_groups`.
     ``limit``: so many candidates are asked for at most.
     Better hosts may then be among those that placement leaves out, so there is none by default.
     """
 
-    def __init__(self, placement: HttpPlacement, limit: int | None = None) -> None:
+    def __init__(
+        self, placement: HttpPlacement, limit: int | None = None, members: Members = no_members
+    ) -> None:
         self._placement = placement
         self._limit = limit
+        self._members = members
         self._cached = CachedAnswers()
 
     async def decide(self, question: Question, table: NodeTable, plugins: Plugins) -> Decided:
         """As `Gateway.decide` says; also raises `PlacementUnavailable` and `PlacementRefused`."""
+        for _ in range(_AGAIN):
+            try:
+                return await self._decide(question, table, plugins, begins_anew=True)
+            except _MembersChanged:
+                continue
+        return await self._decide(question, table, plugins, begins_anew=False)
+
+    async def _decide(
+        self, question: Question, table: NodeTable, plugins: Plugins, begins_anew: bool
+    ) -> Decided:
+        claims, foreign = await self._look_for_members(question)
         offers = self._cached.of(question, table) or await self._asked(question, table)
         started = time.perf_counter()
         outcome = None
         try:
-            driven = Driven(select(question, table, offers, plugins, Draw(question.seed)))
-            claiming = _Claiming(self._placement, question)
+            progress = progress_at_start(question, table, claims=claims)
+            driven = Driven(select(question, table, offers, plugins, Draw(question.seed), progress))
+            claiming = _Claiming(self._placement, question, foreign, begins_anew)
             outcome = await claiming.carry_out(driven)
         finally:
             self._cached.decided(question, outcome)
@@ -95,13 +121,41 @@ class HttpGateway:
         """As `Gateway.use_alternate` says; also raises `PlacementUnavailable` and `PlacementRefused`."""
         return await HttpReplacing(self._placement, request, table, plugins).replace()
 
+    async def _look_for_members(
+        self, question: Question
+    ) -> tuple[Mapping[str, Sequence[str]] | None, ForeignGroup | None]:
+        """The hosts of each member of the request's server group, as far as placement tells.
+
+        With them the group itself, if placement cannot judge its condition.
+        """
+        group = question.spec.group
+        if group is None:
+            return None, None
+        claims = await asked(self._placement.group_members(group.uuid))
+        if claims is not None:
+            return claims, None
+        foreign = ForeignGroup(self._placement, group, self._members)
+        return await asked(foreign.claims()), foreign
+
+
+class _MembersChanged(Exception):
+    """Another member of an affinity group was placed after the run had looked for members."""
+
 
 class _Claiming:
     """The claims of one run, made one after the other. ``waited``: seconds spent waiting for placement."""
 
-    def __init__(self, placement: HttpPlacement, question: Question) -> None:
+    def __init__(
+        self,
+        placement: HttpPlacement,
+        question: Question,
+        foreign: ForeignGroup | None = None,
+        begins_anew: bool = False,
+    ) -> None:
         self._placement = placement
         self._question = question
+        self._foreign = foreign
+        self._begins_anew = begins_anew
         self._made: list[str] = []
         self._in_doubt: Claim | None = None
         self.waited = 0.0
@@ -129,6 +183,9 @@ class _Claiming:
             result = result_of(error)
             if is_consumer_conflict(error):
                 raise
+            if self._begins_anew and isinstance(error, GroupRefused) and self._is_affine:
+                # Only one host is left, perhaps the last of ten thousand that this run would try.
+                raise _MembersChanged from error
             if result.verdict is Verdict.FATAL:
                 raise PlacementRefused(
                     f"placement refused a claim of {claim.instance}: {named(error)}"
@@ -139,7 +196,26 @@ class _Claiming:
             self.waited += time.perf_counter() - started
         self._in_doubt = None
         self._made.append(claim.instance)
+        if self._foreign is not None and not await self._stays(self._foreign, claim):
+            return ClaimResult(Verdict.REFUSED, _COLLIDED)
         return CLAIMED
+
+    @property
+    def _is_affine(self) -> bool:
+        group = self._question.spec.group
+        return group is not None and group.policy == AFFINITY
+
+    async def _stays(self, foreign: ForeignGroup, claim: Claim) -> bool:
+        """Whether a claim in a server group may stay. If not, it is freed."""
+        started = time.perf_counter()
+        try:
+            stays = await asked(foreign.stays(claim.instance, claim.candidate.root))
+            if not stays:
+                await asked(self._placement.delete_allocations([claim.instance]))
+                self._made.remove(claim.instance)
+        finally:
+            self.waited += time.perf_counter() - started
+        return stays
 
     async def _give_up(self, cause: BaseException) -> None:
         try:

@@ -25,6 +25,7 @@ from roost.scheduler.gateways import Decided
 from roost.scheduler.gateways.claiming import INSTANCE as INSTANCE
 from roost.scheduler.gateways.claiming import Driven, claim_write
 from roost.scheduler.gateways.replacing import UseAlternate
+from roost.scheduler.group_members import progress_at_start
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.offered_field import OfferedField
 from roost.scheduler.outcome import BOUND, Claim, Outcome
@@ -91,7 +92,9 @@ class Decide(Command[Decided], frozen=True):
         if kept is not None:
             return kept
         offers = FleetOffers(fleet, self.question.query, self.table)
-        return OfferedField(self.question, self.table, offers, self.plugins.filters, self.plugins.weighers)
+        progress = progress_at_start(self.question, self.table, fleet)
+        plugins = self.plugins
+        return OfferedField(self.question, self.table, offers, plugins.filters, plugins.weighers, progress)
 
     def _claim(self, state: State, claim: Claim) -> ClaimResult:
         try:

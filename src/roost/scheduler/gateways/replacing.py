@@ -14,6 +14,7 @@ from roost.scheduler.claim_result import Verdict, one_line, result_of
 from roost.scheduler.errors import BadRequestSpec, NothingClaimed
 from roost.scheduler.fleet_offers import FleetOffers
 from roost.scheduler.gateways.claiming import claim_write
+from roost.scheduler.group_members import progress_at_start
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.outcome import Claim
 from roost.scheduler.replacement import NO_CANDIDATE, Replacement, ReplacementRequest, Replacing
@@ -63,7 +64,8 @@ class UseAlternate(Command[Replacement], frozen=True):
             query = replacing.request.question.query
             offers = FleetOffers(state.fleet, query, self.table, only=index)
             plugins = self.plugins
-            found = replacing.candidates(alternate, offers, plugins.filters, plugins.weighers)
+            progress = progress_at_start(replacing.request.question, self.table, state.fleet)
+            found = replacing.candidates(alternate, offers, plugins.filters, plugins.weighers, progress)
         finally:
             state.take_back(mark)
         if isinstance(found, str):

@@ -12,8 +12,10 @@ from roost.scheduler.claim_result import Verdict, is_consumer_conflict, one_line
 from roost.scheduler.errors import BadRequestSpec, NothingClaimed, PlacementRefused, PlacementUnavailable
 from roost.scheduler.gateways.asking import asked
 from roost.scheduler.gateways.claiming import claim_write
+from roost.scheduler.group_members import progress_at_start
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.outcome import Claim
+from roost.scheduler.question import Progress
 from roost.scheduler.replacement import Replacement, ReplacementRequest, Replacing
 from roost.scheduler.selection import Plugins
 
@@ -98,7 +100,8 @@ class HttpReplacing:
         if not len(offers.index):
             offers = await self._offers(query, index)
         plugins = self._plugins
-        found = replacing.candidates(alternate, offers, plugins.filters, plugins.weighers)
+        progress = await self._progress()
+        found = replacing.candidates(alternate, offers, plugins.filters, plugins.weighers, progress)
         if isinstance(found, str):
             return found
         reason: str | None = ""
@@ -107,6 +110,14 @@ class HttpReplacing:
             if reason is None:
                 return replacing.selection(alternate, index, candidate)
         return reason or ""
+
+    async def _progress(self) -> Progress:
+        """The members of the instance's server group, as far as placement or the spec tells them."""
+        question = self._request.question
+        group, claims = question.spec.group, None
+        if group is not None:
+            claims = await asked(self._placement.group_members(group.uuid))
+        return progress_at_start(question, self._table, claims=claims)
 
     async def _offers(self, query: CandidateQuery, only: int) -> AnsweredOffers:
         try:

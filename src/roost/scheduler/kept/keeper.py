@@ -10,7 +10,7 @@ from roost.scheduler.asking import ask_key
 from roost.scheduler.candidate_order import CandidateOrder
 from roost.scheduler.declarations import depends_on_claims, in_order, is_keyed
 from roost.scheduler.errors import CannotWeigh, SchedulerFault
-from roost.scheduler.group_members import group_members
+from roost.scheduler.group_members import progress_at_start
 from roost.scheduler.kept.board import Board
 from roost.scheduler.kept.field import KeptField
 from roost.scheduler.kept.narrowed import Narrowed
@@ -76,7 +76,7 @@ class Keeper:
         if len(self._shapes) > min(MOST_SHAPES, 1 + _MOST_PLACES // len(board.layout)):
             del self._shapes[next(iter(self._shapes))]
         order = CandidateOrder(self._filters, self._weighers, question)
-        progress = Progress(group_members(question, table))
+        progress = progress_at_start(question, table, fleet)
         pool = self._narrowed(board, shape, question, judged, progress)
         return None if pool is None else KeptField(board, pool, question, judged, order, progress)
 
