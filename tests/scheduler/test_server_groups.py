@@ -17,11 +17,8 @@ WITHOUT_FILTERS = SchedulerOptions(filters=("ComputeFilter",))
 
 async def member(room: Room, number: int, host: str, policy: GroupPolicy = "soft-affinity") -> None:
     """A member that somebody else has claimed."""
-    node = next(
-        node
-        for name, node in zip(room.scheduler.table.names, room.scheduler.table.nodes, strict=True)
-        if name == host
-    )
+    table = room.scheduler.table
+    node = table.nodes[table.hosts.index(host)]
     write = ConsumerWrite(
         consumer=uuid_of(0xF00 + number),
         allocations={node: {"VCPU": 1}},

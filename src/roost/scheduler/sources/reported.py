@@ -11,6 +11,7 @@ from roost.scheduler.claim_result import CLAIMED
 from roost.scheduler.field import OFFERED
 from roost.scheduler.gateways import Decided
 from roost.scheduler.gateways.claiming import Driven
+from roost.scheduler.group_members import progress_at_start
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.question import Question
 from roost.scheduler.replacement import Replacement, ReplacementRequest, Replacing
@@ -56,7 +57,8 @@ class ReportedGateway:
                 replacing.passed_over(alternate, index)
                 continue
             offers = self._offers(request.question, table, {request.instance}, index)
-            found = replacing.candidates(alternate, offers, plugins.filters, plugins.weighers)
+            progress = progress_at_start(request.question, table)
+            found = replacing.candidates(alternate, offers, plugins.filters, plugins.weighers, progress)
             if isinstance(found, str):
                 replacing.passed_over(alternate, found)
                 continue
