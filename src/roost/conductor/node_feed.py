@@ -4,10 +4,14 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable
 
+import msgspec
 import structlog
 
 from roost.cells import Cell
+from roost.conductor.node_journal import NodeJournal
+from roost.ledger.retention import DAY, Retention
 from roost.model.instance import ACTIVE, ASSIGNED, DELETING
+from roost.model.node_event import NodeEvent, NodeRemoved, NodeReported
 from roost.scheduler.nodes import NodeTable
 from roost.storage import StorageError
 
@@ -26,7 +30,8 @@ class NodeFeed:
     instances whose claims are outstanding (see `roost.scheduler.outstanding`).
 
     A cell that cannot be read is only logged: its nodes stop being seen and the scheduler takes them for
-    down after a while. ``monotonic``: seconds.
+    down after a while. ``monotonic``: seconds. What changes goes into ``journal``, of which ``retention``
+    says how much is kept; a service that was not seen for ``down_seconds`` is down.
     """
 
     def __init__(
@@ -35,11 +40,24 @@ class NodeFeed:
         table: NodeTable,
         every_seconds: float = 1.0,
         monotonic: Callable[[], float] = time.monotonic,
+        *,
+        journal: NodeJournal | None = None,
+        retention: Retention = Retention(),  # noqa: B008 - it is frozen
+        down_seconds: float = 60.0,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._cells = list(cells)
         self._table = table
         self._every_seconds = every_seconds
         self._monotonic = monotonic
+        self._journal = journal
+        self._retention = retention
+        self._down_seconds = down_seconds
+        self._clock = clock
+        self._events: list[NodeEvent] = []
+        self._trimmed = monotonic()
+        if journal is not None:
+            table.transitions = []
         self._seen: dict[str, float] = {}
         # When each claim was looked for and not found, or found built, first.
         self._since: dict[str, float] = {}
@@ -55,7 +73,7 @@ class NodeFeed:
         for cell in self._cells:
             try:
                 reports = await cell.nodes(self._seen.get(cell.name, 0.0))
-                self._table.update(reports)
+                self._events += self._table.update(reports)
                 await self._remove(cell)
                 await self._settle(cell)
             except StorageError as error:
@@ -64,12 +82,38 @@ class NodeFeed:
             if reports:
                 # A second less: a heartbeat may become visible after a later one.
                 self._seen[cell.name] = max(report.last_seen for report in reports) - 1.0
+        if self._journal is not None:
+            await self._write_events(self._journal)
         self._since = {name: at for name, at in self._since.items() if self._table.outstanding.of(name)}
+
+    async def _write_events(self, journal: NodeJournal) -> None:
+        """Append what has changed to the journal; what cannot be written now waits for the next time."""
+        now = self._clock()
+        self._table.seen_since(now - self._down_seconds)
+        if self._table.transitions:
+            self._events += self._table.transitions
+            self._table.transitions = []
+        try:
+            if self._events or self._table.version is None:
+                events, self._events = self._events, []
+                try:
+                    self._table.version = await journal.append(map(_without_heartbeat, events), now)
+                except StorageError:
+                    self._events = events + self._events
+                    raise
+            kept = self._retention
+            if kept.interval and self._monotonic() - self._trimmed >= kept.interval:
+                self._trimmed = self._monotonic()
+                await journal.trim(kept.commits, now - kept.days * DAY)
+        except StorageError as error:
+            _log.warning("the node journal cannot be written", error=str(error))
 
     async def _remove(self, cell: Cell) -> None:
         """Remove nodes that the cell has no longer."""
         if self._table.count_of_cell(cell.name) != await cell.count_nodes():
-            self._table.remove(self._table.nodes_of_cell(cell.name) - await cell.node_uuids())
+            gone = self._table.nodes_of_cell(cell.name) - await cell.node_uuids()
+            self._table.remove(gone)
+            self._events += map(NodeRemoved, sorted(gone))
 
     async def _settle(self, cell: Cell) -> None:
         """Find out what has become of the instances that were claimed on the cell's nodes."""
@@ -96,3 +140,9 @@ class NodeFeed:
                     self._since[instance] = now
             elif place.node == table.nodes[taken.index]:
                 table.release(instance)
+
+
+def _without_heartbeat(event: NodeEvent) -> NodeEvent:
+    if isinstance(event, NodeReported):
+        return NodeReported(msgspec.structs.replace(event.report, last_seen=0.0))
+    return event

@@ -37,6 +37,17 @@ instance_mappings = sa.Table(
     **EXACT,
 )
 
+node_events = sa.Table(
+    "node_events",
+    metadata,
+    sa.Column("version", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("subject", sa.String(300), nullable=False),
+    sa.Column("leaves_nothing", sa.Boolean, nullable=False),
+    sa.Column("at", sa.Double, nullable=False),
+    sa.Column("event", sa.Text().with_variant(LONGTEXT(), "mysql", "mariadb"), nullable=False),
+    **EXACT,
+)
+
 database_identity = identity_table(metadata)
 
 SCHEMA = Schema("conductor", Path(__file__).parent / "migrations", metadata)

@@ -17,7 +17,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     client gave it, if it did.
     Times are seconds since the epoch. ``version`` is the ledger version that the run decided on, None if
     the placement service does not report versions. ``seed`` is that of the run's random numbers, None in
-    records of versions that had none. ``spec`` is the request spec as JSON data. The first of
+    records of versions that had none. ``node_version`` is that of the node journal, None
+    without a journal. ``spec`` is the request spec as JSON data. The first of
     ``steps`` has the number of known hosts. ``refusal`` is None if all requested instances were placed.
     """
 
@@ -34,6 +35,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     steps: tuple[Step, ...] = ()
     refusal: str | None = None
     seed: int | None = None
+    node_version: int | None = None
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):

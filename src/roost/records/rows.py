@@ -30,6 +30,7 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     steps: msgspec.Raw = msgspec.Raw(b"[]")
     refusal: str | None = None
     seed: int | None = None
+    node_version: int | None = None
 
     def matches(self, request_id: str | None, instance: str | None) -> bool:
         """Whether this is a run of this request and for this instance; None stands for any."""

@@ -165,6 +165,7 @@ def _run_values(row: RunRow) -> tuple[Any, ...]:
         bytes(row.spec).decode(),
         row.global_request_id,
         row.seed,
+        row.node_version,
     )
 
 

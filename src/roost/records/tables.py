@@ -30,6 +30,7 @@ runs = sa.Table(
     sa.Column("spec", BIG_TEXT, nullable=False),
     sa.Column("global_request_id", NAME),
     sa.Column("seed", sa.BigInteger),
+    sa.Column("node_version", sa.BigInteger),
     sa.Index("runs_by_start", "started_at"),
     sa.Index("runs_by_request", "request_id"),
     sa.Index("runs_by_global_request", "global_request_id"),

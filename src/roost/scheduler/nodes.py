@@ -6,12 +6,14 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from contextlib import AbstractContextManager
 
+import msgspec
 import numpy as np
 
 from roost.fleet import Fleet
 from roost.fleet.columns import Bools, Float64, Int32, Int64, Rows, grown
 from roost.fleet.invalidation_log import InvalidationLog
 from roost.model.node import HostAggregate, NodeReport, SupportedInstance
+from roost.model.node_event import NodeEvent, NodeRemoved, NodeReported, ServiceTransition
 from roost.scheduler.heartbeats import Heartbeats
 from roost.scheduler.labels import Labels, Values
 from roost.scheduler.metric_columns import MetricColumns
@@ -67,6 +69,9 @@ class NodeTable:
     Labels by index: ``hypervisor_type``, ``host_ip``, ``supported_instances``. Lists by index: ``hosts``
     (names of compute services), ``nodes`` (uuids of root providers), ``nodenames``.
 
+    ``version`` is that of the node journal, None without one. ``transitions``, if it is a list, gets each
+    service that comes up or goes down.
+
     For caches: ``invalidations`` has the nodes whose reports have changed, where a heartbeat counts only if
     it makes a service alive again (see `seen_since`). ``structure`` rises when caches must begin anew: a node
     came or went, or changed its cell or its service, a metadata key came or went, or `has` of a column that
@@ -89,6 +94,9 @@ class NodeTable:
     def __init__(self, reports: Iterable[NodeReport] = ()) -> None:
         self.invalidations = InvalidationLog()
         self.structure = 0
+        self.version: int | None = None
+        self._seen_in_journal: dict[str, float] = {}
+        self.transitions: list[ServiceTransition] | None = None
         self.cells: list[str] = []
         self.hosts: list[str] = []
         self.nodes: list[str] = []
@@ -186,21 +194,38 @@ class NodeTable:
 
     # Changes
 
-    def update(self, reports: Iterable[NodeReport]) -> None:
-        """Take in reports; a node reported before is updated.
+    def update(self, reports: Iterable[NodeReport]) -> list[NodeReported]:
+        """Take in reports; a node reported before is updated. Returns the events but for transitions.
 
         A node with the names of another one (host and nodename) replaces it: the host was made anew.
         """
+        events = []
         for report in reports:
             index = self._index.get(report.node)
             old = None if index is None else self._reports[index]
-            if index is None or old is None:
-                self._add(report)
-            elif _changed(old, report):
-                self._change(index, old, report)
-            else:
+            if index is not None and old is not None and not _changed(old, report):
                 self._reports[index] = report
+            else:
+                if index is None or old is None:
+                    self._add(report)
+                else:
+                    self._change(index, old, report)
+                events.append(NodeReported(report))
             self._beat(self._index[report.node], old, report.last_seen)
+        return events
+
+    def apply(self, version: int, event: NodeEvent) -> None:
+        """Take in an event of the journal: the table is at its version then."""
+        if isinstance(event, NodeReported):
+            seen = self._seen_in_journal.get(event.report.host, -math.inf)
+            self.update([msgspec.structs.replace(event.report, last_seen=seen)])
+        elif isinstance(event, NodeRemoved):
+            self.remove([event.node])
+        else:
+            seen = self._seen_in_journal[event.host] = math.inf if event.up else -math.inf
+            nodes = [self._reports[index] for index in self.indexes_of_host(event.host)]
+            self.update([msgspec.structs.replace(report, last_seen=seen) for report in nodes])
+        self.version = version
 
     def remove(self, nodes: Iterable[str]) -> None:
         """Remove nodes by root provider; one that is not known is left out."""
@@ -407,6 +432,8 @@ class NodeTable:
             self._heartbeats.put(service, max(self._reports[each].last_seen for each in nodes))
 
     def _set_alive(self, service: int, alive: bool) -> None:
+        if self.transitions is not None:
+            self.transitions.append(ServiceTransition(self._services.host(service), alive))
         for index in self._services.members(service):
             self.alive[index] = alive
             self.invalidations.append(index)
@@ -506,6 +533,9 @@ class _Services:
 
     def nodes_of(self, host: str) -> Collection[int]:
         return self._nodes.get(host, ())
+
+    def host(self, service: int) -> str:
+        return self._hosts[service]
 
     def members(self, service: int) -> Collection[int]:
         return self._nodes[self._hosts[service]]

@@ -199,6 +199,7 @@ class Scheduler:
             finished_at=math.nan,
             version=None,
             seed=self._seeds(),
+            node_version=self.table.version,
         )
         limit = self._options.max_run_seconds
         deadline = self._monotonic() + limit if limit else math.inf

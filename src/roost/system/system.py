@@ -17,6 +17,7 @@ from roost.compute.drivers.simulated import Script, SimulatedDriver
 from roost.compute.service import ComputeService
 from roost.conductor.cell_conductor import CellConductor
 from roost.conductor.node_feed import NodeFeed
+from roost.conductor.node_journal import NodeJournal
 from roost.conductor.requests import Requests
 from roost.conductor.super_conductor import CELL0, SuperConductor
 from roost.ledger import Ledger
@@ -156,7 +157,14 @@ class System:
             }
         )
         self.table = NodeTable()
-        feed = NodeFeed(self.cells.values(), self.table)
+        feed = NodeFeed(
+            self.cells.values(),
+            self.table,
+            journal=NodeJournal(api),
+            retention=options.retention,
+            down_seconds=options.scheduler.service_down_time,
+            clock=self._clock,
+        )
         services = [self._service(name) for name in self.layout.cells]
         for service in services:
             await service.start()
