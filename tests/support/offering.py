@@ -12,7 +12,7 @@ from roost.model.spec import RequestSpec
 from roost.scheduler.claim_result import CLAIMED, ClaimResult, Verdict
 from roost.scheduler.metrics_options import MetricsOptions
 from roost.scheduler.nodes import NodeTable
-from roost.scheduler.offers import HostView, Offers
+from roost.scheduler.offers import HostView, Offers, ProviderLevels
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.outcome import Claim, Outcome
 from roost.scheduler.plugins import Filter, Weigher, filters, weighers
@@ -44,6 +44,14 @@ class MadeUp(Offers):
         [host] = self._in_tree_of(provider)
         capacity, used = self.both(resource_class)
         return capacity.item(host), used.item(host)
+
+    def providers(self, resource_class: str) -> ProviderLevels:
+        capacity, used = self.both(resource_class)
+        return ProviderLevels(np.arange(len(self.index)), capacity, used)
+
+    def with_trait(self, trait: str) -> Bools:
+        """``EVEN`` have the hosts with an even number."""
+        return (self.index % 2 == 0) & (trait == "EVEN")
 
     def _in_tree_of(self, provider: str) -> Sequence[int]:
         return (int(provider.removeprefix("node")),)

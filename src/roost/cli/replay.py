@@ -4,6 +4,7 @@ import asyncio
 import json
 import sys
 from pathlib import Path
+from typing import Literal
 
 import click
 import msgspec
@@ -24,6 +25,8 @@ from roost.replay.runner import Replay, layout_of
 from roost.replay.state import ReplayState, open_state, save_state
 from roost.replay.summary import Summary, render
 from roost.replay.workload import HostShape, Workload
+from roost.scheduler.options import SchedulerOptions
+from roost.scheduler.weighers.fragmentation import FragmentationOptions, FragmentationWeigher
 from roost.system import System
 from roost.system.config import log_options, open_system_records, read_config, system_options
 from roost.system.lock import locked
@@ -47,6 +50,16 @@ DEMO_FAILURE_RATE = 0.03
 @click.option("--host-vcpus", type=click.IntRange(min=1), default=64, help="vCPUs of a host (azure-v1).")
 @click.option("--host-memory-gib", type=click.IntRange(min=1), default=448, help="GiB of a host (azure-v1).")
 @click.option("--nodes", type=click.Choice(["all", "gpu"]), default="all", help="Which nodes (openb).")
+@click.option(
+    "--inflate",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Pods stay, and further ones are drawn until they ask for so many times the GPUs, as 1.3 (openb).",
+)
+@click.option(
+    "--fragmentation",
+    is_flag=True,
+    help="Weigh by FragmentationWeigher alone, with the pods of the trace as typical requests (openb).",
+)
 @click.option("--cells", type=click.IntRange(min=1), default=3, show_default=True, help="Number of cells.")
 @click.option("--failure-rate", type=click.FloatRange(0, 1), help="Share of builds that fail.")
 @click.option(
@@ -74,6 +87,8 @@ def replay(
     host_vcpus: int,
     host_memory_gib: int,
     nodes: str,
+    inflate: float | None,
+    fragmentation: bool,
     cells: int,
     failure_rate: float | None,
     config_file: Path | None,
@@ -95,9 +110,10 @@ def replay(
         check_plotting()
     if kind != "demo" and directory is None:
         raise click.UsageError(f"a replay of {kind} needs the DIR of the trace")
-    workload = _workload(
-        kind, directory, bins, hosts, HostShape(_shape(host_vcpus, host_memory_gib)), nodes, seed
-    )
+    if kind != "openb" and (inflate is not None or fragmentation):
+        raise click.UsageError("--inflate and --fragmentation are for openb")
+    shape = HostShape(_shape(host_vcpus, host_memory_gib))
+    workload = _workload(kind, directory, bins, hosts, shape, nodes, seed, inflate)
     rate = failure_rate if failure_rate is not None else DEMO_FAILURE_RATE if kind == "demo" else 0.0
     into = data_dir or Path("roost-data") / kind
     conf = read_config(config_file, into)
@@ -106,6 +122,10 @@ def replay(
     options = system_options(
         conf, script=Script(failures=(FailureRule(rate),) if rate else (), seed=seed), seed=seed
     )
+    if fragmentation and directory is not None:
+        options = msgspec.structs.replace(
+            options, scheduler=_by_fragmentation(options.scheduler, directory, into)
+        )
     parameters = {
         "workload": workload.name,
         "bins": str(len(workload.bins)),
@@ -114,6 +134,8 @@ def replay(
         "cells": str(cells),
         "failure rate": str(rate),
         "max attempts": str(options.max_attempts),
+        "weighers": ", ".join(options.scheduler.weighers),
+        "inflated": str(inflate),
         "seed": str(seed),
     }
 
@@ -151,6 +173,8 @@ def replay(
         click.echo(json.dumps({**summary.to_dict(), "differences": differences}, indent=2))
     else:
         Console().print(render(summary))
+        if inflate is not None:
+            click.echo(_gpu_allocation(summary))
         for finding in findings:
             click.echo(f"{finding.kind} {finding.subject}: {finding.detail}")
         click.echo(f"verify: {len(findings) or 'no'} differences found")
@@ -169,14 +193,36 @@ def _workload(
     shape: HostShape,
     nodes: str,
     seed: int,
+    inflate: float | None,
 ) -> Workload:
     if directory is None:
         workload = synthetic.generate(np.random.default_rng(seed))
     elif kind == "azure-v1":
         return azure.read(directory, bins, hosts or AZURE_HOSTS, shape)
     else:
-        workload = openb.read(directory, "gpu" if nodes == "gpu" else "all")
+        which: Literal["all", "gpu"] = "gpu" if nodes == "gpu" else "all"
+        workload = openb.read(directory, which, inflate=inflate, seed=seed)
     return workload.first(bins, hosts)
+
+
+def _by_fragmentation(options: SchedulerOptions, trace: Path, into: Path) -> SchedulerOptions:
+    """The scheduler's options with the weigher of fragmentation alone, for the pods of a trace."""
+    into.mkdir(parents=True, exist_ok=True)
+    file = into / "typical-requests.json"
+    file.write_bytes(msgspec.json.encode(openb.typical_requests(trace)))
+    own = FragmentationOptions(openb.GPU, str(file))
+    return msgspec.structs.replace(
+        options,
+        weighers=(FragmentationWeigher.name,),
+        plugins={**options.plugins, FragmentationWeigher.name: own},
+    )
+
+
+def _gpu_allocation(summary: Summary) -> str:
+    """The share of GPU that is allocated at the end, beside what was published."""
+    published = ", ".join(f"{name} {share} %" for name, share in openb.PUBLISHED_GPU_ALLOCATION.items())
+    share = 100 * summary.peak_use.get(openb.GPU, 0.0)
+    return f"GPU allocation: {share:.2f} % (published at 130 % on all nodes: {published})"
 
 
 def _shape(vcpus: int, memory_gib: int) -> dict[str, int]:

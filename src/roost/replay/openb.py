@@ -10,8 +10,10 @@ CPU becomes ``CUSTOM_CPU_MILLI``, in thousandths of a thread. VCPU counts whole 
 pods ask for a fraction of one. Rounded up, fewer pods would fit than in the trace.
 """
 
+import random
 import re
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Final, Literal
@@ -32,6 +34,7 @@ from roost.replay.workload import (
     into_bins,
     project_id,
 )
+from roost.scheduler.fragmentation import TypicalRequest
 
 NODES: Final = {"all": "openb_node_list_all_node.csv", "gpu": "openb_node_list_gpu_node.csv"}
 PODS: Final = "openb_pod_list_default.csv"
@@ -40,6 +43,15 @@ CPU: Final = "CUSTOM_CPU_MILLI"
 GPU: Final = "CUSTOM_GPU_MILLI"
 WHOLE_GPU: Final = 1000
 """``CUSTOM_GPU_MILLI`` of one GPU."""
+
+PUBLISHED_GPU_ALLOCATION: Final = {"Random": 87.47, "BestFit": 93.08, "FGD": 95.39}
+"""Percent of GPU that is allocated at 130 % demand on all nodes, by policy (FGD: ± 0.08). Source: the FGD
+paper."""
+
+_INFLATED_BINS = 50
+"""Bins of an inflated workload, about."""
+_TYPICAL = 0.95
+"""Share of the pods that the typical kinds are."""
 
 MAX_GPUS: Final = 64
 """GPUs of one node or one pod. A line with more is invalid."""
@@ -73,17 +85,30 @@ class Pod(msgspec.Struct, frozen=True):
     deleted: int | None
 
 
-def read(directory: Path, nodes: Literal["all", "gpu"] = "all", bin_seconds: int = BIN_SECONDS) -> Workload:
+def read(
+    directory: Path,
+    nodes: Literal["all", "gpu"] = "all",
+    bin_seconds: int = BIN_SECONDS,
+    inflate: float | None = None,
+    seed: int = 42,
+) -> Workload:
     """Return the trace in ``directory`` as a workload on all nodes or on those with GPUs.
 
     Pods arrive at their creation, in bins of ``bin_seconds``, and depart at their deletion. The trace does
     not identify tenants: all requests are of one project.
+
+    With ``inflate`` they arrive one after the other in an order that depends on ``seed``, and none departs:
+    all pods, and pods drawn among them, until they ask for ``inflate`` times the GPUs of the nodes. Source:
+    the evaluation of the FGD paper, which inflates demand to 130 %.
 
     Raises:
         TraceError: a file cannot be read, or a line is invalid.
     """
     cluster = read_nodes(directory / NODES[nodes])
     pods = sorted(read_pods(directory / PODS), key=lambda pod: pod.created)
+    if inflate is not None:
+        pods = inflated(pods, inflate * WHOLE_GPU * sum(node.gpus for node in cluster), seed)
+        bin_seconds = len(pods) // _INFLATED_BINS + 1
     models = {node.model for node in cluster if node.gpus} | {model for pod in pods for model in pod.models}
     return Workload(
         name=f"openb-{nodes}",
@@ -92,6 +117,42 @@ def read(directory: Path, nodes: Literal["all", "gpu"] = "all", bin_seconds: int
         resource_classes=(CPU, GPU),
         traits=tuple(sorted({model_trait(model) for model in models})),
     )
+
+
+def inflated(pods: Sequence[Pod], demand: float, seed: int) -> list[Pod]:
+    """Return the pods in a random order, and pods drawn among them until all ask for ``demand`` of GPUs.
+
+    The n-th is created at second n and stays. Pods beyond the demand are left out.
+    """
+    draw = random.Random(seed)
+    order = draw.sample(pods, len(pods))
+    asked = 0
+    arriving: list[Pod] = []
+    while asked < demand and any(pod.gpus for pod in pods):
+        pod = order.pop() if order else draw.choice(pods)
+        asked += pod.gpus * pod.gpu_milli
+        arriving.append(msgspec.structs.replace(pod, created=len(arriving), deleted=None))
+    return arriving
+
+
+def typical_requests(directory: Path) -> list[TypicalRequest]:
+    """Return the kinds of pods in the trace and how many of each there are, for a weigher of fragmentation.
+
+    The most frequent kinds are returned, which together are 95 % of the pods. Source: the FGD simulator.
+
+    Raises:
+        TraceError: a file cannot be read, or a line is invalid.
+    """
+    pods = read_pods(directory / PODS)
+    kinds = Counter((pod.cpu_milli, pod.memory_mib, pod.gpus, pod.gpu_milli, pod.models) for pod in pods)
+    found: list[TypicalRequest] = []
+    for (cpu, memory, gpus, milli, models), count in kinds.most_common():
+        if sum(each.share for each in found) >= _TYPICAL * len(pods):
+            break
+        traits = tuple(map(model_trait, models))
+        amounts = {CPU: cpu, "MEMORY_MB": memory}
+        found.append(TypicalRequest(float(count), amounts, gpus, milli if gpus else 0, traits))
+    return found
 
 
 def read_nodes(path: Path) -> list[Node]:

@@ -34,6 +34,8 @@
     plugin_names     their classes by name: built-ins by Nova's class names, entry points, import paths
     plugin_options   their own options; metrics_options: those of section ``metrics``, which two plugins read
     removed_filters  filters that Nova had once, and what stands in
+    plain_plugins    plugins asked about one host at a time, as Nova's are; host_state: what they see of it
+    fragmentation    what is free of devices that typical requests cannot use
 
 To add a filter: a file in filters/ with a class as `plugins.Filter` says, named ``PLUGIN``, and the class's
 name in `enabled_filters`; a weigher the same. Other packages register theirs under the entry points

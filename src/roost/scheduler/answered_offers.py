@@ -4,14 +4,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from roost.fleet.columns import Int64
+from roost.fleet.columns import Bools, Int64
 from roost.fleet.fits import has_room
 from roost.fleet.inventory_columns import CAPACITY_LIMIT
 from roost.model.allocation import Candidate
 from roost.model.vocabulary import SHARING_TRAIT
 from roost.placement.interface import AllocationRequest, Level, ProviderSummary
 from roost.scheduler.nodes import NodeTable
-from roost.scheduler.offers import Offers
+from roost.scheduler.offers import Offers, ProviderLevels
 
 _NOTHING = Level(0, 0)
 
@@ -55,6 +55,23 @@ class AnsweredOffers(Offers):
             for name, amount in resources.items():
                 self._used[provider, name] = self._level(provider, name).used + amount
         return super().claimed(candidate)
+
+    def providers(self, resource_class: str) -> ProviderLevels:
+        found = [
+            (position, *self.level(provider, resource_class))
+            for provider, summary in self._summaries.items()
+            if resource_class in summary.resources
+            for position in self._in_tree_of(provider)
+        ]
+        columns = np.array(found, dtype=np.int64).reshape(-1, 3)
+        return ProviderLevels(columns[:, 0], columns[:, 1], columns[:, 2])
+
+    def with_trait(self, trait: str) -> Bools:
+        having = np.zeros(len(self.index), dtype=np.bool_)
+        for provider, summary in self._summaries.items():
+            if trait in summary.traits:
+                having[list(self._in_tree_of(provider))] = True
+        return having
 
     def level(self, provider: str, resource_class: str) -> tuple[int, int]:
         level = self._level(provider, resource_class)

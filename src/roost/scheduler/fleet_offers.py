@@ -6,13 +6,14 @@ import numpy as np
 
 from roost.fleet import Fleet
 from roost.fleet.candidates import CandidateSearch
-from roost.fleet.columns import Int64
+from roost.fleet.columns import Bools, Int64
 from roost.fleet.feasibility import feasibilities
 from roost.fleet.reach import is_flat
 from roost.model.allocation import Candidate
 from roost.model.request import CandidateQuery
 from roost.scheduler.nodes import NodeTable
-from roost.scheduler.offers import Offers
+from roost.scheduler.offers import Offers, ProviderLevels
+from roost.scheduler.tree_providers import providers_of, with_trait
 
 
 class FleetOffers(Offers):
@@ -46,6 +47,12 @@ class FleetOffers(Offers):
         for candidate in self._search.local_at(anchor):
             if self._still_fits(candidate):
                 yield candidate
+
+    def providers(self, resource_class: str) -> ProviderLevels:
+        return providers_of(self._fleet, self._rows, resource_class)
+
+    def with_trait(self, trait: str) -> Bools:
+        return with_trait(self._fleet, self._rows, trait)
 
     def level(self, provider: str, resource_class: str) -> tuple[int, int]:
         columns = self._fleet.inventory_columns(resource_class)

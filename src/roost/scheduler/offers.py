@@ -10,7 +10,7 @@ once, whatever trees it could serve, so that no scheduler can tell.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +29,15 @@ Chosen = Bools | Positions | None
 S = TypeVar("S", bound=np.generic)
 
 
+class ProviderLevels(NamedTuple):
+    """Single providers that have a resource class: intp[n] the host that each belongs to, as a position in a
+    view, and int64[n] its capacity and use."""
+
+    host: Positions
+    capacity: Int64
+    used: Int64
+
+
 class Totals(Protocol):
     """What whole trees have and use, of the hosts ``index``: intp[n] into the node table."""
 
@@ -39,6 +48,12 @@ class Totals(Protocol):
 
     def free(self, resource_class: str, chosen: Chosen) -> Float64:
         """What is left of some hosts' whole trees, capacity less use: float64[chosen], a new array."""
+
+    def providers(self, resource_class: str) -> ProviderLevels:
+        """The providers in the hosts' trees that have a class, claims made since included."""
+
+    def with_trait(self, trait: str) -> Bools:
+        """The hosts with a provider in their tree that has a trait: bool[n]."""
 
 
 class Offers(ABC):
@@ -74,6 +89,14 @@ class Offers(ABC):
                     if name in self._totals:
                         self._totals[name][1][position] += amount
         return list(changed)
+
+    @abstractmethod
+    def providers(self, resource_class: str) -> ProviderLevels:
+        """The providers in the hosts' trees that have a class, claims made since included."""
+
+    @abstractmethod
+    def with_trait(self, trait: str) -> Bools:
+        """The hosts with a provider in their tree that has a trait: bool[n]."""
 
     @abstractmethod
     def level(self, provider: str, resource_class: str) -> tuple[int, int]:
@@ -124,6 +147,21 @@ class HostView:
     def free(self, resource_class: str) -> Float64:
         """What each host's whole tree has left of a class: float64[n]."""
         return self._totals.free(resource_class, self._chosen)
+
+    def providers(self, resource_class: str) -> ProviderLevels:
+        """The providers in the hosts' trees that have a class, each with its capacity and use."""
+        levels = self._totals.providers(resource_class)
+        if self._chosen is None:
+            return levels
+        here = np.full(len(self._totals.index), -1, dtype=np.intp)
+        here[self._chosen] = np.arange(len(self))
+        host = here[levels.host]
+        ours = host >= 0
+        return ProviderLevels(host[ours], levels.capacity[ours], levels.used[ours])
+
+    def with_trait(self, trait: str) -> Bools:
+        """The hosts with a provider in their tree that has a trait: bool[n]."""
+        return self._of_these(self._totals.with_trait(trait))
 
     def some(self, positions: Positions) -> "HostView":
         """The view of some of these hosts, by their positions here."""

@@ -37,7 +37,8 @@ class SchedulerOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     ``filters``, ``available_filters`` and ``weighers`` are names as in the options ``enabled_filters``,
     ``available_filters`` and ``weight_classes``. ``host_subset_size``: pick at random among so many of the
-    best hosts. ``service_down_time``: seconds without a heartbeat after which a host is down.
+    best hosts. ``shuffle_best_same_weighed_hosts``: pick at random among all hosts that weigh as much as the
+    best one. ``service_down_time``: seconds without a heartbeat after which a host is down.
     ``multipliers``: of weighers, by weigher name; a weigher without one has its own default. ``plugins``: the
     own options of filters and weighers, by plugin name; see `roost.scheduler.plugin_options`.
     ``max_claims_per_instance``, ``max_candidates_per_host`` and ``max_run_seconds`` bound a run; 0 is no
@@ -48,6 +49,7 @@ class SchedulerOptions(msgspec.Struct, frozen=True, kw_only=True):
     available_filters: tuple[str, ...] = (ALL_FILTERS,)
     weighers: tuple[str, ...] = DEFAULT_WEIGHERS
     host_subset_size: int = 1
+    shuffle_best_same_weighed_hosts: bool = False
     service_down_time: float = 60.0
     max_claims_per_instance: int = 100
     max_candidates_per_host: int = 100
@@ -82,6 +84,12 @@ OPTIONS = [
         default=1,
         min=1,
         help="The host is drawn at random from this many of the best hosts.",
+    ),
+    cfg.BoolOpt(
+        "shuffle_best_same_weighed_hosts",
+        default=False,
+        help="The host is drawn at random from all hosts that weigh as much as the best one. Otherwise it is "
+        "the one that was reported first.",
     ),
     cfg.FloatOpt(
         "service_down_time",
@@ -163,6 +171,7 @@ def options_from(conf: cfg.ConfigOpts) -> SchedulerOptions:
             available_filters=tuple(group.available_filters),
             weighers=tuple(group.weight_classes),
             host_subset_size=group.host_subset_size,
+            shuffle_best_same_weighed_hosts=group.shuffle_best_same_weighed_hosts,
             service_down_time=group.service_down_time,
             max_claims_per_instance=group.max_claims_per_instance,
             max_candidates_per_host=group.max_candidates_per_host,

@@ -162,10 +162,26 @@ class _Run:
 
     def _pick(self) -> int | None:
         """One of the best ``host_subset_size`` hosts, None if there is none."""
-        best = self._field.best(self._question.options.host_subset_size)
+        best = self._best(self._question.options.host_subset_size)
         if len(best) > 1:
             return best[self._random(len(best))]
         return best[0] if best else None
+
+    def _best(self, among: int) -> Sequence[int]:
+        """The best ``among`` hosts; with `shuffle_best_same_weighed_hosts` all that weigh as much as the best
+        one, if these are more."""
+        best = self._field.best(among)
+        if not self._question.options.shuffle_best_same_weighed_hosts:
+            return best
+        asked = among
+        while best and len(best) == asked and self._weight(best[-1]) == self._weight(best[0]):
+            asked *= 8
+            best = self._field.best(asked)
+        equal = sum(self._weight(host) == self._weight(best[0]) for host in best)
+        return best[: max(among, equal)]
+
+    def _weight(self, host: int) -> float:
+        return self._field.weight(host)
 
     def _selected(self, one: Placed) -> Selection:
         zone = self._question.options.default_availability_zone

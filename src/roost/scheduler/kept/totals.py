@@ -6,12 +6,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from roost.fleet import Fleet
-from roost.fleet.columns import Float64, Int32, Int64, Rows
+from roost.fleet.columns import Bools, Float64, Int32, Int64, Rows
 from roost.fleet.fits import meets_units
 from roost.model.vocabulary import MAX_INT
 from roost.scheduler.kept.known import Room, Rooms
 from roost.scheduler.labels import Indexes
-from roost.scheduler.offers import Chosen
+from roost.scheduler.offers import Chosen, ProviderLevels
+from roost.scheduler.tree_providers import providers_of, with_trait
 
 
 class KeptTotals:
@@ -37,6 +38,14 @@ class KeptTotals:
         if chosen is None:
             return _free(one.capacity, one.used)
         return _free(one.capacity[chosen], one.used[chosen])
+
+    def providers(self, resource_class: str) -> ProviderLevels:
+        """The providers in the hosts' trees that have a class."""
+        return providers_of(self._fleet, self._row_at, resource_class)
+
+    def with_trait(self, trait: str) -> Bools:
+        """The hosts with a provider in their tree that has a trait: bool[places]."""
+        return with_trait(self._fleet, self._row_at, trait)
 
     def left(self, resource_class: str, minval: float) -> Float64:
         """What each host has left, ``minval`` at least: float64[places], a column that is kept current."""

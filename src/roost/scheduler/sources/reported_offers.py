@@ -8,7 +8,7 @@ from roost.fleet.columns import Bools, Int64
 from roost.model.allocation import Allocations, Candidate
 from roost.model.request import CandidateQuery
 from roost.scheduler.nodes import NodeTable
-from roost.scheduler.offers import Offers
+from roost.scheduler.offers import Offers, ProviderLevels
 from roost.scheduler.sources.reported_columns import CLASSES, ReportedColumns
 
 
@@ -53,6 +53,13 @@ class ReportedOffers(Offers):
                 return
         node = self._table.nodes[self.index.item(position)]
         yield Candidate(node, {node: dict(self._amounts)}, {suffix: [node] for suffix in self._suffixes})
+
+    def providers(self, resource_class: str) -> ProviderLevels:
+        capacity, used = self.both(resource_class)
+        return ProviderLevels(np.arange(len(self.index)), capacity, used)
+
+    def with_trait(self, trait: str) -> Bools:
+        return np.zeros(len(self.index), dtype=np.bool_)
 
     def level(self, provider: str, resource_class: str) -> tuple[int, int]:
         for position in self._in_tree_of(provider):

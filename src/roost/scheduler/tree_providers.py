@@ -1,0 +1,33 @@
+"""Single providers in the trees of hosts, by rows of the fleet."""
+
+import numpy as np
+
+from roost.fleet import Fleet
+from roost.fleet.columns import Bools, Rows
+from roost.scheduler.offers import ProviderLevels
+
+
+def providers_of(fleet: Fleet, roots: Rows, resource_class: str) -> ProviderLevels:
+    """The providers in the trees of ``roots`` that have a class; -1 is no tree."""
+    columns = fleet.inventory_columns(resource_class)
+    rows = columns.row[: columns.n]
+    host = _positions(fleet, roots)[fleet.root[rows]]
+    ours = np.flatnonzero(host >= 0)
+    return ProviderLevels(host[ours], columns.capacity[ours], columns.used[ours])
+
+
+def with_trait(fleet: Fleet, roots: Rows, trait: str) -> Bools:
+    """The trees of ``roots`` that have a provider with a trait: bool[len(roots)]."""
+    rows = fleet.with_trait(trait).rows()
+    found = np.zeros(len(roots), dtype=np.bool_)
+    at = _positions(fleet, roots)[fleet.root[rows]]
+    found[at[at >= 0]] = True
+    return found
+
+
+def _positions(fleet: Fleet, roots: Rows) -> Rows:
+    """The position in ``roots`` of each row of the fleet, -1 of those that are not there."""
+    position = np.full(fleet.n_rows, -1, dtype=np.intp)
+    there = np.flatnonzero(roots >= 0)
+    position[roots[there]] = there
+    return position

@@ -1,0 +1,84 @@
+"""Hosts in failure domains with fewer members of the server group are better."""
+
+from collections import Counter
+from collections.abc import Hashable
+
+import msgspec
+import numpy as np
+from oslo_config import cfg
+
+from roost.fleet.columns import Float64, Int64
+from roost.scheduler.offers import HostView
+from roost.scheduler.plugin_options import PluginOptions
+from roost.scheduler.plugins import Looks
+from roost.scheduler.question import Progress, Question
+
+GROUP = "failure_domain_weigher"
+
+
+class FailureDomainOptions(msgspec.Struct, frozen=True):
+    """``metadata_key``: the hosts whose aggregates have the same value for it are one failure domain."""
+
+    metadata_key: str = "availability_zone"
+
+
+class FailureDomainWeigher:
+    """The negated number of members of the request's server group in the host's failure domain, those
+    placed by this run counted.
+
+    A failure domain are the hosts whose aggregates have the same value for a metadata key: a zone, a rack.
+    A host without a value is a domain of its own. Requests without a server group are not weighed.
+    """
+
+    name = "FailureDomainWeigher"
+    multiplier_key = "failure_domain_weight_multiplier"
+    default_multiplier = 1.0
+    beyond_nova = True
+    looks_at = Looks.REPORT | Looks.MEMBERS
+    OPTIONS = PluginOptions(
+        GROUP,
+        (
+            cfg.StrOpt(
+                "metadata_key",
+                default="availability_zone",
+                help="Hosts whose aggregates have the same value for this metadata key are one failure "
+                "domain of FailureDomainWeigher.",
+            ),
+        ),
+        FailureDomainOptions,
+    )
+
+    def __init__(self, options: FailureDomainOptions) -> None:
+        self._key = options.metadata_key
+
+    def key(self, question: Question) -> Hashable | None:
+        group = question.spec.group
+        return None if group is None else group.uuid
+
+    def domain(self, hosts: HostView) -> Int64:
+        labels = hosts.table.metadata(self._key)
+        if labels is None:
+            return np.full(len(hosts), -1, dtype=np.int64)
+        codes: dict[tuple[str, ...], int] = {}
+        found = labels.judged(
+            lambda values: codes.setdefault(values, len(codes)) if values else -1, hosts.index
+        )
+        return found.astype(np.int64)
+
+    def raw(self, hosts: HostView, question: Question, progress: Progress) -> Float64 | None:
+        if question.spec.group is None:
+            return None
+        labels = hosts.table.metadata(self._key)
+        members: Counter[tuple[str, ...]] = Counter()
+        for index, count in progress.members.items():
+            domain = labels.of(index) if labels is not None else ()
+            if domain:
+                members[domain] += count
+        alone = np.array([progress.members.get(index, 0) for index in hosts.index.tolist()], dtype=np.float64)
+        if labels is None:
+            return -alone
+        together = labels.judged(lambda values: members[values] if values else -1, hosts.index)
+        return -np.where(together < 0, alone, together)
+
+
+PLUGIN = FailureDomainWeigher

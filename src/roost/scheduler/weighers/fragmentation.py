@@ -1,0 +1,164 @@
+"""Hosts and devices whose fragmentation grows least are better."""
+
+from collections.abc import Hashable, Sequence
+from pathlib import Path
+
+import msgspec
+import numpy as np
+from oslo_config import cfg
+
+from roost.fleet.columns import Float64, Int64
+from roost.model.allocation import Candidate
+from roost.scheduler.fragmentation import Hosts, TypicalRequest, fragmentation
+from roost.scheduler.offers import HostView, OneHost
+from roost.scheduler.plugin_options import PluginOptions
+from roost.scheduler.plugins import Looks
+from roost.scheduler.question import Progress, Question
+
+GROUP = "fragmentation_weigher"
+
+
+class FragmentationOptions(msgspec.Struct, frozen=True):
+    """``resource_class``: of the devices. ``workload_file``: typical requests as JSON, a list of
+    `roost.scheduler.fragmentation.TypicalRequest`; without one the weigher has nothing to say."""
+
+    resource_class: str = "VGPU"
+    workload_file: str | None = None
+
+
+class FragmentationWeigher:
+    """The negated growth of a host's fragmentation by the request, where the request takes the devices by
+    which it grows least. Candidates of a host are ranked by the growth that each causes. Requests without
+    devices grow it by the processors and memory that typical requests then lack.
+
+    Source: fragmentation gradient descent, see `roost.scheduler.fragmentation`.
+    """
+
+    name = "FragmentationWeigher"
+    multiplier_key = "fragmentation_weight_multiplier"
+    default_multiplier = 1.0
+    beyond_nova = True
+    looks_at = Looks.TREE
+    OPTIONS = PluginOptions(
+        GROUP,
+        (
+            cfg.StrOpt(
+                "resource_class",
+                default="VGPU",
+                help="FragmentationWeigher keeps the devices of this resource class usable.",
+            ),
+            cfg.StrOpt(
+                "workload_file",
+                help="A JSON file with typical requests: a list of objects with share, resources, devices, "
+                "amount and traits.",
+            ),
+        ),
+        FragmentationOptions,
+    )
+
+    def __init__(self, options: FragmentationOptions) -> None:
+        self._device = options.resource_class
+        self._workload: tuple[TypicalRequest, ...] = ()
+        if options.workload_file is not None:
+            content = Path(options.workload_file).read_bytes()
+            self._workload = msgspec.json.decode(content, type=tuple[TypicalRequest, ...])
+        classes = {name for each in self._workload for name in each.resources}
+        self._classes = sorted(classes)
+        self._traits = sorted({trait for each in self._workload for trait in each.traits})
+
+    def key(self, question: Question) -> Hashable | None:
+        """Amounts of the classes that typical requests take, and the amounts of single devices."""
+        if not self._workload:
+            return None
+        amounts = dict.fromkeys(self._classes, 0)
+        devices: list[int] = []
+        for group in question.query.groups:
+            for name, amount in group.resources.items():
+                if name == self._device:
+                    devices.append(amount)
+                elif name in amounts:
+                    amounts[name] += amount
+        return tuple(amounts.items()), tuple(sorted(devices))
+
+    def raw(self, hosts: HostView, question: Question, progress: Progress) -> Float64 | None:
+        key = self.key(question)
+        if not isinstance(key, tuple):
+            return None
+        amounts, devices = dict(key[0]), key[1]
+        before = self._hosts(hosts)
+        places, left = _choices(before.devices, devices)
+        after = before.some(places).taking(amounts, left)
+        growth = fragmentation(after, self._workload) - fragmentation(before, self._workload)[places]
+        least = np.full(len(hosts), np.inf)
+        np.minimum.at(least, places, growth)
+        return np.where(np.isfinite(least), -least, -float(before.whole) * before.devices.shape[1])
+
+    def rank(
+        self, host: OneHost, candidates: Sequence[Candidate], question: Question
+    ) -> Sequence[float] | None:
+        key = self.key(question)
+        if not isinstance(key, tuple) or not key[1]:
+            return None
+        before = self._hosts(host)
+        levels = [
+            {
+                provider: host.level(provider, self._device)
+                for provider, resources in candidate.allocations.items()
+                if self._device in resources
+            }
+            for candidate in candidates
+        ]
+        left = np.repeat(before.devices, len(candidates), axis=0)
+        for place, (candidate, of) in enumerate(zip(candidates, levels, strict=True)):
+            devices = before.devices[0].tolist()
+            for provider, (capacity, used) in of.items():
+                amount = candidate.allocations[provider][self._device]
+                if capacity - used in devices:
+                    devices[devices.index(capacity - used)] -= amount
+            left[place] = devices
+        every = np.zeros(len(candidates), dtype=np.int64)
+        after = before.some(every).taking(dict(key[0]), left)
+        numbers: list[float] = (-fragmentation(after, self._workload)).tolist()
+        return numbers
+
+    def _hosts(self, hosts: HostView) -> Hosts:
+        levels = hosts.providers(self._device)
+        order = np.argsort(levels.host, kind="stable")
+        host = levels.host[order]
+        first = np.searchsorted(host, np.arange(len(hosts)))
+        number = np.arange(len(host)) - first[host]
+        devices = np.full((len(hosts), int(number.max(initial=0)) + 1), -1, dtype=np.int64)
+        devices[host, number] = (levels.capacity - levels.used)[order]
+        return Hosts(
+            {name: hosts.free(name) for name in self._classes},
+            devices,
+            int(levels.capacity.max(initial=0)),
+            {trait: hosts.with_trait(trait) for trait in self._traits},
+        )
+
+
+def _choices(devices: Int64, wanted: tuple[int, ...]) -> tuple[Int64, Int64]:
+    """Ways to take devices: intp[k] the host of each way, and int64[k, most devices] what it leaves.
+
+    Of devices with equally much left one stands for all. Several are taken from those with most left first.
+    """
+    n, width = devices.shape
+    if not wanted:
+        return np.arange(n), devices
+    if len(wanted) > 1:
+        ordered = -np.sort(-devices, axis=1)
+        taken = np.zeros(width, dtype=np.int64)
+        taken[: min(width, len(wanted))] = sorted(wanted, reverse=True)[:width]
+        fits = (ordered >= taken).all(axis=1, where=taken > 0) & (width >= len(wanted))
+        places = np.flatnonzero(fits)
+        return places, ordered[places] - taken
+    ordered = np.sort(devices, axis=1)
+    distinct = np.ones((n, width), dtype=np.bool_)
+    distinct[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+    places, column = np.nonzero((ordered >= wanted[0]) & distinct)
+    left = ordered[places]
+    left[np.arange(len(places)), column] -= wanted[0]
+    return places, left
+
+
+PLUGIN = FragmentationWeigher

@@ -1,0 +1,59 @@
+"""docs/scheduling.md has the filters and weighers as they are."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from roost.scheduler.options import DEFAULT_FILTERS, multiplier_option
+from roost.scheduler.plugin_names import FILTER, WEIGHER, built_ins
+from roost.scheduler.plugin_options import declared_options
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "scheduling.md"
+
+
+def table(kind: str) -> str:
+    """The table of all built-ins, in Markdown."""
+    if kind == FILTER:
+        lines = ["| filter | passes | own options |", "|---|---|---|"]
+    else:
+        lines = ["| weigher | number | multiplier (default) | own options |", "|---|---|---|---|"]
+    for each in built_ins(kind):
+        cells = [_name(each), _summary(each)]
+        if kind == WEIGHER:
+            group, option = multiplier_option(each)
+            where = "" if group == "filter_scheduler" else f"[{group}] "
+            cells.append(f"`{where}{option.dest}` ({each.default_multiplier:g})")
+        cells.append(_options(each))
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _name(plugin: Any) -> str:
+    if getattr(plugin, "beyond_nova", False):
+        return f"*{plugin.name}*"
+    return f"**{plugin.name}**" if plugin.name in DEFAULT_FILTERS else plugin.name
+
+
+def _summary(plugin: Any) -> str:
+    """The first sentence of the docstring, or the first of the module's if the class's is too long."""
+    text = " ".join((plugin.__doc__ or "").split())
+    sentence = re.split(r"\. |\.$", text)[0]
+    return sentence.replace("``", "`").replace("|", "\\|")
+
+
+def _options(plugin: Any) -> str:
+    declared = declared_options(plugin)
+    if declared is None:
+        return ""
+    where = "" if declared.group == "filter_scheduler" else f"[{declared.group}] "
+    return ", ".join(f"`{where}{option.dest}`" for option in declared.options)
+
+
+@pytest.mark.parametrize("kind", [FILTER, WEIGHER])
+def test_documentation_has_all_of_them(kind: str) -> None:
+    text = DOCUMENT.read_text()
+    begin = f"<!-- {kind}s: made by tests/scheduler/test_documentation.py -->\n"
+    end = f"<!-- end of {kind}s -->\n"
+    assert text[text.index(begin) + len(begin) : text.index(end)] == table(kind)
