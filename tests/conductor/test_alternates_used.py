@@ -233,3 +233,20 @@ def test_instance_of_an_earlier_version_has_no_spec_and_moves_nevertheless(tmp_p
         assert (await moved.instance()).host == third
 
     within(tmp_path, work)
+
+
+def test_member_of_an_anti_affinity_group_does_not_move_to_the_host_of_another_member(tmp_path) -> None:
+    """The other member came after the alternates were chosen, by a request of its own."""
+
+    async def work(moved: Moved) -> None:
+        _, second, third = moved.hosts
+        others = frozenset("abcde") - {second}
+        other = request(policy="anti-affinity", ignore_hosts=others)
+        await moved.now.run(msgspec.structs.replace(other, request_id="later", instances=("later",)))
+        assert (await moved.now.instances())["later"].host == second
+        moved.now.records.attempts.clear()
+        await moved.now.step()
+        assert (await moved.instance()).host == third
+        assert "ServerGroupAntiAffinityFilter" in str(moved.attempts()[1][2])
+
+    within(tmp_path, work, policy="anti-affinity")
