@@ -3,7 +3,7 @@
 import asyncio
 import uuid as uuids
 from dataclasses import dataclass
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final
 
 import falcon.asgi
 import msgspec
@@ -15,6 +15,7 @@ from roost.auth import Authenticator
 from roost.auth.rules import Rules
 from roost.conductor.requests import Requests
 from roost.conductor.super_conductor import SuperConductor
+from roost.model.allocation import GroupPolicy
 from roost.model.instance import BuildRequest, Fault, Instance
 from roost.model.spec import Flavor, Hints, Image, RequestedDestination, RequestSpec, ServerGroup
 from roost.model.vocabulary import MAX_INT, MAX_NAME
@@ -74,7 +75,7 @@ class WantedGroup(msgspec.Struct, forbid_unknown_fields=True):
     """A server group in a request. ``hosts`` are the hosts of its members so far."""
 
     uuid: _Name
-    policy: Literal["affinity", "anti-affinity"]
+    policy: GroupPolicy
     hosts: tuple[str, ...] = ()
     max_server_per_host: Annotated[int, Meta(ge=1, le=MAX_INT)] = 1
 
