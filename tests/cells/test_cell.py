@@ -288,3 +288,26 @@ def test_hosts_are_as_last_reported(tmp_path) -> None:
             assert await cell.nodes(seen_after=10.0) == [later]
 
     asyncio.run(run())
+
+
+def test_service_reports_many_nodes_and_one_that_is_made_anew_replaces_the_old(tmp_path) -> None:
+    async def run() -> None:
+        async with opened_cell(tmp_path) as cell:
+
+            def blade(number: int, node: str = "", at: float = 10.0) -> NodeReport:
+                name = f"blade-{number}"
+                return NodeReport(
+                    host="ironic", nodename=name, node=node or name, cell="cell1", last_seen=at, num_io_ops=1
+                )
+
+            await cell.heartbeat([blade(number) for number in range(3)])
+            assert await cell.nodes() == [blade(number) for number in range(3)]
+            await cell.heartbeat([blade(1, "anew", 20.0)])
+            assert await cell.node_uuids() == {"blade-0", "anew", "blade-2"}
+            # Two nodes change their names with each other.
+            await cell.heartbeat([blade(0, "blade-2", 30.0), blade(2, "blade-0", 30.0)])
+            assert await cell.nodes(25.0) == [blade(0, "blade-2", 30.0), blade(2, "blade-0", 30.0)]
+            await cell.remove_nodes(["blade-0", "unknown"])
+            assert (await cell.count_nodes(), await cell.node_uuids()) == (2, {"blade-2", "anew"})
+
+    asyncio.run(run())
