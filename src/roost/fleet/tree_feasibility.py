@@ -255,21 +255,26 @@ class Feasibility:
             forms.first[trees].tolist(),
             strict=True,
         ):
-            if tree < 0 or code == EXCLUDED:
-                yield root, iter(())
-                continue
-            known = self._codes[code]
-            solution = known.solution or self._solution(code)
-            form, pools = forms.variants[known.variant]
-            rows = forms.rows[first : first + len(form.parents)].tolist()
-            if pools:
-                serving = [pool for pool, _ in pools if self._pool_bits[pool]]
-                rows = [rows[at] if at >= 0 else serving[~at] for at in solution.order]
-            yield root, solution.assignments(rows)
+            yield root, self._assignments_of(code if tree >= 0 else EXCLUDED, first)
 
     def assignments_at(self, root: int) -> Iterator[Assignment]:
         """The assignments of one tree as rows, in placement's order. Raises `TooMuchWork`."""
-        return next(self.assignments(np.array((root,), dtype=np.intp)))[1]
+        tree = self._forms.tree_at.item(root)
+        code = self._code.item(tree) if tree >= 0 else EXCLUDED
+        return self._assignments_of(code, self._forms.first.item(tree))
+
+    def _assignments_of(self, code: int, first: int) -> Iterator[Assignment]:
+        """The assignments of a tree with a code whose rows begin at ``first``."""
+        if code == EXCLUDED:
+            return iter(())
+        known = self._codes[code]
+        solution = known.solution or self._solution(code)
+        form, pools = self._forms.variants[known.variant]
+        rows = self._forms.rows[first : first + len(form.parents)].tolist()
+        if pools:
+            serving = [pool for pool, _ in pools if self._pool_bits[pool]]
+            rows = [rows[at] if at >= 0 else serving[~at] for at in solution.order]
+        return solution.assignments(rows)
 
     def local_at(self, root: int) -> Iterator[Candidate]:
         """The candidates of one tree that take something from the tree itself, in placement's order."""
