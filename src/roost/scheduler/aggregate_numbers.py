@@ -1,6 +1,7 @@
 """Numbers that aggregate metadata has in place of an option."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 
 def least_integer(values: Sequence[str], configured: int) -> int:
@@ -14,6 +15,7 @@ def least_integer(values: Sequence[str], configured: int) -> int:
         return configured
 
 
-def words(values: Sequence[str]) -> set[str]:
+@lru_cache(maxsize=10_000)
+def words(values: tuple[str, ...]) -> frozenset[str]:
     """The alternatives that aggregates' values list, separated by commas."""
-    return {word.strip() for joined in values for word in joined.split(",")}
+    return frozenset(word.strip() for joined in values for word in joined.split(","))

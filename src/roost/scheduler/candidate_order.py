@@ -6,7 +6,7 @@ from typing import Any
 
 from roost.model.allocation import Candidate
 from roost.scheduler.asking import ask_key, ask_to_narrow, ask_to_rank
-from roost.scheduler.declarations import in_order, narrowing
+from roost.scheduler.declarations import in_order
 from roost.scheduler.offers import OneHost
 from roost.scheduler.plugins import Filter, Weigher
 from roost.scheduler.question import Question
@@ -21,13 +21,9 @@ class CandidateOrder:
 
     def __init__(self, filters: Sequence[Filter], weighers: Sequence[Weigher], question: Question) -> None:
         self._question = question
-        self._narrowing: list[Any] = []
-        self._ranking: list[Any] = []
-        if narrowing([*filters, *weighers]):
-            self._narrowing = [
-                each for each in in_order(filters) if hasattr(each, "narrow") and self._judges(each)
-            ]
-            self._ranking = [each for each in weighers if hasattr(each, "rank") and self._judges(each)]
+        narrowing = [each for each in filters if hasattr(each, "narrow")]
+        self._narrowing: list[Any] = [each for each in in_order(narrowing) if self._judges(each)]
+        self._ranking: list[Any] = [each for each in weighers if hasattr(each, "rank") and self._judges(each)]
         self.matters = bool(self._narrowing or self._ranking)
 
     def of(self, host: OneHost, candidates: Iterator[Candidate]) -> Iterator[Candidate]:

@@ -95,8 +95,3 @@ def _cost(plugin: object) -> int:
     if names_hosts(plugin):
         return 1
     return 2 if looks_at(plugin) is None else 0
-
-
-def narrowing(plugins: Sequence[object]) -> bool:
-    """Whether one of the filters and weighers drops or orders a host's candidates."""
-    return any(hasattr(plugin, "narrow") or hasattr(plugin, "rank") for plugin in plugins)

@@ -8,7 +8,11 @@
 
     layout    where each host stands: cell by cell, in blocks
     totals    what each host has and uses
+    serving   which hosts can serve a query, by their roots alone or as trees
     known     what is known of a single host until it is touched
+    roles     which filters are asked, and whose answers are kept
+    verdicts  the answers of filters whose key has many values
+    narrowed  a shape narrowed for one request: play (hosts left out), own_columns and columns (more weighers)
     board     what is known of all hosts, whatever is asked: totals, numbers of weighers, answers of filters
     shape     what is known for one kind of request: who is allowed, and how many each step left
     keeper    the shapes, the least recently used of which are dropped
@@ -19,6 +23,5 @@ shape looks at these when it is used next. Changes that are made and taken back 
 are changes like any.
 
 The answers are those of `roost.scheduler.offered_field.OfferedField`, to the last bit: tests compare them.
-Where they cannot be had by looking at single hosts (a plugin that does not say what it looks at, a server
-group, hosts to ignore, trees, sharing providers that could serve the request), that one is used.
+Where weights are no numbers, or a plugin fails on some host, that one is used.
 """

@@ -12,6 +12,7 @@ from roost.scheduler.candidate_order import CandidateOrder
 from roost.scheduler.kept.board import Board
 from roost.scheduler.kept.narrowed import Narrowed
 from roost.scheduler.kept.roles import Judged, Role
+from roost.scheduler.kept.serving import Serving
 from roost.scheduler.kept.shape import Shape
 from roost.scheduler.offers import HostView, OneHost
 from roost.scheduler.question import Progress, Question
@@ -38,6 +39,7 @@ class KeptField:
         # Filters of the shape that depend on claims, each with the stage of a host that it lets not pass.
         kept = [each for each in judged if each.role is Role.KEPT]
         self._again = [(stage, each.plugin) for stage, each in enumerate(kept, 1) if each.again]
+        self._alone = isinstance(shape.serving, Serving)
         self._grouped = question.spec.group is not None
         self._claimed: list[int] = []
         self._touched: set[int] = set()
@@ -92,7 +94,9 @@ class KeptField:
 
     def _candidates(self, host: int) -> Iterator[Candidate]:
         row = self._board.row_at.item(host)
-        return self._shape.serving.candidates(self._board.fleet, row, bool(self._claimed))
+        # Where hosts are served by their roots alone no other host's claim takes anything from this one.
+        claiming = host in self._claimed if self._alone else bool(self._claimed)
+        return self._shape.serving.candidates(self._board.fleet, row, claiming)
 
     def drop(self, host: int) -> None:
         self._full_now.append(host)

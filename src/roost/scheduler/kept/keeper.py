@@ -43,6 +43,10 @@ class Keeper:
             for plugin in in_order(filters)
         ]
         self._own_weighers = [(rank, each) for rank, each in enumerate(weighers) if not is_kept(each)]
+        self._ordering = (
+            [each for each in filters if hasattr(each, "narrow")],
+            [each for each in weighers if hasattr(each, "rank")],
+        )
         # The keys of each filter so far, until they are too many.
         self._keys: dict[str, set[Hashable]] = {}
         self._varied: set[str] = set()
@@ -75,7 +79,7 @@ class Keeper:
         self._shapes[key] = shape
         if len(self._shapes) > min(MOST_SHAPES, 1 + _MOST_PLACES // len(board.layout)):
             del self._shapes[next(iter(self._shapes))]
-        order = CandidateOrder(self._filters, self._weighers, question)
+        order = CandidateOrder(*self._ordering, question)
         progress = progress_at_start(question, table, fleet)
         pool = self._narrowed(board, shape, question, judged, progress)
         return None if pool is None else KeptField(board, pool, question, judged, order, progress)

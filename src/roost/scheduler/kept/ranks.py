@@ -69,6 +69,9 @@ class Ranks:
         self._open: dict[int, Float64] = {}
         self._scales: list[_Scale] = []
         self._away: dict[int, float] = {}
+        # Blocks that are open in the ranks of more hosts that these began with, until a host in them changes.
+        self._opened: dict[int, Float64] = {}
+        self._touched: set[int] = set()
         self._several = allowed > 1
         extremes.settle()
         self._extremes = extremes
@@ -76,6 +79,7 @@ class Ranks:
             self._renormalise()
         else:
             self._scales, self._bound, self._lead = like._scales, like._bound.copy(), like._lead.copy()
+            self._opened = like._open
 
     def narrowed(self, columns: Columns, origins: Sequence[int], stage: Stages, allowed: int) -> "Ranks":
         """The ranks where fewer hosts are allowed, and perhaps with more columns; these stay as they are.
@@ -149,6 +153,7 @@ class Ranks:
             return
         for place, numbers in touched:
             block, at = place >> self._shift, place & self._within
+            self._touched.add(block)
             weight = -math.inf if numbers is None else self._weigh_one(place, numbers)
             weights = self._open.get(block)
             if weights is None:
@@ -204,6 +209,7 @@ class Ranks:
             if self._several and least < greatest
         ]
         self._open.clear()
+        self._opened = {}
         self._lead[:] = self._first
         self._bound = self._bounds()
 
@@ -246,15 +252,18 @@ class Ranks:
             block += first
             if block in self._open:
                 return (block << self._shift) + self._best[block]
-            if not tried:
+            if not tried or (block in self._opened and block not in self._touched):
                 self._open_one(block)
             else:
                 self._open_many(first, end, self._at_once * MORE ** (tried - 1))
         raise AssertionError("all blocks are open, and yet none is the best")
 
     def _open_one(self, block: int) -> Float64:
-        weights: Float64 = np.empty(self._layout.size)
-        self._weigh(block, weights)
+        if block in self._opened and block not in self._touched:
+            weights: Float64 = self._opened[block].copy()
+        else:
+            weights = np.empty(self._layout.size)
+            self._weigh(block, weights)
         weights[self._stage[block] != self._full] = -math.inf
         self._open[block] = weights
         if self._note_best(block, weights) == -math.inf:
