@@ -127,7 +127,7 @@ class KeptField:
             if self._grouped:
                 members = progress.members + promised
                 members[self.index(leaving)] -= 1
-                progress = Progress(+members)
+                progress = Progress(+members, progress.present)
             may, last = self._shape.open_again(progress).stage.item, self._shape.full
             return lambda host: host not in full and may(host) == last and not self._rejected(host)
         if self._again:
