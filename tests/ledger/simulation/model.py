@@ -29,18 +29,25 @@ class Refusal(Exception):
 
 
 class ModelFleet:
-    """What is in use of each provider, at a version; the part of `roost.fleet.Fleet` that a replica needs."""
+    """What is in use of each provider, and the members of groups there, at a version.
+
+    The part of `roost.fleet.Fleet` that a replica needs.
+    """
 
     def __init__(self) -> None:
         self.version = 0
         self.used: dict[str, int] = {}
+        self.members: dict[tuple[str, str], int] = {}
 
     def __len__(self) -> int:
         return len(PROVIDERS)
 
     def apply(self, change: AllocationsChanged) -> None:
-        for sign, allocations in ((-1, change.held), (1, change.holds)):
+        for sign, owner, allocations in ((-1, change.before, change.held), (1, change.after, change.holds)):
             for provider, resources in allocations.items():
+                if owner is not None and owner.group is not None:
+                    key = (owner.group, provider)
+                    self.members[key] = self.members.get(key, 0) + sign
                 used = self.used.get(provider, 0) + sign * resources["VCPU"]
                 assert used >= 0, "more was freed than was in use"
                 self.used[provider] = used
@@ -59,8 +66,9 @@ class ModelFleet:
         self.settle(version, changes, at)
 
     def facts(self) -> dict[str, int]:
-        """What is in use, without zeros."""
-        return {provider: used for provider, used in self.used.items() if used}
+        """What is in use, and the members of each group on each provider, without zeros."""
+        members = {f"{group} on {provider}": number for (group, provider), number in self.members.items()}
+        return {name: number for name, number in (self.used | members).items() if number}
 
 
 class Done(msgspec.Struct, frozen=True):
@@ -71,12 +79,16 @@ class Done(msgspec.Struct, frozen=True):
 
 
 class Claim(Command[Done], frozen=True):
-    """A new consumer's claim. ``marker`` is in its change, and in no other command's."""
+    """A new consumer's claim. ``marker`` is in its change, and in no other command's.
+
+    With a ``group`` the provider must have no member of it.
+    """
 
     marker: str
     consumer: str
     provider: str
     amount: int
+    group: str | None = None
 
     def consumers(self) -> tuple[str, ...]:
         return (self.consumer,)
@@ -91,7 +103,9 @@ class Claim(Command[Done], frozen=True):
             raise Refusal(fleet.version, "the consumer exists")
         if self.provider != ROOMY and fleet.used.get(self.provider, 0) + self.amount > CAPACITY:
             raise Refusal(fleet.version, "no room")
-        owner = Consumer(self.consumer, self.marker, "user", 1, "INSTANCE")
+        if self.group is not None and fleet.members.get((self.group, self.provider)):
+            raise Refusal(fleet.version, "the provider has a member of the group")
+        owner = Consumer(self.consumer, self.marker, "user", 1, "INSTANCE", self.group)
         holds = {self.provider: {"VCPU": self.amount}}
         state.apply(AllocationsChanged(self.consumer, None, owner, {}, holds))
         return Done(self.marker, fleet.version)

@@ -59,6 +59,8 @@ class Kind(NamedTuple):
     trims: bool = False
     odd: bool = False
     """Some commands break rules of the tables."""
+    groups: bool = False
+    """Claims are for members of two anti-affinity groups."""
 
 
 KINDS = {
@@ -71,6 +73,7 @@ KINDS = {
     "away": Kind(Link(away=0.1, cut_after=0.1), restarts=True),
     "trimmed": Kind(Link(cut_after=0.1, late=0.05), trims=True),
     "standby": Kind(fails_over=True),
+    "groups": Kind(Link(cut_after=0.1, late=0.05), groups=True),
     "everything": Kind(Link(0.001, 0.03, 0.05, 0.05, 0.05), 4, 0.0, True, True, True, True),
 }
 
@@ -157,7 +160,9 @@ class Schedule:
             provider = self.random.choice((TOUCHY, TOUCHY, POISON))
         if self.random.random() < 0.5:
             consumer = f"n{self.markers}"
-        return Claim(f"m{self.markers}", consumer, provider, self.random.choice((1, 2)))
+        amount = self.random.choice((1, 2))
+        group = self.random.choice(("red", "blue")) if self.kind.groups else None
+        return Claim(f"m{self.markers}", consumer, provider, amount, group)
 
     def _reader(self, process: Node) -> Process:
         for _ in range(self.random.randint(1, 8)):
@@ -210,7 +215,9 @@ class Schedule:
                 if change.after is not None:
                     held[change.consumer] = (change.after, change.holds)
                 fleet.apply(change)
-            for provider, used in fleet.facts().items():
+            for (group, provider), members in fleet.members.items():
+                _promise(members <= 1, f"commit {number} has {members} members of {group} on {provider}")
+            for provider, used in fleet.used.items():
                 _promise(
                     used <= CAPACITY or provider == ROOMY, f"commit {number} allocates {used} of {provider}"
                 )
