@@ -53,6 +53,7 @@ class OutstandingClaims:
     def __init__(self) -> None:
         self._taken: dict[str, Taken] = {}
         self._on: dict[int, dict[str, None]] = {}
+        self._sums: dict[int, Sums] = {}
 
     def __len__(self) -> int:
         return len(self._taken)
@@ -69,6 +70,7 @@ class OutstandingClaims:
         self.drop(instance)
         self._taken[instance] = taken
         self._on.setdefault(taken.index, {})[instance] = None
+        self._add(taken, 1)
 
     def drop(self, instance: str) -> Taken | None:
         """A claim counts no longer. Returns what it took, None if it did not count."""
@@ -76,8 +78,9 @@ class OutstandingClaims:
         if taken is not None:
             on = self._on[taken.index]
             del on[instance]
+            self._add(taken, -1)
             if not on:
-                del self._on[taken.index]
+                del self._on[taken.index], self._sums[taken.index]
         return taken
 
     def reported(self, index: int, report: NodeReport) -> None:
@@ -97,17 +100,16 @@ class OutstandingClaims:
 
     def sums(self, index: int) -> Sums | None:
         """What the claims on a node take together, None without claims."""
-        on = self._on.get(index)
-        if on is None:
-            return None
-        sums = Sums()
-        for instance in on:
-            taken = self._taken[instance]
-            sums.instances += 1
-            sums.io_ops += taken.building
-            sums.memory_mb += taken.memory_mb
-            sums.disk_mb += taken.disk_mb
-        return sums
+        return self._sums.get(index)
+
+    def _add(self, taken: Taken, sign: int) -> None:
+        sums = self._sums.get(taken.index)
+        if sums is None:
+            sums = self._sums[taken.index] = Sums()
+        sums.instances += sign
+        sums.io_ops += sign * taken.building
+        sums.memory_mb += sign * taken.memory_mb
+        sums.disk_mb += sign * taken.disk_mb
 
     def instances_on(self, index: int) -> Mapping[str, None]:
         """The instances whose outstanding claim is on a node."""
