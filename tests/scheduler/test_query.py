@@ -9,12 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roost.model.request import CandidateQuery, RequestGroup, all_of
-from roost.model.spec import ServerGroup
+from roost.model.spec import Flavor, Image, ServerGroup
 from roost.model.vocabulary import DISABLED_TRAIT, MAX_INT
 from roost.scheduler.errors import BadRequestSpec
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.options import SchedulerOptions
-from roost.scheduler.query import candidate_query
+from roost.scheduler.query import candidate_query, placement_queries
+from roost.scheduler.request_filters import Facts
+from roost.scheduler.request_options import Workarounds
 from support.clouds import spec
 
 GPU = RequestGroup({"CUSTOM_GPU": 1}, "_port")
@@ -49,8 +51,11 @@ def test_named_pcpu_takes_the_place_of_the_flavors_processors(amount: str, group
     assert found == asked(RequestGroup({"MEMORY_MB": 512, **groups}))
 
 
+TWO = {"resources1:VCPU": "1", "resources_b:VCPU": "1"}
+
+
 def test_class_in_a_granular_group_is_taken_out_of_the_flavors_own() -> None:
-    found = query(2, 512, 5, extra_specs={"resources1:VCPU": "1", "resources_b:VCPU": "1"})
+    found = query(2, 512, 5, extra_specs={**TWO, "group_policy": "none"})
     assert found == asked(
         RequestGroup({"MEMORY_MB": 512, "DISK_GB": 5}),
         RequestGroup({"VCPU": 1}, "1"),
@@ -93,8 +98,115 @@ def test_requested_resources_and_group_policy() -> None:
 
 
 def test_other_extra_specs_are_not_for_placement() -> None:
-    extra = {"hw:cpu_policy": "dedicated", "aggregate_instance_extra_specs:ssd": "yes", "quota": "1"}
+    extra = {"hw:numa_nodes": "2", "aggregate_instance_extra_specs:ssd": "yes", "quota": "1"}
     assert query(1, 512, 0, extra_specs=extra) == query(1, 512, 0)
+
+
+def test_disks_are_rounded_up_and_a_volume_is_no_disk_of_the_host() -> None:
+    flavor = Flavor("f", 1, 512, 10, ephemeral_gb=5, swap_mb=1025)
+    assert query(flavor=flavor) == asked(RequestGroup({"VCPU": 1, "MEMORY_MB": 512, "DISK_GB": 17}))
+    found = query(flavor=flavor, volume_backed=True)
+    assert found == asked(RequestGroup({"VCPU": 1, "MEMORY_MB": 512, "DISK_GB": 7}))
+
+
+PINNING = [
+    ({"hw:cpu_policy": "dedicated"}, {}, {"PCPU": 4}, None),
+    ({"hw:cpu_policy": "shared"}, {}, {"VCPU": 4}, None),
+    ({}, {"hw_cpu_policy": "dedicated"}, {"PCPU": 4}, None),
+    ({"hw:cpu_policy": "dedicated", "hw:emulator_threads_policy": "isolate"}, {}, {"PCPU": 5}, None),
+    ({"hw:cpu_policy": "mixed", "hw:cpu_dedicated_mask": "^0"}, {}, {"VCPU": 1, "PCPU": 3}, None),
+    ({"hw:cpu_policy": "mixed", "hw:cpu_dedicated_mask": "1,3"}, {}, {"VCPU": 2, "PCPU": 2}, None),
+    (
+        {"hw:cpu_policy": "mixed", "hw:cpu_realtime": "yes", "hw:cpu_realtime_mask": "2-3"},
+        {},
+        {"VCPU": 2, "PCPU": 2},
+        None,
+    ),
+    ({"hw:cpu_policy": "dedicated", "hw:cpu_thread_policy": "require"}, {}, {"PCPU": 4}, True),
+    ({"hw:cpu_policy": "dedicated"}, {"hw_cpu_thread_policy": "isolate"}, {"PCPU": 4}, False),
+]
+
+
+@pytest.mark.parametrize(("extra_specs", "properties", "resources", "hyperthreading"), PINNING)
+def test_processors(
+    extra_specs: dict[str, str],
+    properties: dict[str, str],
+    resources: dict[str, int],
+    hyperthreading: bool | None,
+) -> None:
+    [group] = query(4, 512, 0, extra_specs=extra_specs, image=Image(properties=properties)).groups
+    assert group.resources == {"MEMORY_MB": 512, **resources}
+    assert group.required == (all_of("HW_CPU_HYPERTHREADING") if hyperthreading else ())
+    assert group.forbidden == (frozenset({"HW_CPU_HYPERTHREADING"}) if hyperthreading is False else set())
+
+
+def test_dedicated_processors_may_also_be_vcpu() -> None:
+    wanted = spec(4, 512, 0, extra_specs={"hw:cpu_policy": "dedicated", "hw:cpu_thread_policy": "require"})
+    found = placement_queries(wanted, Facts(NodeTable(), SchedulerOptions()))
+    assert found.fallback is not None
+    assert found.fallback.groups == (RequestGroup({"VCPU": 4, "MEMORY_MB": 512}),)
+    assert found.fallback.root_forbidden == {DISABLED_TRAIT}
+    options = SchedulerOptions(workarounds=Workarounds(disable_fallback_pcpu_query=True))
+    assert placement_queries(wanted, Facts(NodeTable(), options)).fallback is None
+    assert placement_queries(spec(4), Facts(NodeTable(), SchedulerOptions())).fallback is None
+
+
+UEFI = {"hw_firmware_type": "uefi"}
+FEATURES: list[tuple[dict[str, str], dict[str, str], dict[str, int], list[str]]] = [
+    ({"hw:mem_encryption": "true"}, UEFI, {"MEM_ENCRYPTION_CONTEXT": 1}, ["HW_CPU_X86_AMD_SEV"]),
+    (
+        {"hw:mem_encryption_model": "amd-sev-es"},
+        {**UEFI, "hw_mem_encryption": "1"},
+        {"MEM_ENCRYPTION_CONTEXT": 1},
+        ["HW_CPU_X86_AMD_SEV_ES"],
+    ),
+    (
+        {"hw:pmem": "4GB, ssd-1,4GB"},
+        {},
+        {"CUSTOM_PMEM_NAMESPACE_4GB": 2, "CUSTOM_PMEM_NAMESPACE_SSD_1": 1},
+        [],
+    ),
+    ({"hw:tpm_version": "1.2"}, {}, {}, ["COMPUTE_SECURITY_TPM_TIS", "COMPUTE_SECURITY_TPM_1_2"]),
+    (
+        {"hw:tpm_version": "2.0"},
+        {"hw_tpm_model": "tpm-crb"},
+        {},
+        ["COMPUTE_SECURITY_TPM_CRB", "COMPUTE_SECURITY_TPM_2_0"],
+    ),
+    ({"os:secure_boot": "required"}, {}, {}, ["COMPUTE_SECURITY_UEFI_SECURE_BOOT"]),
+    ({"os:secure_boot": "optional"}, {}, {}, []),
+    ({"hw:maxphysaddr_mode": "emulate"}, {}, {}, ["COMPUTE_ADDRESS_SPACE_EMULATED"]),
+    ({}, {"hw_maxphysaddr_mode": "passthrough"}, {}, ["COMPUTE_ADDRESS_SPACE_PASSTHROUGH"]),
+    ({"hw:pci_numa_affinity_policy": "socket"}, {}, {}, ["COMPUTE_SOCKET_PCI_NUMA_AFFINITY"]),
+    ({}, {**UEFI, "hw_firmware_stateless": "yes"}, {}, ["COMPUTE_SECURITY_STATELESS_FIRMWARE"]),
+    ({}, {"hw_firmware_stateless": "yes"}, {}, []),
+    ({}, {"trait:CUSTOM_RED": "required", "trait:CUSTOM_FAST": "no"}, {}, ["CUSTOM_RED"]),
+]
+
+
+@pytest.mark.parametrize(("extra_specs", "properties", "resources", "traits"), FEATURES)
+def test_features_are_resources_and_traits(
+    extra_specs: dict[str, str], properties: dict[str, str], resources: dict[str, int], traits: list[str]
+) -> None:
+    [group] = query(1, 512, 0, extra_specs=extra_specs, image=Image(properties=properties)).groups
+    assert group.resources == {"VCPU": 1, "MEMORY_MB": 512, **resources}
+    assert group.required == all_of(*sorted(traits))
+
+
+def test_groups_without_resources_serve_in_a_subtree() -> None:
+    extra = {"resources1:CUSTOM_GPU": "1", "trait2:CUSTOM_FAST": "required", "group_policy": "none"}
+    together = (frozenset({"1", "2"}),)
+    found = query(1, 512, 0, extra_specs=extra, same_subtree=together)
+    assert found.same_subtree == together
+    assert found.groups[1:] == (
+        RequestGroup({"CUSTOM_GPU": 1}, "1"),
+        RequestGroup({}, "2", all_of("CUSTOM_FAST")),
+    )
+
+
+def test_root_traits() -> None:
+    found = query(1, 512, 0, root_required=frozenset({"CUSTOM_A"}))
+    assert found.root_required == {"CUSTOM_A"}
 
 
 BAD = [
@@ -107,6 +219,36 @@ BAD = [
     ({"extra_specs": {"trait:!X": "required"}}, "'!X' is no name of a trait"),
     ({"extra_specs": {"group_policy": "both"}}, "group_policy='both' is neither"),
     ({"extra_specs": {"trait1:CUSTOM_A": "required"}}, "request group '1' asks for traits"),
+    ({"same_subtree": (frozenset({"1"}),)}, "same_subtree names '1', which is no suffix"),
+    (
+        {"extra_specs": {"resources1:VCPU": "1", "resources2:VCPU": "1"}},
+        "flavor small has 2 request groups with suffixes: set group_policy to none or isolate",
+    ),
+    ({"extra_specs": {"hw:cpu_policy": "exclusive"}}, "hw:cpu_policy='exclusive' is none of dedicated"),
+    ({"image": Image("i", properties={"hw_cpu_policy": "x"})}, "image i: hw_cpu_policy='x' is none of"),
+    (
+        {"extra_specs": {"hw:cpu_policy": "shared"}, "image": Image("i", properties={"hw_cpu_policy":
+        "mixed"})}, "flavor small says hw:cpu_policy='shared', image i says hw_cpu_policy='mixed'",
+    ),
+    ({"extra_specs": {"hw:cpu_policy": "mixed"}}, "hw:cpu_policy='mixed' needs hw:cpu_dedicated_mask"),
+    (
+        {"extra_specs": {"hw:cpu_policy": "mixed", "hw:cpu_dedicated_mask": "0-x"}},
+        "hw:cpu_dedicated_mask='0-x' names no processors: '0-x' is no number or range",
+    ),
+    (
+        {"extra_specs": {"hw:cpu_policy": "mixed", "hw:cpu_dedicated_mask": "0-999999999"}},
+        "is no range of up to 10000 processors",
+    ),
+    ({"extra_specs": {"hw:mem_encryption": "1"}}, "the image: hw_firmware_type must be uefi"),
+    (
+        {"extra_specs": {"hw:tpm_version": "1.2", "hw:tpm_model": "tpm-crb"}},
+        "hw:tpm_model='tpm-crb' needs version 2.0, not 1.2",
+    ),
+    (
+        {"extra_specs": {"hw:virtio_packed_ring": "1"},
+         "image": Image(properties={"hw_virtio_packed_ring": "0"})},
+        "flavor small says hw:virtio_packed_ring='1', the image says hw_virtio_packed_ring='0'",
+    ),
     (
         {"extra_specs": {"resources1:VCPU": "1", "resources1:MEMORY_MB": "1", "resources1:DISK_GB": "1"},
          "required_traits": frozenset({"CUSTOM_A"})},

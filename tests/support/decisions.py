@@ -30,8 +30,9 @@ from roost.scheduler.nodes import NodeTable
 from roost.scheduler.offers import HostView
 from roost.scheduler.options import DEFAULT_FILTERS
 from roost.scheduler.plugins import Looks, filters, weighers
-from roost.scheduler.query import candidate_query
+from roost.scheduler.query import placement_queries
 from roost.scheduler.question import Progress, Question
+from roost.scheduler.request_filters import Facts
 from roost.scheduler.selection import Plugins
 from support.clouds import AGGREGATES, NOW, TRAITS, holding, replace_report, report, uuid_of
 from support.offering import by_metrics
@@ -206,10 +207,21 @@ class World:
             self.consumers += 1
             names.append(uuid_of(0xA00000 + self.consumers))
         try:
-            query = candidate_query(spec, self.table, self.options)
+            wanted = placement_queries(spec, Facts(self.table, self.options))
         except BadRequestSpec:
             return
-        asked = Question("run", spec, query, tuple(names), alternates, min_count, self.now, self.options)
+        asked = Question(
+            "run",
+            spec,
+            wanted.query,
+            tuple(names),
+            alternates,
+            min_count,
+            self.now,
+            self.options,
+            fallback=wanted.fallback,
+            places=wanted.places,
+        )
         afresh = self._plugins()
         with patch.object(Keeper, "field", return_value=None):
             expected = self._decided(asked, afresh, keep=False)

@@ -37,11 +37,11 @@ class MadeUp(Offers):
 
     def claimed(self, candidate: Candidate) -> Sequence[int]:
         for provider in candidate.allocations:
-            self.left[self._in_tree_of(provider)[0]] -= 1
+            self.left[self.hosts_of(provider)[0]] -= 1
         return super().claimed(candidate)
 
     def level(self, provider: str, resource_class: str) -> tuple[int, int]:
-        [host] = self._in_tree_of(provider)
+        [host] = self.hosts_of(provider)
         capacity, used = self.both(resource_class)
         return capacity.item(host), used.item(host)
 
@@ -53,7 +53,7 @@ class MadeUp(Offers):
         """``EVEN`` have the hosts with an even number."""
         return (self.index % 2 == 0) & (trait == "EVEN")
 
-    def _in_tree_of(self, provider: str) -> Sequence[int]:
+    def hosts_of(self, provider: str) -> Sequence[int]:
         return (int(provider.removeprefix("node")),)
 
     def _sums(self, resource_class: str) -> tuple[Int64, Int64]:

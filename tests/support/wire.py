@@ -14,6 +14,7 @@ from roost.placement.http.app import create_app
 from roost.placement.options import PlacementOptions
 from roost.scheduler import Scheduler, SchedulerOptions
 from roost.scheduler.gateways.http import HttpGateway
+from roost.scheduler.request_options import RequestFilterOptions
 from support.clouds import NOW, Cloud, Kept, spec, uuid_of
 
 INSTANCES = [uuid_of(0xA0 + number) for number in range(4)]
@@ -60,13 +61,14 @@ class Room:
             FixedCredentials("http://placement", "admin"), client=httpx.AsyncClient(transport=self.wire)
         )
         self.kept = Kept()
-        gateway = HttpGateway(self.placement, limit)
+        gateway = HttpGateway(self.placement)
+        filters = RequestFilterOptions(max_placement_results=limit or 0)
         self.passed = 0.0
         self.scheduler = Scheduler(
             gateway,
             cloud.table(),
             self.kept,
-            SchedulerOptions(**options),
+            SchedulerOptions(request_filters=filters, **options),
             lambda: NOW,
             monotonic=lambda: self.passed,
         )

@@ -7,7 +7,11 @@
                        Destination (claimed, + alternates) ◀── selection: pick, claim, next on refusal
 
     scheduler        `select_destinations` and `use_alternate`, and the record of each run
-    query            from a request spec to a candidate query
+    query            from a request spec to the candidate queries; requested/ has the request groups, and
+                     request_filters/ narrow the query by options and the node table
+    places           the hosts and nodes that a request names
+    rebuild          a request that stays on its host
+    paired_offers    the offers of two queries, of which either serves
     nodes            the node table: what every compute node reports, as columns; node_rows, metric_columns,
                      labels (values that many nodes share, such as aggregate metadata of one key)
     outstanding      what claims took from nodes whose reports do not contain it yet

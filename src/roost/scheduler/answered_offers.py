@@ -61,7 +61,7 @@ class AnsweredOffers(Offers):
             (position, *self.level(provider, resource_class))
             for provider, summary in self._summaries.items()
             if resource_class in summary.resources
-            for position in self._in_tree_of(provider)
+            for position in self.hosts_of(provider)
         ]
         columns = np.array(found, dtype=np.int64).reshape(-1, 3)
         return ProviderLevels(columns[:, 0], columns[:, 1], columns[:, 2])
@@ -70,14 +70,14 @@ class AnsweredOffers(Offers):
         having = np.zeros(len(self.index), dtype=np.bool_)
         for provider, summary in self._summaries.items():
             if trait in summary.traits:
-                having[list(self._in_tree_of(provider))] = True
+                having[list(self.hosts_of(provider))] = True
         return having
 
     def level(self, provider: str, resource_class: str) -> tuple[int, int]:
         level = self._level(provider, resource_class)
         return level.capacity, level.used
 
-    def _in_tree_of(self, provider: str) -> Sequence[int]:
+    def hosts_of(self, provider: str) -> Sequence[int]:
         position = self._position.get(self._root(provider))
         return () if position is None else (position,)
 
@@ -86,7 +86,7 @@ class AnsweredOffers(Offers):
         for provider, summary in self._summaries.items():
             if resource_class in summary.resources:
                 level = self._level(provider, resource_class)
-                for position in self._in_tree_of(provider):
+                for position in self.hosts_of(provider):
                     capacity[position] += level.capacity
                     used[position] += level.used
         within = [min(each, CAPACITY_LIMIT) for each in capacity]

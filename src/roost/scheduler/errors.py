@@ -2,6 +2,7 @@
 
 SchedulerError
 ├── BadRequestSpec         the request spec cannot be turned into a query that placement understands
+│   └── RequestFilterFailed  a request filter leaves no place for the request
 ├── BadOptions             an option has a value that it cannot have
 ├── UnknownPlugin          a filter or weigher that is configured does not exist or is none
 ├── CannotWeigh            a host that the request may use has no weight, and the options forbid that
@@ -28,6 +29,10 @@ class SchedulerError(Exception):
 class BadRequestSpec(SchedulerError):
     """The request spec cannot be turned into a query that placement understands; the text names the key
     and the value."""
+
+
+class RequestFilterFailed(BadRequestSpec):
+    """A request filter leaves no place for the request; the text names the project, network or port."""
 
 
 class BadOptions(SchedulerError, OperatorError):

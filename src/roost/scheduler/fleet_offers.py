@@ -59,7 +59,7 @@ class FleetOffers(Offers):
         slot = columns.slot(self._fleet.row(provider))
         return (columns.capacity.item(slot), columns.used.item(slot)) if slot >= 0 else (0, 0)
 
-    def _in_tree_of(self, provider: str) -> Sequence[int]:
+    def hosts_of(self, provider: str) -> Sequence[int]:
         root = self._fleet.root.item(self._fleet.row(provider))
         found: list[int] = np.flatnonzero(self._rows == root).tolist()
         return found

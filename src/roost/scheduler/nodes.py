@@ -3,7 +3,7 @@
 import math
 import weakref
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import AbstractContextManager
 
 import msgspec
@@ -111,6 +111,8 @@ class NodeTable:
         self._having: Counter[str] = Counter()
         self._reports: list[NodeReport] = []
         self._free = FreeRows()
+        self._service_versions = Counter[int]()
+        self._at_nodename: dict[str, tuple[int, ...]] = {}
         self._index: dict[str, int] = {}
         self._index_named: dict[tuple[str, str], int] = {}
         self._number_of_cell: dict[str, int] = {}
@@ -169,6 +171,11 @@ class NodeTable:
     def count_of_cell(self, cell: str) -> int:
         """How many nodes a cell has."""
         return self._in_cell[cell]
+
+    def indexes_of_nodename(self, nodename: str) -> tuple[int, ...]:
+        """The indexes of the nodes with a name of their own; one mostly, several if services share the
+        name."""
+        return self._at_nodename.get(nodename, ())
 
     def indexes_of_instance(self, instance: str) -> tuple[int, ...]:
         """The indexes of the nodes that report an instance: mostly one, two during a move."""
@@ -349,6 +356,15 @@ class NodeTable:
         """The uuids of the aggregates whose metadata has ``key`` equal to ``value``."""
         return frozenset(self._aggregates.get((key, value), ()))
 
+    def aggregates_by_metadata(self) -> Iterator[tuple[str, str, Collection[str]]]:
+        """Each metadata key and value, and the uuids of the aggregates that have them."""
+        return ((key, value, found) for (key, value), found in self._aggregates.items())
+
+    @property
+    def oldest_service_version(self) -> int:
+        """The lowest version that a node's service reports; 0 without nodes."""
+        return min(self._service_versions, default=0)
+
     def _add(self, report: NodeReport) -> None:
         self._make_room_for(report)
         index = self._free.take()
@@ -383,6 +399,7 @@ class NodeTable:
         self._claims.drop_all(index)
         nothing = NodeReport(node=old.node, host=old.host, cell=old.cell, last_seen=-math.inf, enabled=False)
         self._set(index, old, nothing)
+        self._count_version(nothing.service_version, -1)
         # Who holds the index still reads names and report of the node that was here.
         self._reports[index] = old
         self.alive[index] = False
@@ -399,6 +416,8 @@ class NodeTable:
         """Put a node under its names, its cell and its service."""
         self.hosts[index], self.nodenames[index] = _name(report)
         self._index_named[_name(report)] = index
+        name = self.nodenames[index]
+        self._at_nodename[name] = (*self._at_nodename.get(name, ()), index)
         number = self._number_of_cell.setdefault(report.cell, len(self.cells))
         if number == len(self.cells):
             self.cells.append(report.cell)
@@ -411,6 +430,12 @@ class NodeTable:
     def _leave(self, index: int, old: NodeReport) -> None:
         del self._index_named[_name(old)]
         self._in_cell[old.cell] -= 1
+        name = _name(old)[1]
+        others = tuple(each for each in self._at_nodename[name] if each != index)
+        if others:
+            self._at_nodename[name] = others
+        else:
+            del self._at_nodename[name]
         if self._services.leave(old.host, index):
             self._heartbeats.forget(self.service.item(index))
         else:
@@ -454,6 +479,10 @@ class NodeTable:
         self.host_ip.put(index, new.host_ip)
         self.supported_instances.put(index, new.supported_instances)
         before = _NOTHING if old is None else old
+        if old is None or old.service_version != new.service_version:
+            self._count_version(new.service_version, 1)
+            if old is not None:
+                self._count_version(old.service_version, -1)
         self._failing += (new.failed_builds != 0) - (before.failed_builds != 0)
         if new.metrics != before.metrics:
             self._metrics.put(index, before.metrics, new.metrics)
@@ -471,6 +500,11 @@ class NodeTable:
                 before = self.has(column)
                 self._having[column] += change
                 self.structure += column in _OPTIONAL and self.has(column) != before
+
+    def _count_version(self, version: int, by: int) -> None:
+        self._service_versions[version] += by
+        if not self._service_versions[version]:
+            del self._service_versions[version]
 
     def _set_instances(self, index: int, old: Collection[str], new: Collection[str]) -> None:
         for instance in old:

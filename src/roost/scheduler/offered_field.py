@@ -15,6 +15,7 @@ from roost.scheduler.field import KNOWN, OFFERED
 from roost.scheduler.group_members import progress_at_start
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.offers import HostView, Offers, OneHost
+from roost.scheduler.places import ignored, is_forced
 from roost.scheduler.plugins import Filter, Weigher
 from roost.scheduler.question import Progress, Question
 from roost.scheduler.weighing import Weighing
@@ -38,7 +39,8 @@ class OfferedField:
         self._question = question
         self._table = table
         self._offers = offers
-        ordered = [(plugin, ask_key(plugin, question) is not None) for plugin in in_order(filters)]
+        judging = () if is_forced(question.spec) else in_order(filters)
+        ordered = [(plugin, ask_key(plugin, question) is not None) for plugin in judging]
         self._once = [each for each in ordered if not depends_on_claims(each[0])]
         self._again = [each for each in ordered if depends_on_claims(each[0])]
         self._weighers = weighers
@@ -55,7 +57,7 @@ class OfferedField:
         steps: list[Step] = []
         if self._playing is None:
             steps += [Step(KNOWN, len(self._table)), Step(OFFERED, len(self._offers.index))]
-            self._playing = self._filter(self._not_ignored(steps), self._once, self._progress, steps)
+            self._playing = self._filter(self._in_place(steps), self._once, self._progress, steps)
         allowed = self._filter_again(self._progress, steps)
         weighing = self._weighing
         if weighing is None or (allowed & ~weighing.allowed).any():
@@ -149,13 +151,10 @@ class OfferedField:
             steps.append(Step(plugin.name, left))
         return playing
 
-    def _not_ignored(self, steps: list[Step]) -> Bools:
-        """The hosts but for those that the request says to leave alone."""
-        ignored = [
-            index for host in self._question.spec.ignore_hosts for index in self._table.indexes_of_host(host)
-        ]
-        if not ignored:
-            return np.ones(len(self._offers.index), dtype=np.bool_)
-        playing = ~np.isin(self._offers.index, ignored)
-        steps.append(Step("ignore_hosts", int(np.count_nonzero(playing))))
+    def _in_place(self, steps: list[Step]) -> Bools:
+        """The hosts in the places that the request names."""
+        playing = np.ones(len(self._offers.index), dtype=np.bool_)
+        for place in (*ignored(self._question.spec, self._table), *self._question.places):
+            playing &= np.isin(self._offers.index, place.nodes, invert=not place.allowed)
+            steps.append(Step(place.step, int(np.count_nonzero(playing))))
         return playing

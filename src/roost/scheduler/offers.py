@@ -83,7 +83,7 @@ class Offers(ABC):
         """Take note that a candidate was claimed. Returns the hosts whose trees gave something."""
         changed: dict[int, None] = {}
         for provider, resources in candidate.allocations.items():
-            for position in self._in_tree_of(provider):
+            for position in self.hosts_of(provider):
                 changed[position] = None
                 for name, amount in resources.items():
                     if name in self._totals:
@@ -103,7 +103,7 @@ class Offers(ABC):
         """Capacity and use of one provider, claims made since included; zeros where it has none of it."""
 
     @abstractmethod
-    def _in_tree_of(self, provider: str) -> Sequence[int]:
+    def hosts_of(self, provider: str) -> Sequence[int]:
         """The host whose tree a provider stands in, if it is offered."""
 
     @abstractmethod

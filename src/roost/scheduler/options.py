@@ -18,6 +18,12 @@ from roost.scheduler.plugin_names import (
     weigher_classes,
 )
 from roost.scheduler.plugin_options import FILTER_SCHEDULER, declared_options
+from roost.scheduler.request_options import (
+    REQUEST_FILTER_OPTIONS,
+    WORKAROUNDS,
+    RequestFilterOptions,
+    Workarounds,
+)
 
 GROUP = FILTER_SCHEDULER
 
@@ -58,6 +64,8 @@ class SchedulerOptions(msgspec.Struct, frozen=True, kw_only=True):
     default_availability_zone: str = "nova"
     multipliers: dict[str, float] = {}
     plugins: dict[str, Any] = {}
+    request_filters: RequestFilterOptions = RequestFilterOptions()
+    workarounds: Workarounds = Workarounds()
 
 
 OPTIONS = [
@@ -138,7 +146,7 @@ def all_options() -> dict[str, list[cfg.Opt]]:
     for weigher in built_ins(WEIGHER):
         group, option = multiplier_option(weigher)
         options.setdefault(group, {})[option.dest] = option
-    for declared in all_plugin_options():
+    for declared in (REQUEST_FILTER_OPTIONS, WORKAROUNDS, *all_plugin_options()):
         options.setdefault(declared.group, {}).update((each.dest, each) for each in declared.options)
     return {group: list(each.values()) for group, each in options.items()}
 
@@ -184,7 +192,11 @@ def options_from(conf: cfg.ConfigOpts) -> SchedulerOptions:
     filters = filter_classes(options.filters, options.available_filters)
     weighers = weigher_classes(options.weighers)
     return msgspec.structs.replace(
-        options, multipliers=_multipliers(conf, weighers), plugins=_own_options(conf, [*filters, *weighers])
+        options,
+        multipliers=_multipliers(conf, weighers),
+        plugins=_own_options(conf, [*filters, *weighers]),
+        request_filters=REQUEST_FILTER_OPTIONS.read(conf),
+        workarounds=WORKAROUNDS.read(conf),
     )
 
 

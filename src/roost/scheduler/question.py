@@ -13,15 +13,18 @@ from roost.model.request import CandidateQuery
 from roost.model.spec import RequestSpec
 from roost.scheduler.labels import Indexes
 from roost.scheduler.options import SchedulerOptions
+from roost.scheduler.places import Place
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
     """Place ``instances`` (consumer uuids), each with ``num_alternates`` alternates.
 
-    ``run`` is the id of the run. They are placed in order, until one cannot be; if fewer than ``min_count``
-    are placed then, none is. ``now``: seconds since the epoch, for judging heartbeats. ``seed`` is that of
-    the run's own random numbers. The run ends when ``monotonic`` (a clock, in seconds) reaches ``deadline``.
+    ``query`` and ``fallback`` are what placement is asked, see `roost.scheduler.query.PlacementQueries`, as
+    are ``limit`` and ``places``. ``run`` is the id of the run. They are placed in order, until one cannot be;
+    if fewer than ``min_count`` are placed then, none is. ``now``: seconds since the epoch, for judging
+    heartbeats. ``seed`` is that of the run's own random numbers. The run ends when ``monotonic`` (a clock, in
+    seconds) reaches ``deadline``.
     """
 
     run: str
@@ -33,8 +36,16 @@ class Question:
     now: float
     options: SchedulerOptions
     seed: int = 0
+    fallback: CandidateQuery | None = None
+    limit: int | None = None
+    places: tuple[Place, ...] = ()
     deadline: float = math.inf
     monotonic: Callable[[], float] = time.monotonic
+
+    @property
+    def queries(self) -> tuple[CandidateQuery, ...]:
+        """The query, and the fallback if there is one."""
+        return (self.query,) if self.fallback is None else (self.query, self.fallback)
 
     @property
     def oldest_heartbeat(self) -> float:

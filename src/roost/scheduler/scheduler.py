@@ -20,14 +20,16 @@ from roost.placement.errors import PlacementError
 from roost.records.redact import redacted
 from roost.scheduler import plugins as found
 from roost.scheduler.errors import BadRequestSpec, NoAlternate, NoValidHost, SchedulerError, SchedulerFault
-from roost.scheduler.gateways import Gateway
+from roost.scheduler.gateways import Decided, Gateway
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.outcome import Try
 from roost.scheduler.outstanding import taken_by
-from roost.scheduler.query import candidate_query
+from roost.scheduler.query import PlacementQueries, placement_queries
 from roost.scheduler.question import Question
+from roost.scheduler.rebuild import NOTHING, is_rebuild, judge_rebuild
 from roost.scheduler.replacement import Replacement, ReplacementRequest
+from roost.scheduler.request_filters import Facts
 from roost.scheduler.run_metrics import RunMetrics
 from roost.scheduler.selection import Plugins
 from roost.storage import StorageError
@@ -206,10 +208,14 @@ class Scheduler:
         try:
             span = tracing.span("scheduler.run", {"roost.run": run.id, "roost.instances": count})
             with self._metrics.timed(), span, self.table.reading():
+                asked = await self._asked(spec)
                 question = Question(
                     run=run.id,
                     spec=spec,
-                    query=candidate_query(spec, self.table, self._options),
+                    query=asked.query,
+                    fallback=asked.fallback,
+                    limit=asked.limit,
+                    places=asked.places,
                     instances=names,
                     num_alternates=num_alternates,
                     min_count=least,
@@ -219,7 +225,10 @@ class Scheduler:
                     deadline=deadline,
                     monotonic=self._monotonic,
                 )
-                decided = await self._gateway.decide(question, self.table, self._plugins)
+                if is_rebuild(spec):
+                    decided = Decided(judge_rebuild(question, self.table, self._plugins), None, 0.0)
+                else:
+                    decided = await self._gateway.decide(question, self.table, self._plugins)
         except (StorageError, LedgerError):
             self.table.release(*names)
             raise
@@ -280,10 +289,14 @@ class Scheduler:
         """
         now = self._clock()
         try:
+            asked = await self._asked(spec)
             question = Question(
                 run=run,
                 spec=spec,
-                query=candidate_query(spec, self.table, self._options),
+                query=asked.query,
+                fallback=asked.fallback,
+                limit=asked.limit,
+                places=asked.places,
                 instances=(instance,),
                 num_alternates=0,
                 min_count=1,
@@ -318,6 +331,18 @@ class Scheduler:
         if index is not None:
             self.table.claim(instance, index, *taken_by(spec))
         return found
+
+    async def _asked(self, spec: RequestSpec) -> PlacementQueries:
+        """What placement is asked for one instance. Raises `BadRequestSpec`."""
+        if is_rebuild(spec):
+            return NOTHING
+        facts = Facts(self.table, self._options)
+        if self._options.request_filters.query_placement_for_routed_network_aggregates:
+            segments = {each for network in spec.requested_networks for each in network.segments}
+            if segments:
+                found = await self._gateway.aggregates(sorted(segments))
+                facts = Facts(self.table, self._options, aggregates=found)
+        return placement_queries(spec, facts)
 
     def _record(
         self,

@@ -2,6 +2,7 @@
 
 import time
 from array import array
+from collections.abc import Collection
 
 from roost.scheduler.gateways import Decided, Gateway
 from roost.scheduler.nodes import NodeTable
@@ -40,3 +41,6 @@ class TimedGateway:
         self, request: ReplacementRequest, table: NodeTable, plugins: Plugins
     ) -> Replacement:
         return await self._gateway.use_alternate(request, table, plugins)
+
+    async def aggregates(self, providers: Collection[str]) -> dict[str, frozenset[str]]:
+        return await self._gateway.aggregates(providers)

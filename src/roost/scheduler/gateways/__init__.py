@@ -8,6 +8,7 @@ replacing the use of an alternate in the ledger's transaction; replacing_over_ht
 asking    the errors of placement over HTTP
 """
 
+from collections.abc import Collection
 from typing import NamedTuple, Protocol
 
 from roost.scheduler.nodes import NodeTable
@@ -43,3 +44,6 @@ class Gateway(Protocol):
 
         Raises `NothingClaimed` if the instance holds nothing, `BadRequestSpec` as `decide` does.
         """
+
+    async def aggregates(self, providers: Collection[str]) -> dict[str, frozenset[str]]:
+        """The aggregates of each of these providers in placement; none for a provider that there is not."""

@@ -7,14 +7,14 @@ are freed again.
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import islice
 
 import structlog
 
 from roost.model.allocation import AFFINITY
 from roost.placement.client import HttpPlacement
-from roost.placement.errors import BadRequest, GroupRefused, PlacementError
+from roost.placement.errors import BadRequest, GroupRefused, NotFound, PlacementError
 from roost.scheduler.answered_offers import AnsweredOffers
 from roost.scheduler.claim_result import (
     CLAIMED,
@@ -56,15 +56,11 @@ class HttpGateway:
     """Decides by any service that speaks the Placement API, Roost's or OpenStack's own.
 
     ``members`` tells the members of a server group to a service that knows no groups: see `foreign_groups`.
-    ``limit``: so many candidates are asked for at most.
-    Better hosts may then be among those that placement leaves out, so there is none by default.
+    With a limit on candidates, better hosts may be among those that placement leaves out.
     """
 
-    def __init__(
-        self, placement: HttpPlacement, limit: int | None = None, members: Members = no_members
-    ) -> None:
+    def __init__(self, placement: HttpPlacement, members: Members = no_members) -> None:
         self._placement = placement
-        self._limit = limit
         self._members = members
         self._cached = CachedAnswers()
 
@@ -108,7 +104,10 @@ class HttpGateway:
 
     async def _asked(self, question: Question, table: NodeTable) -> AnsweredOffers:
         try:
-            requests, summaries = await asked(self._placement.candidates(question.query, self._limit))
+            requests, summaries = await asked(self._placement.candidates(question.query, question.limit))
+            if question.fallback is not None:
+                more = await asked(self._placement.candidates(question.fallback, question.limit))
+                requests, summaries = [*requests, *more[0]], {**summaries, **more[1]}
         except BadRequest as error:
             raise BadRequestSpec(f"placement cannot serve the request: {named(error)}") from error
         offers = AnsweredOffers(requests, summaries, table)
@@ -136,6 +135,16 @@ class HttpGateway:
             return claims, None
         foreign = ForeignGroup(self._placement, group, self._members)
         return await asked(foreign.claims()), foreign
+
+    async def aggregates(self, providers: Collection[str]) -> dict[str, frozenset[str]]:
+        """As `Gateway.aggregates` says; also raises `PlacementUnavailable` and `PlacementRefused`."""
+        return {provider: await asked(self._aggregates(provider)) for provider in providers}
+
+    async def _aggregates(self, provider: str) -> frozenset[str]:
+        try:
+            return await self._placement.aggregates(provider)
+        except NotFound:
+            return frozenset()
 
 
 class _MembersChanged(Exception):

@@ -5,7 +5,7 @@ more often. Here the choice is made on the exact state that the claim is committ
 """
 
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 import msgspec
 
@@ -20,7 +20,6 @@ from roost.placement.errors import BadRequest, PlacementError
 from roost.scheduler.claim_result import CLAIMED, ClaimResult, Verdict, one_line, result_of
 from roost.scheduler.errors import BadRequestSpec
 from roost.scheduler.field import OFFERED, Field
-from roost.scheduler.fleet_offers import FleetOffers
 from roost.scheduler.gateways import Decided
 from roost.scheduler.gateways.claiming import INSTANCE as INSTANCE
 from roost.scheduler.gateways.claiming import Driven, claim_write
@@ -29,6 +28,7 @@ from roost.scheduler.group_members import progress_at_start
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.offered_field import OfferedField
 from roost.scheduler.outcome import BOUND, Claim, Outcome
+from roost.scheduler.paired_offers import fleet_offers
 from roost.scheduler.question import Question
 from roost.scheduler.replacement import Replacement, ReplacementRequest
 from roost.scheduler.selection import Draw, Plugins, choose
@@ -48,6 +48,13 @@ class LocalGateway:
         self, request: ReplacementRequest, table: NodeTable, plugins: Plugins
     ) -> Replacement:
         return await self._ledger.execute(UseAlternate(request, table, plugins))
+
+    async def aggregates(self, providers: Collection[str]) -> dict[str, frozenset[str]]:
+        fleet = await self._ledger.current()
+        return {
+            provider: frozenset(fleet.aggregates_of(fleet.row(provider)) if provider in fleet else ())
+            for provider in providers
+        }
 
 
 class Decide(Command[Decided], frozen=True):
@@ -70,7 +77,8 @@ class Decide(Command[Decided], frozen=True):
         # A decision that lost its commit to another writer is made again: what it had claimed counts nothing.
         self.table.release(*self.question.instances)
         try:
-            check_query(state.fleet, self.question.query)
+            for query in self.question.queries:
+                check_query(state.fleet, query)
         except BadRequest as error:
             raise BadRequestSpec(f"placement cannot serve the request: {one_line(error)}") from error
         selecting = choose(self.question, self.table, self._field(state.fleet), Draw(self.question.seed))
@@ -81,7 +89,7 @@ class Decide(Command[Decided], frozen=True):
         if not outcome.destinations:
             state.take_back(mark)
             if outcome.cause != BOUND:
-                outcome = _explained(outcome, state.fleet, self.question.query)
+                outcome = _explained(outcome, state.fleet, self.question.queries)
             if any(step.name == OFFERED and not step.left for step in outcome.steps):
                 missing = nodes_without_provider(self.table, state.fleet)
                 outcome = being_filled(outcome, missing, len(self.table))
@@ -91,7 +99,7 @@ class Decide(Command[Decided], frozen=True):
         kept = self.plugins.keeper.field(fleet, self.question, self.table)
         if kept is not None:
             return kept
-        offers = FleetOffers(fleet, self.question.query, self.table)
+        offers = fleet_offers(fleet, self.question, self.table)
         progress = progress_at_start(self.question, self.table, fleet)
         plugins = self.plugins
         return OfferedField(self.question, self.table, offers, plugins.filters, plugins.weighers, progress)
@@ -107,10 +115,14 @@ class Decide(Command[Decided], frozen=True):
         return CLAIMED
 
 
-def _explained(outcome: Outcome, fleet: Fleet, query: CandidateQuery) -> Outcome:
-    """A refusal with the trees that each constraint left, between the hosts known and those offered."""
+def _explained(outcome: Outcome, fleet: Fleet, queries: Sequence[CandidateQuery]) -> Outcome:
+    """A refusal with the trees that each constraint left, between the hosts known and those offered.
+
+    Of two queries the one that leaves more trees is explained.
+    """
     known, *rest = outcome.steps
-    narrowing = [Step(left.constraint, left.trees) for left in explain(fleet, query)]
+    explained = [[Step(left.constraint, left.trees) for left in explain(fleet, query)] for query in queries]
+    narrowing = max(explained, key=lambda steps: steps[-1].left if steps else 0)
     nothing = next((step.name for step in narrowing if not step.left), None)
     return msgspec.structs.replace(
         outcome,

@@ -12,11 +12,11 @@ from roost.placement.commands.allocations import write_allocations
 from roost.placement.errors import BadRequest, PlacementError
 from roost.scheduler.claim_result import Verdict, one_line, result_of
 from roost.scheduler.errors import BadRequestSpec, NothingClaimed
-from roost.scheduler.fleet_offers import FleetOffers
 from roost.scheduler.gateways.claiming import claim_write
 from roost.scheduler.group_members import progress_at_start
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.outcome import Claim
+from roost.scheduler.paired_offers import fleet_offers
 from roost.scheduler.replacement import NO_CANDIDATE, Replacement, ReplacementRequest, Replacing
 from roost.scheduler.selection import Plugins
 
@@ -37,7 +37,8 @@ class UseAlternate(Command[Replacement], frozen=True):
         if held is None:
             raise NothingClaimed(request.instance)
         try:
-            check_query(fleet, request.question.query)
+            for query in request.question.queries:
+                check_query(fleet, query)
         except BadRequest as error:
             raise BadRequestSpec(f"placement cannot serve the request: {one_line(error)}") from error
         replacing = Replacing(request, self.table)
@@ -61,8 +62,7 @@ class UseAlternate(Command[Replacement], frozen=True):
         mark = len(state.changes)
         state.apply(AllocationsChanged(replacing.request.instance, held.consumer, None, held.allocations, {}))
         try:
-            query = replacing.request.question.query
-            offers = FleetOffers(state.fleet, query, self.table, only=index)
+            offers = fleet_offers(state.fleet, replacing.request.question, self.table, only=index)
             plugins = self.plugins
             progress = progress_at_start(replacing.request.question, self.table, state.fleet)
             found = replacing.candidates(alternate, offers, plugins.filters, plugins.weighers, progress)

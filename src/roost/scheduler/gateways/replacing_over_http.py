@@ -91,14 +91,16 @@ class HttpReplacing:
         index = replacing.alive(alternate)
         if isinstance(index, str):
             return index
-        # Mostly the tree alone has all; a sharing provider is outside of it.
-        query = self._request.question.query
-        narrow = msgspec.structs.replace(
-            query, groups=tuple(_in(alternate.node, each) for each in query.groups)
-        )
-        offers = await self._offers(narrow, index)
-        if not len(offers.index):
-            offers = await self._offers(query, index)
+        for query in self._request.question.queries:
+            # Mostly the tree alone has all; a sharing provider is outside of it.
+            narrow = msgspec.structs.replace(
+                query, groups=tuple(_in(alternate.node, each) for each in query.groups)
+            )
+            offers = await self._offers(narrow, index)
+            if not len(offers.index):
+                offers = await self._offers(query, index)
+            if len(offers.index):
+                break
         plugins = self._plugins
         progress = await self._progress()
         found = replacing.candidates(alternate, offers, plugins.filters, plugins.weighers, progress)

@@ -20,6 +20,7 @@ from roost.scheduler.kept.serving import by_roots_alone
 from roost.scheduler.kept.shape import Shape
 from roost.scheduler.kept.verdicts import Verdicts
 from roost.scheduler.nodes import NodeTable
+from roost.scheduler.places import is_forced
 from roost.scheduler.plugins import Filter, Weigher
 from roost.scheduler.question import Progress, Question
 
@@ -59,7 +60,9 @@ class Keeper:
 
         Raises: `SchedulerFault` if a plugin cannot tell its key.
         """
-        if not len(table):
+        if question.fallback is not None or is_forced(question.spec) or not len(table):
+            return None
+        if question.places:
             return None
         board = self._current_board(fleet, question, table)
         if board is None:

@@ -1,25 +1,73 @@
-"""Narrowing a query to some places, whatever groups it has."""
+"""Narrowing a query: the ways in which request filters do it, and what they look at."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
 import msgspec
 
 from roost.model.request import CandidateQuery
+from roost.model.spec import RequestSpec
+from roost.scheduler.nodes import NodeTable
+from roost.scheduler.options import SchedulerOptions
 
 
-def narrowed(
-    query: CandidateQuery, member_of: frozenset[str] | None = None, in_tree: str | None = None
-) -> CandidateQuery:
-    """The query with a condition more on its unsuffixed group.
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What request filters look at beside the request spec.
 
-    Granular groups are left alone: a sharing provider may serve one from outside the place. Without an
-    unsuffixed group, ``in_tree`` is put on all groups; ``member_of`` on none, because an aggregate of the
-    root does not span a tree for granular groups: the filters see to the place then.
+    ``required_traits``: all traits that some request group requires. ``aggregates``: of providers in
+    placement, for those that the request spec names (segments).
     """
+
+    table: NodeTable
+    options: SchedulerOptions
+    required_traits: frozenset[str] = frozenset()
+    aggregates: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+    def with_traits_of(self, query: CandidateQuery) -> "Facts":
+        """The same, with the traits that the groups of a query require."""
+        terms = (any_of for group in query.groups for any_of in group.required if len(any_of) == 1)
+        return replace(self, required_traits=frozenset[str]().union(*terms))
+
+
+SpecFilter = Callable[[CandidateQuery, RequestSpec, SchedulerOptions], CandidateQuery]
+TableFilter = Callable[[CandidateQuery, RequestSpec, Facts], CandidateQuery]
+
+
+def with_root_traits(query: CandidateQuery, *traits: str) -> CandidateQuery:
+    """The query with traits that the tree's root must have."""
+    return msgspec.structs.replace(query, root_required=query.root_required.union(traits))
+
+
+def within_aggregates(query: CandidateQuery, *any_of: frozenset[str]) -> CandidateQuery:
+    """The query for hosts that are in one aggregate of each set, if it has an unsuffixed group.
+
+    Granular groups are left alone: an aggregate of the root does not span a tree for them, and a sharing
+    provider outside of the aggregate may serve one. Hosts are judged by `roost.scheduler.places` as well.
+    """
+    groups = tuple(
+        group if group.granular else msgspec.structs.replace(group, member_of=(*group.member_of, *any_of))
+        for group in query.groups
+    )
+    return msgspec.structs.replace(query, groups=groups)
+
+
+def outside_aggregates(query: CandidateQuery, aggregates: frozenset[str]) -> CandidateQuery:
+    """The query for hosts that are in none of these aggregates, if it has an unsuffixed group."""
+    groups = tuple(
+        group
+        if group.granular
+        else msgspec.structs.replace(group, forbidden_aggregates=group.forbidden_aggregates | aggregates)
+        for group in query.groups
+    )
+    return msgspec.structs.replace(query, groups=groups)
+
+
+def within_tree(query: CandidateQuery, root: str) -> CandidateQuery:
+    """The query for one tree; without an unsuffixed group all groups must be served by it."""
     alone = all(group.granular for group in query.groups)
-    groups = []
-    for group in query.groups:
-        if not group.granular and member_of is not None:
-            group = msgspec.structs.replace(group, member_of=(*group.member_of, member_of))
-        if in_tree is not None and (alone or not group.granular):
-            group = msgspec.structs.replace(group, in_tree=in_tree)
-        groups.append(group)
-    return msgspec.structs.replace(query, groups=tuple(groups))
+    groups = tuple(
+        msgspec.structs.replace(group, in_tree=root) if alone or not group.granular else group
+        for group in query.groups
+    )
+    return msgspec.structs.replace(query, groups=groups)

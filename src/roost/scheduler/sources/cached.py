@@ -38,7 +38,7 @@ class CachedAnswers:
         """The answer to a question's query, None if placement is to be asked."""
         if not question.options.host_list_seconds:
             return None
-        answer = self._answers.get(_encode(question.query))
+        answer = self._answers.get(_encode(question.queries))
         if answer is None or answer.structure != table.structure or answer.until <= question.monotonic():
             return None
         return answer.offers
@@ -48,7 +48,7 @@ class CachedAnswers:
         seconds = question.options.host_list_seconds
         if not seconds:
             return
-        key = _encode(question.query)
+        key = _encode(question.queries)
         self._answers.pop(key, None)
         self._answers[key] = _Answer(offers, table.structure, question.monotonic() + seconds)
         if len(self._answers) > MOST_ANSWERS:
@@ -58,7 +58,7 @@ class CachedAnswers:
         """Take note of what a run on an answer came to; None: it raised."""
         if not self._answers:
             return
-        key = _encode(question.query)
+        key = _encode(question.queries)
         refused = outcome is None or any(tried.refusal is not None for tried in outcome.tries)
         if outcome is None or refused or not outcome.destinations:
             self._answers.pop(key, None)

@@ -1,7 +1,7 @@
 """Decisions on what nodes report, as before placement existed: nothing is written."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import msgspec
 
@@ -45,6 +45,10 @@ class ReportedGateway:
         if not outcome.destinations and outcome.cause == OFFERED:
             outcome = msgspec.structs.replace(outcome, refusal=_why_none(question.query))
         return Decided(outcome, None, time.perf_counter() - started)
+
+    async def aggregates(self, providers: Collection[str]) -> dict[str, frozenset[str]]:
+        """As `roost.scheduler.gateways.Gateway.aggregates` says; without placement no segment is known."""
+        return {provider: frozenset() for provider in providers}
 
     async def use_alternate(
         self, request: ReplacementRequest, table: NodeTable, plugins: Plugins

@@ -62,12 +62,12 @@ class ReportedOffers(Offers):
         return np.zeros(len(self.index), dtype=np.bool_)
 
     def level(self, provider: str, resource_class: str) -> tuple[int, int]:
-        for position in self._in_tree_of(provider):
+        for position in self.hosts_of(provider):
             capacity, used = self.both(resource_class)
             return capacity.item(position), used.item(position)
         return 0, 0
 
-    def _in_tree_of(self, provider: str) -> Sequence[int]:
+    def hosts_of(self, provider: str) -> Sequence[int]:
         index = self._table.index_of_node(provider)
         if index is None:
             return ()

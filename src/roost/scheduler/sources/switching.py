@@ -1,5 +1,7 @@
 """The choice between placement and the cells' databases, which is made anew for each run."""
 
+from collections.abc import Collection
+
 import numpy as np
 import structlog
 
@@ -33,6 +35,10 @@ class SwitchingGateway:
     async def decide(self, question: Question, table: NodeTable, plugins: Plugins) -> Decided:
         """As `Gateway.decide` says."""
         return await self._source(table).decide(question, table, plugins)
+
+    async def aggregates(self, providers: Collection[str]) -> dict[str, frozenset[str]]:
+        source = self._reported if self._without_placement else self._placement
+        return await source.aggregates(providers)
 
     async def use_alternate(
         self, request: ReplacementRequest, table: NodeTable, plugins: Plugins

@@ -1,0 +1,71 @@
+"""The offers of two queries, of which either serves."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from roost.fleet import Fleet
+from roost.fleet.columns import Bools, Int64
+from roost.model.allocation import Candidate
+from roost.scheduler.fleet_offers import FleetOffers
+from roost.scheduler.nodes import NodeTable
+from roost.scheduler.offers import Offers, ProviderLevels
+from roost.scheduler.question import Question
+
+
+def fleet_offers(fleet: Fleet, question: Question, table: NodeTable, only: int | None = None) -> Offers:
+    """What the fleet offers for a question; ``only``: the index of the one node that is looked at."""
+    offers: Offers = FleetOffers(fleet, question.query, table, only=only)
+    if question.fallback is not None:
+        offers = PairedOffers(offers, FleetOffers(fleet, question.fallback, table, only=only))
+    return offers
+
+
+class PairedOffers(Offers):
+    """The hosts that either of two offers has. A host's candidates are those of the first, then the second.
+
+    A request for dedicated processors asks for PCPU, and for VCPU of hosts that do not offer PCPU yet.
+    """
+
+    def __init__(self, first: Offers, second: Offers) -> None:
+        super().__init__(np.union1d(first.index, second.index))
+        self._parts = (first, second)
+
+    def candidates(self, position: int) -> Iterator[Candidate]:
+        host = self.index.item(position)
+        for part in self._parts:
+            place = int(np.searchsorted(part.index, host))
+            if place < len(part.index) and part.index[place] == host:
+                yield from part.candidates(place)
+
+    def providers(self, resource_class: str) -> ProviderLevels:
+        first, second = self._parts
+        places = [np.searchsorted(self.index, part.index) for part in self._parts]
+        one, other = first.providers(resource_class), second.providers(resource_class)
+        # A host that both have is told by the first.
+        new = ~np.isin(second.index, first.index)[other.host]
+        return ProviderLevels(
+            np.concatenate((places[0][one.host], places[1][other.host[new]])),
+            np.concatenate((one.capacity, other.capacity[new])),
+            np.concatenate((one.used, other.used[new])),
+        )
+
+    def with_trait(self, trait: str) -> Bools:
+        found = np.zeros(len(self.index), dtype=np.bool_)
+        for part in self._parts:
+            found[np.searchsorted(self.index, part.index)] = part.with_trait(trait)
+        return found
+
+    def level(self, provider: str, resource_class: str) -> tuple[int, int]:
+        return max(part.level(provider, resource_class) for part in self._parts)
+
+    def hosts_of(self, provider: str) -> Sequence[int]:
+        hosts = {part.index.item(place) for part in self._parts for place in part.hosts_of(provider)}
+        return [int(np.searchsorted(self.index, host)) for host in sorted(hosts)]
+
+    def _sums(self, resource_class: str) -> tuple[Int64, Int64]:
+        capacity, used = np.zeros((2, len(self.index)), dtype=np.int64)
+        for part in self._parts:
+            places = np.searchsorted(self.index, part.index)
+            capacity[places], used[places] = part.both(resource_class)
+        return capacity, used

@@ -1,0 +1,88 @@
+"""Options of what is asked of placement, under Nova's names and in Nova's sections."""
+
+import msgspec
+from oslo_config import cfg
+
+from roost.scheduler.plugin_options import PluginOptions
+
+
+class RequestFilterOptions(msgspec.Struct, frozen=True):
+    """Which request filters are applied, and how many candidates are asked for."""
+
+    limit_tenants_to_placement_aggregate: bool = False
+    placement_aggregate_required_for_tenants: bool = False
+    query_placement_for_image_type_support: bool = False
+    enable_isolated_aggregate_filtering: bool = False
+    image_metadata_prefilter: bool = False
+    query_placement_for_routed_network_aggregates: bool = False
+    max_placement_results: int = 0
+
+
+class Workarounds(msgspec.Struct, frozen=True):
+    """Behaviour that can be switched off."""
+
+    disable_fallback_pcpu_query: bool = False
+
+
+REQUEST_FILTER_OPTIONS = PluginOptions(
+    "scheduler",
+    (
+        cfg.BoolOpt(
+            "limit_tenants_to_placement_aggregate",
+            default=False,
+            help="A project that has aggregates of its own gets only hosts in these. Their metadata has the "
+            "project's id under filter_tenant_id or a key that begins so.",
+        ),
+        cfg.BoolOpt(
+            "placement_aggregate_required_for_tenants",
+            default=False,
+            help="If limit_tenants_to_placement_aggregate is true, a project without aggregates of its own "
+            "gets no hosts.",
+        ),
+        cfg.BoolOpt(
+            "query_placement_for_image_type_support",
+            default=False,
+            help="A request gets only hosts that have the trait of its image's disk format, such as "
+            "COMPUTE_IMAGE_TYPE_QCOW2, unless its root disk is a volume.",
+        ),
+        cfg.BoolOpt(
+            "enable_isolated_aggregate_filtering",
+            default=False,
+            help="Hosts in an aggregate with metadata trait:NAME=required are only for requests that "
+            "require this trait.",
+        ),
+        cfg.BoolOpt(
+            "image_metadata_prefilter",
+            default=False,
+            help="A request gets only hosts that have the traits of its image's properties, such as "
+            "COMPUTE_STORAGE_BUS_VIRTIO for hw_disk_bus=virtio.",
+        ),
+        cfg.BoolOpt(
+            "query_placement_for_routed_network_aggregates",
+            default=False,
+            help="A request gets only hosts in the aggregates of the segments of its routed networks.",
+        ),
+        cfg.IntOpt(
+            "max_placement_results",
+            default=0,
+            min=0,
+            help="A placement service over HTTP is asked for this many candidates at most, 0 for all. All "
+            "are asked for if the request has a server group, a hint same_host or different_host, or a host "
+            "with several nodes.",
+        ),
+    ),
+    RequestFilterOptions,
+)
+
+WORKAROUNDS = PluginOptions(
+    "workarounds",
+    (
+        cfg.BoolOpt(
+            "disable_fallback_pcpu_query",
+            default=False,
+            help="Requests for dedicated processors get only hosts that offer PCPU. Otherwise hosts that "
+            "offer as many VCPU serve as well.",
+        ),
+    ),
+    Workarounds,
+)

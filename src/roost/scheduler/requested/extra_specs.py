@@ -1,0 +1,55 @@
+"""Resources, traits and the group policy that a flavor names by extra specs."""
+
+import re
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+from roost.model.allocation import Resources
+from roost.model.spec import Flavor
+from roost.scheduler.errors import BadRequestSpec
+
+_KEY = re.compile(r"(resources|trait)([a-zA-Z0-9_-]{1,64})?:(.+)")
+_LONGEST_AMOUNT = 20
+"""Digits of an amount. A longer one is costly to read and fits nowhere."""
+
+
+@dataclass(slots=True)
+class NamedGroup:
+    """What extra specs name for one request group; an amount of 0 says that the class is not wanted."""
+
+    resources: Resources = field(default_factory=dict)
+    required: set[str] = field(default_factory=set)
+    forbidden: set[str] = field(default_factory=set)
+
+
+def named_groups(flavor: Flavor) -> defaultdict[str, NamedGroup]:
+    """The request groups of ``resources[S]:CLASS`` and ``trait[S]:NAME`` by suffix; "" is the unsuffixed one.
+
+    Raises:
+        BadRequestSpec: an amount is not a number, or a trait is neither required nor forbidden.
+    """
+    groups: defaultdict[str, NamedGroup] = defaultdict(NamedGroup)
+    for key, value in flavor.extra_specs.items():
+        parts = _KEY.fullmatch(key)
+        if parts is None:
+            continue
+        kind, suffix, name = parts[1], parts[2] or "", parts[3]
+        if kind == "resources":
+            if not value.isdecimal() or len(value) > _LONGEST_AMOUNT:
+                raise BadRequestSpec(f"flavor {flavor.name}: {key}={value!r} is not a number")
+            groups[suffix].resources[name] = int(value)
+        elif value == "required":
+            groups[suffix].required.add(name)
+        elif value == "forbidden":
+            groups[suffix].forbidden.add(name)
+        else:
+            raise BadRequestSpec(f"flavor {flavor.name}: {key}={value!r} is neither required nor forbidden")
+    return groups
+
+
+def group_policy(flavor: Flavor) -> str | None:
+    """``isolate`` or ``none``; None if the flavor does not say. Raises `BadRequestSpec` for anything else."""
+    policy = flavor.extra_specs.get("group_policy")
+    if policy not in (None, "isolate", "none"):
+        raise BadRequestSpec(f"flavor {flavor.name}: group_policy={policy!r} is neither isolate nor none")
+    return policy
