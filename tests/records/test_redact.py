@@ -1,12 +1,14 @@
 """Records contain no secrets, and everything else of a request spec."""
 
 import time
+from typing import get_args
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from roost.model.allocation import GroupPolicy
 from roost.model.request import RequestGroup
 from roost.model.spec import Flavor, Image, RequestSpec, ServerGroup
 from roost.records import DamagedRecords, redacted, spec_of
@@ -166,7 +168,10 @@ specs = st.builds(
         st.just({"hw:cpu_policy": "dedicated", "q": '[ "=", "$free_ram_mb", 1024 ]'}),
     ),
     availability_zone=st.none() | names,
-    group=st.none() | st.builds(ServerGroup, names, names, st.lists(names, max_size=3).map(tuple)),
+    group=st.none()
+    | st.builds(
+        ServerGroup, names, st.sampled_from(get_args(GroupPolicy)), st.lists(names, max_size=3).map(tuple)
+    ),
     requested_resources=st.lists(
         st.builds(
             RequestGroup,
