@@ -5,10 +5,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from support.databases import KINDS, Place, Servers
 from support.nova import NOT_INSTALLED
 from support.seeds import VARIABLE, draw_seed, is_nightly, nightly_seed
+
+# A loaded machine is no defect, so no example has a time limit.
+settings.register_profile("untimed", settings(), deadline=None)
+settings.load_profile("untimed")
 
 _SERVERS = pytest.StashKey[Servers]()
 
