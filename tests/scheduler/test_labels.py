@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from roost.scheduler.labels import Labels
+from roost.scheduler.labels import HAS, LACKS, NONE, Labels
 
 
 def test_equal_values_are_judged_once() -> None:
@@ -47,3 +47,24 @@ def test_value_that_no_node_has_is_forgotten() -> None:
     assert len(asked) <= 5
     assert [labels.of(index) for index in range(3)] == ["value 9999", "value 9997", "value 9998"]
     assert labels.labelled == 3
+
+
+def test_words_are_found_without_a_look_at_all_values() -> None:
+    labels, asked = Labels[tuple[str, ...]](()), list[tuple[str, ...]]()
+
+    def split(value: tuple[str, ...]) -> tuple[str, ...]:
+        asked.append(value)
+        return value
+
+    nodes = np.arange(5)
+    labels.put(1, ("a",))
+    labels.put(2, ("a", "b"))
+    labels.put(3, ("c",))
+    assert labels.holding("a", split, nodes).tolist() == [NONE, HAS, HAS, LACKS, NONE]
+    assert labels.holding("b", split, nodes).tolist() == [NONE, LACKS, HAS, LACKS, NONE]
+    assert labels.holding("x", split, nodes).tolist() == [NONE, LACKS, LACKS, LACKS, NONE]
+    assert len(asked) == 3
+    labels.put(1, ("b",))
+    labels.put(3, ())
+    assert labels.holding("b", split, nodes).tolist() == [NONE, HAS, HAS, NONE, NONE]
+    assert labels.holding("c", split, nodes).tolist() == [NONE, LACKS, LACKS, NONE, NONE]

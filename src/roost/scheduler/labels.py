@@ -1,7 +1,8 @@
 """Values that many nodes share, node by node: aggregate metadata of one key, hypervisor types, and so on."""
 
-from collections.abc import Callable, Hashable
-from typing import Generic, TypeVar
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable
+from typing import Final, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +14,14 @@ Values = tuple[str, ...]
 
 Indexes = npt.NDArray[np.intp]
 
+Holding = npt.NDArray[np.int8]
+
+NONE: Final = np.int8(0)
+LACKS: Final = np.int8(1)
+HAS: Final = np.int8(2)
+
 V = TypeVar("V", bound=Hashable)
+S = TypeVar("S", bound=np.generic)
 
 
 class Labels(Generic[V]):
@@ -31,6 +39,7 @@ class Labels(Generic[V]):
         self._holders: list[int] = [0]
         self._free: list[int] = []
         self._code: Int32 = np.zeros(0, dtype=np.int32)
+        self._words: defaultdict[str, list[int]] | None = None
 
     def put(self, index: int, value: V) -> None:
         """Set the value of a node."""
@@ -49,6 +58,7 @@ class Labels(Generic[V]):
             if not self._holders[old]:
                 del self._code_of[self._values[old]]
                 self._values[old] = self._values[0]
+                self._words = None
                 self._free.append(old)
 
     def of(self, index: int) -> V:
@@ -57,15 +67,35 @@ class Labels(Generic[V]):
 
     def judged(self, judge: Callable[[V], float], nodes: Indexes) -> npt.NDArray[np.float64]:
         """``judge`` of the value of each of ``nodes``: float64[len(nodes)]."""
-        verdicts = np.array([judge(value) for value in self._values], dtype=np.float64)
+        return self._spread(np.array([judge(value) for value in self._values], dtype=np.float64), nodes)
+
+    def holding(self, word: str, split: Callable[[V], Iterable[str]], nodes: Indexes) -> Holding:
+        """For each of ``nodes`` whether its value has a word: `HAS`, `LACKS`, or `NONE` if it has no value.
+
+        ``split`` gives the words of a value. It is asked once for each value, so that thousands of different
+        words do not each cost a look at all values.
+        """
+        if self._words is None:
+            self._words = defaultdict(list)
+            for code in self._code_of.values():
+                for each in split(self._values[code]) if code else ():
+                    self._words[each].append(code)
+        verdicts = np.full(len(self._values), LACKS)
+        verdicts[self._words.get(word, [])] = HAS
+        verdicts[0] = NONE
+        return self._spread(verdicts, nodes)
+
+    def _spread(self, verdicts: npt.NDArray[S], nodes: Indexes) -> npt.NDArray[S]:
+        """The verdict on each node's value."""
         if not len(nodes) or int(nodes.max()) < len(self._code):
             return verdicts.take(self._code.take(nodes))
-        found = np.full(len(nodes), verdicts[0])
+        found = np.full(len(nodes), verdicts[0], dtype=verdicts.dtype)
         inside = nodes < len(self._code)
         found[inside] = verdicts[self._code[nodes[inside]]]
         return found
 
     def _new_code(self, value: V) -> int:
+        self._words = None
         if self._free:
             code = self._free.pop()
             self._values[code] = value

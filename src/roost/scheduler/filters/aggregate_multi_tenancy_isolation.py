@@ -6,6 +6,7 @@ import numpy as np
 
 from roost.fleet.columns import Bools
 from roost.scheduler.aggregate_numbers import words
+from roost.scheduler.labels import LACKS
 from roost.scheduler.offers import HostView
 from roost.scheduler.plugins import Looks
 from roost.scheduler.question import Progress, Question
@@ -28,18 +29,14 @@ class AggregateMultiTenancyIsolation:
         return question.spec.project_id
 
     def mask(self, hosts: HostView, question: Question, progress: Progress) -> Bools | None:
-        project = question.spec.project_id
-
-        def verdict(values: tuple[str, ...]) -> int:
-            return 0 if not values else 2 if project in words(values) else 1
-
+        # Of several keys, one that has the project counts more than others that lack it.
         greatest = None
         for key in hosts.table.metadata_keys(PREFIX):
             labels = hosts.table.metadata(key)
             if labels is not None:
-                found = labels.judged(verdict, hosts.index)
+                found = labels.holding(question.spec.project_id, words, hosts.index)
                 greatest = found if greatest is None else np.maximum(greatest, found)
-        return None if greatest is None else greatest != 1
+        return None if greatest is None else greatest != LACKS
 
 
 PLUGIN = AggregateMultiTenancyIsolation
