@@ -2,17 +2,22 @@
 
 import asyncio
 import json
+import re
 import sqlite3
+from collections import Counter
 from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
+from roost.cells import SCHEMA as CELL
 from roost.cells import Cell
 from roost.cli.main import main
 from roost.conductor.requests import Requests
+from roost.conductor.tables import SCHEMA as CONDUCTOR
 from roost.conductor.verify import verify_instances
+from roost.ledger import SCHEMA as LEDGER
 from roost.model.instance import ACTIVE, ASSIGNED, BuildRequest, Instance
 from roost.model.spec import Flavor, RequestSpec
 from roost.placement.commands.names import AddResourceClass
@@ -278,19 +283,20 @@ def test_upgrade_makes_an_api_database(roost, tmp_path):
     answer = roost("db", "upgrade", "--database", url(path), "--json")
     assert answer.status == 0
     assert json.loads(answer.out) == [
-        {"schema": "ledger", "from": None, "to": "0006"},
-        {"schema": "conductor", "from": None, "to": "0003"},
+        {"schema": "ledger", "from": None, "to": LEDGER.newest},
+        {"schema": "conductor", "from": None, "to": CONDUCTOR.newest},
     ]
     again = roost("db", "upgrade", "--database", url(path))
     assert again.status == 0
-    assert (again.out.count("0003"), again.out.count("0006")) == (2, 2)
+    revisions = re.findall(r"\b0\d{3}\b", again.out)
+    assert Counter(revisions) == Counter([LEDGER.newest] * 2 + [CONDUCTOR.newest] * 2)
     assert roost("db", "verify", "--database", url(path)).status == 0
 
 
 def test_upgrade_adds_what_a_placement_database_lacks(roost, placement):
     assert roost("db", "version", "--database", url(placement)).status == 1
     answer = roost("db", "upgrade", "--database", url(placement), "--json")
-    assert [step["from"] for step in json.loads(answer.out)] == ["0006", None]
+    assert [step["from"] for step in json.loads(answer.out)] == [LEDGER.newest, None]
     assert roost("db", "version", "--database", url(placement)).status == 0
 
 
@@ -300,7 +306,7 @@ def test_upgrade_keeps_a_cell_a_cell(roost, tmp_path):
         answer = roost("db", "upgrade", "--database", url(path), "--json", *arguments)
         assert [step["schema"] for step in json.loads(answer.out)] == ["cell"]
     answer = roost("db", "version", "--database", url(path), "--json")
-    assert json.loads(answer.out) == [{"schema": "cell", "database": "0003", "program": "0003"}]
+    assert json.loads(answer.out) == [{"schema": "cell", "database": CELL.newest, "program": CELL.newest}]
 
 
 @pytest.mark.parametrize("command", ["upgrade", "verify", "trim"])
@@ -310,7 +316,7 @@ def test_a_newer_database_is_left_alone(roost, placement, command):
     assert (answer.status, answer.out) == (2, "")
     assert answer.err == (
         f"roost: database {url(placement)} is at ledger revision 9999, newer than this program, "
-        "which knows up to 0006: run a newer Roost\n"
+        f"which knows up to {LEDGER.newest}: run a newer Roost\n"
     )
 
 
