@@ -23,6 +23,7 @@ VERDICTS = [
     (placement.CannotAllocate("no room"), REFUSED),
     (error_for(409, UNDEFINED, "Unable to allocate inventory: no room"), REFUSED),
     (placement.InventoryInUse("in use"), REFUSED),
+    (placement.GroupRefused("another member is there"), REFUSED),
     (placement.ProviderInUse("in use"), REFUSED),
     (placement.HasChildren("children"), REFUSED),
     (placement.DuplicateName("taken"), REFUSED),

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 
 from roost.fleet.columns import Bools, Int64
+from roost.fleet.fits import fits, has_room
 from roost.model.allocation import Allocations, Candidate
 from roost.model.request import CandidateQuery
 from roost.scheduler.nodes import NodeTable
@@ -49,7 +50,7 @@ class ReportedOffers(Offers):
     def candidates(self, position: int) -> Iterator[Candidate]:
         for name, amount in self._amounts.items():
             capacity, used = self.both(name)
-            if capacity.item(position) - used.item(position) < amount:
+            if not has_room(amount, capacity.item(position) - used.item(position)):
                 return
         node = self._table.nodes[self.index.item(position)]
         yield Candidate(node, {node: dict(self._amounts)}, {suffix: [node] for suffix in self._suffixes})
@@ -96,8 +97,8 @@ class ReportedOffers(Offers):
             return served
         served[[index for index in map(table.index_of_node, table.nodes) if index is not None]] = True
         for name, amount in self._amounts.items():
-            served &= self._columns.capacity[name] - self._used(name) >= amount
-            served &= self._columns.largest[name] >= amount
+            columns = self._columns
+            served &= fits(amount, self._used(name), columns.capacity[name], 1, columns.largest[name], 1)
         for group in query.groups:
             if group.in_tree is not None:
                 wanted = table.index_of_node(group.in_tree)

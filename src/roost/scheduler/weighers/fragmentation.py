@@ -113,8 +113,9 @@ class FragmentationWeigher:
             devices = before.devices[0].tolist()
             for provider, (capacity, used) in of.items():
                 amount = candidate.allocations[provider][self._device]
-                if capacity - used in devices:
-                    devices[devices.index(capacity - used)] -= amount
+                free = capacity - used
+                if free in devices:
+                    devices[devices.index(free)] -= amount
             left[place] = devices
         every = np.zeros(len(candidates), dtype=np.int64)
         after = before.some(every).taking(dict(key[0]), left)
