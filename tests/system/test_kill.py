@@ -40,6 +40,10 @@ class Books:
         self.freed: set[str] = set()
         self.perhaps_held: set[str] = set()
 
+    def tell_enough(self) -> bool:
+        """Whether enough has happened for a test to be one."""
+        return len(self.wanted) > 50 and len(self.deleted) > 10
+
 
 class Client:
     """Does whatever its seed says until its server is gone."""
@@ -174,7 +178,10 @@ def test_kill_at_any_moment_loses_nothing_and_claims_nothing_twice(tmp_path: Pat
     hosts = {each["name"]: each["uuid"] for each in known}
     assert len(hosts) == 12
     clients = [Client(books, seed, sorted(hosts.values())) for seed in range(CLIENTS)]
-    for _ in range(ROUNDS):
+    rounds = 0
+    # On a slow machine little happens before each kill: then there are more of them.
+    while rounds < ROUNDS or (rounds < 4 * ROUNDS and not books.tell_enough()):
+        rounds += 1
         with RoostUp(data, UP) as server:
             if draw.random() < 0.2:
                 time.sleep(draw.uniform(0.2, 1.2))
@@ -198,8 +205,7 @@ def test_kill_at_any_moment_loses_nothing_and_claims_nothing_twice(tmp_path: Pat
 
 
 def check_instances(books: Books, shown: dict[str, Any]) -> None:
-    assert len(books.wanted) > 50, "hardly anything was asked for: this tests nothing"
-    assert len(books.deleted) > 10, "hardly anything was deleted: this tests nothing"
+    assert books.tell_enough(), "hardly anything was asked for or deleted: this tests nothing"
     assert books.wanted <= shown.keys(), "acknowledged instances are lost"
     assert not books.deleted & shown.keys(), "deleted instances are still there"
     states = Counter(each["state"] for each in shown.values())
