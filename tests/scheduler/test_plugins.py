@@ -79,7 +79,7 @@ def packages(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
             EntryPoint("free", "some_package:Free", "roost.weighers"),
         ]
     )
-    monkeypatch.setattr(plugin_names, "entry_points", registered.select)
+    monkeypatch.setattr(plugin_names, "registered", lambda kind: registered.select(group=f"roost.{kind}s"))
     yield
 
 

@@ -14,7 +14,8 @@ The module of a built-in has its class name in snake case without ``Filter`` or 
 
 import importlib
 from collections.abc import Iterable, Iterator, Sequence
-from importlib.metadata import entry_points
+from functools import cache
+from importlib.metadata import EntryPoints, entry_points
 from pkgutil import iter_modules
 from typing import Any, Final
 
@@ -79,7 +80,7 @@ def all_plugin_options() -> Iterator[PluginOptions]:
     """The options of all built-ins, and of the plugins of other packages that can be loaded."""
     for kind in (FILTER, WEIGHER):
         found = built_ins(kind)
-        for entry in entry_points(group=f"roost.{kind}s"):
+        for entry in registered(kind):
             try:
                 found.append(entry.load())
             except Exception:  # A plugin that is not enabled must not keep others from being listed.
@@ -90,11 +91,17 @@ def all_plugin_options() -> Iterator[PluginOptions]:
                 yield declared
 
 
+@cache
+def registered(kind: str) -> EntryPoints:
+    """What packages have registered. To read it takes a look into each installed package."""
+    return entry_points(group=f"roost.{kind}s")
+
+
 def _class(kind: str, name: str) -> Any:
     """The class of a filter or weigher (``kind``)."""
     found = _of_a_package(kind, name) or _built_in(kind, name) or _imported(kind, name)
     if found is None:
-        known = sorted({each.name for each in built_ins(kind)} | entry_points(group=f"roost.{kind}s").names)
+        known = sorted({each.name for each in built_ins(kind)} | registered(kind).names)
         raise UnknownPlugin(
             f"there is no {kind} named {name!r}: option {_OPTION[kind]} may name {', '.join(known)}, "
             "or the import path of a class"
@@ -110,7 +117,7 @@ def _class(kind: str, name: str) -> Any:
 
 def _of_a_package(kind: str, name: str) -> Any:
     """The class that another package registered under this name; it goes before a built-in."""
-    for entry in entry_points(group=f"roost.{kind}s", name=name):
+    for entry in registered(kind).select(name=name):
         try:
             return entry.load()
         except Exception as error:
