@@ -1,6 +1,7 @@
 """Runs whole systems in this process."""
 
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -23,13 +24,14 @@ async def opened_system(
     layout: Layout = SMALL,
     failure_rate: float = 0.0,
     reason: str = "no IP",
+    clock: Callable[[], float] = time.time,
     **options: float,
 ) -> AsyncIterator[System]:
     """Open the system in a directory, which is set up if it is new, and close it at the end."""
     backend = await open_sql_records(f"sqlite:///{directory / 'records.db'}", Retention())
     script = Script(failures=(FailureRule(failure_rate, reason),) if failure_rate else ())
     choices = SystemOptions(script=script, **options)  # type: ignore[arg-type]
-    system = await System.open(directory, layout, RecordQueue(backend), choices)
+    system = await System.open(directory, layout, RecordQueue(backend), choices, clock)
     try:
         yield system
     finally:

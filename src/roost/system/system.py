@@ -77,24 +77,33 @@ class System:
     cells: dict[str, Cell]
     table: NodeTable
 
-    def __init__(self, directory: Path, layout: Layout, options: SystemOptions) -> None:
+    def __init__(
+        self, directory: Path, layout: Layout, options: SystemOptions, clock: Callable[[], float]
+    ) -> None:
         self.directory = directory
         self.layout = layout
         self.options = options
         self._databases: list[Database] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._broken: BaseException | None = None
-        self._clock: Callable[[], float] = time.time
+        self._clock = clock
 
     @classmethod
     async def open(
-        cls, directory: Path, layout: Layout, records: RecordQueue, options: SystemOptions | None = None
+        cls,
+        directory: Path,
+        layout: Layout,
+        records: RecordQueue,
+        options: SystemOptions | None = None,
+        clock: Callable[[], float] = time.time,
     ) -> "System":
         """Set up or take up the system in ``directory`` and start it. ``records`` is closed with it.
 
+        ``clock``: seconds since 1970, for all parts of the system.
+
         Raises `OperatorError` naming the directory or file that cannot be used.
         """
-        system = cls(directory, layout, options or SystemOptions())
+        system = cls(directory, layout, options or SystemOptions(), clock)
         system.records = records
         try:
             await system._open()

@@ -145,8 +145,9 @@ def test_a_running_service_is_asked_and_another_program_is_named(tmp_path: Path)
         try:
             deployment = at(url)
             deployment.listening = Listening(Address("127.0.0.1", port), None)
-            while (found := diagnose(deployment))["service"][0].level == "skip":
-                assert other.poll() is None
+            # Only then is it seen by all checks of one diagnosis: it is bound before it listens.
+            wait_for(lambda: is_served(Address("127.0.0.1", port)))
+            found = diagnose(deployment)
             assert f"(process {other.pid})" in said(found, "port")[1]
             assert said(found, "service")[0] == "fail"
             assert "another program listens there" in said(found, "service")[1]
