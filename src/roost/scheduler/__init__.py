@@ -12,8 +12,9 @@
     places           the hosts and nodes that a request names
     rebuild          a request that stays on its host
     paired_offers    the offers of two queries, of which either serves
-    nodes            the node table: what every compute node reports, as columns; node_rows, metric_columns,
-                     labels (values that many nodes share, such as aggregate metadata of one key)
+    nodes            the node table: takes in what every compute node reports; node_columns (numbers),
+                     metric_columns, labels (values that many nodes share), node_metadata (of aggregates),
+                     node_lookups (from names to nodes), node_rows (rows that are free)
     outstanding      what claims took from nodes whose reports do not contain it yet
     offers           the hosts that placement offers, and what a claim takes from them: fleet_offers
                      straight from the fleet, answered_offers from GET /allocation_candidates

@@ -1,0 +1,242 @@
+"""The columns of the node table: numbers that nodes report, and what claims have taken since."""
+
+import math
+from collections import Counter
+from collections.abc import Callable
+
+import numpy as np
+
+from roost.fleet.columns import Bools, Float64, Int32, Int64, grown
+from roost.fleet.invalidation_log import InvalidationLog
+from roost.model.node import NodeReport
+from roost.scheduler.metric_columns import MetricColumns
+from roost.scheduler.outstanding import OutstandingClaims, Taken
+
+_COLUMNS = {
+    "cell": (np.int32, 0),
+    "service": (np.int32, 0),
+    "enabled": (np.bool_, False),
+    "alive": (np.bool_, False),
+    "service_version": (np.int64, 0),
+    "hypervisor_version": (np.int64, 0),
+    "_num_instances": (np.int64, 0),
+    "_num_io_ops": (np.int64, 0),
+    "failed_builds": (np.float64, 0.0),
+    "_free_ram_mb": (np.float64, math.nan),
+    "_free_disk_mb": (np.float64, math.nan),
+    "free_pci_devices": (np.int64, 0),
+}
+"""Type of each column, and its value where no node is."""
+
+_OPTIONAL = ("free_ram_mb", "free_disk_mb")
+"""Columns that are NaN where a node does not report the number."""
+
+_HAS: dict[str, Callable[[NodeReport], bool]] = {
+    "hypervisor_version": lambda report: report.hypervisor_version != 0,
+    "num_instances": lambda report: report.num_instances != 0,
+    "num_io_ops": lambda report: report.num_io_ops != 0,
+    "free_ram_mb": lambda report: report.free_ram_mb is not None,
+    "free_disk_mb": lambda report: report.free_disk_mb is not None,
+    "free_pci_devices": lambda report: _free_devices(report) != 0,
+}
+"""Whether a report has something in a column."""
+
+
+class NodeColumns:
+    """One number of each kind for each node, by index, with room to spare at the end.
+
+    ``cell`` int32 (number of the cell in ``cells``), ``service`` int32 (number of the compute service, see
+    `last_seen`), ``enabled`` and ``alive`` bool (see `seen_since`), ``service_version``,
+    ``hypervisor_version``, ``num_instances`` and ``num_io_ops`` int64, ``failed_builds`` float64,
+    ``free_ram_mb`` and ``free_disk_mb`` float64 (NaN where not reported), ``free_pci_devices`` int64.
+    Of these, the numbers of instances and I/O operations and the free memory and disk are what the node
+    reports and what claims have taken since (see `claim`).
+
+    For caches: ``invalidations`` has the nodes whose reports have changed, where a heartbeat counts only if
+    it makes a service alive again (see `seen_since`). ``structure`` rises when caches must begin anew: a node
+    came or went, or changed its cell or its service, a metadata key came or went, or `has` of a column that
+    is NaN where not reported changed.
+    """
+
+    cell: Int32
+    service: Int32
+    enabled: Bools
+    alive: Bools
+    service_version: Int64
+    hypervisor_version: Int64
+    failed_builds: Float64
+    _num_instances: Int64
+    _num_io_ops: Int64
+    _free_ram_mb: Float64
+    _free_disk_mb: Float64
+    free_pci_devices: Int64
+
+    def __init__(self) -> None:
+        self.invalidations = InvalidationLog()
+        self.structure = 0
+        for name, (dtype, _) in _COLUMNS.items():
+            setattr(self, name, np.zeros(0, dtype=dtype))
+        self._reports: list[NodeReport] = []
+        self._failing = 0
+        self._having: Counter[str] = Counter()
+        self._service_versions = Counter[int]()
+        self._metrics = MetricColumns()
+        self._claims = OutstandingClaims()
+        # Whether somebody has read the numbers that claims change: before, no cache depends on them.
+        self._counts_read = False
+        self._amounts_read = False
+
+    @property
+    def size(self) -> int:
+        """The number of rows, free ones included."""
+        return len(self._reports)
+
+    def report(self, index: int) -> NodeReport:
+        """What a node last reported. Of a free row: what its last node reported."""
+        return self._reports[index]
+
+    @property
+    def any_failed_builds(self) -> bool:
+        """Whether ``failed_builds`` is anything but 0 somewhere."""
+        return self._failing > 0
+
+    def has(self, column: str) -> bool:
+        """Whether any node reports something in a column of numbers: neither 0 nor NaN, for those columns
+        that are NaN where not reported also 0."""
+        return self._having[column] > 0
+
+    def metric(self, name: str) -> Float64:
+        """A metric of every node: float64[size], NaN where a node does not report it."""
+        return self._metrics.of(name, self.size)
+
+    @property
+    def oldest_service_version(self) -> int:
+        """The lowest version that a node's service reports; 0 without nodes."""
+        return min(self._service_versions, default=0)
+
+    # What claims take between two reports
+
+    @property
+    def num_instances(self) -> Int64:
+        """Instances on each node, claims included: int64 by index."""
+        self._counts_read = True
+        return self._num_instances
+
+    @property
+    def num_io_ops(self) -> Int64:
+        """Instances that burden the disk of each node, claims included: int64 by index."""
+        self._counts_read = True
+        return self._num_io_ops
+
+    @property
+    def free_ram_mb(self) -> Float64:
+        """Free memory of each node's machine in MiB, less what claims took: float64 by index, or NaN."""
+        self._amounts_read = True
+        return self._free_ram_mb
+
+    @property
+    def free_disk_mb(self) -> Float64:
+        """Free disk of each node's machine in MiB, less what claims took: float64 by index, or NaN."""
+        self._amounts_read = True
+        return self._free_disk_mb
+
+    @property
+    def outstanding(self) -> OutstandingClaims:
+        """The claims that no report contains yet."""
+        return self._claims
+
+    def claim(self, instance: str, index: int, memory_mb: int = 0, disk_mb: int = 0) -> None:
+        """An instance was claimed on a node: it counts there until a report lists it, or `release`.
+
+        A claim of the same instance on another node counts no longer. Amounts are in MiB.
+        """
+        self.release(instance)
+        if instance not in self._reports[index].instances:
+            self._claims.put(instance, Taken(index, memory_mb, disk_mb))
+            self._recount_claims(index)
+
+    def built(self, instance: str) -> None:
+        """An instance is built: its claim counts as an I/O operation no longer."""
+        taken = self._claims.of(instance)
+        if taken is not None and taken.building:
+            self._claims.put(instance, Taken(taken.index, taken.memory_mb, taken.disk_mb, building=False))
+            self._recount_claims(taken.index)
+
+    def release(self, *instances: str) -> None:
+        """The claims of instances have come back: their attempts failed, or they are gone."""
+        for instance in instances:
+            taken = self._claims.drop(instance)
+            if taken is not None:
+                self._recount_claims(taken.index)
+
+    def _recount_claims(self, index: int) -> None:
+        counts, amounts = self._counts_read, self._amounts_read
+        free = self._free_ram_mb.item(index), self._free_disk_mb.item(index)
+        self._set_counted(index, self._reports[index])
+        # NaN stays NaN: then the amounts are as they were.
+        if counts or (amounts and not (math.isnan(free[0]) and math.isnan(free[1]))):
+            self.invalidations.append(index)
+
+    def _set_counted(self, index: int, report: NodeReport) -> None:
+        """Set the columns that claims change: what is reported, and what claims took since."""
+        self._num_instances[index] = report.num_instances
+        self._num_io_ops[index] = report.num_io_ops
+        self._free_ram_mb[index] = math.nan if report.free_ram_mb is None else report.free_ram_mb
+        self._free_disk_mb[index] = math.nan if report.free_disk_mb is None else report.free_disk_mb
+        sums = self._claims.sums(index)
+        if sums is not None:
+            self._num_instances[index] += sums.instances
+            self._num_io_ops[index] += sums.io_ops
+            self._free_ram_mb[index] -= sums.memory_mb
+            self._free_disk_mb[index] -= sums.disk_mb
+
+    # Changes
+
+    def _append(self, report: NodeReport) -> int:
+        """Add a row at the end; returns its index."""
+        index = len(self._reports)
+        self._reports.append(report)
+        if index >= len(self.cell):
+            for name, (_, fill) in _COLUMNS.items():
+                setattr(self, name, grown(getattr(self, name), index + 1, fill))
+        return index
+
+    def _set_columns(self, index: int, old: NodeReport | None, new: NodeReport) -> None:
+        """Set all columns of a node that depend on its own report alone."""
+        self._reports[index] = new
+        self._count_reported(old, new)
+        self.enabled[index] = new.enabled
+        self.service_version[index] = new.service_version
+        self.hypervisor_version[index] = new.hypervisor_version
+        self.failed_builds[index] = new.failed_builds
+        self._claims.reported(index, new)
+        self._set_counted(index, new)
+        if old is None or new.pci_device_pools != old.pci_device_pools:
+            self.free_pci_devices[index] = _free_devices(new)
+        if old is None or old.service_version != new.service_version:
+            self._count_version(new.service_version, 1)
+            if old is not None:
+                self._count_version(old.service_version, -1)
+        self._failing += (new.failed_builds != 0) - (old is not None and old.failed_builds != 0)
+        had = {} if old is None else old.metrics
+        if new.metrics != had:
+            self._metrics.put(index, had, new.metrics)
+
+    def _count_reported(self, old: NodeReport | None, new: NodeReport) -> None:
+        for column, has in _HAS.items():
+            change = has(new) - (old is not None and has(old))
+            if change:
+                before = self.has(column)
+                self._having[column] += change
+                self.structure += column in _OPTIONAL and self.has(column) != before
+
+    def _count_version(self, version: int, by: int) -> None:
+        self._service_versions[version] += by
+        if not self._service_versions[version]:
+            del self._service_versions[version]
+
+
+def _free_devices(report: NodeReport) -> int:
+    """The free devices of all PCI pools; a count that is no number is none."""
+    counts = (pool.get("count") for pool in report.pci_device_pools)
+    return sum(count for count in counts if isinstance(count, int))
