@@ -1,5 +1,6 @@
 """A scheduler that reaches placement over HTTP, with somebody between them who meddles."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -13,6 +14,7 @@ from roost.placement.client import HttpPlacement
 from roost.placement.http.app import create_app
 from roost.placement.options import PlacementOptions
 from roost.scheduler import Scheduler, SchedulerOptions
+from roost.scheduler.gateways.foreign_groups import Members, no_members
 from roost.scheduler.gateways.http import HttpGateway
 from roost.scheduler.request_options import RequestFilterOptions
 from support.clouds import NOW, Cloud, Kept, spec, uuid_of
@@ -53,7 +55,13 @@ class Room:
     """A scheduler over HTTP, what it asked, and what is held in the end."""
 
     def __init__(
-        self, ledger: Ledger, cloud: Cloud, meddling: Meddling, limit: int | None, **options: Any
+        self,
+        ledger: Ledger,
+        cloud: Cloud,
+        meddling: Meddling,
+        limit: int | None,
+        members: Members = no_members,
+        **options: Any,
     ) -> None:
         self.ledger = ledger
         self.wire = Wire(ledger, meddling)
@@ -61,9 +69,9 @@ class Room:
             FixedCredentials("http://placement", "admin"), client=httpx.AsyncClient(transport=self.wire)
         )
         self.kept = Kept()
-        gateway = HttpGateway(self.placement)
+        gateway = HttpGateway(self.placement, members, sleep=self._wait)
         filters = RequestFilterOptions(max_placement_results=limit or 0)
-        self.passed = 0.0
+        self.passed = self.waited = 0.0
         self.scheduler = Scheduler(
             gateway,
             cloud.table(),
@@ -79,6 +87,10 @@ class Room:
         return await self.scheduler.select_destinations(
             spec(**more), count, alternates, instances=names, min_count=min_count
         )
+
+    async def _wait(self, seconds: float) -> None:
+        self.waited += seconds
+        await asyncio.sleep(0)
 
     def held(self) -> dict[str, dict[str, dict[str, int]]]:
         held = self.ledger.database.read_now(held_by_all)

@@ -164,6 +164,7 @@ def _module_name(kind: str, word: str) -> str:
     return snake
 
 
+@cache
 def _module_names(kind: str) -> list[str]:
     package = importlib.import_module(f"roost.scheduler.{kind}s")
     return [module.name for module in iter_modules(package.__path__)]

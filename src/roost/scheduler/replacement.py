@@ -50,9 +50,9 @@ class ReplacementRequest(msgspec.Struct, frozen=True, kw_only=True):
 class Replacement(msgspec.Struct, frozen=True, kw_only=True):
     """What came of it.
 
-    ``selected`` is claimed; None: no alternate is left, and the claim is as it was. ``alternates`` are left
-    for another failure. ``tries``: the alternates that were tried, in order, with the reason of each that was
-    passed over.
+    ``selected`` is claimed; None: no alternate is left, and the claim is as it was, or on an alternate that
+    the second look at a server group ruled out. ``alternates`` are left for another failure. ``tries``: the
+    alternates that were tried, in order, with the reason of each that was passed over.
     """
 
     selected: Selection | None

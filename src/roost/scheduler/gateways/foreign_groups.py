@@ -5,15 +5,21 @@ and again after each claim. A claim stays only if the second look finds the cond
 look after both have claimed, neither can miss the other. The run whose consumer has the higher uuid frees its
 claim and takes the next host. The other one waits until that has happened, and gives up after `PATIENCE`
 seconds: then it is not another run but a placed member that is there.
+
+What the first look finds is a hint only. A claim that it finds may be one that its own second look gives up
+a moment later. So the second look of an affinity group wants no member on any other host, even if the first
+look found members on the claimed one. A group that is on several hosts already therefore takes no member.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
 from roost.model.allocation import AFFINITY, ANTI_AFFINITY
 from roost.model.spec import ServerGroup
 from roost.model.vocabulary import SHARING_TRAIT
 from roost.placement.client import HttpPlacement
+from roost.placement.errors import NotFound
+from roost.scheduler.gateways.asking import asked
 
 Members = Callable[[str], Awaitable[Sequence[str]]]
 """The consumers that are members of a group (its uuid), placed or about to be."""
@@ -23,6 +29,15 @@ PATIENCE = 2.0
 
 PAUSE = 0.1
 """Seconds between two looks."""
+
+COLLIDED = "another member of the server group claimed a host at the same time"
+"""Why a claim did not stay."""
+
+Sleep = Callable[[float], Awaitable[None]]
+"""Waits for some seconds."""
+
+_AT_ONCE = 16
+"""Consumers whose allocations are asked for at the same time."""
 
 
 async def no_members(group: str) -> Sequence[str]:
@@ -34,24 +49,17 @@ class ForeignGroup:
     """One server group during one run. ``members`` tells who is in it, each time anew."""
 
     def __init__(
-        self,
-        placement: HttpPlacement,
-        group: ServerGroup,
-        members: Members,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        self, placement: HttpPlacement, group: ServerGroup, members: Members, sleep: Sleep = asyncio.sleep
     ) -> None:
         self._placement = placement
         self._group = group
         self._members = members
         self._sleep = sleep
         self._root_of: dict[str, str | None] = {}
-        self._known: frozenset[str] = frozenset()
 
     async def claims(self) -> Mapping[str, Sequence[str]]:
         """The first look: the hosts of each member that has a claim, as uuids of root providers."""
-        found = await self._claims(await self._members(self._group.uuid))
-        self._known = frozenset(host for hosts in found.values() for host in hosts)
-        return found
+        return await self._claims(await self._members(self._group.uuid))
 
     async def stays(self, consumer: str, host: str) -> bool:
         """The second look: whether the claim of a consumer on a host may stay. ``host``: the root provider.
@@ -59,13 +67,13 @@ class ForeignGroup:
         If not, the caller must free the claim.
         """
         if self._group.policy == ANTI_AFFINITY:
-            return await self._settle(consumer, lambda: self._others_on(consumer, host))
-        if self._group.policy == AFFINITY and host not in self._known:
-            return await self._settle(consumer, lambda: self._others_elsewhere(consumer, host))
+            most = self._group.max_server_per_host - 1
+            return await self._settle(consumer, most, lambda: self._others_on(consumer, host))
+        if self._group.policy == AFFINITY:
+            return await self._settle(consumer, 0, lambda: self._others_elsewhere(consumer, host))
         return True
 
-    async def _settle(self, consumer: str, look: Callable[[], Awaitable[frozenset[str]]]) -> bool:
-        most = self._group.max_server_per_host - 1 if self._group.policy == ANTI_AFFINITY else 0
+    async def _settle(self, consumer: str, most: int, look: Callable[[], Awaitable[frozenset[str]]]) -> bool:
         for _ in range(max(1, round(PATIENCE / PAUSE))):
             others = await look()
             if len(others) <= most:
@@ -81,8 +89,14 @@ class ForeignGroup:
         if not members:
             return frozenset()
         tree = await self._placement.tree(host)
-        on = await asyncio.gather(*(self._placement.consumers_on(each.uuid) for each in tree))
+        on = await asyncio.gather(*(self._consumers_on(each.uuid) for each in tree))
         return members & frozenset[str]().union(*on)
+
+    async def _consumers_on(self, provider: str) -> frozenset[str]:
+        try:
+            return await self._placement.consumers_on(provider)
+        except NotFound:
+            return frozenset()  # The provider is gone since the tree was read, so nothing is claimed on it.
 
     async def _others_elsewhere(self, consumer: str, host: str) -> frozenset[str]:
         """The other members on any other host."""
@@ -90,19 +104,49 @@ class ForeignGroup:
         claims = await self._claims(others)
         return frozenset(member for member, hosts in claims.items() if set(hosts) - {host})
 
-    async def _claims(self, members: Iterable[str]) -> dict[str, list[str]]:
+    async def _claims(self, members: Collection[str]) -> dict[str, list[str]]:
         found: dict[str, list[str]] = {}
-        for member in members:
-            held = await self._placement.allocations_of(member)
-            if held is not None:
-                hosts = [await self._root(provider) for provider in sorted(held.allocations)]
-                found[member] = sorted({host for host in hosts if host is not None})
+        names = sorted(members)
+        for first in range(0, len(names), _AT_ONCE):
+            some = names[first : first + _AT_ONCE]
+            holdings = await asyncio.gather(*map(self._placement.allocations_of, some))
+            for member, held in zip(some, holdings, strict=True):
+                if held is not None:
+                    hosts = [await self._root(provider) for provider in sorted(held.allocations)]
+                    found[member] = sorted({host for host in hosts if host is not None})
         return found
 
     async def _root(self, uuid: str) -> str | None:
         """The host that a provider belongs to; None for a sharing provider, and for one that is gone."""
         if uuid not in self._root_of:
-            provider = await self._placement.provider(uuid)
-            shares = provider is not None and SHARING_TRAIT in await self._placement.traits(uuid)
-            self._root_of[uuid] = None if provider is None or shares else provider.root
+            self._root_of[uuid] = await self._root_now(uuid)
         return self._root_of[uuid]
+
+    async def _root_now(self, uuid: str) -> str | None:
+        provider = await self._placement.provider(uuid)
+        if provider is None:
+            return None
+        try:
+            shares = SHARING_TRAIT in await self._placement.traits(uuid)
+        except NotFound:
+            return None
+        return None if shares else provider.root
+
+
+async def look_for_members(
+    placement: HttpPlacement, group: ServerGroup | None, members: Members, sleep: Sleep
+) -> tuple[Mapping[str, Sequence[str]] | None, ForeignGroup | None]:
+    """The hosts of each member of a request's server group, as far as placement tells.
+
+    With them the group itself, if placement cannot judge its condition: then each claim needs a second look.
+
+    Raises:
+        PlacementUnavailable, PlacementRefused: as `roost.scheduler.gateways.asking.asked`.
+    """
+    if group is None:
+        return None, None
+    claims = await asked(placement.group_members(group.uuid))
+    if claims is not None:
+        return claims, None
+    foreign = ForeignGroup(placement, group, members, sleep)
+    return await asked(foreign.claims()), foreign

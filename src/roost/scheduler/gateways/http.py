@@ -7,7 +7,7 @@ are freed again.
 
 import asyncio
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection
 from itertools import islice
 
 import structlog
@@ -29,7 +29,14 @@ from roost.scheduler.errors import BadRequestSpec, PlacementRefused, PlacementUn
 from roost.scheduler.gateways import Decided
 from roost.scheduler.gateways.asking import asked
 from roost.scheduler.gateways.claiming import Driven, claim_write
-from roost.scheduler.gateways.foreign_groups import ForeignGroup, Members, no_members
+from roost.scheduler.gateways.foreign_groups import (
+    COLLIDED,
+    ForeignGroup,
+    Members,
+    Sleep,
+    look_for_members,
+    no_members,
+)
 from roost.scheduler.gateways.replacing_over_http import HttpReplacing
 from roost.scheduler.group_members import progress_at_start
 from roost.scheduler.nodes import NodeTable
@@ -45,23 +52,24 @@ NODES_ASKED = 10
 
 _log = structlog.get_logger()
 
-
 _AGAIN = 3
 """Times that a run begins anew because a member of its affinity group was placed meanwhile."""
-
-_COLLIDED = "another member of the server group claimed a host at the same time"
 
 
 class HttpGateway:
     """Decides by any service that speaks the Placement API, Roost's or OpenStack's own.
 
     ``members`` tells the members of a server group to a service that knows no groups: see `foreign_groups`.
-    With a limit on candidates, better hosts may be among those that placement leaves out.
+    ``sleep`` waits for some seconds. With a limit on candidates, better hosts may be among those that
+    placement leaves out.
     """
 
-    def __init__(self, placement: HttpPlacement, members: Members = no_members) -> None:
+    def __init__(
+        self, placement: HttpPlacement, members: Members = no_members, *, sleep: Sleep = asyncio.sleep
+    ) -> None:
         self._placement = placement
         self._members = members
+        self._sleep = sleep
         self._cached = CachedAnswers()
 
     async def decide(self, question: Question, table: NodeTable, plugins: Plugins) -> Decided:
@@ -76,7 +84,8 @@ class HttpGateway:
     async def _decide(
         self, question: Question, table: NodeTable, plugins: Plugins, begins_anew: bool
     ) -> Decided:
-        claims, foreign = await self._look_for_members(question)
+        group = question.spec.group
+        claims, foreign = await look_for_members(self._placement, group, self._members, self._sleep)
         offers = self._cached.of(question, table) or await self._asked(question, table)
         started = time.perf_counter()
         outcome = None
@@ -118,23 +127,10 @@ class HttpGateway:
         self, request: ReplacementRequest, table: NodeTable, plugins: Plugins
     ) -> Replacement:
         """As `Gateway.use_alternate` says; also raises `PlacementUnavailable` and `PlacementRefused`."""
-        return await HttpReplacing(self._placement, request, table, plugins).replace()
-
-    async def _look_for_members(
-        self, question: Question
-    ) -> tuple[Mapping[str, Sequence[str]] | None, ForeignGroup | None]:
-        """The hosts of each member of the request's server group, as far as placement tells.
-
-        With them the group itself, if placement cannot judge its condition.
-        """
-        group = question.spec.group
-        if group is None:
-            return None, None
-        claims = await asked(self._placement.group_members(group.uuid))
-        if claims is not None:
-            return claims, None
-        foreign = ForeignGroup(self._placement, group, self._members)
-        return await asked(foreign.claims()), foreign
+        replacing = HttpReplacing(
+            self._placement, request, table, plugins, members=self._members, sleep=self._sleep
+        )
+        return await replacing.replace()
 
     async def aggregates(self, providers: Collection[str]) -> dict[str, frozenset[str]]:
         """As `Gateway.aggregates` says; also raises `PlacementUnavailable` and `PlacementRefused`."""
@@ -206,7 +202,9 @@ class _Claiming:
         self._in_doubt = None
         self._made.append(claim.instance)
         if self._foreign is not None and not await self._stays(self._foreign, claim):
-            return ClaimResult(Verdict.REFUSED, _COLLIDED)
+            if self._begins_anew and self._is_affine:
+                raise _MembersChanged
+            return ClaimResult(Verdict.REFUSED, COLLIDED)
         return CLAIMED
 
     @property

@@ -12,6 +12,7 @@ from roost.scheduler.claim_result import Verdict, is_consumer_conflict, one_line
 from roost.scheduler.errors import BadRequestSpec, NothingClaimed, PlacementRefused, PlacementUnavailable
 from roost.scheduler.gateways.asking import asked
 from roost.scheduler.gateways.claiming import claim_write
+from roost.scheduler.gateways.foreign_groups import COLLIDED, ForeignGroup, Members, Sleep, look_for_members
 from roost.scheduler.group_members import progress_at_start
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.outcome import Claim
@@ -31,16 +32,26 @@ class HttpReplacing:
     """The use of an alternate by a placement service over HTTP.
 
     Between two requests other writers may change anything. What a check has found may be out of date when the
-    claim is written, but placement judges room and the consumer's generation in the write.
+    claim is written, but placement judges room and the consumer's generation in the write. The condition of a
+    server group is judged in the write too, or by a second look: see `foreign_groups`.
     """
 
     def __init__(
-        self, placement: HttpPlacement, request: ReplacementRequest, table: NodeTable, plugins: Plugins
+        self,
+        placement: HttpPlacement,
+        request: ReplacementRequest,
+        table: NodeTable,
+        plugins: Plugins,
+        *,
+        members: Members,
+        sleep: Sleep,
     ) -> None:
         self._placement = placement
         self._request = request
         self._table = table
         self._plugins = plugins
+        self._members = members
+        self._sleep = sleep
 
     async def replace(self) -> Replacement:
         """Use an alternate.
@@ -53,28 +64,46 @@ class HttpReplacing:
             PlacementRefused: Placement refuses the write, whatever the host.
         """
         for _ in range(ATTEMPTS):
-            held = await asked(self._placement.allocations_of(self._request.instance))
-            if held is None:
-                raise NothingClaimed(self._request.instance)
             try:
-                return await self._replace(held)
+                return await self._replace(await self._held())
             except _ConsumerChanged:
                 continue
         raise PlacementUnavailable(
             f"other writers changed {self._request.instance} {ATTEMPTS} times meanwhile"
         )
 
+    async def _held(self) -> Held:
+        held = await asked(self._placement.allocations_of(self._request.instance))
+        if held is None:
+            raise NothingClaimed(self._request.instance)
+        return held
+
     async def _replace(self, held: Held) -> Replacement:
         replacing = Replacing(self._request, self._table)
+        alternates, first = self._request.alternates, 0
         before = await self._moved_before(replacing, held)
-        if before is not None:
-            return before
-        for number, alternate in enumerate(self._request.alternates):
+        if before is not None and before.selected is not None:
+            # The earlier call may have ended before its second look.
+            if await self._stays(before.selected):
+                return before
+            first = len(alternates) - len(before.alternates)
+            replacing.passed_over(before.selected, COLLIDED)
+        for number, alternate in enumerate(alternates[first:], first):
             claimed = await self._claim(replacing, held, alternate)
             if isinstance(claimed, Selection):
-                return replacing.claimed(number, claimed)
+                if await self._stays(claimed):
+                    return replacing.claimed(number, claimed)
+                claimed, held = COLLIDED, await self._held()
             replacing.passed_over(alternate, claimed)
         return replacing.nothing_left()
+
+    async def _stays(self, selected: Selection) -> bool:
+        """Whether the claim on an alternate may stay, as far as the instance's server group goes."""
+        group = self._request.question.spec.group
+        if group is None or await asked(self._placement.knows_groups()):
+            return True
+        foreign = ForeignGroup(self._placement, group, self._members, self._sleep)
+        return await asked(foreign.stays(self._request.instance, selected.node))
 
     async def _moved_before(self, replacing: Replacing, held: Held) -> Replacement | None:
         """The result of an earlier call. The trees are read only if the consumer holds something new."""
@@ -116,9 +145,8 @@ class HttpReplacing:
     async def _progress(self) -> Progress:
         """The members of the instance's server group, as far as placement or the spec tells them."""
         question = self._request.question
-        group, claims = question.spec.group, None
-        if group is not None:
-            claims = await asked(self._placement.group_members(group.uuid))
+        group = question.spec.group
+        claims, _ = await look_for_members(self._placement, group, self._members, self._sleep)
         return progress_at_start(question, self._table, claims=claims)
 
     async def _offers(self, query: CandidateQuery, only: int) -> AnsweredOffers:
