@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -16,9 +17,16 @@ from alembic.script import ScriptDirectory
 from sqlalchemy.exc import IntegrityError
 
 from roost.ledger import SCHEMA as LEDGER
+from roost.ledger import Ledger
+from roost.ledger.feed import commits_after, decode_changes
 from roost.ledger.holdings import held_by_all
 from roost.ledger.tables import commits
+from roost.ledger.verify import verify
+from roost.model.allocation import GroupClaim
+from roost.model.change import AllocationsChanged
+from roost.placement.commands.allocations import ConsumerWrite, FreeConsumers, WriteAllocations
 from roost.storage import Database, Schema, SchemaTooNew, SchemaTooOld
+from support.ledgers import claim, host, run, whole
 from support.preparing import SCHEMAS, prepare
 
 by_name = pytest.mark.parametrize("schema", SCHEMAS, ids=lambda schema: schema.name)
@@ -175,6 +183,65 @@ def test_consumers_keep_what_they_hold_when_they_get_ids(database, cut_off):
         lambda connection: compare_metadata(MigrationContext.configure(connection), LEDGER.metadata)
     )
     assert [each for each in differences if "ledger_schema" not in str(each)] == []
+
+
+def test_a_filled_database_gets_server_groups(database):
+    """Consumers, commits and their history stay; members can join at once."""
+    LEDGER.upgrade(database)
+
+    async def fill() -> dict[str, Any]:
+        ledger = await Ledger.open(database)
+        await run(ledger, *host("a", VCPU=8), *host("b", VCPU=8))
+        await run(ledger, claim("x", "a", VCPU=1), claim("y", "b", VCPU=2), FreeConsumers(("y",)))
+        before = whole(await ledger.current())
+        await ledger.close()
+        return before
+
+    before = asyncio.run(fill())
+
+    def age(connection: sa.Connection) -> None:
+        for seq, text in connection.execute(sa.select(commits.c.seq, commits.c.changes)).all():
+            old = text.replace(',"group":null', "")
+            connection.execute(sa.update(commits).where(commits.c.seq == seq).values(changes=old))
+
+    database.write_now(age)
+    on = "" if database.is_sqlite or "postgresql" in str(database.url) else " ON consumers"
+    run_all(
+        database,
+        [f"DROP INDEX consumers_by_group{on}", "ALTER TABLE consumers DROP COLUMN server_group"],
+    )
+    set_revision(database, LEDGER, "0005")
+    texts = database.read_now(
+        lambda connection: connection.execute(sa.select(commits.c.changes)).scalars().all()
+    )
+    assert any("generation" in text for text in texts)
+    assert not any("group" in text for text in texts)
+    LEDGER.upgrade(database)
+
+    async def use() -> None:
+        ledger = await Ledger.open(database)
+        assert whole(await ledger.current()) == before
+        changes = await ledger.database.read(lambda connection: commits_after(connection, 0, 100, 2**20))
+        consumers = [
+            each.after
+            for commit in changes.commits
+            for each in decode_changes(commit.changes)
+            if isinstance(each, AllocationsChanged)
+        ]
+        assert [each and each.group for each in consumers] == [None] * 3
+        member = ConsumerWrite(
+            consumer="x",
+            allocations={"b": {"VCPU": 1}},
+            project_id="p",
+            user_id="u",
+            group=GroupClaim("g", "anti-affinity"),
+        )
+        await ledger.execute(WriteAllocations((member,)))
+        await ledger.close()
+
+    asyncio.run(use())
+    assert database.read_now(verify) == []
+    assert database.read_now(held_by_all)["x"].consumer.group == "g"
 
 
 def run_all(database: Database, statements: list[str]) -> None:

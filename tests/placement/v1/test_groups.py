@@ -42,6 +42,20 @@ def test_placements_own_api_never_shows_groups(v1: V1Api) -> None:
     assert set(answer) == {"allocations", "project_id", "user_id", "consumer_generation", "consumer_type"}
 
 
+def test_changes_tell_the_group_of_a_consumer(v1: V1Api) -> None:
+    v1.provider("a", VCPU=8)
+    claim(v1, "x", A, policy="soft-affinity")
+    v1.claim(uuid_of("y"), A, VCPU=1)
+    commits = v1.read("/v1/changes?limit=100")["commits"]
+    consumers = {
+        change["consumer"]: change["after"]["group"]
+        for commit in commits
+        for change in commit["changes"]
+        if change["type"] == "allocations"
+    }
+    assert consumers == {uuid_of("x"): "g", uuid_of("y"): None}
+
+
 def test_a_wrong_policy_is_refused(v1: V1Api) -> None:
     assert claim(v1, "x", A, policy="scattered").status_code == 400
     assert claim(v1, "x", A, policy="anti-affinity", max_server_per_host=0).status_code == 400
