@@ -15,8 +15,10 @@ import pytest
 from roost.cells import SCHEMA as CELL
 from roost.cells import Cell
 from roost.cli.verification import verify_database
+from roost.conductor.aggregate_store import AggregateStore
 from roost.conductor.backoff import Backoff
 from roost.conductor.cell_conductor import CellConductor
+from roost.conductor.host_aggregates import HostAggregates
 from roost.conductor.node_feed import NodeFeed
 from roost.conductor.requests import Requests
 from roost.conductor.super_conductor import CELL0, SuperConductor
@@ -63,6 +65,7 @@ class Conductors:
         self.placement = PlacementService(ledger)
         self.passed = 0.0
         self.requests = Requests(ledger.database, lambda: NOW)
+        self.aggregates = HostAggregates(AggregateStore(ledger.database), cells.values())
         self.records = Memory()
         sink = self.records if queue is None else queue
         table = NodeTable()

@@ -64,7 +64,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
     async def conduct() -> None:
         async with conducting(tmp_path_factory.mktemp("conducting")) as now:
-            found["app"] = instances.create_app(now.super, now.requests, NoAuth())
+            found["app"] = instances.create_app(now.super, now.requests, now.aggregates, NoAuth())
             ready.set()
             await stop.wait()
 
@@ -74,7 +74,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         return task
 
     task = api.run(begin())
-    services = dispatch({"/v1": api.v1, "/v1/instances": found["app"]}, api.app)
+    services = dispatch({"/v1": api.v1, **dict.fromkeys(instances.PATHS, found["app"])}, api.app)
     app = Edge(services, health_paths(Health((), HealthOptions())))
     client = httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://roost")
 

@@ -5,6 +5,10 @@
     backoff           how often work that failed is tried again, and after which pauses
     requests          build requests and cell mappings, in the API database
     http              instances over HTTP
+    aggregate_store   host aggregates in the API database, each change with a version
+    host_aggregates   changes of host aggregates by the rules that need the cells
+    zones             which nodes change their availability zone with a change of an aggregate
+    aggregate_*       host aggregates over HTTP: rows, handlers, types, errors
     together          several things at the same time, all of them to their end
     tables            their tables
     node_feed         what the agents of all cells report, brought to the scheduler's node table

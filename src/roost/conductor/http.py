@@ -1,4 +1,7 @@
-"""Instances over HTTP, under ``/v1``: the operations, their types and their handlers."""
+"""Instances over HTTP, under ``/v1``: the operations, their types and their handlers.
+
+`OPERATIONS` and `DEFAULT_RULES` are all those of a conductor, those of host aggregates among them.
+"""
 
 import asyncio
 import uuid as uuids
@@ -13,6 +16,9 @@ from oslo_policy.policy import RuleDefault
 from roost import tracing
 from roost.auth import Authenticator
 from roost.auth.rules import Rules
+from roost.conductor.aggregate_operations import AGGREGATE_OPERATIONS, AGGREGATE_RULES
+from roost.conductor.aggregate_operations import PATH as AGGREGATES
+from roost.conductor.host_aggregates import HostAggregates
 from roost.conductor.requests import Requests
 from roost.conductor.super_conductor import SuperConductor
 from roost.model.allocation import GroupPolicy
@@ -43,8 +49,12 @@ DEFAULT_RULES: Final = {
     "conductor:instances:show": _READ,
     "conductor:instances:delete": _WRITE,
     _ALL_PROJECTS: "role:admin",
+    **AGGREGATE_RULES,
 }
 """The policy rules as they are without a policy file."""
+
+PATHS: Final = ("/v1/instances", AGGREGATES)
+"""The paths of a conductor: these, and all below them."""
 
 _Count = Annotated[int, Meta(ge=1, le=MOST_AT_ONCE)]
 _Amount = Annotated[int, Meta(ge=0, le=MAX_INT)]
@@ -159,15 +169,20 @@ class Service:
 
     conductor: SuperConductor
     requests: Requests
+    aggregates: HostAggregates
 
 
 def create_app(
-    conductor: SuperConductor, requests: Requests, authenticator: Authenticator, rules: Rules | None = None
+    conductor: SuperConductor,
+    requests: Requests,
+    aggregates: HostAggregates,
+    authenticator: Authenticator,
+    rules: Rules | None = None,
 ) -> falcon.asgi.App:  # type: ignore[type-arg]
     """The API of a super conductor. ``rules`` are by default those without a policy file."""
     defaults = [RuleDefault(name, check, scope_types=["project"]) for name, check in DEFAULT_RULES.items()]
     policy = Policy(rules or Rules(defaults, None, True))
-    service = Service(conductor, requests)
+    service = Service(conductor, requests, aggregates)
     return create_web_app(OPERATIONS, Kernel(service, authenticator, policy, unavailable=(StorageError,)))
 
 
@@ -334,4 +349,5 @@ OPERATIONS: Final = (
         provides=(),
         raises=(Conflict,),
     ),
+    *AGGREGATE_OPERATIONS,
 )

@@ -48,6 +48,44 @@ node_events = sa.Table(
     **EXACT,
 )
 
+host_aggregates = sa.Table(
+    "host_aggregates",
+    metadata,
+    sa.Column("uuid", sa.String(36), primary_key=True),
+    sa.Column("name", NAME, nullable=False, unique=True),
+    sa.Column("metadata", sa.Text().with_variant(LONGTEXT(), "mysql", "mariadb"), nullable=False),
+    sa.Column("generation", sa.BigInteger, nullable=False),
+    # The version of all aggregates with which this one changed last.
+    sa.Column("version", sa.BigInteger, nullable=False),
+    **EXACT,
+)
+
+host_aggregate_members = sa.Table(
+    "host_aggregate_members",
+    metadata,
+    sa.Column("aggregate_uuid", sa.String(36), primary_key=True),
+    sa.Column("node", sa.String(36), primary_key=True),
+    sa.Index("host_aggregate_members_by_node", "node"),
+    **EXACT,
+)
+
+deleted_host_aggregates = sa.Table(
+    # Those whose uuid a provider in placement may still have.
+    "deleted_host_aggregates",
+    metadata,
+    sa.Column("uuid", sa.String(36), primary_key=True),
+    **EXACT,
+)
+
+host_aggregates_version = sa.Table(
+    # One row. Each change raises its version first, so that changes happen one after another.
+    "host_aggregates_version",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("version", sa.BigInteger, nullable=False),
+    **EXACT,
+)
+
 database_identity = identity_table(metadata)
 
 SCHEMA = Schema("conductor", Path(__file__).parent / "migrations", metadata)

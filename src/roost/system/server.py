@@ -88,10 +88,13 @@ async def serve(
 def _application(
     system: System, v1: V1, options: PlacementOptions, queries: QueryBudget, health: Health
 ) -> Application:
-    """``/v1/instances`` is the conductor's, the rest of ``/v1`` is V1's; all else is the Placement API's."""
+    """Instances and aggregates are the conductor's, the rest of ``/v1`` is V1's; all else is the Placement
+    API's."""
     placement = create_app(system.ledger, options, queries)
-    conductor = conductor_http.create_app(system.super_conductor, system.requests, NoAuth())
-    services = dispatch({"/v1": v1, "/v1/instances": conductor}, placement)
+    conductor = conductor_http.create_app(
+        system.super_conductor, system.requests, system.aggregates, NoAuth()
+    )
+    services = dispatch({"/v1": v1, **dict.fromkeys(conductor_http.PATHS, conductor)}, placement)
     metrics.BUILD_REQUESTS.follow(lambda: system.super_conductor.in_progress)
     metrics.WAITING_RECORDS.follow(lambda: system.records.waiting)
     return with_edge(services, system.ledger, options, health)

@@ -15,7 +15,9 @@ from roost.cells.cell import GONE, changed
 from roost.compute.agent import Agent
 from roost.compute.drivers.simulated import Script, SimulatedDriver
 from roost.compute.service import ComputeService
+from roost.conductor.aggregate_store import AggregateStore
 from roost.conductor.cell_conductor import CellConductor
+from roost.conductor.host_aggregates import HostAggregates
 from roost.conductor.node_feed import NodeFeed
 from roost.conductor.node_journal import NodeJournal
 from roost.conductor.requests import Requests
@@ -71,6 +73,7 @@ class System:
     ledger: Ledger
     placement: PlacementService
     requests: Requests
+    aggregates: HostAggregates
     super_conductor: SuperConductor
     gateway: TimedGateway
     records: RecordQueue
@@ -165,6 +168,7 @@ class System:
                 for name, cell in self.cells.items()
             }
         )
+        self.aggregates = HostAggregates(AggregateStore(api), self.cells.values())
         self.table = NodeTable()
         feed = NodeFeed(
             self.cells.values(),

@@ -1,0 +1,68 @@
+"""The handlers of host aggregates over HTTP."""
+
+from typing import Protocol
+
+from roost.conductor.aggregate_types import (
+    AggregatePage,
+    AggregatesQuery,
+    ChangedMembers,
+    ReplacedAggregate,
+    ShownAggregate,
+    WantedAggregate,
+    listed,
+    shown,
+)
+from roost.conductor.host_aggregates import HostAggregates
+from roost.model.aggregate import Aggregate
+from roost.web.request import Request, Response
+
+
+class Service(Protocol):
+    """What the handlers need of the conductor's service."""
+
+    @property
+    def aggregates(self) -> HostAggregates: ...
+
+
+async def create_aggregate(service: Service, req: Request, resp: Response) -> ShownAggregate:
+    """Make a host aggregate without members."""
+    wanted: WantedAggregate = req.body
+    return await _shown(service, await service.aggregates.create(wanted.name, wanted.metadata))
+
+
+async def list_aggregates(service: Service, req: Request, resp: Response) -> AggregatePage:
+    """List host aggregates by page, without their members."""
+    query: AggregatesQuery = req.query
+    found = await service.aggregates.store.page(query.limit + 1, query.marker or "", query.name)
+    page = [listed(*each) for each in found[: query.limit]]
+    return AggregatePage(page, page[-1].uuid if len(found) > query.limit else None)
+
+
+async def show_aggregate(service: Service, req: Request, resp: Response, uuid: str) -> ShownAggregate:
+    """Show a host aggregate with its members."""
+    return await _shown(service, await service.aggregates.store.find(uuid))
+
+
+async def replace_aggregate(service: Service, req: Request, resp: Response, uuid: str) -> ShownAggregate:
+    """Replace name and metadata of a host aggregate that is at the generation of the body."""
+    new: ReplacedAggregate = req.body
+    replaced = await service.aggregates.replace(uuid, new.name, new.metadata, new.generation)
+    return await _shown(service, replaced)
+
+
+async def change_members(service: Service, req: Request, resp: Response, uuid: str) -> ShownAggregate:
+    """Add compute nodes to a host aggregate and remove others from it, all or none.
+
+    A node that is a member already stays one, and a node that is none is not removed.
+    """
+    members: ChangedMembers = req.body
+    return await _shown(service, await service.aggregates.change_members(uuid, members.add, members.remove))
+
+
+async def delete_aggregate(service: Service, req: Request, resp: Response, uuid: str) -> None:
+    """Delete a host aggregate that has no members."""
+    await service.aggregates.delete(uuid)
+
+
+async def _shown(service: Service, aggregate: Aggregate) -> ShownAggregate:
+    return shown(aggregate, await service.aggregates.names(aggregate.members))

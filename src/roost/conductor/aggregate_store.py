@@ -1,0 +1,255 @@
+"""The host aggregates of the API database."""
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from roost.conductor.aggregate_errors import AggregateNotEmpty, NameTaken, NoSuchAggregate
+from roost.conductor.tables import (
+    SCHEMA,
+    deleted_host_aggregates,
+    host_aggregate_members,
+    host_aggregates,
+    host_aggregates_version,
+)
+from roost.conductor.zones import ZoneChange, affected_nodes, zone_changes
+from roost.model.aggregate import AVAILABILITY_ZONE, Aggregate
+from roost.model.text import is_storable
+from roost.storage import Database, in_batches
+
+_UUID = 36
+_ENCODER = msgspec.json.Encoder(order="sorted")
+_METADATA = msgspec.json.Decoder(dict[str, str])
+
+Judge = Callable[[Mapping[str, ZoneChange]], None]
+"""Raises an error if these nodes must not change their availability zone."""
+
+
+class AggregateCount(NamedTuple):
+    """An aggregate without its members, and their number."""
+
+    aggregate: Aggregate
+    members: int
+
+
+class AggregateChanges(NamedTuple):
+    """What has changed up to a version: the aggregates that did, and the uuids of all that there are."""
+
+    version: int
+    changed: list[Aggregate]
+    all: frozenset[str]
+
+
+class AggregateStore:
+    """The aggregates, each change of which has a version. Raises `StorageError` if the database cannot be
+    used.
+
+    A transaction that changes an aggregate first raises the one version of all, and so waits for those that
+    do the same: two changes never put a node into two zones, and whoever has read a version has read all
+    changes before it.
+    """
+
+    def __init__(self, database: Database) -> None:
+        SCHEMA.prepare(database)
+        self._database = database
+
+    async def page(self, limit: int, after: str = "", name: str | None = None) -> list[AggregateCount]:
+        """Up to ``limit`` aggregates without their members, in order of uuids, those after one uuid.
+
+        ``name``: only the aggregate that has it.
+        """
+        of_this = host_aggregate_members.c.aggregate_uuid == host_aggregates.c.uuid
+        counted = sa.select(sa.func.count()).select_from(host_aggregate_members).where(of_this)
+        query = (
+            sa.select(*host_aggregates.columns, counted.scalar_subquery().label("members"))
+            .where(host_aggregates.c.uuid > after)
+            .order_by(host_aggregates.c.uuid)
+            .limit(limit)
+        )
+        if name is not None:
+            query = query.where(host_aggregates.c.name == name)
+        return await self._database.read(
+            lambda connection: [
+                AggregateCount(_aggregate(row, frozenset()), row.members) for row in connection.execute(query)
+            ]
+        )
+
+    async def find(self, uuid: str) -> Aggregate:
+        """An aggregate. Raises `NoSuchAggregate`."""
+        return await self._database.read(lambda connection: _find(connection, uuid))
+
+    async def changes(self, after: int | None = None) -> AggregateChanges | None:
+        """What has changed since a version, None if nothing has; without one, all there is."""
+
+        def read(connection: Connection) -> AggregateChanges | None:
+            version = connection.execute(sa.select(host_aggregates_version.c.version)).scalar_one()
+            if version == after:
+                return None
+            every = frozenset(connection.execute(sa.select(host_aggregates.c.uuid)).scalars())
+            newer = sa.select(host_aggregates).where(host_aggregates.c.version > (after or 0))
+            rows = connection.execute(newer.order_by(host_aggregates.c.uuid)).all()
+            return AggregateChanges(version, [_with_members(connection, row) for row in rows], every)
+
+        return await self._database.read(read)
+
+    async def create(self, new: Iterable[Aggregate], judge: Judge) -> list[Aggregate]:
+        """Add aggregates, all or none, and return them as they are kept.
+
+        Raises:
+            NameTaken: an aggregate has the name.
+            SeveralZones: a member is in another zone.
+        """
+        wanted = list(new)
+
+        def write(connection: Connection) -> list[Aggregate]:
+            version = _next_version(connection)
+            made = []
+            for each in wanted:
+                _check_name(connection, each)
+                aggregate = msgspec.structs.replace(each, generation=1)
+                nothing = Aggregate(uuid=each.uuid, name=each.name)
+                judge(_zone_changes(connection, nothing, aggregate))
+                connection.execute(sa.insert(host_aggregates), _row(aggregate, version))
+                _change_members(connection, nothing, aggregate)
+                made.append(aggregate)
+            return made
+
+        return await self._database.write(write)
+
+    async def change(self, uuid: str, change: Callable[[Aggregate], Aggregate], judge: Judge) -> Aggregate:
+        """Change an aggregate and return it. A change of nothing leaves its generation as it is.
+
+        ``change`` has no effect but its result, or an error that is passed on.
+
+        Raises:
+            NoSuchAggregate: there is no such aggregate.
+            NameTaken: another aggregate has the new name.
+            SeveralZones: a node would be in two zones.
+        """
+
+        def write(connection: Connection) -> Aggregate:
+            version = _next_version(connection)
+            old = _find(connection, uuid)
+            new = change(old)
+            if new == old:
+                return old
+            new = msgspec.structs.replace(new, generation=old.generation + 1)
+            if new.name != old.name:
+                _check_name(connection, new)
+            judge(_zone_changes(connection, old, new))
+            this = host_aggregates.c.uuid == uuid
+            connection.execute(sa.update(host_aggregates).where(this).values(_row(new, version)))
+            _change_members(connection, old, new)
+            return new
+
+        return await self._database.write(write)
+
+    async def delete(self, uuid: str) -> None:
+        """Delete an aggregate.
+
+        Raises:
+            NoSuchAggregate: there is no such aggregate.
+            AggregateNotEmpty: it has members.
+        """
+
+        def write(connection: Connection) -> None:
+            _next_version(connection)
+            members = len(_find(connection, uuid).members)
+            if members:
+                raise AggregateNotEmpty(f"aggregate {uuid} has {members} members: remove them first")
+            connection.execute(sa.delete(host_aggregates).where(host_aggregates.c.uuid == uuid))
+            connection.execute(sa.insert(deleted_host_aggregates), {"uuid": uuid})
+
+        await self._database.write(write)
+
+    async def deleted(self) -> frozenset[str]:
+        """The deleted aggregates that have not been forgotten."""
+        query = sa.select(deleted_host_aggregates.c.uuid)
+        return await self._database.read(lambda connection: frozenset(connection.execute(query).scalars()))
+
+    async def forget(self, deleted: Collection[str]) -> None:
+        """Forget deleted aggregates, which no provider in placement is in any more."""
+
+        def write(connection: Connection) -> None:
+            for some in in_batches(deleted):
+                gone = deleted_host_aggregates.c.uuid.in_(some)
+                connection.execute(sa.delete(deleted_host_aggregates).where(gone))
+
+        await self._database.write(write)
+
+
+def _next_version(connection: Connection) -> int:
+    column = host_aggregates_version.c.version
+    connection.execute(sa.update(host_aggregates_version).values(version=column + 1))
+    version: int = connection.execute(sa.select(column)).scalar_one()
+    return version
+
+
+def _find(connection: Connection, uuid: str) -> Aggregate:
+    query = sa.select(host_aggregates).where(host_aggregates.c.uuid == uuid)
+    row = connection.execute(query).one_or_none() if is_storable(uuid, _UUID) else None
+    if row is None:
+        raise NoSuchAggregate(uuid)
+    return _with_members(connection, row)
+
+
+def _with_members(connection: Connection, row: Any) -> Aggregate:
+    of_this = host_aggregate_members.c.aggregate_uuid == row.uuid
+    members = connection.execute(sa.select(host_aggregate_members.c.node).where(of_this)).scalars()
+    return _aggregate(row, frozenset(members))
+
+
+def _aggregate(row: Any, members: frozenset[str]) -> Aggregate:
+    return Aggregate(
+        uuid=row.uuid,
+        name=row.name,
+        # Not row.metadata: rows have an attribute of that name themselves in some versions.
+        metadata=_METADATA.decode(row._mapping["metadata"]),
+        members=members,
+        generation=row.generation,
+    )
+
+
+def _row(aggregate: Aggregate, version: int) -> dict[str, object]:
+    return {
+        "uuid": aggregate.uuid,
+        "name": aggregate.name,
+        "metadata": _ENCODER.encode(aggregate.metadata).decode(),
+        "generation": aggregate.generation,
+        "version": version,
+    }
+
+
+def _check_name(connection: Connection, aggregate: Aggregate) -> None:
+    query = sa.select(host_aggregates.c.uuid).where(host_aggregates.c.name == aggregate.name)
+    other = connection.execute(query).scalar()
+    if other is not None:
+        raise NameTaken(f"aggregate {other} has the name {aggregate.name!r}")
+
+
+def _zone_changes(connection: Connection, old: Aggregate, new: Aggregate) -> dict[str, ZoneChange]:
+    """What `zone_changes` says, with the zones that the nodes have from other aggregates."""
+    elsewhere: dict[str, str] = {}
+    zones = {
+        row.uuid: zone
+        for row in connection.execute(sa.select(host_aggregates.c.uuid, host_aggregates.c.metadata))
+        if (zone := _METADATA.decode(row[1]).get(AVAILABILITY_ZONE)) is not None and row.uuid != new.uuid
+    }
+    member = host_aggregate_members.c
+    for some in in_batches(affected_nodes(old, new)) if zones else ():
+        rows = connection.execute(sa.select(member.aggregate_uuid, member.node).where(member.node.in_(some)))
+        elsewhere.update({row.node: zones[row.aggregate_uuid] for row in rows if row.aggregate_uuid in zones})
+    return zone_changes(old, new, elsewhere)
+
+
+def _change_members(connection: Connection, old: Aggregate, new: Aggregate) -> None:
+    member = host_aggregate_members.c
+    for some in in_batches(old.members - new.members):
+        gone = sa.and_(member.aggregate_uuid == old.uuid, member.node.in_(some))
+        connection.execute(sa.delete(host_aggregate_members).where(gone))
+    joined = [{"aggregate_uuid": new.uuid, "node": node} for node in sorted(new.members - old.members)]
+    if joined:
+        connection.execute(sa.insert(host_aggregate_members), joined)

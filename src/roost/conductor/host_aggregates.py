@@ -1,0 +1,162 @@
+"""Changes of host aggregates, with the rules that need the cells: names of nodes, and instances on them."""
+
+import asyncio
+import uuid as uuids
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from functools import partial
+from typing import TypeVar
+
+import msgspec
+
+from roost.cells import Cell
+from roost.cells.node_lookup import NodeName, count_instances, names_of, nodes_called
+from roost.conductor.aggregate_errors import AggregateChanged, NoSuchNode, ZoneInUse
+from roost.conductor.aggregate_store import AggregateStore, Judge
+from roost.conductor.zones import ZoneChange
+from roost.model.aggregate import Aggregate
+
+T = TypeVar("T")
+
+
+class HostAggregates:
+    """The host aggregates of a cloud and the nodes of its cells.
+
+    A node may be in several aggregates but in one availability zone only, and keeps its zone while it has
+    instances. An instance that is on its way to a node at the moment of the change is not seen: as in Nova,
+    the zone of a node should be changed while it takes no instances.
+
+    ``changed`` is set after each change. Raises `StorageError` if a database cannot be used.
+    """
+
+    def __init__(self, store: AggregateStore, cells: Iterable[Cell]) -> None:
+        self.store = store
+        self.changed = asyncio.Event()
+        self._cells = list(cells)
+
+    async def create(self, name: str, metadata: Mapping[str, str]) -> Aggregate:
+        """Make an aggregate without members. Raises `NameTaken`."""
+        new = Aggregate(uuid=str(uuids.uuid4()), name=name, metadata=dict(metadata))
+        [made] = await self.add([new])
+        return made
+
+    async def add(self, new: Iterable[Aggregate]) -> list[Aggregate]:
+        """Take aggregates in as they are, all or none. Raises `NameTaken`, `SeveralZones`, `ZoneInUse`."""
+        return await self._judged(partial(self.store.create, list(new)))
+
+    async def replace(self, uuid: str, name: str, metadata: Mapping[str, str], generation: int) -> Aggregate:
+        """Replace name and metadata of an aggregate that is at a generation.
+
+        Raises:
+            NoSuchAggregate: there is no such aggregate.
+            AggregateChanged: it is at another generation.
+            NameTaken: another aggregate has the name.
+            SeveralZones: a member is in another zone.
+            ZoneInUse: a member has instances, and its zone would change.
+        """
+
+        def replaced(old: Aggregate) -> Aggregate:
+            if old.generation != generation:
+                raise AggregateChanged(
+                    f"aggregate {uuid} is at generation {old.generation}, not {generation}: read it again"
+                )
+            return msgspec.structs.replace(old, name=name, metadata=dict(metadata))
+
+        return await self._judged(partial(self.store.change, uuid, replaced))
+
+    async def change_members(self, uuid: str, add: Collection[str], remove: Collection[str]) -> Aggregate:
+        """Add nodes to an aggregate and remove nodes from it, all or none. Nodes are named by uuid or name.
+
+        A node that is a member already is not added again, and one that is none is not removed.
+
+        Raises:
+            NoSuchAggregate: there is no such aggregate.
+            NoSuchNode: a name is that of no node or of several, or is to be added and removed.
+            SeveralZones: a node would be in two zones.
+            ZoneInUse: a node has instances, and its zone would change.
+        """
+        members = (await self.store.find(uuid)).members
+        joining = set((await self._resolved(add)).values())
+        # A member whose node is gone is known by its uuid only.
+        leaving = {name for name in remove if name in members}
+        leaving |= set((await self._resolved([name for name in remove if name not in leaving])).values())
+        if both := joining & leaving:
+            raise NoSuchNode(f"node {min(both)} cannot be added and removed at once")
+
+        def changed(old: Aggregate) -> Aggregate:
+            return msgspec.structs.replace(old, members=(old.members | joining) - leaving)
+
+        return await self._judged(partial(self.store.change, uuid, changed))
+
+    async def delete(self, uuid: str) -> None:
+        """Delete an aggregate without members. Raises `NoSuchAggregate`, `AggregateNotEmpty`."""
+        await self.store.delete(uuid)
+        self.changed.set()
+
+    async def names(self, nodes: Collection[str]) -> dict[str, NodeName]:
+        """The names of those of the nodes that a cell has, by uuid."""
+        found = await asyncio.gather(*(names_of(cell, nodes) for cell in self._cells))
+        return {node: name for each in found for node, name in each.items()}
+
+    async def _resolved(self, names: Collection[str]) -> dict[str, str]:
+        """The uuid of the node of each name: its uuid, else its own name, else that of its service.
+
+        Raises:
+            NoSuchNode: no node has the name, or several have it.
+        """
+        if not names:
+            return {}
+        found = await asyncio.gather(*(nodes_called(cell, names) for cell in self._cells))
+        by_name: defaultdict[str, tuple[set[str], set[str], set[str]]]
+        by_name = defaultdict(lambda: (set(), set(), set()))
+        for called in found:
+            for node in called:
+                for name, rank in ((node.node, 0), (node.nodename, 1), (node.host, 2)):
+                    by_name[name][rank].add(node.node)
+        resolved = {}
+        for name in names:
+            candidates = next(filter(None, by_name[name]), set())
+            if not candidates:
+                raise NoSuchNode(f"no compute node {name!r}")
+            if len(candidates) > 1:
+                raise NoSuchNode(f"{len(candidates)} compute nodes are called {name!r}: name them by uuid")
+            resolved[name] = min(candidates)
+        return resolved
+
+    async def _judged(self, write: Callable[[Judge], Awaitable[T]]) -> T:
+        """Write a change once the nodes whose zone it changes are known to have no instances.
+
+        The write finds these nodes and the cells' databases know the instances, so a write that finds a node
+        that nobody has looked at is given up, and comes again.
+        """
+        empty: set[str] = set()
+
+        def judge(changes: Mapping[str, ZoneChange]) -> None:
+            if not changes.keys() <= empty:
+                raise _NotLookedAt(changes)
+
+        while True:
+            try:
+                written = await write(judge)
+            except _NotLookedAt as found:
+                await self._check_empty(found.changes)
+                empty |= found.changes.keys()
+            else:
+                self.changed.set()
+                return written
+
+    async def _check_empty(self, changes: Mapping[str, ZoneChange]) -> None:
+        for counts in await asyncio.gather(*(count_instances(cell, changes) for cell in self._cells)):
+            for node, count in sorted(counts.items()):
+                raise ZoneInUse(
+                    f"the availability zone of node {node} would change {changes[node]}, "
+                    f"and it has {count} instances"
+                )
+
+
+class _NotLookedAt(Exception):
+    """A change of zones of nodes that nobody has looked at for instances."""
+
+    def __init__(self, changes: Mapping[str, ZoneChange]) -> None:
+        super().__init__(f"{len(changes)} nodes change their zone")
+        self.changes = changes
