@@ -19,7 +19,7 @@ from roost.model.vocabulary import DISABLED_TRAIT, SHARING_TRAIT
 from roost.placement.commands.allocations import FreeConsumers, WriteAllocations
 from roost.placement.commands.inventories import SetInventories
 from roost.placement.commands.names import AddTrait
-from roost.placement.commands.providers import CreateProvider, DeleteProvider
+from roost.placement.commands.providers import CreateProvider, DeleteProvider, UpdateProvider
 from roost.placement.commands.traits_and_aggregates import SetAggregates, SetTraits
 from roost.placement.errors import PlacementError
 from roost.scheduler import SchedulerOptions
@@ -353,6 +353,16 @@ def happenings(draw: st.DrawFn) -> Step:
         return share
     if kind == "childless":
         return lambda world: world.run(DeleteProvider(uuid_of(0xD0000 + host)))
+    if kind in ("moved", "removed"):
+        below = uuid_of(0xE0000 + 4 * host + number)
+        above = None if number == 3 else uuid_of(draw(st.integers(0, HOSTS - 1)))
+        if kind == "removed":
+            return lambda world: world.run(DeleteProvider(below))
+        return lambda world: (
+            below in world.fleet and world.run(UpdateProvider(below, f"moved {below}", above))
+        )
+    if kind == "no pool":
+        return lambda world: world.run(DeleteProvider(uuid_of(0xF0000 + number % 2)))
     if kind == "gone":
         return lambda world: world.run(DeleteProvider(uuid))
     return lambda world: make(world, host)
@@ -371,7 +381,10 @@ _KINDS = [
     "device",
     "device",
     "cpus",
+    "moved",
+    "removed",
     "pool",
+    "no pool",
     "gone",
     "come",
 ]

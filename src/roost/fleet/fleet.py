@@ -131,7 +131,9 @@ class Fleet(ProviderForest):
                 capacity[missing] = used[missing] = 0
             return capacity, used
         if len(roots) <= _FEW_TREES:
-            return self._totals_one_by_one(columns, roots)
+            totals = [self.totals_of_tree((resource_class,), root)[0] for root in roots.tolist()]
+            capacity, used = np.array(totals, dtype=np.int64).reshape(-1, 2).T
+            return capacity, used
         tree = self.root[columns.row[: columns.n]]
         capacity, used = (
             _sums(tree, column[: columns.n], self.n_rows)[roots]
@@ -139,14 +141,16 @@ class Fleet(ProviderForest):
         )
         return capacity, used
 
-    def _totals_one_by_one(self, columns: InventoryColumns, roots: Rows) -> tuple[Int64, Int64]:
-        totals = []
-        for root in roots.tolist():
-            slots = [slot for row in self.subtree(root) if (slot := columns.slot(row)) >= 0]
+    def totals_of_tree(self, resource_classes: Iterable[str], root: int) -> list[tuple[int, int]]:
+        """Capacity and use of each of some resource classes, summed over one tree: see `tree_totals`."""
+        rows = self.subtree(root)
+        found = []
+        for name in resource_classes:
+            columns = self.inventory_columns(name)
+            slots = [slot for row in rows if (slot := columns.slot(row)) >= 0]
             capacity = sum(map(columns.capacity.item, slots))
-            totals.append((min(capacity, CAPACITY_LIMIT), sum(map(columns.used.item, slots))))
-        capacities, uses = zip(*totals, strict=True) if totals else ((), ())
-        return np.array(capacities, dtype=np.int64), np.array(uses, dtype=np.int64)
+            found.append((min(capacity, CAPACITY_LIMIT), sum(map(columns.used.item, slots))))
+        return found
 
     def with_trait(self, trait: str) -> RowSet:
         """The providers with a trait."""

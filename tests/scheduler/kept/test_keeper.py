@@ -15,13 +15,15 @@ from roost.model.spec import RequestSpec, ServerGroup
 from roost.model.vocabulary import SHARING_TRAIT
 from roost.placement.commands.allocations import WriteAllocations
 from roost.placement.commands.inventories import SetInventories
-from roost.placement.commands.providers import CreateProvider, UpdateProvider
+from roost.placement.commands.providers import CreateProvider, DeleteProvider, UpdateProvider
 from roost.placement.commands.traits_and_aggregates import SetTraits
 from roost.scheduler import SchedulerOptions
 from roost.scheduler.kept import keeper
 from roost.scheduler.kept.board import Board
 from roost.scheduler.kept.keeper import Keeper
+from roost.scheduler.kept.known import Rooms
 from roost.scheduler.kept.shape import Shape
+from roost.scheduler.kept.totals import KeptTotals
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.offers import HostView
 from roost.scheduler.plugins import Looks, filters, weighers
@@ -173,6 +175,47 @@ def test_provider_that_moves_to_another_tree_changes_both(place: Place) -> None:
         assert field is not None
         field.ready()
         assert place.table.hosts[field.index(field.best(1)[0])] == best
+
+
+def test_providers_that_come_and_go_concern_only_the_hosts_that_they_are_of(place: Place) -> None:
+    child, host = uuid_of(9), uuid_of(2)
+    stock = {"VCPU": Inventory(8), "MEMORY_MB": Inventory(8192), "DISK_GB": Inventory(100)}
+    kept = built_in()
+    place.do(CreateProvider(uuid_of(8), "other child", uuid_of(1)))
+    looked_at: list[int] = []
+    refresh_one = KeptTotals.refresh_one
+
+    def note(totals: KeptTotals, at: int) -> Rooms:
+        looked_at.append(int(totals.index[at]))
+        return refresh_one(totals, at)
+
+    def offered() -> tuple[int, list[int]]:
+        looked_at.clear()
+        field = kept.field(place.fleet, place.question(), place.table)
+        assert field is not None
+        return field.ready()[1].left, sorted(looked_at)
+
+    with (
+        patch.object(KeptTotals, "refresh_one", note),
+        patch.object(keeper, "Board", wraps=Board) as boards,
+        patch.object(keeper, "Shape", wraps=Shape) as shapes,
+    ):
+        assert offered() == (3, [])
+        place.do(CreateProvider(child, "child", uuid_of(0)))
+        place.do(SetInventories(child, {"VCPU": Inventory(8)}, None))
+        assert offered() == (3, [0])
+        place.do(UpdateProvider(child, "child", uuid_of(1)))
+        assert offered() == (3, [0, 1])
+        place.do(DeleteProvider(child))
+        assert offered() == (3, [1])
+        place.do(DeleteProvider(host))
+        assert offered() == (2, [2])
+        # Its row goes to another provider, and the host comes back in another row.
+        place.do(CreateProvider(uuid_of(7), "another", None))
+        place.do(CreateProvider(host, "name2", None))
+        place.do(SetInventories(host, stock, None))
+        assert offered() == (3, [2])
+    assert (boards.call_count, shapes.call_count) == (1, 1)
 
 
 def test_filters_are_asked_again_only_for_hosts_that_report_something_new(place: Place) -> None:

@@ -59,8 +59,6 @@ class Board:
         self._at = (fleet.invalidations.end, table.invalidations.end)
         self._structure = table.structure
         self._roster = fleet.provider_set_version
-        self._had_trees = fleet.has_trees
-        self._roots = fleet.root[: fleet.n_rows].copy()
         self.layout = Layout(table.cell[: table.size], len(table.cells))
         index = self.layout.index_at
         host_at_row = table.indexes_of_rows(fleet, np.arange(fleet.n_rows))
@@ -112,6 +110,8 @@ class Board:
         self._known: dict[int, Known] = {}
         self._bounds: tuple[Float64, Float64] | None = None
         self._loose: set[int] = set()
+        # Places whose host has another row than before, until they have been looked at again.
+        self._rehomed: set[int] = set()
 
     def sync(self, question: Question) -> bool:
         """Catch up with fleet and table; False if it is better to begin anew."""
@@ -123,11 +123,14 @@ class Board:
         if ends == self._at:
             return True
         rows, reported = fleet.invalidations.since(self._at[0]), table.invalidations.since(self._at[1])
-        if rows is None or reported is None or not self._same_hosts(rows):
+        if rows is None or reported is None:
             return False
-        if any(self._has_moved(row) for row in rows):
-            return False
-        touched = {place for row in rows if (place := self._place(row)) >= 0}
+        if self._roster != fleet.provider_set_version:
+            self._find_rows(rows)
+        # A provider that leaves a tree changes its old parent as well: so no tree that it was in is missed.
+        alive = fleet.alive
+        touched = {place for row in rows if alive.item(row) and (place := self._place(row)) >= 0}
+        touched |= self._rehomed
         fresh = {self.layout.place_of.item(index) for index in reported}
         if not self._look_again(touched, fresh, question):
             return False
@@ -135,6 +138,7 @@ class Board:
             self.reported.append(place)
         # Only now: what a plugin raises must not leave half of it done and be taken for all.
         self._at, self._roster = ends, fleet.provider_set_version
+        self._rehomed.clear()
         return True
 
     @property
@@ -204,25 +208,26 @@ class Board:
         """The place of the host in whose tree a row stands."""
         return self.place_at_row.item(self.fleet.root.item(row))
 
-    def _has_moved(self, row: int) -> bool:
-        """Whether a provider stands in another tree than before: that tree has changed, too."""
-        return row < len(self._roots) and self.fleet.root.item(row) != self._roots.item(row)
-
-    def _same_hosts(self, rows: Iterable[int]) -> bool:
-        """Whether rows that were touched are still of the hosts that they were of."""
+    def _find_rows(self, touched: Iterable[int]) -> None:
+        """Find the rows of hosts again, after providers came or went. ``touched``: the rows concerned."""
         fleet, table = self.fleet, self.table
-        if self._roster == fleet.provider_set_version:
-            return True
-        if fleet.has_trees or self._had_trees:
-            # A provider that came, went or moved changes the tree that it was in, too.
-            return False
         self.place_at_row = grown(self.place_at_row, fleet.n_rows, -1)
-        for row in rows:
+        rehomed: dict[int, int] = {}
+        for row in touched:
             index = table.index_of_node(fleet.uuid(row)) if fleet.alive.item(row) else None
             place = -1 if index is None else self.layout.place_of.item(index)
-            if place != self.place_at_row.item(row):
-                return False
-        return True
+            before = self.place_at_row.item(row)
+            if place == before:
+                continue
+            self.place_at_row[row] = place
+            if before >= 0:
+                rehomed.setdefault(before, -1)
+            if place >= 0:
+                rehomed[place] = row
+        if rehomed:
+            self._rehomed.update(rehomed)
+            self.row_at[[*rehomed]] = [*rehomed.values()]
+            self.homeless = np.flatnonzero(self.row_at < 0)
 
     def _look_again(self, touched: set[int], reported: set[int], question: Question) -> bool:
         """Sum up again at places that were touched, ask about those that were reported on, and weigh both

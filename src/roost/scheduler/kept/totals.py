@@ -77,14 +77,17 @@ class KeptTotals:
         return (0, 0) if room is None else (room[1], room[0])
 
     def refresh_one(self, place: int) -> Rooms:
-        """Sum up again at a place that has a row; returns the room there."""
+        """Sum up again at a place; returns the room there, where the tree is a root alone."""
         fleet, row = self._fleet, self._row_at.item(place)
         rooms: Rooms = {}
-        if fleet.has_trees:
-            root = np.array([row], dtype=np.intp)
-            for name, one in self._classes.items():
-                capacity, used = fleet.tree_totals(name, root)
-                one.put(place, (used.item(), capacity.item(), 0, MAX_INT, 1))
+        if row < 0:
+            for one in self._classes.values():
+                one.put(place, _NOTHING)
+            return rooms
+        if fleet.children(row):
+            totals = fleet.totals_of_tree([*self._classes], row)
+            for one, (capacity, used) in zip(self._classes.values(), totals, strict=True):
+                one.put(place, (used, capacity, 0, MAX_INT, 1))
             return rooms
         for name, one in self._classes.items():
             rooms[name] = room = room_at(fleet, name, row)
@@ -92,10 +95,10 @@ class KeptTotals:
         return rooms
 
     def refresh(self, places: Sequence[int]) -> None:
-        """Sum up again at many places that have a row."""
+        """Sum up again at many places."""
         rows = self._row_at[places]
         for name, one in self._classes.items():
-            capacity, used = self._fleet.tree_totals(name, rows)
+            capacity, used = self._totals(name, rows)
             one.capacity[places], one.used[places] = capacity, used
             free = _free(capacity, used)
             for minval, column in one.left:
@@ -107,10 +110,15 @@ class KeptTotals:
     def _class(self, name: str) -> "_Class":
         one = self._classes.get(name)
         if one is None:
-            capacity, used = self._fleet.tree_totals(name, self._row_at)
-            capacity[self._row_at < 0] = used[self._row_at < 0] = 0
-            one = self._classes[name] = _Class(capacity, used)
+            one = self._classes[name] = _Class(*self._totals(name, self._row_at))
         return one
+
+    def _totals(self, name: str, rows: Rows) -> tuple[Int64, Int64]:
+        """Capacity and use of the trees with these roots; 0 where the row is -1."""
+        capacity, used = self._fleet.tree_totals(name, rows)
+        homeless = rows < 0
+        capacity[homeless] = used[homeless] = 0
+        return capacity, used
 
 
 class _Class:
