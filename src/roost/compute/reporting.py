@@ -11,8 +11,8 @@ async def report(tree: ProviderTree, placement: ReportPlacement) -> None:
     """Create, change and delete providers until placement has the tree as it is here.
 
     Parents first; what placement has beyond the tree goes last, children first. Not atomic: a report that
-    was cut short is completed by the next one. Raises placement's refusals, and `BadProviderName` before
-    anything is sent.
+    was cut short is completed by the next one. Aggregates are only added. Raises placement's refusals, and
+    `BadProviderName` before anything is sent.
     """
     for provider in tree:
         _check(provider)
@@ -46,5 +46,7 @@ async def _report_provider(provider: ProviderData, placement: ReportPlacement) -
         await placement.set_inventories(provider.uuid, provider.inventory)
     if await placement.traits(provider.uuid) != provider.traits:
         await placement.set_traits(provider.uuid, provider.traits)
-    if await placement.aggregates(provider.uuid) != provider.aggregates:
-        await placement.set_aggregates(provider.uuid, provider.aggregates)
+    # Others put providers into aggregates as well, such as the mirror of host aggregates.
+    present = await placement.aggregates(provider.uuid)
+    if not provider.aggregates <= present:
+        await placement.set_aggregates(provider.uuid, present | provider.aggregates)

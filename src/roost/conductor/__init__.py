@@ -7,6 +7,7 @@
     http              instances over HTTP
     aggregate_store   host aggregates in the API database, each change with a version
     host_aggregates   changes of host aggregates by the rules that need the cells
+    aggregate_mirror  members of host aggregates, mirrored to placement and healed there
     zones             which nodes change their availability zone with a change of an aggregate
     aggregate_*       host aggregates over HTTP: rows, handlers, types, errors
     together          several things at the same time, all of them to their end

@@ -98,6 +98,10 @@ class HostAggregates:
         found = await asyncio.gather(*(names_of(cell, nodes) for cell in self._cells))
         return {node: name for each in found for node, name in each.items()}
 
+    async def nodes(self) -> frozenset[str]:
+        """The root providers of all nodes of the cells."""
+        return frozenset().union(*await asyncio.gather(*(cell.node_uuids() for cell in self._cells)))
+
     async def _resolved(self, names: Collection[str]) -> dict[str, str]:
         """The uuid of the node of each name: its uuid, else its own name, else that of its service.
 

@@ -76,6 +76,9 @@ class Placement(Protocol):
     async def aggregates(self, provider: str) -> frozenset[str]:
         """Return a provider's aggregates. Raises `NotFound`."""
 
+    async def providers_in_aggregate(self, aggregate: str) -> frozenset[str]:
+        """Return the uuids of the providers in an aggregate."""
+
     async def set_inventories(
         self, provider: str, inventories: Mapping[str, Inventory], generation: int | None = None
     ) -> int:

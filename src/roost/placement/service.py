@@ -62,6 +62,10 @@ class PlacementService:
         fleet = await self.ledger.current()
         return frozenset(fleet.aggregates_of(provider_row(fleet, provider)))
 
+    async def providers_in_aggregate(self, aggregate: str) -> frozenset[str]:
+        fleet = await self.ledger.current()
+        return frozenset(map(fleet.uuid, fleet.in_aggregate(aggregate).rows().tolist()))
+
     async def set_inventories(
         self, provider: str, inventories: Mapping[str, Inventory], generation: int | None = None
     ) -> int:

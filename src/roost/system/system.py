@@ -15,6 +15,7 @@ from roost.cells.cell import GONE, changed
 from roost.compute.agent import Agent
 from roost.compute.drivers.simulated import Script, SimulatedDriver
 from roost.compute.service import ComputeService
+from roost.conductor.aggregate_mirror import AggregateMirror
 from roost.conductor.aggregate_store import AggregateStore
 from roost.conductor.cell_conductor import CellConductor
 from roost.conductor.host_aggregates import HostAggregates
@@ -181,6 +182,10 @@ class System:
         services = [self._service(name) for name in self.layout.cells]
         for service in services:
             await service.start()
+        mirror = AggregateMirror(
+            self.aggregates.store, self.placement, self.aggregates.nodes, self.aggregates.changed
+        )
+        await mirror.heal()
         await feed.refresh()
         self.gateway = TimedGateway(SwitchingGateway(LocalGateway(self.ledger), ReportedGateway()))
         scheduler = Scheduler(
@@ -200,6 +205,7 @@ class System:
             clock=self._clock,
         )
         self._start(feed.run())
+        self._start(mirror.run())
         for cell in self.cells.values():
             self._start(CellConductor(cell, self.placement, scheduler, self.records, clock=self._clock).run())
         for service in services:

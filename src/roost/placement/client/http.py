@@ -134,6 +134,10 @@ class HttpPlacement:
     async def aggregates(self, provider: str) -> frozenset[str]:
         return frozenset((await self._of(provider, "aggregates"))["aggregates"])
 
+    async def providers_in_aggregate(self, aggregate: str) -> frozenset[str]:
+        found = await self._transport.call("GET", "/resource_providers", params=[("member_of", aggregate)])
+        return frozenset(each["uuid"] for each in found["resource_providers"])
+
     async def set_inventories(
         self, provider: str, inventories: Mapping[str, Inventory], generation: int | None = None
     ) -> int:

@@ -1,0 +1,140 @@
+"""Mirrors the members of host aggregates to placement, and heals what differs there."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Iterable
+from collections.abc import Set as AbstractSet
+from typing import Protocol
+
+import structlog
+
+from roost.cells.cell import changed
+from roost.conductor.backoff import Backoff
+from roost.conductor.known_aggregates import AggregateSource, KnownAggregates
+from roost.conductor.provider_aggregates import Difference, differences
+from roost.ledger import LedgerError
+from roost.model.text import error_text
+from roost.placement.errors import ConcurrentUpdate, NotFound, PlacementError
+from roost.placement.interface import Provider
+from roost.storage import StorageError
+
+ATTEMPTS = 4
+"""Writes to a provider that others change at the same time. Then it is left to the next round, as in Nova."""
+
+EVERY_SECONDS = 60.0
+"""Seconds between two looks at placement while nothing changes."""
+
+_log = structlog.get_logger()
+
+
+class MirroredSource(AggregateSource, Protocol):
+    """The aggregates, and those that were deleted: see `roost.conductor.aggregate_store.AggregateStore`."""
+
+    async def deleted(self) -> frozenset[str]: ...
+
+    async def forget(self, deleted: Collection[str]) -> None: ...
+
+
+class MirrorPlacement(Protocol):
+    """The part of `roost.placement.interface.Placement` that is needed."""
+
+    async def provider(self, uuid: str) -> Provider | None: ...
+
+    async def aggregates(self, provider: str) -> frozenset[str]: ...
+
+    async def providers_in_aggregate(self, aggregate: str) -> frozenset[str]: ...
+
+    async def set_aggregates(
+        self, provider: str, aggregates: Iterable[str], generation: int | None = None
+    ) -> int: ...
+
+
+class AggregateMirror:
+    """Keeps the root provider of each member in the aggregate of the same uuid in placement.
+
+    It asks placement for the providers of each aggregate, and reads and writes only those that differ, each
+    at its generation. A lost answer is repaired in the next round like any other difference. Aggregates that
+    are not Roost's own, and providers that are no compute nodes, are left alone. Several mirrors may run.
+
+    ``nodes``: reads the root providers of all compute nodes. ``changed_event``: set when members have
+    changed.
+    """
+
+    def __init__(
+        self,
+        source: MirroredSource,
+        placement: MirrorPlacement,
+        nodes: Callable[[], Awaitable[AbstractSet[str]]],
+        changed_event: asyncio.Event,
+        every_seconds: float = EVERY_SECONDS,
+        backoff: Backoff = Backoff(),  # noqa: B008 - it is frozen
+    ) -> None:
+        self._source = source
+        self._known = KnownAggregates(source)
+        self._placement = placement
+        self._nodes = nodes
+        self._changed = changed_event
+        self._every_seconds = every_seconds
+        self._backoff = backoff
+
+    async def run(self) -> None:
+        """Heal after each change and from time to time, until cancelled."""
+        failures = 0
+        while True:
+            failures = 0 if await self.heal() else failures + 1
+            pause = self._backoff.pause(failures) if failures else self._every_seconds
+            await changed(self._changed, min(pause, self._every_seconds))
+
+    async def heal(self) -> bool:
+        """Bring placement in line once. Returns whether all that could be done is done; what fails is
+        logged."""
+        try:
+            await self._known.refresh()
+            deleted = await self._source.deleted()
+            nodes = await self._nodes()
+            wanted = {each.uuid: each.members for each in self._known.by_uuid.values()}
+            present = {
+                uuid: await self._placement.providers_in_aggregate(uuid) for uuid in (*wanted, *deleted)
+            }
+        except (StorageError, LedgerError, PlacementError) as error:
+            _log.warning("host aggregates cannot be mirrored to placement", error=error_text(error))
+            return False
+        whole = True
+        for provider, difference in differences(wanted, present, nodes).items():
+            whole &= await self._tried(provider, difference)
+        if whole and deleted:
+            try:
+                await self._source.forget(deleted)
+            except StorageError as error:
+                _log.warning("deleted host aggregates cannot be forgotten", error=error_text(error))
+                return False
+        return whole
+
+    async def _tried(self, provider: str, difference: Difference) -> bool:
+        try:
+            await self._apply(provider, difference)
+        except (StorageError, LedgerError, PlacementError) as error:
+            _log.warning(
+                "the aggregates of a provider cannot be written", provider=provider, error=error_text(error)
+            )
+            return False
+        return True
+
+    async def _apply(self, provider: str, difference: Difference) -> None:
+        """Write the aggregates of a provider. One that does not exist is left out: a node that comes is
+        found in a later round."""
+        for attempt in range(1, ATTEMPTS + 1):
+            # The generation is read first: a change between the two reads makes the write fail.
+            found = await self._placement.provider(provider)
+            if found is None:
+                return
+            try:
+                present = await self._placement.aggregates(provider)
+                new = difference.applied(present)
+                if new != present:
+                    await self._placement.set_aggregates(provider, new, found.generation)
+                return
+            except NotFound:
+                return
+            except ConcurrentUpdate:
+                if attempt == ATTEMPTS:
+                    raise

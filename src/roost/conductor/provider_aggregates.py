@@ -1,0 +1,43 @@
+"""Which providers in placement are to join or leave which of Roost's own aggregates."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from typing import NamedTuple
+
+
+class Difference(NamedTuple):
+    """The aggregates that a provider is to join and those that it is to leave."""
+
+    join: frozenset[str] = frozenset()
+    leave: frozenset[str] = frozenset()
+
+    def applied(self, present: frozenset[str]) -> frozenset[str]:
+        """All aggregates of a provider that is in ``present`` now; those that the difference does not name
+        stay."""
+        return (present - self.leave) | self.join
+
+
+def differences(
+    wanted: Mapping[str, AbstractSet[str]],
+    present: Mapping[str, AbstractSet[str]],
+    nodes: AbstractSet[str],
+) -> dict[str, Difference]:
+    """What differs, by provider.
+
+    ``wanted``: the members of each aggregate. ``present``: the providers that each aggregate has in
+    placement, for all that are wanted and for deleted ones. Only ``nodes``, the root providers of compute
+    nodes, leave an aggregate: an operator may have put another provider into it, such as a shared disk.
+    """
+    join: defaultdict[str, set[str]] = defaultdict(set)
+    leave: defaultdict[str, set[str]] = defaultdict(set)
+    for aggregate, providers in present.items():
+        members = wanted.get(aggregate, frozenset())
+        for provider in members - providers:
+            join[provider].add(aggregate)
+        for provider in (providers - members) & nodes:
+            leave[provider].add(aggregate)
+    return {
+        provider: Difference(frozenset(join[provider]), frozenset(leave[provider]))
+        for provider in sorted(join.keys() | leave.keys())
+    }
