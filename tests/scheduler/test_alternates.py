@@ -145,7 +145,7 @@ def test_whatever_fails_over_the_promises_hold(
         assert all(together[host] <= most for host in moved)
 
 
-def test_order_is_by_weight_then_by_index() -> None:
+def test_order_is_by_weight_then_by_uuid() -> None:
     [one] = placed([9, 5, 6, 5, 6, 1], wanted=5)
     assert names(one) == ["host2", "host4", "host1", "host3", "host5"]
     weights = [other.weight for other in one.alternates]

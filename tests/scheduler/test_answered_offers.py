@@ -35,10 +35,10 @@ def roots(*allocations: Allocations) -> list[list[str]]:
     return [[each.root for each in found.candidates(place)] for place in range(len(found.index))]
 
 
-def test_hosts_are_in_the_order_of_the_table_and_candidates_in_that_of_the_answer() -> None:
+def test_hosts_are_in_the_order_of_uuids_and_candidates_in_that_of_the_answer() -> None:
     found = offers({"root-a": {"VCPU": 1}}, {"numa-b": {"VCPU": 2}}, {"root-b": {"VCPU": 2}})
-    assert found.index.tolist() == [0, 1]
-    assert [list(each.allocations) for each in found.candidates(0)] == [["numa-b"], ["root-b"]]
+    assert found.index.tolist() == [1, 0]
+    assert [list(each.allocations) for each in found.candidates(1)] == [["numa-b"], ["root-b"]]
 
 
 def test_candidate_with_nothing_from_the_root_is_for_its_tree() -> None:
@@ -67,9 +67,9 @@ def test_provider_without_a_summary_is_taken_for_a_root_that_fits() -> None:
 
 def test_totals_are_of_whole_trees() -> None:
     found = offers({"root-a": {"VCPU": 1}}, {"root-b": {"VCPU": 1}})
-    assert found.capacity("VCPU").tolist() == [12, 8]
-    assert found.used("VCPU").tolist() == [3, 2]
-    assert found.capacity("DISK_GB").tolist() == [0, 100]
+    assert found.capacity("VCPU").tolist() == [8, 12]
+    assert found.used("VCPU").tolist() == [2, 3]
+    assert found.capacity("DISK_GB").tolist() == [100, 0]
     assert found.used("CUSTOM_NONE").tolist() == [0, 0]
 
 
@@ -77,13 +77,13 @@ def test_claims_count() -> None:
     found = offers(
         {"root-b": {"VCPU": 5}}, {"numa-b": {"VCPU": 3}}, {"root-a": {"VCPU": 1}, "nfs": {"DISK_GB": 20}}
     )
-    first, second = found.candidates(0)
-    assert list(found.claimed(second)) == [0]
-    assert list(found.candidates(0)) == [first]
-    assert found.used("VCPU").tolist() == [6, 2]
-    assert list(found.claimed(first)) == [0]
-    assert list(found.candidates(0)) == []
-    assert found.used("VCPU").tolist() == [11, 2]
-    [with_disk] = found.candidates(1)
-    assert list(found.claimed(with_disk)) == [1]
-    assert list(found.candidates(1)) == [], "the shared disk has 10 of the 20 left"
+    first, second = found.candidates(1)
+    assert list(found.claimed(second)) == [1]
+    assert list(found.candidates(1)) == [first]
+    assert found.used("VCPU").tolist() == [2, 6]
+    assert list(found.claimed(first)) == [1]
+    assert list(found.candidates(1)) == []
+    assert found.used("VCPU").tolist() == [2, 11]
+    [with_disk] = found.candidates(0)
+    assert list(found.claimed(with_disk)) == [0]
+    assert list(found.candidates(0)) == [], "the shared disk has 10 of the 20 left"

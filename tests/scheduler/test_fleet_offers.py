@@ -38,7 +38,7 @@ def test_offered_are_the_hosts_with_a_candidate_of_their_own(world: World, query
         if own:
             expected[root] = own
     hosts = offers.index.tolist()
-    assert hosts == sorted(set(hosts))
+    assert hosts == sorted(set(hosts), key=table.nodes.__getitem__)
     found = {
         table.nodes[host]: {oracle.answer(each) for each in offers.candidates(position)}
         for position, host in enumerate(hosts)

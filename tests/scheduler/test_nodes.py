@@ -43,6 +43,15 @@ def test_index_of_a_host_stays() -> None:
     assert table.report(0).enabled is False
 
 
+def test_ties_break_by_uuid_whatever_came_and_went_before() -> None:
+    table = NodeTable([report("a", "node-c"), report("b", "node-a"), report("c", "node-d")])
+    assert table.tie_rank.tolist() == [1, 0, 2]
+    table.remove(["node-c"])
+    table.update([report("d", "node-e"), report("e", "node-b")])
+    there = sorted(range(table.size), key=table.tie_rank.tolist().__getitem__)
+    assert [table.nodes[index] for index in there] == ["node-a", "node-b", "node-d", "node-e"]
+
+
 def test_cells_are_numbered_as_they_come_and_hosts_may_move() -> None:
     table = NodeTable([report("a", "a", cell="x"), report("b", "b", cell="y")])
     table.update([report("a", "a", cell="y")])

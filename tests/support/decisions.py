@@ -120,6 +120,12 @@ class RoomForTwo:
         return hosts.free("VCPU") >= 2 * question.spec.flavor.vcpus
 
 
+def numbers_of(hosts: HostView) -> Int64:
+    """The numbers that uuids of hosts were made from: int64[n]."""
+    nodes = hosts.table.nodes
+    return np.array([int(nodes[index][-12:], 16) for index in hosts.index.tolist()], dtype=np.int64)
+
+
 class Odd:
     """A foreign filter, which judges some requests only, and is asked again after each claim if so told."""
 
@@ -132,7 +138,7 @@ class Odd:
         return "odd" if "odd" in question.spec.scheduler_hints else None
 
     def mask(self, hosts: HostView, question: Question, progress: Progress) -> Bools | None:
-        return (hosts.index + sum(progress.members.values())) % 3 > 0
+        return (numbers_of(hosts) + sum(progress.members.values())) % 3 > 0
 
 
 class Taste:
@@ -148,7 +154,7 @@ class Taste:
     def raw(self, hosts: HostView, question: Question, progress: Progress) -> Float64 | None:
         if question.spec.flavor.name == "large":
             return None
-        return (hosts.index % 4).astype(np.float64) - hosts.free("VCPU")
+        return (numbers_of(hosts) % 4).astype(np.float64) - hosts.free("VCPU")
 
 
 class Company:
@@ -222,15 +228,25 @@ class World:
             fallback=wanted.fallback,
             places=wanted.places,
         )
-        afresh = self._plugins()
         with patch.object(Keeper, "field", return_value=None):
-            expected = self._decided(asked, afresh, keep=False)
-        assert self._decided(asked, self.keeping, keep) == expected
+            expected = self._decided(asked, self._restarted(), self._plugins(), keep=False)
+        assert self._decided(asked, self.table, self.keeping, keep) == expected
         if keep:
             self.held += names
 
-    def _decided(self, asked: Question, plugins: Plugins, keep: bool) -> Any:
-        command = Decide(asked, self.table, plugins)
+    def _restarted(self) -> NodeTable:
+        """The table of a process that has just started: other rows, and other nodes first."""
+        nodes = [node for node in self.table.nodes if self.table.index_of_node(node) is not None]
+        indexes = [self.table.index_of_node(node) for node in dict.fromkeys(reversed(nodes))]
+        again = NodeTable(self.table.report(index) for index in indexes if index is not None)
+        for instance, taken in self.table.outstanding:
+            index = again.index_of_node(self.table.nodes[taken.index])
+            assert index is not None
+            again.claim(instance, index, taken.memory_mb, taken.disk_mb)
+        return again
+
+    def _decided(self, asked: Question, table: NodeTable, plugins: Plugins, keep: bool) -> Any:
+        command = Decide(asked, table, plugins)
         mark = len(self.state.changes)
         self.state.name(command.consumers())
         try:

@@ -79,7 +79,8 @@ class Alternates:
         """Hosts that the run claimed, as far as they are still weighed, best first."""
         field = self._field
         used = [host for host in claimed if field.weighed(host)]
-        return sorted(used, key=lambda host: (-field.weight(host), field.index(host)))
+        tie_rank = self._table.tie_rank
+        return sorted(used, key=lambda host: (-field.weight(host), tie_rank.item(field.index(host))))
 
     def _cell(self, host: int) -> int:
         return self._table.cell.item(self._field.index(host))

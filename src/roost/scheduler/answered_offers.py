@@ -42,7 +42,7 @@ class AnsweredOffers(Offers):
                 if index is not None and only in (None, index):
                     candidate = Candidate(root, request.allocations, request.mappings)
                     by_host.setdefault(index, []).append(candidate)
-        hosts = sorted(by_host)
+        hosts = sorted(by_host, key=table.nodes.__getitem__)
         self._candidates = [by_host[host] for host in hosts]
         self._position = {of[0].root: position for position, of in enumerate(self._candidates)}
         super().__init__(np.array(hosts, dtype=np.intp))

@@ -25,7 +25,7 @@ class Field(Protocol):
         """
 
     def best(self, among: int) -> Sequence[int]:
-        """The best ``among`` hosts in play, best first; of equal ones that with the lower index."""
+        """The best ``among`` hosts in play, best first; of equal ones by `NodeTable.tie_rank`."""
 
     def index(self, host: int) -> int:
         """A host's index in the node table."""

@@ -12,7 +12,7 @@ from roost.fleet.reach import is_flat
 from roost.model.allocation import Candidate
 from roost.model.request import CandidateQuery
 from roost.scheduler.nodes import NodeTable
-from roost.scheduler.offers import Offers, ProviderLevels
+from roost.scheduler.offers import Offers, ProviderLevels, in_tie_order
 from roost.scheduler.tree_providers import providers_of, with_trait
 
 
@@ -36,11 +36,9 @@ class FleetOffers(Offers):
         if only is not None:
             wanted = index == only
             rows, index = rows[wanted], index[wanted]
-        if not (index[1:] > index[:-1]).all():
-            order = np.argsort(index, kind="stable")
-            rows, index = rows[order], index[order]
-        self._rows = rows
-        super().__init__(index)
+        order = in_tie_order(table, index)
+        self._rows = rows[order]
+        super().__init__(index[order])
 
     def candidates(self, position: int) -> Iterator[Candidate]:
         anchor = self._rows.item(position)

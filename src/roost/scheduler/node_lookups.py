@@ -9,6 +9,7 @@ import numpy as np
 from roost.fleet import Fleet
 from roost.fleet.columns import Rows
 from roost.model.node import NodeReport
+from roost.scheduler.labels import Indexes
 
 
 class FewHolders:
@@ -218,6 +219,33 @@ class NodesAtRows:
                     self._at_row[fleet.row(node)] = index
             self._fleet, self._roster = weakref.ref(fleet), fleet.provider_set_version
         return self._at_row.take(rows)
+
+
+class TieOrder:
+    """The order that breaks ties between nodes: by the uuid of the root provider.
+
+    It is the same in every process and after every restart, as an index is not: that depends on which nodes
+    came and went before. ``nodes``: the uuids by index, which change only before `forget`.
+    """
+
+    def __init__(self, nodes: list[str]) -> None:
+        self._nodes = nodes
+        self._in_order: list[int] = []
+        self._ranks: Indexes | None = None
+
+    def forget(self) -> None:
+        """A node has come."""
+        self._ranks = None
+
+    def ranks(self) -> Indexes:
+        """The position of each node in the order: intp[size]."""
+        if self._ranks is None:
+            # Sorting what was sorted but for a few is ten times as quick as sorting anew.
+            self._in_order.extend(range(len(self._in_order), len(self._nodes)))
+            self._in_order.sort(key=self._nodes.__getitem__)
+            self._ranks = np.empty(len(self._nodes), dtype=np.intp)
+            self._ranks[self._in_order] = np.arange(len(self._nodes))
+        return self._ranks
 
 
 def names_of(report: NodeReport) -> tuple[str, str]:

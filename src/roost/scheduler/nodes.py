@@ -11,7 +11,7 @@ from roost.fleet.columns import Bools, Float64, Rows
 from roost.model.node import NodeReport, SupportedInstance
 from roost.model.node_event import NodeEvent, NodeRemoved, NodeReported, ServiceTransition
 from roost.scheduler.heartbeats import Heartbeats
-from roost.scheduler.labels import Labels, Values
+from roost.scheduler.labels import Indexes, Labels, Values
 from roost.scheduler.node_columns import NodeColumns
 from roost.scheduler.node_lookups import (
     FewHolders,
@@ -20,6 +20,7 @@ from roost.scheduler.node_lookups import (
     NodesAtRows,
     NodesInCells,
     ServiceNodes,
+    TieOrder,
     names_of,
 )
 from roost.scheduler.node_metadata import AggregateMetadata
@@ -32,7 +33,7 @@ _NOTHING = NodeReport(node="", host="", cell="", last_seen=-math.inf)
 class NodeTable(NodeColumns):
     """Every compute node that some agent has reported, by root provider.
 
-    A node's *index* is its row. Ties between equal nodes go to the lower index. ``len`` is the number of
+    A node's *index* is its row. Ties between equal nodes go to the lower `tie_rank`. ``len`` is the number of
     nodes; ``size`` is the number of rows, of which some may be free: no lookup finds a free row, and it is
     neither enabled nor alive.
 
@@ -54,6 +55,7 @@ class NodeTable(NodeColumns):
         self.supported_instances: Labels[tuple[SupportedInstance, ...]] = Labels(())
         self._names = NodeNames()
         self.hosts, self.nodes, self.nodenames = self._names.hosts, self._names.nodes, self._names.nodenames
+        self._tie_order = TieOrder(self.nodes)
         self._in_cells = NodesInCells()
         self.cells = self._in_cells.cells
         self._services = ServiceNodes()
@@ -72,6 +74,11 @@ class NodeTable(NodeColumns):
         """While this lasts, an index stands for the same node, or for one that was removed meanwhile."""
         return self._free.reading()
 
+    @property
+    def tie_rank(self) -> Indexes:
+        """The position of each node in the order that breaks ties, see `TieOrder`: intp[size]."""
+        return self._tie_order.ranks()
+
     # Lookups
 
     def index_of_node(self, node: str) -> int | None:
@@ -81,11 +88,11 @@ class NodeTable(NodeColumns):
     def index(self, host: str, nodename: str = "") -> int | None:
         """The index of a node by the names of its service and its own; None if there is none.
 
-        Without ``nodename``: the node that has its service's name, else the first that was reported.
+        Without ``nodename``: the node that has its service's name, else the one with the lowest uuid.
         """
         found = self._names.named(host, nodename or host)
         if found is None and not nodename:
-            found = next(iter(self.indexes_of_host(host)), None)
+            found = min(self.indexes_of_host(host), key=self.nodes.__getitem__, default=None)
         return found
 
     def indexes_of_host(self, host: str) -> Collection[int]:
@@ -194,6 +201,7 @@ class NodeTable(NodeColumns):
         if index is None:
             index = self._append(report)
         self._names.put(index, report.node)
+        self._tie_order.forget()
         self._at_rows.forget()
         self.structure += 1
         self._join(index, report)

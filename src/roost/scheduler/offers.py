@@ -26,6 +26,22 @@ Positions = npt.NDArray[np.intp]
 Chosen = Bools | Positions | None
 """Some of the hosts, by a mask or by positions; None for all."""
 
+
+def in_tie_order(table: NodeTable, index: Indexes) -> Positions:
+    """The positions of some nodes, in the order that breaks ties: intp[len(index)]."""
+    rank = table.tie_rank.take(index)
+    if (rank[1:] > rank[:-1]).all():
+        return np.arange(len(index))
+    return np.argsort(rank, kind="stable")
+
+
+def positions_of(index: Indexes, size: int) -> Positions:
+    """The position of each node of the table in ``index``: intp[size], -1 of those that are not there."""
+    position = np.full(size, -1, dtype=np.intp)
+    position[index] = np.arange(len(index))
+    return position
+
+
 S = TypeVar("S", bound=np.generic)
 
 
@@ -59,8 +75,9 @@ class Totals(Protocol):
 class Offers(ABC):
     """What placement offers for one request.
 
-    ``index``: intp[n], ascending, the hosts in the node table. Position i of every array below is host
-    ``index[i]``. Each of them has a candidate to begin with.
+    ``index``: intp[n], the hosts in the node table, by `NodeTable.tie_rank`: of hosts that weigh the same the
+    first is the best. Position i of every array below is host ``index[i]``. Each of them has a candidate to
+    begin with.
     """
 
     def __init__(self, index: Indexes) -> None:

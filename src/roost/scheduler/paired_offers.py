@@ -9,7 +9,7 @@ from roost.fleet.columns import Bools, Int64
 from roost.model.allocation import Candidate
 from roost.scheduler.fleet_offers import FleetOffers
 from roost.scheduler.nodes import NodeTable
-from roost.scheduler.offers import Offers, ProviderLevels
+from roost.scheduler.offers import Offers, ProviderLevels, in_tie_order, positions_of
 from roost.scheduler.question import Question
 
 
@@ -17,7 +17,7 @@ def fleet_offers(fleet: Fleet, question: Question, table: NodeTable, only: int |
     """What the fleet offers for a question; ``only``: the index of the one node that is looked at."""
     offers: Offers = FleetOffers(fleet, question.query, table, only=only)
     if question.fallback is not None:
-        offers = PairedOffers(offers, FleetOffers(fleet, question.fallback, table, only=only))
+        offers = PairedOffers(table, offers, FleetOffers(fleet, question.fallback, table, only=only))
     return offers
 
 
@@ -27,20 +27,23 @@ class PairedOffers(Offers):
     A request for dedicated processors asks for PCPU, and for VCPU of hosts that do not offer PCPU yet.
     """
 
-    def __init__(self, first: Offers, second: Offers) -> None:
-        super().__init__(np.union1d(first.index, second.index))
+    def __init__(self, table: NodeTable, first: Offers, second: Offers) -> None:
+        index = np.union1d(first.index, second.index)
+        super().__init__(index[in_tie_order(table, index)])
         self._parts = (first, second)
+        # By index of the node: its position here and in each part, -1 where it is not.
+        self._position = positions_of(self.index, table.size)
+        self._in_parts = [positions_of(part.index, table.size) for part in self._parts]
 
     def candidates(self, position: int) -> Iterator[Candidate]:
         host = self.index.item(position)
-        for part in self._parts:
-            place = int(np.searchsorted(part.index, host))
-            if place < len(part.index) and part.index[place] == host:
+        for part, position_in in zip(self._parts, self._in_parts, strict=True):
+            if (place := position_in.item(host)) >= 0:
                 yield from part.candidates(place)
 
     def providers(self, resource_class: str) -> ProviderLevels:
         first, second = self._parts
-        places = [np.searchsorted(self.index, part.index) for part in self._parts]
+        places = [self._position[part.index] for part in self._parts]
         one, other = first.providers(resource_class), second.providers(resource_class)
         # A host that both have is told by the first.
         new = ~np.isin(second.index, first.index)[other.host]
@@ -53,7 +56,7 @@ class PairedOffers(Offers):
     def with_trait(self, trait: str) -> Bools:
         found = np.zeros(len(self.index), dtype=np.bool_)
         for part in self._parts:
-            found[np.searchsorted(self.index, part.index)] = part.with_trait(trait)
+            found[self._position[part.index]] = part.with_trait(trait)
         return found
 
     def level(self, provider: str, resource_class: str) -> tuple[int, int]:
@@ -61,11 +64,11 @@ class PairedOffers(Offers):
 
     def hosts_of(self, provider: str) -> Sequence[int]:
         hosts = {part.index.item(place) for part in self._parts for place in part.hosts_of(provider)}
-        return [int(np.searchsorted(self.index, host)) for host in sorted(hosts)]
+        return sorted(self._position.item(host) for host in hosts)
 
     def _sums(self, resource_class: str) -> tuple[Int64, Int64]:
         capacity, used = np.zeros((2, len(self.index)), dtype=np.int64)
         for part in self._parts:
-            places = np.searchsorted(self.index, part.index)
+            places = self._position[part.index]
             capacity[places], used[places] = part.both(resource_class)
         return capacity, used

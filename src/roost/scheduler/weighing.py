@@ -59,7 +59,7 @@ class Weighing:
         return self._weights.item(self._positions.searchsorted(position))
 
     def best(self, among: int, within: Bools | None = None) -> Positions:
-        """The best ``among`` hosts of those allowed, best first; of equal ones that with the lower index.
+        """The best ``among`` hosts of those allowed, best first; of equal ones the first of those offered.
         ``within`` leaves out others, by position."""
         positions, weights = self._positions, self._weights
         if within is not None:

@@ -59,7 +59,7 @@ class Board:
         self._at = (fleet.invalidations.end, table.invalidations.end)
         self._structure = table.structure
         self._roster = fleet.provider_set_version
-        self.layout = Layout(table.cell[: table.size], len(table.cells))
+        self.layout = Layout(table.cell[: table.size], len(table.cells), table.tie_rank)
         index = self.layout.index_at
         host_at_row = table.indexes_of_rows(fleet, np.arange(fleet.n_rows))
         self.row_at: Rows = rows_at(fleet, index, host_at_row)
@@ -161,11 +161,11 @@ class Board:
         places = (self._place(row(provider)) for provider in candidate.allocations)
         return [place for place in places if place >= 0]
 
-    def by_index(self, places: Rows) -> Rows:
-        """Places in the order of the indexes of their hosts."""
+    def in_tie_order(self, places: Rows) -> Rows:
+        """Places in the order that breaks ties between their hosts: in one cell the order of the places."""
         if len(self.layout.of_cell) == 1:
             return places
-        return places[np.argsort(self.layout.index_at[places], kind="stable")]
+        return places[np.argsort(self.layout.rank_at[places], kind="stable")]
 
     def numbers(self, place: int) -> list[float]:
         """What each weigher says of a host."""

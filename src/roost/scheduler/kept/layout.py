@@ -12,13 +12,13 @@ class Layout:
     """A *place* for each host: its position in columns of ``blocks`` × ``size``, a power of two (``shift``).
 
     Cells stand one after the other, each from the start of a block on, and in each cell the hosts in the
-    order of their indexes: so the best host of a cell is sought in some blocks in a row.
-    ``index_at``: intp[places], the host at each place; the spare places at the end of a cell repeat its last
-    host, and ``spare`` marks them. ``place_of``: intp[hosts]. ``of_cell``: the first block of each cell and
-    the one after its last.
+    order that breaks ties: so the best host of a cell is sought in some blocks in a row.
+    ``index_at`` and ``rank_at``: intp[places], the host at each place and its `NodeTable.tie_rank`; the spare
+    places at the end of a cell repeat its last host, and ``spare`` marks them. ``place_of``: intp[hosts].
+    ``of_cell``: the first block of each cell and the one after its last.
     """
 
-    def __init__(self, cell: Int32, cells: int) -> None:
+    def __init__(self, cell: Int32, cells: int, tie_rank: Rows) -> None:
         hosts = len(cell)
         counts = np.bincount(cell, minlength=cells)
         self.size = _size(hosts, int(np.count_nonzero(counts)))
@@ -27,7 +27,7 @@ class Layout:
         starts = ends - (-(-counts // self.size))
         self.blocks = int(ends[-1]) if cells else 0
         self.of_cell = list(zip(starts.tolist(), ends.tolist(), strict=True))
-        order = np.argsort(cell, kind="stable")
+        order = np.lexsort((tie_rank, cell))
         in_order = cell[order]
         place = np.arange(hosts) + (starts * self.size - (np.cumsum(counts) - counts))[in_order]
         self.place_of: Rows = np.empty(hosts, dtype=np.intp)
@@ -37,6 +37,7 @@ class Layout:
         self.spare: Bools = self.index_at < 0
         last_filled = np.maximum.accumulate(np.where(self.spare, 0, np.arange(len(self.index_at))))
         self.index_at = self.index_at[last_filled]
+        self.rank_at: Rows = tie_rank[self.index_at]
 
     def __len__(self) -> int:
         """The number of places."""

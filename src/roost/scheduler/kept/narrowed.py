@@ -165,7 +165,7 @@ class Narrowed:
                 else:
                     play.leave_out(places, asked)
             return
-        places_in_play = board.by_index(play.places(asked))
+        places_in_play = board.in_tie_order(play.places(asked))
         view = HostView(board.table, board.totals, places_in_play)
         mask = ask_filter(plugin, view, self._question, progress)
         if mask is not None and not mask.all():
@@ -211,8 +211,8 @@ class Narrowed:
     # Ranking
 
     def _places(self) -> Rows:
-        """The places of the hosts that are allowed, by index of the host."""
-        return self._board.by_index(np.flatnonzero(self._play.stage == self.full))
+        """The places of the hosts that are allowed, in the order that breaks ties."""
+        return self._board.in_tie_order(np.flatnonzero(self._play.stage == self.full))
 
     def _rank(self) -> None:
         allowed = self._play.left[-1]

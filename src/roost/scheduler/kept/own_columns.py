@@ -43,7 +43,7 @@ class OwnColumns:
     ) -> tuple[Columns, Sequence[int]]:
         """The columns of the request, and the number of each on the board (-1: not there).
 
-        ``places``: of the ``allowed`` hosts, by index of the host. A single host is not weighed.
+        ``places``: of the ``allowed`` hosts, in the order that breaks ties. A single host is not weighed.
         """
         board = self._board
         self._found, self._columns = [], board

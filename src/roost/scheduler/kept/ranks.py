@@ -58,9 +58,9 @@ class Ranks:
         self._shift, self._within = layout.shift, layout.size - 1
         self._at_once = max(1, AT_ONCE // layout.size)
         self._many_cells = len(layout.of_cell) > 1
-        self._index_at = layout.index_at.reshape(-1, layout.size)
-        self._first: Int64 = self._index_at[:, 0]
-        # Of an open block what is true, of others the most that may be: weight and index of the best host.
+        self._rank_at = layout.rank_at.reshape(-1, layout.size)
+        self._first: Int64 = self._rank_at[:, 0]
+        # Of an open block what is true, of others the most that may be: weight and tie rank of the best host.
         self._bound: Float64 = np.zeros(blocks)
         self._lead: Int64 = self._first.copy()
         self._best: list[int] = [0] * blocks
@@ -104,11 +104,11 @@ class Ranks:
     # What is asked
 
     def best(self) -> int | None:
-        """The place of the best host; of equal ones that with the lowest index."""
+        """The place of the best host; of equal ones that with the lowest tie rank."""
         return self._seek(0, self._layout.blocks)
 
     def best_of(self, cell: int) -> int | None:
-        """The place of the best host of a cell; of equal ones that with the lowest index."""
+        """The place of the best host of a cell; of equal ones that with the lowest tie rank."""
         return self._seek(*self._layout.of_cell[cell])
 
     def weight(self, place: int) -> float:
@@ -190,14 +190,14 @@ class Ranks:
         if weight > bound or (weight == bound and at < self._best[block]):
             self._bound[block] = weight
             self._best[block] = at
-            self._lead[block] = self._index_at[block, at]
+            self._lead[block] = self._rank_at[block, at]
 
     def _note_best(self, block: int, weights: Float64) -> float:
         at = int(weights.argmax())
         highest = weights.item(at)
         self._best[block] = at
         self._bound[block] = highest
-        self._lead[block] = self._index_at[block, at]
+        self._lead[block] = self._rank_at[block, at]
         return highest
 
     def _renormalise(self) -> None:
@@ -244,7 +244,7 @@ class Ranks:
             highest = bound.item(block)
             if highest == -math.inf:
                 return None
-            # In a cell the first of equal blocks has the lower indexes; another cell may have lower ones.
+            # In a cell the first of equal blocks has the lower tie ranks; another cell may have lower ones.
             if self._many_cells and len(bound) == len(self._bound):
                 (tied,) = (bound == highest).nonzero()
                 if len(tied) > 1:
@@ -271,14 +271,14 @@ class Ranks:
         return weights
 
     def _open_many(self, first: int, end: int, count: int) -> None:
-        """Open the first blocks by bound and index, ``count`` at most."""
+        """Open the first blocks by bound and tie rank, ``count`` at most."""
         closed: Bools = np.ones(self._layout.blocks, dtype=np.bool_)
         closed[[*self._open]] = False
         blocks = np.flatnonzero(closed[first:end]) + first
         floor = self._bound[first:end].max(where=~closed[first:end], initial=-math.inf)
         blocks = blocks[self._bound[blocks] >= floor]
         if len(blocks) > count:
-            # Of equal ones those with the lowest indexes, which alone may matter: on a fleet of equal hosts
+            # Of equal ones those with the lowest tie ranks, which alone may matter: on a fleet of equal hosts
             # all blocks have the same bound.
             blocks = np.sort(blocks[np.lexsort((self._lead[blocks], -self._bound[blocks]))[:count]])
         for start in range(0, len(blocks), self._at_once):
@@ -291,7 +291,7 @@ class Ranks:
         at = weights.argmax(axis=1)
         highest = weights[np.arange(len(blocks)), at]
         self._bound[blocks] = highest
-        self._lead[blocks] = self._layout.index_at[blocks * self._layout.size + at]
+        self._lead[blocks] = self._layout.rank_at[blocks * self._layout.size + at]
         self._extremes.empty[blocks] = highest == -math.inf
         for block, best, of_block in zip(blocks.tolist(), at.tolist(), weights, strict=True):
             self._best[block] = best

@@ -9,7 +9,7 @@ from roost.fleet.fits import fits, has_room
 from roost.model.allocation import Allocations, Candidate
 from roost.model.request import CandidateQuery
 from roost.scheduler.nodes import NodeTable
-from roost.scheduler.offers import Offers, ProviderLevels
+from roost.scheduler.offers import Offers, ProviderLevels, in_tie_order, positions_of
 from roost.scheduler.sources.reported_columns import CLASSES, ReportedColumns
 
 
@@ -45,7 +45,9 @@ class ReportedOffers(Offers):
         served = self._served(query)
         if only is not None:
             served &= np.arange(len(served)) == only
-        super().__init__(np.flatnonzero(served))
+        found = np.flatnonzero(served)
+        super().__init__(found[in_tie_order(table, found)])
+        self._position = positions_of(self.index, table.size)
 
     def candidates(self, position: int) -> Iterator[Candidate]:
         for name, amount in self._amounts.items():
@@ -70,10 +72,8 @@ class ReportedOffers(Offers):
 
     def hosts_of(self, provider: str) -> Sequence[int]:
         index = self._table.index_of_node(provider)
-        if index is None:
-            return ()
-        position = int(np.searchsorted(self.index, index))
-        return (position,) if position < len(self.index) and self.index.item(position) == index else ()
+        position = -1 if index is None else self._position.item(index)
+        return () if position < 0 else (position,)
 
     def _sums(self, resource_class: str) -> tuple[Int64, Int64]:
         if resource_class not in CLASSES:
