@@ -8,6 +8,7 @@ import pytest
 from roost.model.node import HostAggregate, NodeReport
 from roost.model.spec import RequestSpec, ServerGroup
 from roost.scheduler.asking import verdict
+from roost.scheduler.errors import BadRequestSpec
 from roost.scheduler.group_members import ELSEWHERE
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.offers import HostView
@@ -163,3 +164,36 @@ def test_affinity(
     group = None if policy is None else ServerGroup("g", policy, known)
     hosts = passed("ServerGroupAffinityFilter", PLAIN, spec(group=group), members)
     assert hosts == [f"host{number}" for number in expected]
+
+
+@pytest.mark.parametrize("name", ["SameHostFilter", "DifferentHostFilter"])
+def test_an_empty_hint_names_no_instance(name: str) -> None:
+    [plugin] = named_filters(name)
+    hint = name.replace("HostFilter", "").lower() + "_host"
+    assert plugin.key(question(of=spec(scheduler_hints={hint: ("",)}))) is None  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("text", ["null", "{}", '""', "0", "[]"])
+def test_a_query_of_nothing_is_satisfied(text: str) -> None:
+    [plugin] = named_filters("JsonFilter")
+    view = HostView(NodeTable([report("host0", "node0")]), MadeUp([1]))
+    mask = verdict(plugin, view, question(of=spec(scheduler_hints={"query": (text,)})), Progress())
+    assert mask is not None
+    assert mask.tolist() == [True]
+
+
+def test_a_query_that_is_nested_too_deeply_is_refused() -> None:
+    [plugin] = named_filters("JsonFilter")
+    view = HostView(NodeTable([report("host0", "node0")]), MadeUp([1]))
+    asked = question(of=spec(scheduler_hints={"query": ("[" * 100_000,)}))
+    with pytest.raises(BadRequestSpec, match="query"):
+        verdict(plugin, view, asked, Progress())
+
+
+def test_reported_memory_is_compared_as_a_whole_number() -> None:
+    [plugin] = named_filters("ComputeCapabilitiesFilter")
+    table = NodeTable([report("host0", "node0", free_ram_mb=2048)])
+    wanted = spec(extra_specs={"capabilities:free_ram_mb": "s== 2048"})
+    mask = verdict(plugin, HostView(table, MadeUp([1])), question(of=wanted), Progress())
+    assert mask is not None
+    assert mask.tolist() == [True]

@@ -5,54 +5,24 @@ from collections.abc import Sequence
 from typing import Any
 
 from roost.model.node import HostAggregate, NodeInstance, NodeReport, SupportedInstance
-from roost.model.spec import Flavor, Image, RequestedDestination, RequestSpec
+from roost.model.spec import Flavor, Image, RequestedDestination, RequestSpec, ServerGroup
+from roost.scheduler.group_members import progress_at_start
+from roost.scheduler.nodes import NodeTable
+from roost.scheduler.question import Progress, Question
 from support.clouds import NOW
+from support.nova_words import KEYS, VALUES, extra_specs, properties, query
 
 Plain = dict[str, Any]
 
 INSTANCES = [f"00000000-0000-4000-8000-0000000000{number:02d}" for number in range(30)]
+NEW_INSTANCE = "00000000-0000-4000-8000-000000000099"
+"""An instance that no host has."""
 CELLS = ("11111111-0000-4000-8000-000000000001", "11111111-0000-4000-8000-000000000002")
 PROJECTS = ("p0", "p1", "p2", "p3")
 IMAGES = ("i0", "i1", "i2")
-KEYS = ("ssd", "kind", "cores")
-WORDS = ("a", "b", "a,b", "b , c", "8", "16", "4,32", "yes", "x y z", "abc")
-OPERATORS = (
-    *(
-        "a",
-        "b",
-        "c",
-        "a,b",
-        "8",
-        "yes",
-        "",
-        "  ",
-        "= 8",
-        "== 16",
-        ">= 8",
-        "<= 8",
-        "!= 16",
-        "<in> b",
-        "<in> z",
-    ),
-    *("<all-in> x z", "<all-in> x q", "<or> a <or> yes", "<or> q", "s== a", "s!= a", "s< b", "s<= b", "s> a"),
-    *("s>= b", "=", "<or>", "> 3", "<or> a b", "QEMU", ">= 7000000", "<in> Skylake", ">= 40", "True"),
-)
-CAPABILITIES = (
-    *("hypervisor_type", "hypervisor_version", "capabilities:hypervisor_type", "capabilities:cpu_info:arch"),
-    *(
-        "capabilities:cpu_info:topology:cores",
-        "capabilities:trusted",
-        "trusted",
-        "capabilities:num_instances",
-    ),
-    *(
-        "capabilities:hypervisor_version",
-        "capabilities:nothing",
-        "capabilities:host_ip",
-        "hw:maxphysaddr_bits",
-    ),
-    *("hw:cpu_policy", "free_ram_mb", "capabilities:cpu_info:features", "capabilities:failed_builds:x"),
-)
+POLICIES = ("affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity")
+FLAVORS = ("f0", "f1", "f2", "f 3", "größe")
+
 SUPPORTED = (
     (),
     (("x86_64", "kvm", "hvm"),),
@@ -60,25 +30,41 @@ SUPPORTED = (
     (("aarch64", "qemu", "hvm"),),
     (("x86_64", "xen", "xen"), ("x86_64", "xen", "hvm")),
 )
-QUERIES = (
-    '[">=", "$free_ram_mb", 2048]',
-    '["and", [">=", "$free_ram_mb", 1024], [">=", "$free_disk_mb", 20480]]',
-    '["or", ["=", "$host", "h1"], ["in", "$hypervisor_hostname", "h2", "h3"]]',
-    '["<", "$num_instances", 3]',
-    '["=", "$stats.trusted", "yes"]',
-    '["not", ["<=", "$num_io_ops", 2]]',
-    '["and", ["not", [">", "$num_instances", 3]], ["=", "$host", "h1", "h1"]]',
-    '["=", "$nothing", 3]',
-    '["and"]',
-    '["or"]',
-    "[]",
-    '["<", "$free_ram_mb", "text"]',
+_STATS = (
+    {},
+    {"trusted": "yes"},
+    {"trusted": "8", "cores": "16"},
+    {"ssd": "a", "größe": "grün", "json": '{"cores": 8, "deep": {"er": "x"}, "list": ["a", "b"]}'},
+    {"json": "no json", "kind": "", "num_instances": "99", "hypervisor_type": "other"},
+    {"json": '"text"', "trusted": "True", "hypervisor_version": "8"},
 )
+_NUMBERS = ("-1", "2.5", "0", "1e1", " 3 ", "much", "", "1,2", "-0.5", "1000000")
+_METADATA = {
+    "filter_tenant_id": ("p0", "p0, p1", "p9", "", " p2 ,p3"),
+    "filter_tenant_id3": ("p2,p3", "p1"),
+    "filter_tenant_ids": ("p3",),
+    "instance_type": ("f0", "f0, f1", "f2", "f 3", "", "größe,f1", "F0"),
+    "max_io_ops_per_host": ("3", "9", "many", "", "3.5", "-1", "1_0", " 2 "),
+    "max_instances_per_host": ("2", " 51", "", "0", "3,4"),
+    "os_distro": ("debian", "debian, centos", "other", ""),
+    "hw_vif_model": ("virtio", "e1000", "VIRTIO"),
+    "hw_vif_multiqueue_enabled": ("true", "True", "False"),
+    "hw_cpu_cores": ("4", "04", "2,4"),
+    "os_type": ("linux, windows", "Windows"),
+    "hw_architecture": ("x86_64", "amd64", "i686,aarch64"),
+    "img_hv_type": ("kvm", "qemu,xen"),
+    **{
+        f"{name}_weight_multiplier": _NUMBERS
+        for name in (
+            *("ram", "cpu", "disk", "io_ops", "num_instances", "hypervisor_version", "pci", "metrics"),
+            *("build_failure", "cross_cell_move", "soft_affinity", "soft_anti_affinity", "image_props"),
+        )
+    },
+}
 
 
 def host(draw: random.Random, number: int) -> Plain:
     """A host as plain data: the fields that tests/nova/upstream/judging.py reads."""
-    some = draw.sample(INSTANCES, draw.randrange(4))
     aggregates = [
         {
             "uuid": f"22222222-0000-4000-8000-{number:06d}{each:06d}",
@@ -95,58 +81,47 @@ def host(draw: random.Random, number: int) -> Plain:
         "enabled": draw.random() < 0.8,
         "silent": draw.choice((0, 30, 50, 70, 500, -30, -90)),
         "free_ram_mb": draw.choice((-512, 0, 1024, 2048, 4096, 65536)),
-        "free_disk_mb": draw.choice((-1024, 0, 20480, 102400)),
+        "free_disk_mb": draw.choice((-1024, 0, 20480, 102400, 1000)),
         "total_usable_ram_mb": 65536,
-        "vcpus_total": draw.choice((0, 8, 16)),
+        "vcpus_total": draw.choice((0, 7, 8, 16)),
         "vcpus_used": draw.choice((0, 4, 40)),
-        "cpu_allocation_ratio": draw.choice((1.0, 4.0)),
+        "cpu_allocation_ratio": draw.choice((1.0, 4.0, 1.5)),
         "num_instances": draw.choice((0, 1, 3, 50, 51)),
         "num_io_ops": draw.choice((0, 2, 8, 9)),
         "failed_builds": draw.choice((0, 0, 1, 5)),
-        "host_ip": f"10.{draw.randrange(2)}.{draw.randrange(2)}.{number % 250}",
-        "hypervisor_type": draw.choice(("QEMU", "xen")),
-        "hypervisor_version": draw.choice((6002003, 8000000, 7000000)),
-        "cpu_info": {
-            "arch": "x86_64",
-            "topology": {"cores": draw.choice((4, 16))},
-            "features": ["avx", "sse"],
-            "maxphysaddr": {"bits": draw.choice((39, 46))},
-        },
+        "host_ip": draw.choice((f"10.{draw.randrange(2)}.{draw.randrange(2)}.{number % 250}", "fd00::7")),
+        "hypervisor_type": draw.choice(("QEMU", "xen", None)),
+        "hypervisor_version": draw.choice((6002003, 8000000, 7000000, None, 1000000)),
+        "cpu_info": draw.choice(
+            (
+                {
+                    "arch": "x86_64",
+                    "topology": {"cores": draw.choice((4, 16))},
+                    "features": ["avx", "sse"],
+                    "maxphysaddr": {"bits": draw.choice((39, 46))},
+                },
+                {"arch": "aarch64", "maxphysaddr": {}},
+                {"arch": None, "topology": '{"cores": 8}'},
+            )
+        ),
         "supported_instances": [list(each) for each in draw.choice(SUPPORTED)],
-        "stats": draw.choice(({}, {"trusted": "yes"}, {"trusted": "8", "cores": "16"})),
-        "metrics": {name: float(draw.randrange(100)) for name in ("heat", "power") if draw.random() < 0.7},
-        "aggregates": aggregates,
-        "instances": {
-            uuid: {
-                name: draw.choice(values)
-                for name, values in (
-                    ("os_distro", ("debian", "centos")),
-                    ("hw_vif_model", ("virtio", "e1000")),
-                )
-                if draw.random() < 0.7
-            }
-            for uuid in some
+        "stats": draw.choice(_STATS),
+        "metrics": {
+            name: draw.choice((0.0, -3.5, float(draw.randrange(100))))
+            for name in ("heat", "power")
+            if draw.random() < 0.7
         },
+        "aggregates": aggregates,
+        "instances": {uuid: properties(draw, 0.2) for uuid in draw.sample(INSTANCES, draw.randrange(4))},
         "pci_device_pools": [{"count": draw.choice((0, 4, 70))} for _ in range(draw.randrange(3))],
     }
 
 
 def metadata(draw: random.Random) -> dict[str, str]:
     """Metadata of one aggregate."""
-    found = {key: draw.choice(WORDS) for key in KEYS if draw.random() < 0.4}
-    for key, values in (
-        ("filter_tenant_id", ("p0", "p0, p1", "p9")),
-        ("filter_tenant_id3", ("p2,p3", "p1")),
-        ("instance_type", ("f0", "f0, f1", "f2")),
-        ("max_io_ops_per_host", ("3", "9", "many")),
-        ("max_instances_per_host", ("2", " 51", "")),
-        ("os_distro", ("debian", "debian, centos", "other")),
-        ("hw_vif_model", ("virtio", "e1000")),
-        ("ram_weight_multiplier", ("-1", "2.5", "much")),
-        ("build_failure_weight_multiplier", ("0", "3")),
-        ("metrics_weight_multiplier", ("0", "2")),
-    ):
-        if draw.random() < 0.2:
+    found = {key: draw.choice(VALUES) for key in KEYS if draw.random() < 0.4}
+    for key, values in _METADATA.items():
+        if draw.random() < 0.1:
             found[key] = draw.choice(values)
     return found
 
@@ -154,50 +129,51 @@ def metadata(draw: random.Random) -> dict[str, str]:
 def request(draw: random.Random) -> Plain:
     """A request as plain data."""
     with_image = draw.random() < 0.8
-    properties = {
-        name: draw.choice(values)
-        for name, values in (
-            ("hw_architecture", ("x86_64", "aarch64", "i686")),
-            ("img_hv_type", ("kvm", "xen", "qemu")),
-            ("hw_vm_mode", ("hvm", "xen")),
-            ("img_hv_requested_version", (">=6.0", ">=7.0, <8.0", "==8.0.0", "!=6.2.3")),
-            ("os_distro", ("debian", "centos")),
-            ("hw_vif_model", ("virtio", "e1000")),
-        )
-        if draw.random() < 0.35
-    }
-    hints: dict[str, tuple[str, ...]] = {}
-    if draw.random() < 0.5:
-        hints["different_host"] = tuple(draw.sample(INSTANCES, draw.randrange(1, 6)))
-    if draw.random() < 0.5:
-        hints["same_host"] = tuple(draw.sample(INSTANCES, draw.randrange(1, 6)))
-    if draw.random() < 0.7:
-        hints["build_near_host_ip"] = (f"10.{draw.randrange(2)}.0.3",)
-        if draw.random() < 0.5:
-            hints["cidr"] = (draw.choice(("/8", "/16", "/24", "/31")),)
-    if draw.random() < 0.8:
-        hints["query"] = (draw.choice(QUERIES),)
     return {
         "project_id": draw.choice(PROJECTS),
-        "flavor": draw.choice(("f0", "f1", "f2", "f3")),
+        "flavor": draw.choice(FLAVORS),
         "extra_specs": extra_specs(draw),
         "image": draw.choice(IMAGES) if with_image else None,
-        "properties": properties if with_image else {},
-        "hints": hints,
+        "properties": properties(draw, draw.choice((0.05, 0.3))) if with_image else {},
+        "hints": hints(draw),
         "cell": draw.choice((None, *CELLS)),
+        **group_and_instance(draw),
     }
 
 
-def extra_specs(draw: random.Random) -> dict[str, str]:
-    """Extra specs of a flavor."""
-    found = {key: draw.choice(OPERATORS) for key in KEYS if draw.random() < 0.3}
-    for key in KEYS:
-        if draw.random() < 0.2:
-            found[f"aggregate_instance_extra_specs:{key}"] = draw.choice(OPERATORS)
-    for key in CAPABILITIES:
-        if draw.random() < 0.08:
-            found[key] = "40" if key == "hw:maxphysaddr_bits" else draw.choice(OPERATORS)
+def hints(draw: random.Random) -> dict[str, tuple[str, ...]]:
+    """Scheduler hints."""
+    found: dict[str, tuple[str, ...]] = {}
+    for name in ("different_host", "same_host"):
+        if draw.random() < 0.5:
+            some = tuple(draw.sample(INSTANCES, draw.randrange(1, 6)))
+            found[name] = draw.choice((some, some, some, (), ("",), ("no uuid",)))
+    if draw.random() < 0.7:
+        near = draw.choice(("10.0.0.3", "10.1.0.3", "fd00::3", "", "10.0.0", "here"))
+        found["build_near_host_ip"] = (near,)
+    if draw.random() < 0.5:
+        found["cidr"] = (
+            draw.choice(("/8", "/16", "/24", "/31", "/0", "", "/33", "/255.255.0.0", "8", "/64")),
+        )
+    if draw.random() < 0.8:
+        found["query"] = (query(draw),)
     return found
+
+
+def group_and_instance(draw: random.Random) -> Plain:
+    """The request's instance, and perhaps a server group that it is in; members may be on hosts, twice during
+    a move, or nowhere."""
+    instance = draw.choice((NEW_INSTANCE, NEW_INSTANCE, *INSTANCES))
+    if draw.random() < 0.2:
+        return {"instance": instance, "group": None}
+    others = [each for each in draw.sample(INSTANCES, draw.choice((0, 1, 3, 10))) if each != instance]
+    group = {
+        "uuid": "44444444-0000-4000-8000-000000000001",
+        "policy": draw.choice(POLICIES),
+        "members": [*others, instance],
+        "max_server_per_host": draw.choice((1, 1, 2, 3)),
+    }
+    return {"instance": instance, "group": group}
 
 
 def report_of(plain: Plain) -> NodeReport:
@@ -209,8 +185,8 @@ def report_of(plain: Plain) -> NodeReport:
         cell=plain["cell"],
         last_seen=NOW - plain["silent"],
         enabled=plain["enabled"],
-        hypervisor_type=plain["hypervisor_type"],
-        hypervisor_version=plain["hypervisor_version"],
+        hypervisor_type=plain["hypervisor_type"] or "",
+        hypervisor_version=plain["hypervisor_version"] or 0,
         supported_instances=tuple(SupportedInstance(*each) for each in plain["supported_instances"]),
         host_ip=plain["host_ip"],
         cpu_info=plain["cpu_info"],
@@ -222,6 +198,7 @@ def report_of(plain: Plain) -> NodeReport:
         num_io_ops=plain["num_io_ops"],
         failed_builds=plain["failed_builds"],
         metrics=plain["metrics"],
+        memory_mb=plain["total_usable_ram_mb"],
         free_ram_mb=plain["free_ram_mb"],
         free_disk_mb=plain["free_disk_mb"],
         vcpus=plain["vcpus_total"],
@@ -236,7 +213,7 @@ def report_of(plain: Plain) -> NodeReport:
 
 def spec_of(plain: Plain) -> RequestSpec:
     """The request as a request spec."""
-    cell = plain["cell"]
+    cell, group = plain["cell"], plain["group"]
     return RequestSpec(
         project_id=plain["project_id"],
         user_id="user",
@@ -244,7 +221,19 @@ def spec_of(plain: Plain) -> RequestSpec:
         image=None if plain["image"] is None else Image(plain["image"], None, plain["properties"]),
         scheduler_hints=plain["hints"],
         requested_destination=cell and RequestedDestination(cell=cell, allow_cross_cell_move=True),
+        group=group and ServerGroup(group["uuid"], group["policy"], (), group["max_server_per_host"]),
     )
+
+
+def progress_of(plain: Plain, hosts: Sequence[Plain], question: Question, table: NodeTable) -> Progress:
+    """The members of the request's group on the hosts, as their claims tell them."""
+    if plain["group"] is None:
+        return Progress()
+    claims = {
+        member: [host["node"] for host in hosts if member in host["instances"]]
+        for member in plain["group"]["members"]
+    }
+    return progress_at_start(question, table, claims=claims)
 
 
 def hosts_and_requests(seed: int, hosts: int, requests: int) -> tuple[Sequence[Plain], Sequence[Plain]]:

@@ -14,3 +14,9 @@ def hint(question: Question, name: str) -> str | None:
     if len(values) > 1:
         raise BadRequestSpec(f"scheduler hint {name!r} has {len(values)} values, and one is allowed")
     return values[0] if values else None
+
+
+def hint_values(question: Question, name: str) -> tuple[str, ...]:
+    """All values of a hint; empty if it is missing, or has one value, which is empty."""
+    values = question.spec.scheduler_hints.get(name, ())
+    return () if values == ("",) else values

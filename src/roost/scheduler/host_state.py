@@ -68,17 +68,17 @@ class HostState:
         if name in _BY_COLUMN:
             return reported_number(table, self._index, name)
         if name in _BY_TREE:
-            return self._free(*_BY_TREE[name], getattr(table, name).item(self._index))
+            return self._free(*_BY_TREE[name], reported_amount(table, self._index, name))
         raise AttributeError(name)
 
     def __repr__(self) -> str:
         return f"HostState(host={self.host!r}, nodename={self.nodename!r})"
 
-    def _free(self, resource_class: str, factor: int, reported: float) -> float:
-        if reported == reported:
+    def _free(self, resource_class: str, factor: int, reported: int | None) -> int:
+        if reported is not None:
             return reported
         here = self._hosts.some(np.array([self._position], dtype=np.intp))
-        return here.free(resource_class).item() * factor
+        return int(here.free(resource_class).item()) * factor
 
 
 def reported_value(table: NodeTable, index: int, name: str) -> Any:
@@ -89,9 +89,14 @@ def reported_value(table: NodeTable, index: int, name: str) -> Any:
     if name in _BY_COLUMN:
         return reported_number(table, index, name)
     if name in _BY_TREE:
-        number = getattr(table, name).item(index)
-        return number if number == number else None
+        return reported_amount(table, index, name)
     return None
+
+
+def reported_amount(table: NodeTable, index: int, name: str) -> int | None:
+    """A column of amounts of the node table, which are whole numbers in MiB; None where not reported."""
+    number: float = getattr(table, name).item(index)
+    return int(number) if number == number else None
 
 
 def reported_number(table: NodeTable, index: int, name: str) -> int:

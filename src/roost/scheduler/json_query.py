@@ -11,11 +11,10 @@ attribute of the host, and after dots keys in it. An argument whose attribute is
 Source: ``scheduler/filters/json_filter.py`` of Nova.
 """
 
+import json
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
-
-import msgspec
 
 Query = list[Any]
 Lookup = Callable[[str], Any]
@@ -32,15 +31,19 @@ _OTHERS: Final = ("in", "not", "and", "or")
 
 
 def query_of(text: str) -> Query:
-    """Read a query.
+    """Read a query. One that is nothing (``[]``, ``null``, ``""``) is empty.
 
     Raises:
-        ValueError: it is no JSON, or has something that is no operator.
+        ValueError: it is no JSON, or has something that is no operator, or is nested too deeply.
     """
     try:
-        query = msgspec.json.decode(text)
-    except msgspec.DecodeError as error:
+        query = json.loads(text)
+    except ValueError as error:
         raise ValueError(f"no JSON: {error}") from error
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+    if not query:
+        return []
     if not isinstance(query, list):
         raise ValueError("no list")
     _check(query)

@@ -25,9 +25,7 @@ def verdicts(name, hosts, requests, options):
     with _Configured(options):
         judge = {each.__name__: each for each in all_filters()}[name]()
         states = [_state(host) for host in hosts]
-        return [
-            [_answer(judge.host_passes, state, _spec(request)) for state in states] for request in requests
-        ]
+        return [_answers(judge.host_passes, states, request) for request in requests]
 
 
 def numbers(name, hosts, requests, options):
@@ -35,31 +33,47 @@ def numbers(name, hosts, requests, options):
     with _Configured(options), _no_database():
         weigher = {each.__name__: each for each in all_weighers()}[name]()
         states = [_state(host) for host in hosts]
-        return [
-            [_answer(weigher._weigh_object, state, _spec(request)) for state in states]
-            for request in requests
-        ]
+        return [_answers(weigher._weigh_object, states, request) for request in requests]
 
 
 def weights(names, hosts, requests, options):
-    """For each request the hosts, best first, each with its weight by all these weighers."""
+    """For each request the hosts, best first, each with its weight by all these weighers; a text for a
+    request that Nova refuses."""
     with _Configured(options), _no_database():
         classes = {each.__name__: each for each in all_weighers()}
         weighers = [classes[name]() for name in names]
         states = [_state(host) for host in hosts]
         handler = HostWeightHandler()
-        return [
-            [
-                [each.obj.host, each.weight]
-                for each in handler.get_weighed_objects(weighers, states, _spec(request))
-            ]
-            for request in requests
-        ]
+        return [_answer(_weighed, handler, weighers, states, request) for request in requests]
 
 
-def _answer(ask, state, spec):
+def image_properties():
+    """The names of the image properties that are flags, those that are numbers, and earlier names."""
+    kinds = {name: type(field).__name__ for name, field in objects.ImageMetaProps.fields.items()}
+    return {
+        "flags": sorted(name for name, kind in kinds.items() if kind == "FlexibleBooleanField"),
+        "numbers": sorted(name for name, kind in kinds.items() if kind == "IntegerField"),
+        "current_names": dict(objects.ImageMetaProps._legacy_property_map),
+    }
+
+
+def _weighed(handler, weighers, states, request):
+    found = handler.get_weighed_objects(weighers, states, _spec(request, states))
+    return [[each.obj.host, each.weight] for each in found]
+
+
+def _answers(ask, states, request):
+    """The answer for each host; one text for a request that Nova refuses."""
     try:
-        return ask(state, spec)
+        spec = _spec(request, states)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return [_answer(ask, state, spec) for state in states]
+
+
+def _answer(ask, *arguments):
+    try:
+        return ask(*arguments)
     except Exception as error:
         return f"{type(error).__name__}: {error}"
 
@@ -149,7 +163,7 @@ def _state(host):
     return state
 
 
-def _spec(request):
+def _spec(request, states):
     spec = objects.RequestSpec(
         project_id=request["project_id"],
         flavor=objects.Flavor(
@@ -163,7 +177,8 @@ def _spec(request):
         ),
         image=None,
         scheduler_hints={name: list(values) for name, values in request["hints"].items()},
-        instance_group=None,
+        instance_group=_group(request, states),
+        instance_uuid=request["instance"],
     )
     if request["image"] is not None:
         properties = request["properties"]
@@ -173,3 +188,18 @@ def _spec(request):
             cell=objects.CellMapping(uuid=request["cell"]), allow_cross_cell_move=True
         )
     return spec
+
+
+def _group(request, states):
+    group = request["group"]
+    if group is None:
+        return None
+    made = objects.InstanceGroup(
+        uuid=group["uuid"],
+        policy=group["policy"],
+        policies=[group["policy"]],
+        members=group["members"],
+        hosts=[state.host for state in states if set(state.instances) & set(group["members"])],
+    )
+    made._rules = {"max_server_per_host": str(group["max_server_per_host"])}
+    return made

@@ -7,6 +7,7 @@ from oslo_config import cfg
 
 from roost.fleet.columns import Bools
 from roost.scheduler.aggregate_numbers import words
+from roost.scheduler.image_properties import says_something, with_current_names
 from roost.scheduler.offers import HostView
 from roost.scheduler.plugin_options import FILTER_SCHEDULER, PluginOptions
 from roost.scheduler.plugins import Looks
@@ -22,7 +23,9 @@ class IsolationOptions(msgspec.Struct, frozen=True):
 
 class AggregateImagePropertiesIsolation:
     """For each property of the image: where the host's aggregates have metadata of that name, the value is
-    one of theirs. Values are separated by commas. Source: Nova's filter of this name."""
+    one of theirs. Values are separated by commas, and spelled as `roost.scheduler.image_properties` says:
+    ``True`` for a property that says yes. No and zero are not compared. Source: Nova's filter of this name.
+    """
 
     name = "AggregateImagePropertiesIsolation"
     looks_at = Looks.REPORT
@@ -68,8 +71,8 @@ class AggregateImagePropertiesIsolation:
     def _properties(self, question: Question) -> dict[str, str]:
         return {
             name: value
-            for name, value in question.spec.image_properties.items()
-            if value and name.startswith(self._prefix)
+            for name, value in with_current_names(question.spec.image_properties).items()
+            if says_something(name, value) and name.startswith(self._prefix)
         }
 
 

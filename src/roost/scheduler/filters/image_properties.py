@@ -1,7 +1,7 @@
 """Hosts that run what the image needs."""
 
 from collections.abc import Callable, Hashable, Mapping
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -11,21 +11,12 @@ from roost.fleet.columns import Bools
 from roost.model.node import SupportedInstance
 from roost.scheduler.errors import BadRequestSpec
 from roost.scheduler.hypervisor_versions import Requirement, requirement_of, satisfies
+from roost.scheduler.image_properties import spelled, with_current_names
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.offers import HostView
 from roost.scheduler.plugin_options import FILTER_SCHEDULER, PluginOptions
 from roost.scheduler.plugins import Looks
 from roost.scheduler.question import Progress, Question
-
-_ARCHITECTURES: Final = {
-    "i386": "i686",
-    "i486": "i686",
-    "i586": "i686",
-    "x86_32": "i686",
-    "amd64": "x86_64",
-}
-_HYPERVISORS: Final = {"xapi": "xen"}
-_VM_MODES: Final = {"pv": "xen", "hv": "hvm", "baremetal": "hvm"}
 
 
 class ImagePropertiesOptions(msgspec.Struct, frozen=True):
@@ -58,15 +49,17 @@ class ImagePropertiesFilter:
     )
 
     def __init__(self, options: ImagePropertiesOptions) -> None:
-        self._architecture = options.image_properties_default_architecture
+        default = options.image_properties_default_architecture
+        self._architecture = "" if default is None else spelled("hw_architecture", default)
 
     def key(self, question: Question) -> Hashable | None:
         """Architecture, hypervisor type, VM mode; versions and address bits; None without the first three."""
-        needs = self._needs(question.spec.image_properties)
-        return (needs, *_limits(question.spec.image_properties)) if needs else None
+        properties = with_current_names(question.spec.image_properties)
+        needs = self._needs(properties)
+        return (needs, *_limits(properties)) if needs else None
 
     def mask(self, hosts: HostView, question: Question, progress: Progress) -> Bools | None:
-        properties = question.spec.image_properties
+        properties = with_current_names(question.spec.image_properties)
         needs = self._needs(properties)
         if not needs:
             return None
@@ -89,16 +82,11 @@ class ImagePropertiesFilter:
 
     def _needs(self, properties: Mapping[str, str]) -> frozenset[str]:
         words = (
-            _canonical(properties.get("hw_architecture") or self._architecture, _ARCHITECTURES),
-            _canonical(properties.get("img_hv_type"), _HYPERVISORS),
-            _canonical(properties.get("hw_vm_mode"), _VM_MODES),
+            properties.get("hw_architecture") or self._architecture,
+            properties.get("img_hv_type"),
+            properties.get("hw_vm_mode"),
         )
         return frozenset(word for word in words if word)
-
-
-def _canonical(word: str | None, names: Mapping[str, str]) -> str:
-    lower = (word or "").lower()
-    return names.get(lower, lower)
 
 
 def _limits(properties: Mapping[str, str]) -> tuple[Requirement, int]:

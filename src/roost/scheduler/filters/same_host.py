@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable
 
+from roost.scheduler.hints import hint_values
 from roost.scheduler.offers import HostView
 from roost.scheduler.plugins import Named
 from roost.scheduler.question import Progress, Question
@@ -16,10 +17,10 @@ class SameHostFilter:
     name = "SameHostFilter"
 
     def key(self, question: Question) -> Hashable | None:
-        return question.spec.scheduler_hints.get("same_host") or None
+        return hint_values(question, "same_host") or None
 
     def named(self, hosts: HostView, question: Question, progress: Progress) -> Named | None:
-        instances = question.spec.scheduler_hints.get("same_host", ())
+        instances = hint_values(question, "same_host")
         there = [index for each in instances for index in hosts.table.indexes_of_instance(each)]
         return Named(there, allowed=True) if instances else None
 

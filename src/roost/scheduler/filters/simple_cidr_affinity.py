@@ -17,7 +17,8 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 class SimpleCIDRAffinityFilter:
     """The host's address is in the network of the scheduler hints ``build_near_host_ip`` and ``cidr``
-    (``/24`` by default). A host that reports no address is not. Source: Nova's filter of this name."""
+    (``/24`` by default). An empty ``cidr`` means the address alone. A host that reports no address is not.
+    Source: Nova's filter of this name."""
 
     name = "SimpleCIDRAffinityFilter"
     looks_at = Looks.REPORT
@@ -36,7 +37,8 @@ def _network(question: Question) -> Network | None:
     near = hint(question, "build_near_host_ip")
     if not near:
         return None
-    text = near + (hint(question, "cidr") or DEFAULT_CIDR)
+    cidr = hint(question, "cidr")
+    text = near + (DEFAULT_CIDR if cidr is None else cidr)
     try:
         return ipaddress.ip_network(text, strict=False)
     except ValueError as error:

@@ -15,7 +15,8 @@ class FlavorImage:
 
     def __init__(self, flavor: Flavor, image: Image | None) -> None:
         self.flavor = flavor
-        self.properties = with_current_names(image.properties) if image is not None else {}
+        self._written = {} if image is None else image.properties
+        self.properties = with_current_names(self._written)
         self._image = "the image" if image is None or image.id is None else f"image {image.id}"
 
     def of_flavor(self, matter: str, allowed: Collection[str] = (), prefix: str = "hw") -> str | None:
@@ -62,7 +63,7 @@ class FlavorImage:
 
     def bad_image(self, key: str, text: str) -> BadRequestSpec:
         """The error for a property, present or not."""
-        value = self.properties.get(key)
+        value = self._as_written(key)
         said = key if value is None else f"{key}={value!r}"
         return BadRequestSpec(f"{self._image}: {said} {text}")
 
@@ -71,5 +72,8 @@ class FlavorImage:
         flavor, image = f"{prefix}:{matter}", f"{prefix}_{matter}"
         return BadRequestSpec(
             f"flavor {self.flavor.name} says {flavor}={self.flavor.extra_specs.get(flavor)!r}, "
-            f"{self._image} says {image}={self.properties.get(image)!r}"
+            f"{self._image} says {image}={self._as_written(image)!r}"
         )
+
+    def _as_written(self, key: str) -> str | None:
+        return self._written.get(key, self.properties.get(key))

@@ -1,12 +1,13 @@
 """Hosts whose instances have images with the same properties."""
 
 from collections import Counter
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable
 
 import msgspec
 import numpy as np
 
 from roost.fleet.columns import Float64
+from roost.scheduler.image_properties import with_current_names
 from roost.scheduler.offers import HostView
 from roost.scheduler.plugin_options import FILTER_SCHEDULER, PluginOptions, check_ratios, ratios_option
 from roost.scheduler.plugins import Looks
@@ -52,22 +53,27 @@ class ImagePropertiesWeigher:
         """The image's properties that count."""
         if question.options.multipliers.get(self.name, self.default_multiplier) == 0.0:
             return None
-        return tuple(sorted(self._counted(question.spec.image_properties))) or None
+        return tuple(sorted(self._counted(question))) or None
 
     def raw(self, hosts: HostView, question: Question, progress: Progress) -> Float64 | None:
         if self.key(question) is None:
             return None
-        wanted = self._counted(question.spec.image_properties)
+        wanted = self._counted(question)
         return np.array([self._number(hosts, index, wanted) for index in hosts.index.tolist()])
 
     def _number(self, hosts: HostView, index: int, wanted: frozenset[tuple[str, str]]) -> float:
         instances = hosts.table.report(index).instances.values()
-        same = Counter(each for instance in instances for each in wanted & instance.image_properties.items())
+        same = Counter(
+            each
+            for instance in instances
+            for each in wanted & with_current_names(instance.image_properties).items()
+        )
         if not self._ratios:
             return float(same.total())
         return sum(self._ratios[name] * count for (name, _), count in sorted(same.items()))
 
-    def _counted(self, properties: Mapping[str, str]) -> frozenset[tuple[str, str]]:
+    def _counted(self, question: Question) -> frozenset[tuple[str, str]]:
+        properties = with_current_names(question.spec.image_properties)
         return frozenset(
             (name, value) for name, value in properties.items() if not self._ratios or name in self._ratios
         )
