@@ -6,6 +6,8 @@ NOVA := .venv/nova
 
 export PIP_NO_INPUT := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Empty: tests start hundreds of processes, and none has to compile the sources again.
+export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .PHONY: help venv servers nova test lint format demo bench nightly lock clean
@@ -71,8 +73,8 @@ bench: venv ## run the benchmarks in their short form
 	rm -rf roost-data/bench
 	$(BIN)/roost bench all roost-data/bench
 
-nightly: venv servers nova ## run the tests that are too long for every change
-	$(BIN)/pytest -m nightly
+nightly: venv servers nova ## run the tests that are too long for every change, and all properties at length
+	$(BIN)/pytest -m "nightly or hypothesis"
 
 lock: ## remake the lock files from pyproject.toml (needs uv)
 	tools/lock

@@ -11,9 +11,9 @@ from support.databases import KINDS, Place, Servers
 from support.nova import NOT_INSTALLED
 from support.seeds import VARIABLE, draw_seed, is_nightly, nightly_seed
 
-# A loaded machine is no defect, so no example has a time limit.
-settings.register_profile("untimed", settings(), deadline=None)
-settings.load_profile("untimed")
+# A loaded machine is no defect, so no example has a time limit. The nightly run has thousands of examples.
+settings.register_profile("each change", settings(), deadline=None, max_examples=40)
+settings.load_profile("each change")
 
 _SERVERS = pytest.StashKey[Servers]()
 

@@ -90,16 +90,14 @@ def test_keystone_is_asked_once_for_a_token_also_by_many_requests(
 def test_what_is_remembered_costs_no_thread(keystone: Keystone, configured: Source) -> None:
     headers = {"x-auth-token": keystone.token("rita", "alpha")}
 
-    async def ask() -> float:
+    async def ask() -> None:
         authenticator = Tokens(configured)
         await authenticator.identify(headers)
-        authenticator._threads.shutdown()
-        began = time.perf_counter()
+        authenticator._threads.shutdown()  # it takes no more work
         for _ in range(1_000):
             assert await authenticator.identify(headers) is not None
-        return time.perf_counter() - began
 
-    assert asyncio.run(ask()) < 0.5, "remembering takes microseconds"
+    asyncio.run(ask())
 
 
 def test_a_revoked_token_is_refused_once_caches_forget_it(keystone: Keystone, tmp_path: Path) -> None:

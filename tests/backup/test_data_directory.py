@@ -49,7 +49,7 @@ def busy(system: RoostUp) -> Iterator[list[str]]:
 
 def wait_for(accepted: list[str], count: int) -> None:
     pause = threading.Event()
-    for _ in range(3000):
+    for _ in range(12_000):
         if len(accepted) >= count:
             return
         pause.wait(0.01)

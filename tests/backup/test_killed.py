@@ -96,7 +96,7 @@ def made(folder: Path) -> Path:
 
 def settle(url: str) -> None:
     """Wait until the programs of a killed restore have ended, which lose their input with it."""
-    for _ in range(600):
+    for _ in range(2400):
         done = subprocess.run(["pgrep", "-f", url.rpartition("/")[2]], capture_output=True, check=False)
         if done.returncode != 0 or url.startswith("sqlite"):
             return

@@ -59,7 +59,7 @@ def claiming(server: Serving) -> Iterator[list[str]]:
 def wait_for(claimed: list[str], count: int) -> None:
     """Wait until so many claims were acknowledged."""
     reached = threading.Event()
-    for _ in range(3000):
+    for _ in range(12_000):
         if len(claimed) >= count:
             return
         reached.wait(0.01)

@@ -1,5 +1,7 @@
 """The load generator counts every answer once."""
 
+import threading
+
 import numpy as np
 import pytest
 
@@ -38,7 +40,7 @@ def test_requests_go_round_until_time_is_up():
     with answering(lambda path: http("204")) as server:
         answered = sent(server.port, "/a", "/b", cyclic=True, seconds=0.2)
     assert answered.outcomes["204"] == len(server.paths) > 10
-    assert 0.2 <= answered.seconds < 1.0
+    assert answered.seconds >= 0.2
 
 
 def test_at_least_so_many_are_sent_however_long_they_take():
@@ -97,10 +99,15 @@ def test_an_overdue_answer_ends_the_run():
 
 
 def test_many_connections_wait_for_their_answers_at_the_same_time():
-    with answering(lambda path: http("200", BODY), pause=0.05) as server:
+    together = threading.Barrier(20)
+
+    def when_all_are_there(path: bytes) -> bytes:
+        together.wait(60)
+        return http("200", BODY)
+
+    with answering(when_all_are_there) as server:
         answered = sent(server.port, *["/a"] * 20, clients=20)
     assert answered.outcomes == {"200": 20}
-    assert answered.seconds < 20 * 0.1
 
 
 def test_figures_are_those_of_the_load():

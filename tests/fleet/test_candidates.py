@@ -49,7 +49,7 @@ def check(world: World, query: CandidateQuery, limits: SearchLimits = SMALL) -> 
             assert len(there) == 1
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(worlds(), queries())
 def test_candidates_are_those_of_the_oracle(world: World, query: CandidateQuery) -> None:
     check(world, query)
@@ -77,7 +77,7 @@ def three_of_each(data: st.DataObject, world: World) -> World:
     return copies
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data(), worlds(max_providers=4), queries(), st.sampled_from([0, 3, 2**13]))
 def test_trees_that_are_alike_have_each_their_own_candidates(
     data: st.DataObject, world: World, query: CandidateQuery, kept: int

@@ -20,7 +20,7 @@ def test_a_query_is_the_sum_of_its_constraints(query: CandidateQuery) -> None:
     assert made == query
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(worlds(), queries())
 def test_the_mask_of_a_constraint_is_that_of_the_oracle(world: World, query: CandidateQuery) -> None:
     fleet = fleet_of(world)

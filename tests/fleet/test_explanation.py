@@ -10,7 +10,7 @@ from support.fleets import fleet_of, queries, worlds
 from support.oracle import Provider, World
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(worlds(), queries())
 def test_steps_only_narrow_and_the_last_is_exact(world: World, query: CandidateQuery) -> None:
     steps = explain(fleet_of(world), query)
@@ -20,7 +20,7 @@ def test_steps_only_narrow_and_the_last_is_exact(world: World, query: CandidateQ
     assert counts[-1] == len(with_candidates)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(deadline=None)
 @given(queries())
 def test_the_last_constraint_leaves_nothing_of_the_query_out(query: CandidateQuery) -> None:
     *_, (_, last) = cumulative_queries(query)

@@ -81,7 +81,7 @@ def valid_change(data: st.DataObject, fleet: Fleet, held: Held) -> Change:
     return change
 
 
-@settings(max_examples=200, deadline=None)
+@settings(deadline=None)
 @given(st.data())
 def test_changes_can_be_undone_and_forks_are_independent(data: st.DataObject) -> None:
     fleet = Fleet()
@@ -111,7 +111,7 @@ def test_changes_can_be_undone_and_forks_are_independent(data: st.DataObject) ->
     assert snapshot(fork) == snapshots[-1], "the fork has seen the original's undoing"
 
 
-@settings(max_examples=100, deadline=None)
+@settings(deadline=None)
 @given(st.data())
 def test_invalidations_name_every_row_that_has_changed(data: st.DataObject) -> None:
     fleet = Fleet()
@@ -140,7 +140,7 @@ def by_row(fleet: Fleet) -> dict[int, object]:
     return found
 
 
-@settings(max_examples=50, deadline=None)
+@settings(deadline=None)
 @given(worlds(), st.integers(0, 3))
 def test_a_fleet_has_what_the_changes_say(world: World, first_row: int) -> None:
     fleet = fleet_of(world, first_row)

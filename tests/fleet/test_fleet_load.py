@@ -55,7 +55,7 @@ def from_columns(world: World, first_row: int) -> Fleet:
     )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(deadline=None)
 @given(worlds(), st.integers(0, 3))
 def test_columns_and_changes_make_the_same_fleet(world: World, first_row: int) -> None:
     made, expected = from_columns(world, first_row), fleet_of(world, first_row)

@@ -80,7 +80,7 @@ def assert_fits(
     assert {row for row in suiting if amount <= most[row]} == expected
 
 
-@settings(max_examples=300, deadline=None)
+@settings(deadline=None)
 @given(st.lists(OPERATIONS, max_size=30), st.booleans())
 def test_columns_are_equal_to_a_dictionary_of_inventories(
     operations: list[tuple[object, ...]], copied: bool

@@ -10,7 +10,7 @@ from support.fleets import fleet_of, groups, worlds
 from support.oracle import Provider, World
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(worlds(), groups("_1", 0) | groups("", 1))
 def test_match_is_that_of_the_oracle(world: World, group: RequestGroup) -> None:
     fleet = fleet_of(world)

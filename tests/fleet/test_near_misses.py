@@ -48,7 +48,7 @@ def having(world: World, constraint: Constraint) -> list[str]:
     return [uuid for uuid, provider in world.items() if set(constraint.names) & set(provider.inventories)]
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(worlds(), queries())
 def test_a_near_miss_has_a_candidate_without_its_constraint(world: World, query: CandidateQuery) -> None:
     explanation = explain_fully(fleet_of(world), query, 50)
@@ -65,7 +65,7 @@ def test_a_near_miss_has_a_candidate_without_its_constraint(world: World, query:
             assert not meets(world, miss.provider, miss.constraint)
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(worlds(), queries())
 def test_every_tree_that_one_constraint_excludes_is_reported(world: World, query: CandidateQuery) -> None:
     explanation = explain_fully(fleet_of(world), query, 100)

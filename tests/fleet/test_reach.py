@@ -10,7 +10,7 @@ from support.fleets import fleet_of, queries, worlds
 from support.oracle import World
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(worlds())
 def test_the_pairs_of_tree_and_provider_are_those_of_the_oracle(world: World) -> None:
     fleet = fleet_of(world)
@@ -26,7 +26,7 @@ def test_the_pairs_of_tree_and_provider_are_those_of_the_oracle(world: World) ->
     assert reach.shared.tolist() == [oracle.root_of(world, uuid) != root for root, uuid in pairs]
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(worlds())
 def test_a_sharing_provider_serves_other_trees_only(world: World) -> None:
     fleet = fleet_of(world)
@@ -43,7 +43,7 @@ def test_a_sharing_provider_serves_other_trees_only(world: World) -> None:
         assert set(served) == others
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(worlds(), queries())
 def test_in_a_flat_fleet_no_candidate_has_several_providers(world: World, query: CandidateQuery) -> None:
     fleet = fleet_of(world)

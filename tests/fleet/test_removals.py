@@ -11,7 +11,7 @@ from support.fleets import fleet_of, queries, worlds
 from support.oracle import World
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(worlds(), queries())
 def test_what_is_removed_is_what_counting_finds(world: World, query: CandidateQuery) -> None:
     explanation = explain_fully(fleet_of(world), query, 0)

@@ -23,7 +23,7 @@ def assert_same(rows: RowSet, model: set[int]) -> None:
     assert rows.among(asked[:0]).tolist() == []
 
 
-@settings(max_examples=100, deadline=None)
+@settings(deadline=None)
 @given(st.lists(OPERATIONS, max_size=12), st.booleans())
 def test_is_a_set(operations: list[tuple[str, int, int]], copied: bool) -> None:
     rows, model = RowSet(), set[int]()

@@ -11,7 +11,7 @@ from support.fleets import CLASSES, fleet_of, worlds
 from support.oracle import Provider, World
 
 
-@settings(max_examples=150, deadline=None)
+@settings(deadline=None)
 @given(worlds())
 def test_totals_are_those_of_the_oracle(world: World) -> None:
     fleet = fleet_of(world)

@@ -8,7 +8,7 @@ from support.fleets import fleet_of, worlds
 from support.oracle import Provider, World
 
 
-@settings(max_examples=100, deadline=None)
+@settings(deadline=None)
 @given(worlds())
 def test_sums_and_order_are_those_of_plain_counting(world: World) -> None:
     fleet = fleet_of(world)

@@ -99,7 +99,7 @@ def change(data: st.DataObject, fleet: Fleet) -> None:
         fleet.apply(ProviderChanged(uuid, row, before, after_facts))
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data(), worlds(), st.lists(queries(), min_size=1, max_size=3))
 def test_what_is_kept_is_told_only_while_it_is_true(
     data: st.DataObject, world: World, asked: list[CandidateQuery]

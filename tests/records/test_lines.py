@@ -123,7 +123,7 @@ def test_an_append_waits_for_who_else_changes_the_file(path):
         assert appending.is_alive()
         assert path.read_bytes() == b""
         fcntl.flock(other, fcntl.LOCK_UN)
-        appending.join(10)
+        appending.join(60)
     file.close()
     assert read(path) == [b"{}"]
 

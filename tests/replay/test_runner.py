@@ -141,7 +141,7 @@ def test_speed_paces_what_is_left_only(tmp_path) -> None:
         async with opened_system(tmp_path, layout_of(work, 2)) as system:
             return (await Replay(work, system, state, seed=7, speed=1000.0).run()).wall_seconds
 
-    assert 0.3 <= asyncio.run(run()) < 10
+    assert 0.3 <= asyncio.run(run()) < 50  # the whole takes a minute
 
 
 def test_layout_is_where_the_workload_says_else_in_turn() -> None:

@@ -24,7 +24,7 @@ def offers_of(world: World, query: CandidateQuery) -> tuple[FleetOffers, NodeTab
     return FleetOffers(fleet_of(world), query, table), table
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, suppress_health_check=list(HealthCheck))
 @given(worlds(), queries())
 def test_offered_are_the_hosts_with_a_candidate_of_their_own(world: World, query: CandidateQuery) -> None:
     offers, table = offers_of(world, query)

@@ -95,7 +95,7 @@ async def decided(gateway: Gateway, cloud: Cloud, requests: Any, seconds: float 
     return found
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, suppress_health_check=list(HealthCheck))
 @given(machines(), REQUESTS)
 def test_same_decisions_on_cpu_memory_and_disk(empty_database: Path, cloud: Cloud, requests: Any) -> None:
     async def compare(folder: Path) -> None:

@@ -169,7 +169,7 @@ FRAGMENTS = st.lists(
 ).map("".join)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(deadline=None)
 @given(name=FRAGMENTS, other=FRAGMENTS)
 def test_any_text_is_data(api_module: Api, name: str, other: str) -> None:
     """A provider is renamed to any text. Queries by name find it by that text and by no other."""

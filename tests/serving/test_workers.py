@@ -205,10 +205,13 @@ def test_a_request_that_never_ends_does_not_keep_the_service(
     arguments = ("--config-file", str(configuration), "--drain-seconds", "1")
     serving = Serving(f"sqlite:///{tmp_path}/api.db", tmp_path / "log", arguments=arguments)
     [worker] = serving.workers
-    with socket.create_connection(("127.0.0.1", serving.port)) as client:
-        client.sendall(b"POST /resource_providers HTTP/1.1\r\nHost: roost\r\nX-Auth-Token: admin\r\n")
-        client.sendall(b"Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
-        wait_for(lambda: client.getsockname()[1] in client_ports(worker))
-        serving.send_signal(number)
-        assert serving.wait() == (0 if number == signal.SIGTERM else -number)
-        wait_for(lambda: not Path(f"/proc/{worker}").exists())
+    try:
+        with socket.create_connection(("127.0.0.1", serving.port)) as client:
+            client.sendall(b"POST /resource_providers HTTP/1.1\r\nHost: roost\r\nX-Auth-Token: admin\r\n")
+            client.sendall(b"Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
+            wait_for(lambda: client.getsockname()[1] in client_ports(worker))
+            serving.send_signal(number)
+            assert serving.wait() == (0 if number == signal.SIGTERM else -number)
+            wait_for(lambda: not Path(f"/proc/{worker}").exists())
+    finally:
+        serving.end(signal.SIGKILL)

@@ -45,7 +45,7 @@ def test_two_that_wait_for_each_other_are_both_done(place):
             for number in numbers:
                 connection.exec_driver_sql(f"UPDATE things SET number = number + 10 WHERE number = {number}")
                 if len(runs) == 1 and number == numbers[0]:
-                    met.wait(10)
+                    met.wait(60)
             return len(runs)
 
         return work
@@ -61,16 +61,16 @@ def test_a_lock_is_waited_for_no_longer_than_an_operation_may_take(place):
 
     def holding(connection: sa.Connection) -> str:
         connection.exec_driver_sql("UPDATE things SET number = 11 WHERE number = 1")
-        taken.wait(10)
-        done.wait(10)
+        taken.wait(60)
+        done.wait(60)
         return "done"
 
     def waiting(connection: sa.Connection) -> None:
-        taken.wait(10)
+        taken.wait(60)
         try:
             connection.exec_driver_sql("UPDATE things SET number = 21 WHERE number = 1")
         finally:
-            done.wait(10)
+            done.wait(60)
 
     first, second, left = at_two(place, holding, waiting, answer_seconds=4)
     assert first == "done"

@@ -159,7 +159,7 @@ def test_a_batch_that_cannot_begin_waits_for_the_database_once(path):
         with closing(sqlite3.connect(path, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
             writes = asyncio.gather(*(database.write(put(n)) for n in range(20)), return_exceptions=True)
-            answers = await asyncio.wait_for(writes, 2)
+            answers = await asyncio.wait_for(writes, 6)
         assert {str(answer) for answer in answers} == {f"database sqlite:///{path}: database is locked"}
 
     using(path, use, answer_seconds=0.4)

@@ -29,7 +29,9 @@ LOCK = ROOT / "requirements-keystone.lock"
 ENVIRONMENT = ROOT / ".venv" / "keystone"
 PASSWORD = "secret"
 DOMAIN = {"id": "default"}
-START_SECONDS = 60.0
+START_SECONDS = 120.0
+CACHING = {**os.environ, "PYTHONDONTWRITEBYTECODE": ""}
+"""What Keystone compiles at its first start is kept: it is most of the time of a start."""
 ANYWHERE = "http://127.0.0.1:1/v3"
 
 USERS = (
@@ -130,7 +132,7 @@ class Keystone:
         script = Path(__file__).with_name("keystone_server.py")
         serve = [str(ENVIRONMENT / "bin" / "python"), "-P", str(script)]
         environment = {
-            **os.environ,
+            **CACHING,
             "OS_KEYSTONE_CONFIG_FILES": str(_configure(folder)),
             "TEST_PORT": str(port),
             "TEST_LOG": str(self._log),
@@ -139,7 +141,7 @@ class Keystone:
             self._process = subprocess.Popen(
                 serve, env=environment, stdout=log, stderr=log, preexec_fn=die_with_parent
             )
-        self._client = httpx.Client(base_url=self.url, timeout=30, trust_env=False)
+        self._client = httpx.Client(base_url=self.url, timeout=120, trust_env=False)
         until = time.monotonic() + START_SECONDS
         while not self._answers():
             if self._process.poll() is not None or time.monotonic() > until:
@@ -251,5 +253,5 @@ def _configure(folder: Path) -> Path:
 
 
 def _run(*command: str) -> None:
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=ROOT, env=CACHING, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"

@@ -15,10 +15,12 @@ from roost.bench.loopback import free_port
 from roost.bench.server_process import die_with_parent
 
 ROOST = Path(sys.executable).with_name("roost")
+SECONDS = 120.0
+"""Seconds for what takes one or two on a quiet machine: only a defect takes longer."""
 HEADERS = {"X-Auth-Token": "admin", "OpenStack-API-Version": "placement 1.36"}
 
 
-def run_roost(*arguments: str | Path, seconds: float = 60.0) -> subprocess.CompletedProcess[str]:
+def run_roost(*arguments: str | Path, seconds: float = SECONDS) -> subprocess.CompletedProcess[str]:
     """Run a command and wait for its end."""
     command = [ROOST, *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
@@ -58,20 +60,20 @@ class RoostUp:
         fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
-    def wait_until_up(self, seconds: float = 30.0) -> None:
+    def wait_until_up(self, seconds: float = SECONDS) -> None:
         """Wait until it prints that it is up."""
         assert self._ready.wait(seconds), f"not up after {seconds} s: {self.stderr}"
         assert "roost: up" in self.stderr, self.stderr
 
     def client(self) -> httpx.Client:
-        return httpx.Client(base_url=f"http://127.0.0.1:{self.port}", headers=HEADERS, timeout=30.0)
+        return httpx.Client(base_url=f"http://127.0.0.1:{self.port}", headers=HEADERS, timeout=SECONDS)
 
     def kill(self) -> None:
         """Send SIGKILL if it still runs."""
         self._process.kill()
         self._end()
 
-    def stop(self, seconds: float = 10.0) -> tuple[int, float]:
+    def stop(self, seconds: float = SECONDS) -> tuple[int, float]:
         """Send SIGTERM; return the exit status and the seconds until its end."""
         asked = time.perf_counter()
         self._process.send_signal(signal.SIGTERM)

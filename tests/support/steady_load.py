@@ -91,7 +91,10 @@ def client_ports(pid: int) -> set[int]:
     """The ports of the clients whose connections a process has accepted."""
     inodes = set()
     for each in Path(f"/proc/{pid}/fd").iterdir():
-        target = str(each.readlink())
+        try:
+            target = str(each.readlink())
+        except FileNotFoundError:
+            continue  # it was closed meanwhile
         if target.startswith("socket:["):
             inodes.add(target[8:-1])
     rows = [line.split() for line in Path(f"/proc/{pid}/net/tcp").read_text().splitlines()[1:]]

@@ -113,7 +113,7 @@ def test_part_that_dies_is_noticed(tmp_path, monkeypatch) -> None:
     async def run() -> None:
         async with opened_system(tmp_path, heartbeat_seconds=0.05) as system:
             monkeypatch.setattr(Cell, "heartbeat", fail)
-            error = await asyncio.wait_for(system.broken(), 5)
+            error = await asyncio.wait_for(system.broken(), 60)
             assert "ZeroDivisionError" in repr(error)
             with pytest.raises(ExceptionGroup):
                 await system.settle()
@@ -131,7 +131,7 @@ def test_trimming_outlives_an_outage(tmp_path, monkeypatch) -> None:
                 raise DatabaseUnavailable("gone")
 
             monkeypatch.setattr(system.ledger, "trim", fail)
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(60):
                 while len(calls) < 3:
                     await asyncio.sleep(0.01)
             await system.settle()

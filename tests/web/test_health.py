@@ -156,5 +156,5 @@ async def test_what_is_closed_waits_for_nothing() -> None:
     await health.readiness()
     health.close()
     left = asyncio.all_tasks() - {asyncio.current_task()}
-    await asyncio.wait(left, timeout=5)
+    await asyncio.wait(left, timeout=60)
     assert all(task.cancelled() for task in left)

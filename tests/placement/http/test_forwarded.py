@@ -156,9 +156,9 @@ def test_a_client_cannot_speak_for_a_listed_proxy() -> None:
     "header", ["proto=http;" * 6_000, "a=b , " * 10_000, 'a="' * 20_000, " ;\t" * 20_000]
 )
 def test_a_long_header_takes_no_time(header: str) -> None:
-    start = time.monotonic()
+    start = time.process_time()
     arrived(Proxies(), "10.0.0.1", forwarded=header)
-    assert time.monotonic() - start < 5
+    assert time.process_time() - start < 5
 
 
 def test_options_name_proxies(tmp_path: Path) -> None:

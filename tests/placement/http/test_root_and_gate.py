@@ -187,9 +187,9 @@ def test_a_malformed_accept_header_says_nothing(api: Api, accept: str) -> None:
 
 @pytest.mark.parametrize("accept", ["text/plain; ;" * 5_000, " ," * 30_000, 'a/b;c="' * 5_000, "x" * 60_000])
 def test_a_long_accept_header_takes_no_time(api: Api, accept: str) -> None:
-    start = time.monotonic()
+    start = time.process_time()
     assert api.ask("GET", "/resource_providers", accept=accept).status_code in (200, 406)
-    assert time.monotonic() - start < 5
+    assert time.process_time() - start < 5
 
 
 @pytest.mark.parametrize("path", ["/allocations/%00", "//traits"])

@@ -93,12 +93,10 @@ def test_streams_follow_commits_of_all_workers_and_end_with_the_server(server: S
     # Of two workers, each has made some of the commits, as every request has a connection of its own.
     again = Events(server, last_event_id=f"{newest - 3}@{streams[0].history}")
     again.wait_for(newest)
-    started = time.monotonic()
     server.end(signal.SIGTERM)
     for stream in [*streams, again]:
         stream.join()
-        assert stream.ended_cleanly
-    assert time.monotonic() - started < 8  # the server kills its workers after 10
+        assert stream.ended_cleanly  # and not killed
     assert all(stream.numbers() == list(range(1, newest + 1)) for stream in streams)
     assert again.numbers() == [newest - 2, newest - 1, newest]
     assert streams[0].commits[-1]["changes"][0]["holds"] == {A: {"VCPU": 1}}

@@ -90,7 +90,7 @@ def sequences() -> st.SearchStrategy[list[Ask]]:
     return st.integers(1, 4).flatmap(lambda count: st.tuples(*map(asks, range(count)))).map(list)
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, suppress_health_check=list(HealthCheck))
 @given(clouds(), sequences(), st.sampled_from(OPTIONS), st.integers(0, 3))
 def test_both_gateways_answer_alike(
     empty_database: Path, cloud: Cloud, requests: list[Ask], options: SchedulerOptions, seed: int
