@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -33,6 +34,7 @@ def check(fleet: Fleet, query: CandidateQuery, kept: Feasibility) -> None:
     search = CandidateSearch(fleet, query)
     local = search.local_anchors().tolist()
     assert kept.local_roots().tolist() == local
+    assert np.flatnonzero(kept.are_local(np.arange(fleet.n_rows + 1))).tolist() == local
     assert [row for row in range(fleet.n_rows) if kept.is_local(row)] == local
     for root in local:
         assert list(kept.local_at(root)) == list(search.local_at(root))
@@ -240,6 +242,43 @@ def test_a_pool_counts_for_the_trees_that_it_serves_only_where_the_answer_flips(
     assert kept.flips.since(end) == set(served)
     assert (kept.full_evaluations, kept.evaluated) == (1, evaluated + 2)
     assert not len(kept.local_roots())
+
+
+def test_a_pool_that_changes_concerns_the_trees_that_it_serves_before_or_after() -> None:
+    shared = {"DISK_GB": Inventory(100)}
+    world = hosts(20)
+    for host in range(20):
+        aggregate = "agg-a" if host < 10 else "agg-b"
+        world[f"host{host}"] = Provider(None, {}, aggregates=frozenset({aggregate}))
+    world["nfs"] = Provider(None, shared, traits=frozenset({SHARING}), aggregates=frozenset({"agg-a"}))
+    fleet = fleet_of(world)
+    query = CandidateQuery((RequestGroup({"VCPU": 2, "DISK_GB": 10}),))
+    kept = feasibilities(fleet).of(query)
+    first, second = ([fleet.row(f"host{host}") for host in some] for some in (range(10), range(10, 20)))
+
+    def changed(change: Change) -> tuple[list[int], set[int]]:
+        """Return the roots that are served after a change, and those whose answer has flipped."""
+        end = kept.flips.end
+        fleet.apply(change)
+        kept.catch_up()
+        flips = kept.flips.since(end)
+        assert flips is not None
+        return kept.local_roots().tolist(), flips
+
+    assert kept.local_roots().tolist() == sorted(first)
+    evaluated = kept.evaluated
+    traits = ("CUSTOM_FAST", SHARING)
+    assert changed(TraitsChanged("nfs", (SHARING,), traits)) == (sorted(first), set())
+    assert changed(AggregatesChanged("nfs", ("agg-a",), ("agg-b",))) == (sorted(second), {*first, *second})
+    assert changed(AggregatesChanged("nfs", ("agg-b",), ("agg-a", "agg-b"))) == (
+        sorted([*first, *second]),
+        set(first),
+    )
+    assert changed(TraitsChanged("nfs", traits, ())) == ([], {*first, *second})
+    assert changed(TraitsChanged("nfs", (), (SHARING,)))[1] == {*first, *second}
+    assert kept.full_evaluations == 1
+    assert kept.evaluated == evaluated + 5, "the pool's own tree, each time"
+    assert kept.searches == 3, "with the pool, without it, and its own tree"
 
 
 def test_the_queries_used_last_are_kept() -> None:

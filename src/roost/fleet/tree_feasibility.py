@@ -3,15 +3,15 @@
     fleet.reshaped ──────▶ TreeForms     the trees by form, for all queries
     fleet.invalidations ─▶ Feasibility   one for each query: the bits of each tree (`term_bits`), as a code
                                │
-                               └─ TreeSolution  one for all trees with equal form, bits and pools
+                           TreeCodes    one code, and one `TreeSolution`, for all trees with equal form, bits
+                                        and pools
 
 After a change the bits of the providers that were touched are found again: some microseconds for each. The
 search runs only for bits that no tree had before. A pool is an input of its own: when its bits change, the
 answers that it is part of are found again, and trees are looked for only where an answer flips.
 """
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cached_property
 
 import numpy as np
@@ -19,35 +19,19 @@ import numpy as np
 from roost.fleet.assignments import Assignment
 from roost.fleet.choices import Choice, Need, candidate_of, takes_from_tree
 from roost.fleet.columns import Bools, Int32, Rows, grown
+from roost.fleet.distinct import distinct
 from roost.fleet.fleet import Fleet
 from roost.fleet.invalidation_log import InvalidationLog
-from roost.fleet.term_bits import FormBits, QueryTerms
+from roost.fleet.term_bits import QueryTerms
+from roost.fleet.tree_codes import EXCLUDED, SPARE_CODES, TreeCodes
 from roost.fleet.tree_forms import FEW_TREES, Form, TreeForms
-from roost.fleet.tree_solution import Meter, Pool, TreeSolution
+from roost.fleet.tree_solution import Meter
 from roost.fleet.work import Work
 from roost.model.allocation import Candidate
 from roost.model.request import CandidateQuery
 
-_MOST_SEARCHED = 256
-"""Solutions of a query whose assignments are kept. Before one more is searched, all are dropped."""
 _ONE_BY_ONE = 64
 """Touched rows that are evaluated one by one in any fleet; in a large one, a sixteenth of the trees."""
-_SPARE_CODES = 4_096
-"""Codes that trees may leave behind, and solutions that are kept, before all are dropped."""
-
-EXCLUDED = 0
-"""The code of a tree whose root does not have the traits that the query demands."""
-
-
-class _Code:
-    """The variant and the bits of the trees with one code. ``solution`` is None until a reader needs it."""
-
-    __slots__ = ("bits", "solution", "variant")
-
-    def __init__(self, variant: int, bits: int) -> None:
-        self.variant = variant
-        self.bits = bits
-        self.solution: TreeSolution | None = None
 
 
 class Feasibility:
@@ -56,13 +40,13 @@ class Feasibility:
     Only `catch_up` changes what readers see. A decision that claims from a tree therefore goes on reading the
     candidates that the tree had when the decision began. ``flips`` logs the roots for which `is_local` has
     changed since the first call of `local_roots`; each reader keeps its own position in the log. Counters for
-    tests: ``evaluated`` trees and providers, ``full_evaluations`` of all trees, ``searches`` of layouts.
+    tests: ``evaluated`` trees and providers, ``full_evaluations`` of all trees.
     """
 
     _at: int
     _structure_at: int
     _epoch: int
-    _codes: list[_Code]
+    _regroupings: int
     _most_codes: int
     _flipping: bool
 
@@ -74,9 +58,15 @@ class Feasibility:
         self._reading: Work | None = None
         self.needs = [Need((term.group.suffix,), term.resources) for term in self._terms.terms]
         self.flips = InvalidationLog()
-        self.evaluated = self.full_evaluations = self.searches = 0
+        self.evaluated = self.full_evaluations = 0
         self._code: Int32 = np.zeros(0, dtype=np.int32)
+        self._codes = TreeCodes(fleet, self._terms, forms, self._meter)
         self._build()
+
+    @property
+    def searches(self) -> int:
+        """The number of layouts that were searched."""
+        return self._codes.searches
 
     # Keeping up
 
@@ -89,7 +79,7 @@ class Feasibility:
     def _spend(self, work: Work | None) -> None:
         if self._reading is not None and self._reading.left < 0:
             # A search that ran out of work is broken off, and must not be taken for finished.
-            self._forget_assignments()
+            self._codes.forget_assignments()
         self._reading = self._meter.work = work
 
     def _take_in(self) -> None:
@@ -109,12 +99,14 @@ class Feasibility:
             return
         self._at, self._structure_at = fleet.invalidations.end, forms.restructured.end
         self._code = grown(self._code, forms.n_trees, EXCLUDED)
+        for pool in forms.pools.among(touched):
+            self._evaluate_pool(pool)
         for tree in restructured:
             self._evaluate_tree(tree)
         for row in touched:
             self._evaluate_row(row, restructured)
-        for pool in forms.pool_set & touched if forms.pools else ():
-            self._evaluate_pool(pool)
+        if self._regroupings != forms.regroupings:
+            self._take_in_variants()
 
     def _evaluate_row(self, row: int, restructured: set[int]) -> None:
         fleet, forms = self._fleet, self._forms
@@ -125,19 +117,20 @@ class Feasibility:
         if code == EXCLUDED or tree in restructured:
             return
         self.evaluated += 1
-        known = self._codes[code]
-        form = self._form_bits(forms.variants[known.variant].form)
-        bits = form.replaced(known.bits, forms.position.item(row), row)
-        if bits != known.bits:
-            self._put(tree, self._code_of(known.variant, bits))
+        codes = self._codes
+        variant, known = codes.variant(code), codes.bits(code)
+        form = codes.form_bits(forms.variants[variant].form)
+        bits = form.replaced(known, forms.position.item(row), row)
+        if bits != known:
+            self._put(tree, codes.code_of(variant, bits))
 
     def _evaluate_tree(self, tree: int) -> None:
         forms = self._forms
         self.evaluated += 1
         root, form, code = forms.root.item(tree), forms.form_of.item(tree), EXCLUDED
         if form >= 0 and self._terms.root_allowed(root):
-            bits = self._form_bits(forms.forms[form]).of(forms.rows_of(tree), root)
-            code = self._code_of(forms.variant_of.item(tree), bits)
+            bits = self._codes.form_bits(forms.forms[form]).of(forms.rows_of(tree), root)
+            code = self._codes.code_of(forms.variant_of.item(tree), bits)
         self._put(tree, code)
 
     def _put(self, tree: int, code: int) -> None:
@@ -146,26 +139,41 @@ class Feasibility:
             return
         self._code[tree] = code
         self._changed()
-        if self._flipping and self._is_local(before) != self._is_local(code):
+        if self._flipping and self._codes.is_local(before) != self._codes.is_local(code):
             self.flips.append(self._forms.root.item(tree))
 
     def _evaluate_pool(self, pool: int) -> None:
-        bits = self._terms.pool.of_pool(pool)
-        if bits == self._pool_bits[pool]:
+        flipped = self._codes.take_in_pool(pool, self._flipping)
+        if flipped is None:
             return
-        self._pool_bits[pool] = bits
-        flipped = []
-        for code in self._with_pool[pool]:
-            known = self._codes[code]
-            was = known.solution
-            known.solution = None
-            if self._flipping and (was is None or was.local) != self._is_local(code):
-                flipped.append(code)
         self._changed()
         if flipped:
-            trees = np.flatnonzero(np.isin(self._code[: self._forms.n_trees], flipped))
-            for root in self._forms.root[trees].tolist():
-                self.flips.append(root)
+            self._note_flips(np.flatnonzero(np.isin(self._codes_now(), flipped)))
+
+    def _take_in_variants(self) -> None:
+        """Take in that pools serve other trees: these trees have another variant, and bits as before."""
+        forms = self._forms
+        self._regroupings = forms.regroupings
+        codes, variants = self._codes_now(), forms.variant_of[: forms.n_trees]
+        trees = np.flatnonzero((codes != EXCLUDED) & (self._codes.variants()[codes] != variants))
+        pairs, inverse = distinct(codes[trees].astype(np.intp) * len(forms.variants) + variants[trees])
+        olds, news = [], []
+        for pair in pairs:
+            old, variant = divmod(pair, len(forms.variants))
+            olds.append(old)
+            news.append(self._codes.code_of(variant, self._codes.bits(old)))
+        self._code[trees] = np.array(news, dtype=np.int32)[inverse]
+        self._changed()
+        if self._flipping:
+            flipped = [
+                self._codes.is_local(old) != self._codes.is_local(new)
+                for old, new in zip(olds, news, strict=True)
+            ]
+            self._note_flips(trees[np.array(flipped, dtype=np.bool_)[inverse]])
+
+    def _note_flips(self, trees: Rows) -> None:
+        for root in self._forms.root[trees].tolist():
+            self.flips.append(root)
 
     def _build(self) -> None:
         """Evaluate all trees at once."""
@@ -176,15 +184,11 @@ class Feasibility:
             forms.restructured.end,
             forms.epoch,
         )
+        self._regroupings = forms.regroupings
         self.full_evaluations += 1
         self.flips.forget()
         self._flipping = False
-        self._codes = [_Code(-1, 0)]
-        self._known: dict[tuple[int, int], int] = {}
-        self._solutions: dict[object, TreeSolution] = {}
-        self._with_pool: defaultdict[int, list[int]] = defaultdict(list)
-        self._forms_bits: dict[int, FormBits] = {}
-        self._pool_bits = {pool: self._terms.pool.of_pool(pool) for pool in forms.pools}
+        self._codes.begin_anew()
         self._code = np.full(max(forms.n_trees, 1), EXCLUDED, dtype=np.int32)
         self._changed()
         form_of = forms.form_of[: forms.n_trees]
@@ -196,21 +200,21 @@ class Feasibility:
                     self._evaluate_tree(tree)
             else:
                 self._evaluate_form(forms.forms[number], served)
-        self._most_codes = 2 * len(self._codes) + _SPARE_CODES
+        self._most_codes = 2 * len(self._codes) + SPARE_CODES
 
     def _evaluate_form(self, form: Form, served: list[Bools]) -> None:
         forms = self._forms
         trees, rows = form.columns(forms)
         roots = forms.root[trees]
-        bits, places = self._form_bits(form).of_all(rows, roots, served)
+        bits, places = self._codes.form_bits(form).of_all(rows, roots, served)
         variants = forms.variant_of[trees]
         if (variants == variants[0]).all():
             variant = int(variants[0])
-            codes = np.array([self._code_of(variant, each) for each in bits], dtype=np.int32)[places]
+            codes = np.array([self._codes.code_of(variant, each) for each in bits], dtype=np.int32)[places]
         else:
             pairs, places = np.unique(variants.astype(np.int64) * len(bits) + places, return_inverse=True)
             codes = np.array(
-                [self._code_of(pair // len(bits), bits[pair % len(bits)]) for pair in pairs.tolist()],
+                [self._codes.code_of(pair // len(bits), bits[pair % len(bits)]) for pair in pairs.tolist()],
                 dtype=np.int32,
             )[places]
         codes[~self._terms.roots_allowed(roots)] = EXCLUDED
@@ -229,17 +233,24 @@ class Feasibility:
         """
         self._spend(None)
         self._flipping = True
-        in_use = np.flatnonzero(np.bincount(self._codes_now(), minlength=len(self._codes)))
-        local = np.zeros(len(self._codes), dtype=np.bool_)
-        local[in_use] = [self._is_local(code) for code in in_use.tolist()]
-        return self._roots_with(local)
+        return self._roots_with(self._codes.local(self._codes_now()))
 
     def is_local(self, root: int) -> bool:
         """Whether a root is one of `local_roots`. False for a row that is no root."""
         if self._reading is not None:
             self._spend(None)
         tree = self._forms.tree_at.item(root) if root < len(self._forms.tree_at) else -1
-        return 0 <= tree < len(self._code) and self._is_local(self._code.item(tree))
+        return 0 <= tree < len(self._code) and self._codes.is_local(self._code.item(tree))
+
+    def are_local(self, roots: Rows) -> Bools:
+        """The same for many rows: bool[len(roots)]."""
+        self._spend(None)
+        known = roots < len(self._forms.tree_at)
+        trees = np.full(len(roots), -1, dtype=np.intp)
+        trees[known] = self._forms.trees_of(roots[known])
+        trees[trees >= len(self._code)] = -1
+        codes = np.where(trees >= 0, self._code[trees], EXCLUDED)
+        return self._codes.local(codes)[codes]
 
     def assignments(self, roots: Rows) -> Iterator[tuple[int, Iterator[Assignment]]]:
         """Each of some roots with the assignments of its tree, as rows in placement's order.
@@ -267,14 +278,8 @@ class Feasibility:
         """The assignments of a tree with a code whose rows begin at ``first``."""
         if code == EXCLUDED:
             return iter(())
-        known = self._codes[code]
-        solution = known.solution or self._solution(code)
-        form, pools = self._forms.variants[known.variant]
-        rows = self._forms.rows[first : first + len(form.parents)].tolist()
-        if pools:
-            serving = [pool for pool, _ in pools if self._pool_bits[pool]]
-            rows = [rows[at] if at >= 0 else serving[~at] for at in solution.order]
-        return solution.assignments(rows)
+        codes = self._codes
+        return codes.solution(code).assignments(codes.rows(code, first))
 
     def local_at(self, root: int) -> Iterator[Candidate]:
         """The candidates of one tree that take something from the tree itself, in placement's order."""
@@ -285,15 +290,9 @@ class Feasibility:
             choices = (choice for choice in choices if takes_from_tree(fleet, needs, choice))
         return (candidate_of(fleet, needs, choice) for choice in choices)
 
-    def _is_local(self, code: int) -> bool:
-        return code != EXCLUDED and self._solution(code).local
-
     @cached_property
     def _hopeful(self) -> Rows:
-        in_use = np.flatnonzero(np.bincount(self._codes_now(), minlength=len(self._codes)))
-        hopeful = np.zeros(len(self._codes), dtype=np.bool_)
-        hopeful[in_use] = [code != EXCLUDED and not self._solution(code).hopeless for code in in_use.tolist()]
-        return self._roots_with(hopeful)
+        return self._roots_with(self._codes.hopeful(self._codes_now()))
 
     def _codes_now(self) -> Int32:
         return self._code[: self._forms.n_trees]
@@ -304,52 +303,3 @@ class Feasibility:
 
     def _changed(self) -> None:
         self.__dict__.pop("_hopeful", None)
-
-    # Codes and answers
-
-    def _code_of(self, variant: int, bits: int) -> int:
-        code = self._known.get((variant, bits))
-        if code is None:
-            code = self._known[variant, bits] = len(self._codes)
-            self._codes.append(_Code(variant, bits))
-            for pool, _ in self._forms.variants[variant].pools:
-                self._with_pool[pool].append(code)
-        return code
-
-    def _form_bits(self, form: Form) -> FormBits:
-        found = self._forms_bits.get(form.number)
-        if found is None:
-            found = self._forms_bits[form.number] = FormBits(self._terms, form)
-        return found
-
-    def _solution(self, code: int) -> TreeSolution:
-        known = self._codes[code]
-        if known.solution is None:
-            form, pools = self._forms.variants[known.variant]
-            serving = tuple(self._serving(pools)) if pools else ()
-            key = (form.number, known.bits, serving)
-            solution = self._solutions.get(key)
-            if solution is None:
-                if len(self._solutions) % _MOST_SEARCHED == _MOST_SEARCHED - 1:
-                    self._forget_assignments()
-                if len(self._solutions) >= _SPARE_CODES:
-                    self._solutions.clear()
-                self.searches += 1
-                solution = TreeSolution(self._terms, self._form_bits(form), known.bits, serving, self._meter)
-                self._solutions[key] = solution
-            known.solution = solution
-        return known.solution
-
-    def _serving(self, pools: Iterable[tuple[int, int]]) -> Iterator[Pool]:
-        """The pools of a variant that could serve something, each with the next of them above it."""
-        able = [(pool, before) for pool, before in pools if self._pool_bits[pool]]
-        number = {pool: n for n, (pool, _) in enumerate(able)}
-        for pool, before in able:
-            above = self._fleet.parent.item(pool)
-            while above >= 0 and above not in number:
-                above = self._fleet.parent.item(above)
-            yield Pool(before, self._pool_bits[pool], number.get(above, -1))
-
-    def _forget_assignments(self) -> None:
-        for solution in self._solutions.values():
-            solution.forget()

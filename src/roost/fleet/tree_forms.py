@@ -7,26 +7,28 @@ A *variant* of a form names the pools too: the sharing providers that serve a tr
 the positions by row.
 """
 
-from collections import defaultdict
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from roost.fleet.columns import Int32, Int64, Rows, grown
+from roost.fleet.columns import Int32, Rows, grown
 from roost.fleet.distinct import distinct
 from roost.fleet.fleet import Fleet
 from roost.fleet.invalidation_log import InvalidationLog
+from roost.fleet.pools import Pools
 from roost.fleet.reach import trees_served
 
 FormKey = tuple[tuple[int, tuple[str, ...]], ...]
 """For each position its parent's position, -1 for none, and its resource classes, sorted."""
 
-Pools = tuple[tuple[int, int], ...]
+ServingPools = tuple[tuple[int, int], ...]
 """The pools of a tree by ascending row: the row of each, and the number of the tree's positions before it."""
 
 FEW_TREES = 8
 """Trees of a form that are evaluated one by one: columns cost more to begin with."""
+_SPARE_VARIANTS = 4_096
+"""Variants that pools may leave behind before all trees are numbered anew."""
 _RESHAPED_AT_ONCE = 4_096
 """Rows beyond which all trees are numbered anew: to number a tree by itself takes 30 µs."""
 
@@ -63,7 +65,7 @@ class FormVariant(NamedTuple):
     """A form and the pools that serve trees of this form."""
 
     form: Form
-    pools: Pools
+    pools: ServingPools
 
 
 class TreeForms:
@@ -75,7 +77,8 @@ class TreeForms:
     root, -1 for others; ``position`` int32.
 
     ``epoch`` rises when everything is numbered anew. ``restructured`` has the trees that came, went, or have
-    changed in anything but amounts.
+    changed in anything but amounts. ``regroupings`` rises when a pool serves other trees than before: of any
+    tree the variant may be another one then.
     """
 
     epoch: int
@@ -84,8 +87,8 @@ class TreeForms:
     restructured: InvalidationLog
     forms: list[Form]
     variants: list[FormVariant]
-    pools: list[int]
-    pool_set: set[int]
+    pools: Pools
+    regroupings: int
     root: Rows
     first: Rows
     rows: Rows
@@ -110,7 +113,8 @@ class TreeForms:
             touched is None
             or len(touched) > _RESHAPED_AT_ONCE
             or max(self.rows_used, self.n_trees) > 2 * len(fleet) + _RESHAPED_AT_ONCE
-            or self._touches_pools(touched)
+            or len(self.variants) > self._most_variants
+            or (differing := self.pools.take_in(touched)) is None
         ):
             self.epoch += 1
             self._build()
@@ -118,6 +122,8 @@ class TreeForms:
         self._at = end
         self.tree_at = grown(self.tree_at, fleet.n_rows, -1)
         self.position = grown(self.position, fleet.n_rows, -1)
+        for pool in differing:
+            self._regroup(pool)
         alive = {row for row in touched if fleet.alive.item(row)}
         for root in {fleet.root.item(row) for row in alive} | touched:
             if fleet.alive.item(root) and fleet.parent.item(root) < 0:
@@ -151,7 +157,7 @@ class TreeForms:
         self.forms = []
         self._form_at: dict[FormKey, Form] = {}
         self.variants = []
-        self._variant_at: dict[tuple[int, Pools], int] = {}
+        self._variant_at: dict[tuple[int, ServingPools], int] = {}
         rows = fleet.rows()
         roots = fleet.roots(rows)
         order = np.argsort(roots, kind="stable")
@@ -170,9 +176,13 @@ class TreeForms:
         self.position[self.rows] = np.arange(len(rows)) - self.first.repeat(sizes)
         self.form_of = np.zeros(self.n_trees, dtype=np.int32)
         self._number_forms(sizes)
-        self._find_pools()
-        self.variant_of = np.zeros(self.n_trees, dtype=np.int32)
-        self._number_variants()
+        bare = np.array([self._variant(form, ()) for form in self.forms], dtype=np.int32)
+        self.variant_of = bare[self.form_of]
+        self.pools = Pools(fleet)
+        self.regroupings = 0
+        for pool in self.pools.rows:
+            self._serve(pool, self.trees_of(trees_served(fleet, pool)))
+        self._most_variants = 2 * len(self.variants) + _SPARE_VARIANTS
 
     def _number_forms(self, sizes: Rows) -> None:
         """Find the form of each tree: trees with equal sequences of parents and classes have the same."""
@@ -194,26 +204,42 @@ class TreeForms:
             numbers = [self._form(self._key(tree)).number for tree in trees[example].tolist()]
             self.form_of[trees] = np.array(numbers)[form]
 
-    def _number_variants(self) -> None:
-        """Find the variant of each tree. Each pool divides only the trees that it serves."""
-        code: Int64 = self.form_of[: self.n_trees].astype(np.int64)
-        serving: dict[int, Pools] = dict.fromkeys(range(len(self.forms)), ())
-        form = {number: number for number in serving}
-        for pool in self.pools:
-            trees = self.trees_of(trees_served(self._fleet, pool))
-            before = self._before(pool, trees)
-            most = int(before.max(initial=0)) + 1
-            parts, inverse = distinct(code[trees] * most + before)
-            made = []
-            for part in parts:
-                old, at = divmod(part, most)
-                made.append(len(serving))
-                form[made[-1]] = form[old]
-                serving[made[-1]] = (*serving[old], (pool, at))
-            code[trees] = np.array(made, dtype=np.int64)[inverse]
-        numbers, inverse = distinct(code)
-        variants = [self._variant(self.forms[form[number]], serving[number]) for number in numbers]
-        self.variant_of[: self.n_trees] = np.array(variants, dtype=np.int32)[inverse] if variants else 0
+    # Pools: each divides only the trees that it serves
+
+    def _regroup(self, pool: int) -> None:
+        """Find the variants again of the trees that a pool serves and did not, or the other way round."""
+        self.regroupings += 1
+        variants = np.array([any(pool == each for each, _ in one.pools) for one in self.variants])
+        here = self.form_of[: self.n_trees] >= 0
+        before = variants[self.variant_of[: self.n_trees]] & here
+        now = np.zeros(self.n_trees, dtype=np.bool_)
+        if pool in self.pools:
+            served = self.trees_of(trees_served(self._fleet, pool))
+            now[served[served >= 0]] = True
+            now &= here
+        self._leave(pool, np.flatnonzero(before & ~now))
+        self._serve(pool, np.flatnonzero(now & ~before))
+
+    def _serve(self, pool: int, trees: Rows) -> None:
+        """A pool serves some trees that it did not serve."""
+        before = self._before(pool, trees)
+        most = int(before.max(initial=0)) + 1
+        parts, inverse = distinct(self.variant_of[trees].astype(np.intp) * most + before)
+        found = []
+        for part in parts:
+            variant, at = divmod(part, most)
+            form, pools = self.variants[variant]
+            found.append(self._variant(form, tuple(sorted((*pools, (pool, at))))))
+        self.variant_of[trees] = np.array(found, dtype=np.int32)[inverse]
+
+    def _leave(self, pool: int, trees: Rows) -> None:
+        """A pool serves some trees no longer."""
+        parts, inverse = distinct(self.variant_of[trees].astype(np.intp))
+        found = []
+        for variant in parts:
+            form, pools = self.variants[variant]
+            found.append(self._variant(form, tuple(each for each in pools if each[0] != pool)))
+        self.variant_of[trees] = np.array(found, dtype=np.int32)[inverse]
 
     def _before(self, row: int, trees: Rows) -> Rows:
         """How many positions of each tree have a lower row."""
@@ -224,25 +250,6 @@ class TreeForms:
         for index in np.flatnonzero((found == 0) & (self.rows[self.first[trees]] < row)).tolist():
             found[index] = sum(each < row for each in self.rows_of(trees.item(index)))
         return found
-
-    def _find_pools(self) -> None:
-        fleet = self._fleet
-        self.pools = fleet.sharing().rows().tolist()
-        self.pool_set = set(self.pools)
-        self._around_pools: set[int] = set()
-        self._pools_in: defaultdict[str, list[int]] = defaultdict(list)
-        for pool in self.pools:
-            above = pool
-            while above >= 0:
-                self._around_pools.add(above)
-                above = fleet.parent.item(above)
-            for aggregate in fleet.aggregates_of(pool):
-                self._pools_in[aggregate].append(pool)
-
-    def _touches_pools(self, touched: set[int]) -> bool:
-        """Whether pools, or providers above them, are among some rows that have changed."""
-        sharing = self._fleet.sharing()
-        return not touched.isdisjoint(self._around_pools) or any(row in sharing for row in touched)
 
     # One tree
 
@@ -272,16 +279,8 @@ class TreeForms:
                 self.forms[was].changed()
             self.form_of[tree] = form.number
             form.changed()
-        fleet = self._fleet
-        root = self.root.item(tree)
-        pools = {
-            pool
-            for row in rows if self.pools
-            for aggregate in fleet.aggregates_of(row)
-            for pool in self._pools_in.get(aggregate, ())
-            if fleet.root.item(pool) != root
-        }  # fmt: skip
-        served = tuple((pool, sum(row < pool for row in rows)) for pool in sorted(pools))
+        pools = self.pools.serving(rows, self.root.item(tree))
+        served = tuple((pool, sum(row < pool for row in rows)) for pool in pools)
         self.variant_of[tree] = self._variant(form, served)
         self.restructured.append(tree)
 
@@ -326,7 +325,7 @@ class TreeForms:
             self.forms.append(form)
         return form
 
-    def _variant(self, form: Form, pools: Pools) -> int:
+    def _variant(self, form: Form, pools: ServingPools) -> int:
         key = (form.number, pools)
         number = self._variant_at.get(key)
         if number is None:

@@ -196,7 +196,7 @@ class TreeServing:
 
     def serve(self, fleet: Fleet, rows: Rows) -> Bools:
         """Which of some hosts are served: bool[len(rows)]."""
-        return np.fromiter(map(self._feasibility.is_local, rows.tolist()), dtype=np.bool_, count=len(rows))
+        return self._feasibility.are_local(rows)
 
     def all(self, fleet: Fleet, totals: KeptTotals, place_at_row: Rows, homeless: Rows) -> Bools:
         """Which hosts are served: bool[places]."""

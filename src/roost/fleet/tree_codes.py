@@ -1,0 +1,171 @@
+"""Codes of trees for one query: trees with equal variant and equal bits share one, and one solution."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+
+import numpy as np
+
+from roost.fleet.columns import Bools, Int32
+from roost.fleet.fleet import Fleet
+from roost.fleet.term_bits import FormBits, QueryTerms
+from roost.fleet.tree_forms import Form, TreeForms
+from roost.fleet.tree_solution import Meter, Pool, TreeSolution
+
+_MOST_SEARCHED = 256
+"""Solutions of a query whose assignments are kept. Before one more is searched, all are dropped."""
+SPARE_CODES = 4_096
+"""Codes that trees may leave behind, and solutions that are kept, before all are dropped."""
+
+EXCLUDED = 0
+"""The code of a tree whose root does not have the traits that the query demands."""
+
+
+class _Code:
+    """The variant and the bits of the trees with one code. ``solution`` is None until a reader needs it."""
+
+    __slots__ = ("bits", "solution", "variant")
+
+    def __init__(self, variant: int, bits: int) -> None:
+        self.variant = variant
+        self.bits = bits
+        self.solution: TreeSolution | None = None
+
+
+class TreeCodes:
+    """The codes so far, and what is known of the trees with each.
+
+    ``searches`` counts the solutions that were sought.
+    """
+
+    def __init__(self, fleet: Fleet, terms: QueryTerms, forms: TreeForms, meter: Meter) -> None:
+        self._fleet = fleet
+        self._terms = terms
+        self._forms = forms
+        self._meter = meter
+        self.searches = 0
+        self.begin_anew()
+
+    def __len__(self) -> int:
+        return len(self._codes)
+
+    def begin_anew(self) -> None:
+        """Forget all codes: the forms of trees are numbered anew."""
+        self._codes = [_Code(-1, 0)]
+        self._known: dict[tuple[int, int], int] = {}
+        self._solutions: dict[object, TreeSolution] = {}
+        self._with_pool: defaultdict[int, list[int]] = defaultdict(list)
+        self._forms_bits: dict[int, FormBits] = {}
+        self._pool_bits = {pool: self._terms.pool.of_pool(pool) for pool in self._forms.pools.rows}
+
+    def code_of(self, variant: int, bits: int) -> int:
+        """The code of the trees with a variant and bits."""
+        code = self._known.get((variant, bits))
+        if code is None:
+            code = self._known[variant, bits] = len(self._codes)
+            self._codes.append(_Code(variant, bits))
+            for pool, _ in self._forms.variants[variant].pools:
+                self._with_pool[pool].append(code)
+        return code
+
+    def bits(self, code: int) -> int:
+        """The bits of the trees with a code."""
+        return self._codes[code].bits
+
+    def variant(self, code: int) -> int:
+        """The number of the variant of the trees with a code; -1 for `EXCLUDED`."""
+        return self._codes[code].variant
+
+    def variants(self) -> Int32:
+        """The same for all codes: int32[len(self)]."""
+        return np.array([each.variant for each in self._codes], dtype=np.int32)
+
+    def form_bits(self, form: Form) -> FormBits:
+        """The bits of a form for the query."""
+        found = self._forms_bits.get(form.number)
+        if found is None:
+            found = self._forms_bits[form.number] = FormBits(self._terms, form)
+        return found
+
+    # Solutions
+
+    def is_local(self, code: int) -> bool:
+        """Whether the trees with a code have a candidate that takes something from the tree itself."""
+        return code != EXCLUDED and self.solution(code).local
+
+    def local(self, codes: Int32) -> Bools:
+        """The same for each of some codes: bool by code."""
+        return self._where(codes, self.is_local)
+
+    def hopeful(self, codes: Int32) -> Bools:
+        """Whether the trees with each of some codes may have candidates: bool by code."""
+        return self._where(codes, lambda code: code != EXCLUDED and not self.solution(code).hopeless)
+
+    def solution(self, code: int) -> TreeSolution:
+        """The solution of the trees with a code."""
+        known = self._codes[code]
+        if known.solution is None:
+            form, pools = self._forms.variants[known.variant]
+            serving = tuple(self._serving(pools)) if pools else ()
+            key = (form.number, known.bits, serving)
+            solution = self._solutions.get(key)
+            if solution is None:
+                if len(self._solutions) % _MOST_SEARCHED == _MOST_SEARCHED - 1:
+                    self.forget_assignments()
+                if len(self._solutions) >= SPARE_CODES:
+                    self._solutions.clear()
+                self.searches += 1
+                solution = TreeSolution(self._terms, self.form_bits(form), known.bits, serving, self._meter)
+                self._solutions[key] = solution
+            known.solution = solution
+        return known.solution
+
+    def rows(self, code: int, first: int) -> list[int]:
+        """The row at each position of the layout of a tree with a code, whose own rows begin at ``first``."""
+        known = self._codes[code]
+        form, pools = self._forms.variants[known.variant]
+        rows: list[int] = self._forms.rows[first : first + len(form.parents)].tolist()
+        if pools:
+            serving = [pool for pool, _ in pools if self._pool_bits[pool]]
+            rows = [rows[at] if at >= 0 else serving[~at] for at in self.solution(code).order]
+        return rows
+
+    def forget_assignments(self) -> None:
+        """Drop the assignments of all solutions."""
+        for solution in self._solutions.values():
+            solution.forget()
+
+    # Pools
+
+    def take_in_pool(self, pool: int, flipping: bool) -> list[int] | None:
+        """Take in how a pool has changed; None if it serves as before.
+
+        Returns the codes for which `is_local` has changed; none if not ``flipping``.
+        """
+        bits = self._terms.pool.of_pool(pool)
+        if bits == self._pool_bits.get(pool):
+            return None
+        self._pool_bits[pool] = bits
+        flipped = []
+        for code in self._with_pool[pool]:
+            known = self._codes[code]
+            was, known.solution = known.solution, None
+            if flipping and (was is None or was.local) != self.is_local(code):
+                flipped.append(code)
+        return flipped
+
+    def _serving(self, pools: Iterable[tuple[int, int]]) -> Iterator[Pool]:
+        """The pools of a variant that could serve something, each with the next of them above it."""
+        able = [(pool, before) for pool, before in pools if self._pool_bits[pool]]
+        number = {pool: n for n, (pool, _) in enumerate(able)}
+        for pool, before in able:
+            above = self._fleet.parent.item(pool)
+            while above >= 0 and above not in number:
+                above = self._fleet.parent.item(above)
+            yield Pool(before, self._pool_bits[pool], number.get(above, -1))
+
+    def _where(self, codes: Int32, said: Callable[[int], bool]) -> Bools:
+        """What is said of each of some codes: bool by code, False of all others."""
+        in_use = np.flatnonzero(np.bincount(codes))
+        found = np.zeros(len(self._codes), dtype=np.bool_)
+        found[in_use] = [said(code) for code in in_use.tolist()]
+        return found
