@@ -90,9 +90,15 @@ class Requests:
             project_id=project,
             user_id="user",
             flavor=_on_numa_nodes(flavor) if self.kind == "same_subtree" else flavor,
-            group=ServerGroup("group", "anti-affinity", sample) if self.kind == "group" else None,
+            group=_group(number, sample) if self.kind == "group" else None,
             ignore_hosts=frozenset(sample if self.kind == "ignore" else ()),
         )
+
+
+def _group(number: int, hosts: tuple[str, ...]) -> ServerGroup:
+    """Make a group with a member on each host. It is a new one for each request: otherwise the claims of the
+    benchmark would make it larger."""
+    return ServerGroup(f"group-{number}", "anti-affinity", hosts)
 
 
 def _on_numa_nodes(flavor: Flavor) -> Flavor:

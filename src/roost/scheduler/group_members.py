@@ -29,10 +29,7 @@ def progress_at_start(
     group = question.spec.group
     if group is None:
         return Progress()
-    members: Counter[int] = Counter()
-    for host in group.hosts:
-        for index in table.indexes_of_host(host) or (ELSEWHERE,):
-            members[index] += 1
+    members = Counter(index for host in group.hosts for index in table.indexes_of_host(host) or (ELSEWHERE,))
     claimed: Counter[int] = Counter()
     present: set[int] = set()
     if fleet is not None and group.uuid in fleet.groups:
@@ -51,4 +48,4 @@ def progress_at_start(
             present.update(indexes)
         else:
             claimed.update(indexes)
-    return Progress(members | claimed, frozenset(present))
+    return Progress(members | claimed if claimed else members, frozenset(present))

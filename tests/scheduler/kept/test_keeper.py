@@ -22,6 +22,7 @@ from roost.scheduler.kept import keeper
 from roost.scheduler.kept.board import Board
 from roost.scheduler.kept.keeper import Keeper
 from roost.scheduler.kept.known import Rooms
+from roost.scheduler.kept.narrowed import Narrowed
 from roost.scheduler.kept.shape import Shape
 from roost.scheduler.kept.totals import KeptTotals
 from roost.scheduler.nodes import NodeTable
@@ -121,6 +122,40 @@ def test_hosts_that_a_request_names_do_not_make_another_shape(place: Place, wish
         for asked in (spec(), spec(**wish), spec()):
             assert kept.field(place.fleet, place.question(asked), place.table) is not None
     assert made.call_count == 1
+
+
+@pytest.mark.parametrize(
+    "wish",
+    [
+        {"group": ServerGroup("g", "anti-affinity", ("host0",))},
+        {"ignore_hosts": frozenset({"host0"})},
+        {"scheduler_hints": {"different_host": (uuid_of(0xC0),)}},
+    ],
+)
+def test_few_hosts_are_left_out_without_narrowing_the_shape(place: Place, wish: dict[str, object]) -> None:
+    place.table.update([report("host0", uuid_of(0), instances=frozenset({uuid_of(0xC0)}))])
+    options = SchedulerOptions(filters=(*OPTIONS.filters, "DifferentHostFilter"))
+    kept = Keeper(filters(options), weighers(options))
+
+    def best(of: RequestSpec) -> str:
+        field = kept.field(place.fleet, place.question(of), place.table)
+        assert field is not None
+        field.ready()
+        return place.table.hosts[field.index(field.best(1)[0])]
+
+    with patch.object(keeper, "Narrowed", side_effect=AssertionError):
+        assert [best(spec()), best(spec(**wish)), best(spec())] == ["host0", "host1", "host0"]
+
+
+def test_a_shape_is_narrowed_where_a_host_that_is_left_out_has_the_greatest_number(place: Place) -> None:
+    more = {"VCPU": Inventory(16), "MEMORY_MB": Inventory(8192), "DISK_GB": Inventory(100)}
+    place.do(SetInventories(uuid_of(0), more, None))
+    kept = built_in()
+    with patch.object(keeper, "Narrowed", wraps=Narrowed) as narrowed:
+        for host in ("host1", "host2", "host0"):
+            ignoring = spec(ignore_hosts=frozenset({host}))
+            assert kept.field(place.fleet, place.question(ignoring), place.table) is not None
+    assert narrowed.call_count == 1
 
 
 @pytest.mark.parametrize("projects", [2, keeper.MOST_KEYS + 5])

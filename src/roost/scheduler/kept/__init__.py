@@ -12,6 +12,7 @@
     known     what is known of a single host until it is touched
     roles     which filters are asked, and whose answers are kept
     verdicts  the answers of filters whose key has many values
+    excluding a shape without the few hosts that one request names: nothing is copied
     narrowed  a shape narrowed for one request: play (hosts left out), own_columns and columns (more weighers)
     board     what is known of all hosts, whatever is asked: totals, numbers of weighers, answers of filters
     shape     what is known for one kind of request: who is allowed, and how many each step left

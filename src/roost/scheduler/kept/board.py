@@ -161,6 +161,11 @@ class Board:
         places = (self._place(row(provider)) for provider in candidate.allocations)
         return [place for place in places if place >= 0]
 
+    def places_at(self, indexes: Iterable[int]) -> list[int]:
+        """The places of the hosts that have one among some indexes of the table."""
+        place_of = self.layout.place_of
+        return [place_of.item(index) for index in indexes if 0 <= index < len(place_of)]
+
     def in_tie_order(self, places: Rows) -> Rows:
         """Places in the order that breaks ties between their hosts: in one cell the order of the places."""
         if len(self.layout.of_cell) == 1:

@@ -94,6 +94,33 @@ class Extremes:
         place = found[1]
         return place >= 0 and bool(stage.item(place >> self._shift, place & (self._size - 1)) == self._full)
 
+    def stay_without(self, places: Collection[int]) -> bool:
+        """Whether the least and the greatest numbers stay what they are without some of the allowed hosts.
+
+        Where one of these hosts has such a number, another host that has it too is noted in its place.
+        """
+        out = places if isinstance(places, (set, frozenset)) else set(places)
+        return all(
+            place not in out or self._is_found_beside(out, number, bounds[number], found)
+            for bounds, found in ((self.greatest, self._top), (self.least, self._bottom))
+            for number, (_, place) in enumerate(found)
+        )
+
+    def _is_found_beside(
+        self, out: Collection[int], number: int, bounds: Float64, found: list[tuple[float, int]]
+    ) -> bool:
+        """Find another host with the same number, in the first blocks that may have one."""
+        wanted = found[number][0]
+        raws = self._raws[number]
+        (blocks,) = (bounds == wanted).nonzero()
+        for block in blocks[:ONE_BY_ONE].tolist():
+            (at,) = ((raws[block] == wanted) & (self._stage[block] == self._full)).nonzero()
+            for place in ((block << self._shift) + at).tolist():
+                if place not in out:
+                    found[number] = wanted, place
+                    return True
+        return False
+
     def spans(self) -> list[tuple[float, float]]:
         """The ends of each weigher's normalisation: its minval or least number, and its greatest.
 

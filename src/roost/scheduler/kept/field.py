@@ -10,6 +10,7 @@ from roost.model.record import Step
 from roost.scheduler.asking import ask_filter
 from roost.scheduler.candidate_order import CandidateOrder
 from roost.scheduler.kept.board import Board
+from roost.scheduler.kept.excluding import Excluding
 from roost.scheduler.kept.narrowed import Narrowed
 from roost.scheduler.kept.roles import Judged, Role
 from roost.scheduler.kept.serving import Serving
@@ -25,7 +26,7 @@ class KeptField:
     def __init__(
         self,
         board: Board,
-        shape: Shape | Narrowed,
+        shape: Shape | Narrowed | Excluding,
         question: Question,
         judged: Sequence[Judged],
         order: CandidateOrder,
@@ -33,7 +34,7 @@ class KeptField:
     ) -> None:
         self._board = board
         self._order = order
-        self._shape = shape
+        self._shape: Shape | Narrowed | Excluding = shape
         self._question = question
         self._progress = progress
         # Filters of the shape that depend on claims, each with the stage of a host that it lets not pass.
@@ -56,7 +57,7 @@ class KeptField:
         current = self._board.sync(self._question)
         assert current, "a claim has changed which hosts there are"
         rejected = [(place, stage) for place in self._touched if (stage := self._rejected(place))]
-        shape.reweigh(self._touched, self._full_now, rejected)
+        shape = self._shape = shape.reweigh(self._touched, self._full_now, rejected)
         self._full += self._full_now
         self._full_now, self._touched = [], set()
         return shape.again_steps() if shape.ranks.best() is None else []
@@ -118,18 +119,19 @@ class KeptField:
             ranks.take(best)
 
     def weighed(self, host: int) -> bool:
-        return self._shape.stage.item(host) == self._shape.full
+        return self._shape.allows(host)
 
     def open_to(self, leaving: int, promised: Counter[int]) -> Callable[[int], bool]:
         full = {*self._full, *self._full_now}
-        if isinstance(self._shape, Narrowed) and self._shape.asks_again:
-            progress = self._progress
-            if self._grouped:
-                members = progress.members + promised
-                members[self.index(leaving)] -= 1
-                progress = Progress(+members, progress.present)
-            may, last = self._shape.open_again(progress).stage.item, self._shape.full
-            return lambda host: host not in full and may(host) == last and not self._rejected(host)
+        progress = self._progress
+        if self._grouped:
+            members = progress.members.copy()
+            members.update(promised)
+            members[self.index(leaving)] -= 1
+            progress = Progress(+members, progress.present)
+        may = self._shape.open_again(progress)
+        if may is not None:
+            return lambda host: host not in full and may(host) and not self._rejected(host)
         if self._again:
             return lambda host: host not in full and not self._rejected(host)
         return lambda host: host not in full

@@ -12,6 +12,7 @@ from roost.scheduler.declarations import depends_on_claims, in_order, is_keyed
 from roost.scheduler.errors import CannotWeigh, SchedulerFault
 from roost.scheduler.group_members import progress_at_start
 from roost.scheduler.kept.board import Board
+from roost.scheduler.kept.excluding import Excluding, excluding
 from roost.scheduler.kept.field import KeptField
 from roost.scheduler.kept.narrowed import Narrowed
 from roost.scheduler.kept.own_columns import OwnColumns
@@ -94,17 +95,21 @@ class Keeper:
         question: Question,
         judged: Sequence[Judged],
         progress: Progress,
-    ) -> Shape | Narrowed | None:
+    ) -> Shape | Narrowed | Excluding | None:
         """The shape, or if something is to be asked for this request alone the shape narrowed for it; None if
         a filter fails on some host: whether on one that is in play is the run's to find out."""
         own = OwnColumns(board, self._own_weighers, question)
         asking = any(each.role in (Role.ASKED, Role.VARIED) for each in judged)
         if not (asking or own or question.spec.ignore_hosts):
             return shape
-        if self._verdicts is None:
-            self._verdicts = Verdicts(board)
+        verdicts = self._verdicts = self._verdicts or Verdicts(board)
+
+        def narrow(first: Progress) -> Narrowed:
+            return Narrowed(board, shape, verdicts, question, judged, own, progress, first)
+
         try:
-            return Narrowed(board, shape, self._verdicts, question, judged, own, progress)
+            few = None if own else excluding(board, shape, question, judged, progress, narrow)
+            return narrow(progress) if few is None else few
         except SchedulerFault:
             return None
 

@@ -4,7 +4,7 @@ The shape stays as it is. What it knows of bounds holds for fewer hosts too: so 
 hosts costs a copy of the stages and the weighing of a few blocks, and not the weighing of the fleet.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from roost.scheduler.kept.roles import Judged, Role
 from roost.scheduler.kept.shape import Shape
 from roost.scheduler.kept.verdicts import Verdicts
 from roost.scheduler.offers import HostView
-from roost.scheduler.plugins import Filter, Named
+from roost.scheduler.plugins import Filter
 from roost.scheduler.question import Progress, Question
 
 
@@ -37,7 +37,9 @@ class Narrowed:
         judged: Sequence[Judged],
         columns: OwnColumns,
         progress: Progress,
+        first: Progress,
     ) -> None:
+        """``first``: the progress at the start of the run."""
         self._board = board
         self._shape = shape
         self._verdicts = verdicts
@@ -51,7 +53,7 @@ class Narrowed:
         self._steps = [Step(KNOWN, len(board.table))]
         # After all that is asked once: what is asked again after each claim goes on from here.
         self._base = Play(shape.stage, shape.left)
-        self._asked = self._filter_once(self._base, self._steps)
+        self._asked = self._filter_once(self._base, self._steps, first)
         self._left_out: list[set[int]] | None = None
         self._play = self._base
         self._changed: set[int] = set()
@@ -62,14 +64,13 @@ class Narrowed:
         """How many hosts each step leaves."""
         return self._steps
 
-    @property
-    def stage(self) -> "np.ndarray[tuple[int], np.dtype[np.uint8]]":
-        """The stage of each host, see `Shape`; 0 if it is left out."""
-        return self._play.stage
+    def allows(self, place: int) -> bool:
+        """Whether a host may be used."""
+        return self._play.stage.item(place) == self.full
 
     def reweigh(
         self, places: Collection[int], full: Sequence[int], rejected: Iterable[tuple[int, int]]
-    ) -> None:
+    ) -> "Narrowed":
         """In the middle of a run, as `Shape.reweigh`."""
         lost = [place for place in full if self._play.stage.item(place) == self.full]
         for play in {id(each): each for each in (self._base, self._play)}.values():
@@ -83,7 +84,7 @@ class Narrowed:
         if more is None or renewed:
             self._filter_again([])
             self._rank()
-            return
+            return self
         for (asked, _), gone in zip(self._numbered_again(), more, strict=True):
             lost += [place for place in gone if self._play.stage.item(place) == self.full]
             self._play.leave_out(gone, asked)
@@ -95,17 +96,16 @@ class Narrowed:
         for place, _ in rejected:
             touched[place] = (place, None)
         self.ranks.settle([*touched.values()], self._play.left[-1])
+        return self
 
-    @property
-    def asks_again(self) -> bool:
-        """Whether filters that depend on claims are asked for this request."""
-        return any(each.role in (Role.ASKED, Role.VARIED) for each in self._again)
-
-    def open_again(self, progress: Progress) -> Play:
-        """The hosts that filters which depend on claims let pass, if the run's progress were another one."""
+    def open_again(self, progress: Progress) -> Callable[[int], bool] | None:
+        """Whether filters that depend on claims let a host pass, if the run's progress were another one; None
+        if there are none."""
+        if not any(each.role in (Role.ASKED, Role.VARIED) for each in self._again):
+            return None
         play = self._base.copy()
         self._apply(play, self._again, self._asked, progress, [])
-        return play
+        return lambda place: play.stage.item(place) == self.full
 
     def again_steps(self) -> list[Step]:
         """How many hosts those filters leave now that depend on claims."""
@@ -115,16 +115,16 @@ class Narrowed:
 
     # Filtering
 
-    def _filter_once(self, play: Play, steps: list[Step]) -> int:
+    def _filter_once(self, play: Play, steps: list[Step], first: Progress) -> int:
         steps.append(Step(OFFERED, play.left[0]))
         ignored = self._question.spec.ignore_hosts
         if ignored:
-            table, layout = self._board.table, self._board.layout
+            table = self._board.table
             indexes = [index for host in ignored for index in table.indexes_of_host(host)]
-            play.leave_out([layout.place_of.item(index) for index in indexes], 0)
+            play.leave_out(self._board.places_at(indexes), 0)
             if indexes:
                 steps.append(Step("ignore_hosts", play.left[0]))
-        return self._apply(play, self._once, 0, self._progress, steps)
+        return self._apply(play, self._once, 0, first, steps)
 
     def _filter_again(self, steps: list[Step]) -> None:
         self._play = self._base
@@ -159,7 +159,7 @@ class Narrowed:
         if names_hosts(plugin):
             named = ask_named(plugin, HostView(board.table, board.totals), self._question, progress)
             if named is not None:
-                places = self._places_of(named)
+                places = board.places_at(named.hosts)
                 if named.allowed:
                     play.keep_only(np.array(places, dtype=np.intp), asked)
                 else:
@@ -170,10 +170,6 @@ class Narrowed:
         mask = ask_filter(plugin, view, self._question, progress)
         if mask is not None and not mask.all():
             play.keep_only(places_in_play[mask], asked)
-
-    def _places_of(self, named: Named) -> list[int]:
-        place_of = self._board.layout.place_of
-        return [place_of.item(index) for index in named.hosts if 0 <= index < len(place_of)]
 
     # Named hosts that depend on claims: mostly one more with each claim
 
@@ -194,7 +190,7 @@ class Narrowed:
             named = ask_named(each.plugin, view, self._question, self._progress)
             if named is not None and named.allowed:
                 return None
-            found.append(set() if named is None else set(self._places_of(named)))
+            found.append(set() if named is None else set(self._board.places_at(named.hosts)))
         return found
 
     def _grown(self) -> list[set[int]] | None:

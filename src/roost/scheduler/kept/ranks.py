@@ -69,6 +69,9 @@ class Ranks:
         self._open: dict[int, Float64] = {}
         self._scales: list[_Scale] = []
         self._away: dict[int, float] = {}
+        # The places left out until `let_in`, by block, and of those in open blocks the weight.
+        self._without: dict[int, list[int]] = {}
+        self._hidden: dict[int, float] = {}
         # Blocks that are open in the ranks of more hosts that these began with, until a host in them changes.
         self._opened: dict[int, Float64] = {}
         self._touched: set[int] = set()
@@ -122,7 +125,7 @@ class Ranks:
         return self._weigh_one(place, self._columns.numbers(place))
 
     def take(self, place: int) -> None:
-        """Leave a host out, until `put_back`."""
+        """Leave a host out until `put_back`."""
         if place in self._away:
             return
         block, at = place >> self._shift, place & self._within
@@ -134,12 +137,43 @@ class Ranks:
         self._note_best(block, weights)
 
     def put_back(self) -> None:
-        """Let all hosts back in that were left out."""
-        for place, weight in self._away.items():
+        """Let all hosts back in that were taken."""
+        self._restore(self._away)
+
+    def leave_out(self, places: Sequence[int], allowed: int) -> bool:
+        """Leave hosts out until `let_in`; False if that would change weights, and then they are not.
+
+        It costs more only for those whose block is opened. ``allowed``: how many hosts are left.
+        """
+        if (allowed > 1) != self._several or not self._extremes.stay_without(places):
+            return False
+        for place in places:
+            self._without.setdefault(place >> self._shift, []).append(place)
+        for block in self._without.keys() & self._open.keys():
+            self._hide(block)
+        return True
+
+    def let_in(self) -> None:
+        """Let all hosts back in, those taken and those left out."""
+        self._restore(self._away)
+        self._restore(self._hidden)
+        self._without.clear()
+
+    def _restore(self, weights: dict[int, float]) -> None:
+        for place, weight in weights.items():
             block, at = place >> self._shift, place & self._within
             self._open[block][at] = weight
             self._raise(block, at, weight)
-        self._away.clear()
+        weights.clear()
+
+    def _hide(self, block: int) -> None:
+        """Leave those hosts of an open block out that are to be left out."""
+        weights = self._open[block]
+        for place in self._without[block]:
+            at = place & self._within
+            self._hidden[place] = weights.item(at)
+            weights[at] = -math.inf
+        self._note_best(block, weights)
 
     # What has changed
 
@@ -268,6 +302,8 @@ class Ranks:
         self._open[block] = weights
         if self._note_best(block, weights) == -math.inf:
             self._extremes.empty[block] = True
+        if block in self._without:
+            self._hide(block)
         return weights
 
     def _open_many(self, first: int, end: int, count: int) -> None:
@@ -296,6 +332,8 @@ class Ranks:
         for block, best, of_block in zip(blocks.tolist(), at.tolist(), weights, strict=True):
             self._best[block] = best
             self._open[block] = of_block
+            if block in self._without:
+                self._hide(block)
 
     def _weigh_one(self, place: int, numbers: list[float]) -> float:
         total: float | None = None

@@ -70,7 +70,7 @@ class Shape:
         """Take in what the board has noted, for a question of this shape that is asked now; False if it is
         better to begin anew."""
         self._question = question
-        self.ranks.put_back()
+        self.ranks.let_in()
         board = self._board
         ends = (board.invalidations.end, board.reported.end)
         if ends == self._at and not self._doubtful:
@@ -121,10 +121,19 @@ class Shape:
             steps.append(Step(name, self.left[passed]))
         return steps
 
+    def allows(self, place: int) -> bool:
+        """Whether a host may be used."""
+        return self.stage.item(place) == self.full
+
+    def open_again(self, progress: Progress) -> None:
+        """Nothing: filters that look at the run's progress are not part of a shape."""
+
     def reweigh(
         self, places: Collection[int], full: Sequence[int], rejected: Iterable[tuple[int, int]]
-    ) -> None:
+    ) -> "Shape":
         """In the middle of a run: it has claimed hosts, and has found others to be full.
+
+        Returns the hosts for the next instance.
 
         That a host has been claimed does not rule it out until somebody finds it full: so that hosts answer
         alike whether it is known at once (here) or when the claim fails (over the wire). ``rejected``: hosts
@@ -142,6 +151,7 @@ class Shape:
             if self.stage.item(place) == self.full:
                 touched[place] = (place, self._board.known(place).numbers)
         self.ranks.settle([*touched.values()], self.left[-1])
+        return self
 
     def _take_masks(self) -> None:
         """Whom each of the judging filters lets pass; and those that bar anyone, each with the stage of whom
