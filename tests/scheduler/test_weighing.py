@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.fleet.columns import Float64
+from roost.fleet.columns import Float64, Int64
 from roost.model.allocation import Candidate
 from roost.model.node import HostAggregate
 from roost.scheduler.errors import SchedulerFault
@@ -208,3 +208,29 @@ def test_weigher_that_falls_silent_is_named() -> None:
     weighing = Weighing(hosts(2), MadeUp([1, 2]), np.array([True, True]), [Fickle()], question(), Progress())
     with pytest.raises(SchedulerFault, match="weigher fickle failed: it had numbers"):
         weighing.claimed([0])
+
+
+class Neighbours:
+    """Weighs a host by the members of the group in its domain: hosts 0 and 1, and host 2."""
+
+    name = "neighbours"
+    multiplier_key = "neighbours_weight_multiplier"
+    default_multiplier = 1.0
+
+    def domain(self, hosts: HostView) -> Int64:
+        return hosts.index // 2
+
+    def raw(self, hosts: HostView, question: Question, progress: Progress) -> Float64 | None:
+        counts = np.zeros(2)
+        for index, members in progress.members.items():
+            counts[index // 2] += members
+        return counts[hosts.index // 2]
+
+
+def test_a_claim_counts_in_its_domain_also_where_its_own_host_falls_out() -> None:
+    progress = Progress()
+    weighing = Weighing(hosts(3), MadeUp([1] * 3), np.ones(3, np.bool_), [Neighbours()], question(), progress)
+    progress.members[0] += 1
+    fewer = weighing.narrowed(np.array([False, True, True]))
+    fewer.claimed([0])
+    assert [fewer.weight(1), fewer.weight(2)] == [1.0, 0.0]

@@ -93,10 +93,12 @@ class Weighing:
     def claimed(self, positions: Sequence[int]) -> None:
         """Weigh anew what a claim changed, which took something from the hosts at ``positions``."""
         ours = [position for position in positions if self.allowed[position]]
-        if not ours:
+        # A host that falls out with its claim changes the numbers of the others in its domain all the same.
+        asked = [scale for scale in self._scales if ours or scale.of_domains]
+        if not asked:
             return
-        places = self._positions.searchsorted(ours)
-        changes = [self._ask_again(scale, places) for scale in self._scales]
+        places = self._positions.searchsorted(np.array(ours, dtype=np.intp))
+        changes = [self._ask_again(scale, places) for scale in asked]
         everywhere = slice(None) if any(changes) else places
         self._weights[everywhere] = self._sums(everywhere)
 
