@@ -26,6 +26,7 @@ from roost.scheduler.plugins import filters, weighers
 from roost.scheduler.question import Progress, Question
 from roost.scheduler.weighing import Weighing
 from support.nova import Nova
+from support.nova_words import OWN_PROPERTY
 from support.nova_worlds import (
     NEW_INSTANCE,
     Plain,
@@ -207,6 +208,8 @@ def difference(
         return "metric not reported"
     if name == "AggregateInstanceExtraSpecsFilter" and "group_policy" in request["extra_specs"]:
         return "group policy"
+    if name in ("AggregateImagePropertiesIsolation", "ImagePropertiesWeigher"):
+        return "property of its own" if OWN_PROPERTY in request["properties"] else None
     if name == "DiskWeigher":
         return "disk in gibibytes" if nova_says == host["free_disk_mb"] else None
     if name == "CPUWeigher":
@@ -244,6 +247,7 @@ def test_every_documented_difference_is_met() -> None:
         "nested not",
         "number compared with a text",
         "operator without a value",
+        "property of its own",
         "whole processors",
     }
 
@@ -280,6 +284,7 @@ def ordered(nova: Nova, path: Path, seeds: range, hosts: int, requests: int) -> 
         for host in some:
             host["cpu_allocation_ratio"] = 4.0  # see "whole processors"
         for one in asked:
+            one["properties"].pop(OWN_PROPERTY, None)  # see "property of its own"
             if one["group"] is not None:  # see "instance is there"
                 one["group"]["members"][-1] = one["instance"] = NEW_INSTANCE
         table, offers = NodeTable(map(report_of, some)), Levels(some)

@@ -8,16 +8,20 @@ from types import ModuleType
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 from oslo_config import cfg
 from structlog.testing import capture_logs
 
 from roost.model.errors import OperatorError
+from roost.model.node import HostAggregate
+from roost.model.spec import ServerGroup
 from roost.scheduler import Scheduler, SchedulerOptions, plugin_names
 from roost.scheduler.asking import verdict
 from roost.scheduler.declarations import depends_on_claims, minval_of, runs_on_rebuild
 from roost.scheduler.errors import BadOptions, SchedulerFault, UnknownPlugin
 from roost.scheduler.gateways.local import LocalGateway
+from roost.scheduler.group_members import progress_at_start
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.offers import HostView
 from roost.scheduler.options import DEFAULT_FILTERS, options_from
@@ -25,6 +29,7 @@ from roost.scheduler.plugin_names import FILTER, WEIGHER, built_ins
 from roost.scheduler.plugin_options import PluginOptions
 from roost.scheduler.plugins import filters
 from roost.scheduler.question import Progress
+from roost.scheduler.weighing import Weighing, multiplier_of
 from support.clouds import report, spec
 from support.offering import Free, MadeUp, Only, named_filters, named_weighers, question
 
@@ -226,6 +231,50 @@ class SmallestWeigher:
         return float(len(host_state.host) + request_spec.num_instances)
 
 
+class Base:
+    """What plugins of other packages inherit from Nova, as far as they use it."""
+
+    minval = None
+    maxval: float | None = None
+    RUN_ON_REBUILD = False
+    run_filter_once_per_request = False
+
+
+class LicencedHosts(Base):
+    """Hosts in an aggregate with a licence that the flavor's extra spec asks for, with a disk to match."""
+
+    def host_passes(self, host_state: Any, spec_obj: Any) -> bool:
+        wanted = spec_obj.flavor.extra_specs.get("acme:licence")
+        licences = {each.metadata.get("licence") for each in host_state.aggregates}
+        return wanted in (None, *licences) and bool(host_state.free_disk_mb >= spec_obj.root_gb * 1024)
+
+
+class ApartHosts(Base):
+    """Hosts without a member of the group, of whatever policy, and without a hot sensor."""
+
+    def host_passes(self, host_state: Any, spec_obj: Any) -> bool:
+        group = spec_obj.instance_group
+        hot = any(each.name == "heat" and each.value > 80 for each in host_state.metrics)
+        return not hot and (group is None or host_state.host not in group.hosts)
+
+
+class CoolWeigher(Base):
+    """Cool hosts by a multiplier of their own: twice as much for QEMU."""
+
+    maxval = 50
+
+    def weight_multiplier(self, host_state: Any) -> float:
+        return 2.0 if host_state.hypervisor_type == "QEMU" else 1.0
+
+    def _weigh_object(self, host_state: Any, weight_properties: Any) -> float:
+        return 100 - max((each.value for each in host_state.metrics if each.name == "heat"), default=0.0)
+
+
+class HotWeigher(CoolWeigher):
+    def weight_multiplier(self, host_state: Any) -> float:
+        return float(host_state.metrics.get("no such"))
+
+
 class Raising(QuietHosts):
     def host_passes(self, host_state: Any, spec_obj: Any) -> bool:
         return bool(host_state.no_such_attribute)
@@ -249,6 +298,52 @@ def test_plain_class_that_is_asked_about_one_host_at_a_time() -> None:
     [raising] = named_filters(f"{__name__}.Raising")
     with pytest.raises(SchedulerFault, match="filter Raising failed on host one: AttributeError"):
         verdict(raising, view, asked, Progress())
+
+
+OUT_OF_TREE = [
+    report(
+        "h0",
+        "n0",
+        hypervisor_type="QEMU",
+        free_disk_mb=20_480,
+        metrics={"heat": 90.0},
+        aggregates=(HostAggregate("a", "a", {"licence": "gold"}),),
+    ),
+    report("h1", "n1", free_disk_mb=20_480, metrics={"heat": 60.0}),
+    report("h2", "n2", hypervisor_type="QEMU", free_disk_mb=5_000),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted", "passing"),
+    [
+        ("LicencedHosts", {"extra_specs": {"acme:licence": "gold"}}, [True, False, False]),
+        ("LicencedHosts", {}, [True, True, False]),
+        ("ApartHosts", {}, [False, True, True]),
+        ("ApartHosts", {"group": ServerGroup("g", "soft-affinity", ("h2",))}, [False, True, False]),
+    ],
+)
+def test_filters_of_other_packages(name: str, wanted: dict[str, Any], passing: list[bool]) -> None:
+    table = NodeTable(OUT_OF_TREE)
+    [plugin] = named_filters(f"{__name__}.{name}")
+    asked = question(of=spec(**wanted))
+    mask = plugin.mask(HostView(table, MadeUp([1, 1, 1])), asked, progress_at_start(asked, table))
+    assert mask is not None
+    assert mask.tolist() == passing
+
+
+def test_weigher_of_another_package_has_multipliers_and_a_greatest_number() -> None:
+    view = HostView(NodeTable(OUT_OF_TREE), MadeUp([1, 1, 1]))
+    [cool, hot] = named_weighers(f"{__name__}.CoolWeigher", f"{__name__}.HotWeigher")
+    raw = cool.raw(view, question(), Progress())
+    assert raw is not None
+    assert raw.tolist() == [10.0, 40.0, 50.0]
+    assert np.asarray(multiplier_of(view, cool, question())).tolist() == [2.0, 1.0, 2.0]
+    everyone = np.ones(3, dtype=np.bool_)
+    weighing = Weighing(view.table, MadeUp([1, 1, 1]), everyone, [cool], question(), Progress())
+    assert [weighing.weight(position) for position in range(3)] == [0.0, 0.75, 2.0]
+    with pytest.raises(SchedulerFault, match="weigher HotWeigher failed on host h0: TypeError"):
+        multiplier_of(view, hot, question())
 
 
 @pytest.mark.parametrize(

@@ -121,6 +121,9 @@ CURRENT_PROPERTIES: dict[str, tuple[str, ...]] = {
 }
 """Image properties that Nova knows by these names, with valid values."""
 
+OWN_PROPERTY = "acme_licence"
+"""An image property that Nova does not know."""
+
 _LEGACY: dict[str, tuple[str, ...]] = {
     "architecture": ("x86_64", "amd64", "aarch64"),
     "hypervisor_type": ("kvm", "qemu"),
@@ -173,6 +176,8 @@ def properties(draw: random.Random, share: float) -> dict[str, str]:
     if draw.random() < 0.3:
         name = draw.choice(list(_LEGACY))
         found[name] = draw.choice(_LEGACY[name])
+    if draw.random() < 0.2:
+        found[OWN_PROPERTY] = draw.choice(("gold", "silver"))
     items = list(found.items())
     draw.shuffle(items)
     return dict(items)

@@ -10,7 +10,7 @@ from roost.scheduler.group_members import progress_at_start
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.question import Progress, Question
 from support.clouds import NOW
-from support.nova_words import KEYS, VALUES, extra_specs, properties, query
+from support.nova_words import KEYS, OWN_PROPERTY, VALUES, extra_specs, properties, query
 
 Plain = dict[str, Any]
 
@@ -51,6 +51,7 @@ _METADATA = {
     "hw_vif_multiqueue_enabled": ("true", "True", "False"),
     "hw_cpu_cores": ("4", "04", "2,4"),
     "os_type": ("linux, windows", "Windows"),
+    OWN_PROPERTY: ("gold", "gold, silver"),
     "hw_architecture": ("x86_64", "amd64", "i686,aarch64"),
     "img_hv_type": ("kvm", "qemu,xen"),
     **{

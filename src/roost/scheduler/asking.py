@@ -87,6 +87,19 @@ def ask_weigher(plugin: Weigher, hosts: HostView, question: Question, progress: 
     return _of_hosts("weigher", plugin, hosts, ask)
 
 
+def ask_multipliers(plugin: Weigher, hosts: HostView) -> Float64:
+    """The multiplier of each of some hosts, of a weigher with ``multipliers``: float64[len(hosts)]. A number
+    that is not finite is 0. Raises: `SchedulerFault`."""
+
+    def ask(some: HostView) -> Float64:
+        found = np.asarray(plugin.multipliers(some), dtype=np.float64)  # type: ignore[attr-defined]
+        if found.shape != (len(some),):
+            raise TypeError(f"multipliers of the shape {list(found.shape)} for {len(some)} hosts")
+        return found
+
+    return np.nan_to_num(_of_hosts("weigher", plugin, hosts, ask), nan=0.0, posinf=0.0, neginf=0.0)
+
+
 def ask_domain(plugin: Filter | Weigher, hosts: HostView) -> Int64:
     """The label of each host's domain: see `roost.scheduler.plugins.domain_of`. Raises: `SchedulerFault`."""
 

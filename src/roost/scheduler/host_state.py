@@ -1,13 +1,38 @@
 """A node as Nova's filters and weighers see it: the attributes of Nova's ``HostState``."""
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from roost.model.node import NodeReport
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.offers import HostView
+
+
+class Metric(NamedTuple):
+    """One metric of a node."""
+
+    name: str
+    value: float
+
+
+class Metrics:
+    """The metrics of a node: each in turn, and ``get`` by name."""
+
+    def __init__(self, values: Mapping[str, float]) -> None:
+        self._values = values
+
+    def __iter__(self) -> Iterator[Metric]:
+        return (Metric(name, value) for name, value in self._values.items())
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def get(self, name: str, default: float | None = None) -> float | None:
+        """The value of a metric; ``default`` if the node does not report it."""
+        return self._values.get(name, default)
+
 
 _BY_REPORT: Final[Mapping[str, Callable[[NodeReport], Any]]] = {
     "host": lambda report: report.host,
@@ -33,9 +58,13 @@ _BY_REPORT: Final[Mapping[str, Callable[[NodeReport], Any]]] = {
     "ram_allocation_ratio": lambda report: report.ram_allocation_ratio,
     "disk_allocation_ratio": lambda report: report.disk_allocation_ratio,
     "numa_topology": lambda report: report.numa_topology,
-    "metrics": lambda report: report.metrics,
+    "metrics": lambda report: Metrics(report.metrics),
     "aggregates": lambda report: report.aggregates,
-    "service": lambda report: {"disabled": not report.enabled, "version": report.service_version},
+    "service": lambda report: {
+        "host": report.host,
+        "disabled": not report.enabled,
+        "version": report.service_version,
+    },
 }
 
 _BY_COLUMN: Final = ("num_instances", "num_io_ops")

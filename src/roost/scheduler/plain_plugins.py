@@ -5,6 +5,7 @@ weigher. Such a class costs a call for each host of each request, so that a clas
 is better on a large fleet. It may look at anything, so that its answers are not kept.
 """
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -13,26 +14,10 @@ import numpy as np
 from roost.fleet.columns import Bools, Float64
 from roost.scheduler.host_state import HostState
 from roost.scheduler.offers import HostView
+from roost.scheduler.plain_spec import PlainSpec
 
 if TYPE_CHECKING:  # the options that a question has find plugins by name
     from roost.scheduler.question import Progress, Question
-
-
-class PlainSpec:
-    """A request spec as a plain plugin sees it: `roost.model.spec.RequestSpec` with Nova's
-    ``get_scheduler_hint``."""
-
-    def __init__(self, question: "Question") -> None:
-        self._spec = question.spec
-        self.num_instances = len(question.instances)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._spec, name)
-
-    def get_scheduler_hint(self, name: str, default: Any = None) -> Any:
-        """The value of a hint, a list if it has several; ``default`` if it is missing."""
-        values = self._spec.scheduler_hints.get(name, ())
-        return (values[0] if len(values) == 1 else list(values)) if values else default
 
 
 class PlainFilter:
@@ -48,7 +33,7 @@ class PlainFilter:
         self._passes = plain.host_passes
 
     def mask(self, hosts: HostView, question: "Question", progress: "Progress") -> Bools | None:
-        spec = PlainSpec(question)
+        spec = PlainSpec(question, hosts.table, progress)
         passing = (bool(self._passes(HostState(hosts, position), spec)) for position in range(len(hosts)))
         return np.fromiter(passing, np.bool_, len(hosts))
 
@@ -56,8 +41,9 @@ class PlainFilter:
 class PlainWeigher:
     """A weigher that asks a plain one about each host.
 
-    ``minval`` of the plain one means what it means to Nova; ``multiplier_key`` and ``default_multiplier``
-    may be set. Its method ``weight_multiplier`` is not called, because the multiplier is an option here.
+    ``minval`` of the plain one means what it means to Nova. No number is greater than its ``maxval``. Its
+    method ``weight_multiplier`` gives the multiplier of each host. Without one the multiplier is an option,
+    and ``multiplier_key`` and ``default_multiplier`` may be set.
     """
 
     def __init__(self, plain: Any) -> None:
@@ -66,11 +52,26 @@ class PlainWeigher:
         self.default_multiplier = float(getattr(plain, "default_multiplier", 1.0))
         self.minval = getattr(plain, "minval", None)
         self._weigh = plain._weigh_object
+        maxval = getattr(plain, "maxval", None)
+        self._most = math.inf if maxval is None else float(maxval)
+        if _has_own_multiplier(plain):
+            self.multipliers = lambda hosts: _numbers(hosts, plain.weight_multiplier)
 
     def raw(self, hosts: HostView, question: "Question", progress: "Progress") -> Float64 | None:
-        spec = PlainSpec(question)
-        numbers = (float(self._weigh(HostState(hosts, position), spec)) for position in range(len(hosts)))
-        return np.fromiter(numbers, np.float64, len(hosts))
+        spec = PlainSpec(question, hosts.table, progress)
+        found = _numbers(hosts, lambda host_state: self._weigh(host_state, spec))
+        return found if self._most == math.inf else np.minimum(found, self._most)
+
+
+def _numbers(hosts: HostView, number: Callable[[HostState], Any]) -> Float64:
+    found = (float(number(HostState(hosts, position))) for position in range(len(hosts)))
+    return np.fromiter(found, np.float64, len(hosts))
+
+
+def _has_own_multiplier(plain: Any) -> bool:
+    """Whether a weigher says its multiplier itself. Nova's base class says 1 for all that do not."""
+    own = getattr(type(plain), "weight_multiplier", None)
+    return own is not None and own.__module__ != "nova.weights"
 
 
 def multiplier_key_of(plain: Any) -> str:

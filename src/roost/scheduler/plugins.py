@@ -111,6 +111,7 @@ class Weigher(Protocol):
       class: they are then kept without asking the weigher again; ``reported: str``, a column of the node
       table that is NaN where not reported: this holds only while no node reports it;
     - ``minval: float``: lower numbers are raised to it, and it is normalised to 0 instead of the least;
+    - ``multipliers(hosts) -> Float64``: the multiplier of each host, in place of option and metadata;
     - ``negated = True`` if the multiplier counts with the opposite sign, the configured one and those of
       aggregate metadata;
     - ``rank(host, candidates, question) -> Sequence[float] | None``: a number for each allocation candidate

@@ -7,7 +7,7 @@ from copy import copy
 import numpy as np
 
 from roost.fleet.columns import Bools, Float64
-from roost.scheduler.asking import ask_key, ask_weigher
+from roost.scheduler.asking import ask_key, ask_multipliers, ask_weigher
 from roost.scheduler.declarations import has_domain, is_negated, minval_of
 from roost.scheduler.errors import SchedulerFault
 from roost.scheduler.nodes import NodeTable
@@ -191,8 +191,13 @@ def clean_numbers(raw: Float64, minval: float) -> Float64:
 def multiplier_of(hosts: HostView, weigher: Weigher, question: Question) -> Float64 | float:
     """The multiplier of a weigher's numbers: one number, or float64[len(hosts)].
 
-    Aggregate metadata overrides the configured number; the sign of a negated weigher is turned in both.
+    Aggregate metadata overrides the configured number; the sign of a negated weigher is turned in both. A
+    weigher with ``multipliers`` says them itself.
+
+    Raises: `SchedulerFault`.
     """
+    if hasattr(weigher, "multipliers"):
+        return ask_multipliers(weigher, hosts)
     sign = -1.0 if is_negated(weigher) else 1.0
     configured = float(question.options.multipliers.get(weigher.name, weigher.default_multiplier))
     overrides = hosts.table.metadata(weigher.multiplier_key)
