@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import httpx
+import msgspec
 
 from roost.auth.credentials import FixedCredentials
 from roost.ledger import Ledger
@@ -12,11 +13,15 @@ from roost.ledger.holdings import held_by_all
 from roost.model.spec import Destination
 from roost.placement.client import HttpPlacement
 from roost.placement.http.app import create_app
+from roost.placement.http.document import document_at
 from roost.placement.options import PlacementOptions
+from roost.placement.queries import QueryBudget
+from roost.placement.v1.app import V1
 from roost.scheduler import Scheduler, SchedulerOptions
 from roost.scheduler.gateways.foreign_groups import Members, no_members
 from roost.scheduler.gateways.http import HttpGateway
 from roost.scheduler.request_options import RequestFilterOptions
+from roost.web.dispatch import dispatch
 from support.clouds import NOW, Cloud, Kept, spec, uuid_of
 
 INSTANCES = [uuid_of(0xA0 + number) for number in range(4)]
@@ -33,13 +38,24 @@ def refused(status: int, code: str, detail: str) -> httpx.Response:
 
 
 class Wire(httpx.AsyncBaseTransport):
-    """The service on a ledger, with somebody meddling in between. ``asked``: method and path of each."""
+    """The service on a ledger, with somebody meddling in between. ``asked``: method and path of each.
 
-    def __init__(self, ledger: Ledger, meddling: Meddling) -> None:
-        app = create_app(ledger, PlacementOptions(auth_strategy="noauth2"))
+    It has the Placement API alone, as OpenStack's, or ``v1`` as well; then it must be closed.
+    """
+
+    def __init__(self, ledger: Ledger, meddling: Meddling, v1: bool = False) -> None:
+        options = PlacementOptions(auth_strategy="noauth2")
+        app: Any = create_app(ledger, options)
+        self._v1 = V1(ledger, options, QueryBudget(ledger, options.limits), document_at) if v1 else None
+        if self._v1 is not None:
+            app = dispatch({"/v1": self._v1}, app)
         self.service = httpx.ASGITransport(app=app)
         self._meddling = meddling
         self.asked: list[str] = []
+
+    async def aclose(self) -> None:
+        if self._v1 is not None:
+            self._v1.close()
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         self.asked.append(f"{request.method} {request.url.path.rstrip('0123456789abcdef-').rstrip('/')}")
@@ -64,13 +80,15 @@ class Room:
         **options: Any,
     ) -> None:
         self.ledger = ledger
-        self.wire = Wire(ledger, meddling)
+        self.wire = Wire(ledger, meddling, options.pop("v1", False))
         self.placement = HttpPlacement(
             FixedCredentials("http://placement", "admin"), client=httpx.AsyncClient(transport=self.wire)
         )
         self.kept = Kept()
         gateway = HttpGateway(self.placement, members, sleep=self._wait)
-        filters = RequestFilterOptions(max_placement_results=limit or 0)
+        filters = RequestFilterOptions(
+            max_placement_results=limit or 0, max_paged_placement_results=options.pop("most", 0)
+        )
         self.passed = self.waited = 0.0
         self.scheduler = Scheduler(
             gateway,
@@ -102,14 +120,23 @@ class Room:
 
 Within = Callable[..., None]
 
+NOT_TOGETHER = refused(409, "placement.undefined_code", "no room for all")
+
+
+def claims_of(request: httpx.Request) -> int:
+    """How many claims a request wants to make."""
+    if request.method != "POST" or request.url.path != "/allocations":
+        return 0
+    return len(msgspec.json.decode(request.content))
+
 
 def at_claims(answer: Callable[[int], Answer]) -> Meddling:
-    """Answers claims by their number, from 0."""
+    """Answers claims by their number, from 0. Several in one write are refused, so that they come singly."""
     claims = iter(range(1000))
 
     async def meddle(request: httpx.Request) -> Answer:
-        if request.method == "POST" and request.url.path == "/allocations":
-            return answer(next(claims))
-        return None
+        if claims_of(request) > 1:
+            return NOT_TOGETHER
+        return answer(next(claims)) if claims_of(request) else None
 
     return meddle

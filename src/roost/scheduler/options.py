@@ -97,7 +97,7 @@ OPTIONS = [
         "shuffle_best_same_weighed_hosts",
         default=False,
         help="The host is drawn at random from all hosts that weigh as much as the best one. Otherwise it is "
-        "the one that was reported first.",
+        "the one with the lowest uuid.",
     ),
     cfg.FloatOpt(
         "service_down_time",

@@ -16,6 +16,7 @@ class RequestFilterOptions(msgspec.Struct, frozen=True):
     image_metadata_prefilter: bool = False
     query_placement_for_routed_network_aggregates: bool = False
     max_placement_results: int = 0
+    max_paged_placement_results: int = 0
 
 
 class Workarounds(msgspec.Struct, frozen=True):
@@ -69,6 +70,13 @@ REQUEST_FILTER_OPTIONS = PluginOptions(
             help="A placement service over HTTP is asked for this many candidates at most, 0 for all. All "
             "are asked for if the request has a server group, a hint same_host or different_host, or a host "
             "with several nodes.",
+        ),
+        cfg.IntOpt(
+            "max_paged_placement_results",
+            default=0,
+            min=0,
+            help="Where too few hosts among the first max_placement_results candidates pass the filters, "
+            "twice as many candidates are read, and so on, up to this many. 0: until there are no more.",
         ),
     ),
     RequestFilterOptions,

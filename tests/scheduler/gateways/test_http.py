@@ -20,7 +20,7 @@ def test_claims_are_made_for_new_consumers(within: Within) -> None:
         assert (one.selected.host, two.selected.host) == ("host0", "host1")
         assert [other.host for other in one.alternates] == ["host2"]
         assert set(room.held()) == set(INSTANCES[:2])
-        assert room.wire.asked == ["GET /allocation_candidates", "POST /allocations", "POST /allocations"]
+        assert room.wire.asked == ["GET /allocation_candidates", "POST /allocations"]
         [run] = room.kept.runs
         assert run.version is None
         assert [(step.name, step.left) for step in run.steps][:3] == [

@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 from roost.placement.commands.allocations import WriteAllocations
 from roost.scheduler.errors import PlacementRefused, PlacementUnavailable
 from support.clouds import flat, holding, uuid_of
-from support.wire import INSTANCES, Answer, Room, Wire, Within, at_claims, refused
+from support.wire import INSTANCES, NOT_TOGETHER, Answer, Room, Wire, Within, at_claims, claims_of, refused
 
 
 def gone(request: httpx.Request) -> httpx.Response:
@@ -53,7 +53,9 @@ def test_failure_of_a_claim_frees_those_made_before(
     claims: list[str] = []
 
     async def second(request: httpx.Request) -> Answer:
-        if request.method == "POST" and request.url.path == "/allocations":
+        if claims_of(request) > 1:
+            return NOT_TOGETHER
+        if claims_of(request):
             claims.append("claim")
             return (answer or gone(request)) if len(claims) == 2 else None
         return None
@@ -85,7 +87,9 @@ def test_claim_whose_answer_is_lost_is_freed(within: Within) -> None:
     claims: list[bool] = []
 
     async def lose_second(request: httpx.Request) -> Answer:
-        if request.method == "POST" and request.url.path == "/allocations":
+        if claims_of(request) > 1:
+            return NOT_TOGETHER
+        if claims_of(request):
             claims.append(True)
             if len(claims) == 2:
                 await wires[0].service.handle_async_request(request)
@@ -117,7 +121,9 @@ def test_what_a_consumer_in_doubt_holds_besides_stays(within: Within) -> None:
 
 def test_run_that_is_cancelled_frees_its_claims(within: Within) -> None:
     async def hang(request: httpx.Request) -> Answer:
-        if request.method == "POST" and request.url.path == "/allocations":
+        if claims_of(request) > 1:
+            return NOT_TOGETHER
+        if claims_of(request):
             claims.append(True)
             if len(claims) == 2:
                 waiting[0].set()
@@ -170,6 +176,8 @@ def test_what_could_not_be_freed_is_said(within: Within) -> None:
     claims: list[bool] = []
 
     async def die(request: httpx.Request) -> Answer:
+        if claims_of(request) > 1:
+            return NOT_TOGETHER
         if request.method == "POST":
             claims.append(True)
         return gone(request) if len(claims) > 1 else None

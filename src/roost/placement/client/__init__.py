@@ -1,6 +1,7 @@
 """A client of a placement service over HTTP, for conductors, agents and the scheduler.
 
 http        `HttpPlacement`: the operations of the interface, and allocation candidates
+candidate_pages  the candidates of a query, page after page
 query       from a `CandidateQuery` to a query string
 transport   requests, renewal of tokens, and the errors that answers mean
 """

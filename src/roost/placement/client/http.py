@@ -6,7 +6,7 @@ request each, and writes at these. Both are repeated after a conflict with anoth
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import httpx
 import msgspec
@@ -38,11 +38,20 @@ ANSWER_SECONDS = 60
 """Seconds that the service may take to connect, and between two parts of its answer."""
 
 _V1_ALLOCATIONS = "/v1/allocations"
+_V1_CANDIDATES = "/v1/allocation_candidates"
 _NO_GROUP = "00000000-0000-0000-0000-000000000000"
 """A group without members, to ask whether the service knows groups."""
 
 ATTEMPTS = 10
 """Attempts of a write that checks no generation. The conflict in the last one is raised."""
+
+
+class CandidatePage(NamedTuple):
+    """Allocation candidates, the providers of their trees by uuid, and the cursor of the next page if any."""
+
+    requests: list[AllocationRequest]
+    summaries: dict[str, ProviderSummary]
+    next: str | None
 
 
 class HttpPlacement:
@@ -87,15 +96,24 @@ class HttpPlacement:
         parameters = query_parameters(query)
         if limit is not None:
             parameters.append(("limit", str(limit)))
-        found = await self._transport.call("GET", "/allocation_candidates", params=parameters)
-        requests = [
-            AllocationRequest(
-                {provider: each["resources"] for provider, each in request["allocations"].items()},
-                request["mappings"],
-            )
-            for request in found["allocation_requests"]
-        ]
-        return requests, msgspec.convert(found["provider_summaries"], dict[str, ProviderSummary])
+        return _candidates(await self._transport.call("GET", "/allocation_candidates", params=parameters))
+
+    async def candidate_page(
+        self, query: CandidateQuery, limit: int, cursor: str | None
+    ) -> CandidatePage | None:
+        """The page of a query's candidates that a cursor names, the first one without.
+
+        None if the service has no pages, as OpenStack's Placement. Raises: as `candidates`; also
+        `PlacementError` with status 410 if the version of the pages before cannot be rebuilt.
+        """
+        parameters = [*query_parameters(query), ("limit", str(limit))]
+        if cursor is not None:
+            parameters.append(("cursor", cursor))
+        try:
+            found = await self._transport.call("GET", _V1_CANDIDATES, params=parameters)
+        except NotFound:
+            return None
+        return CandidatePage(*_candidates(found), found["next"])
 
     async def ensure_provider(self, uuid: str, name: str, parent: str | None = None) -> Provider:
         found = await self.provider(uuid)
@@ -333,6 +351,17 @@ async def _retry_conflicts(write: Callable[[], Awaitable[T]], is_final: Callable
             if await is_final():
                 raise
     return await write()
+
+
+def _candidates(found: dict[str, Any]) -> tuple[list[AllocationRequest], dict[str, ProviderSummary]]:
+    requests = [
+        AllocationRequest(
+            {provider: each["resources"] for provider, each in request["allocations"].items()},
+            request["mappings"],
+        )
+        for request in found["allocation_requests"]
+    ]
+    return requests, msgspec.convert(found["provider_summaries"], dict[str, ProviderSummary])
 
 
 def _v1_bodies(writes: Sequence[ConsumerWrite]) -> dict[str, Any]:

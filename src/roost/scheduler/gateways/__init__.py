@@ -3,6 +3,7 @@
 local     the ledger is in this process: the whole decision is one command of its transaction
 http      a placement service (Roost's or OpenStack's own): candidates, then a claim, next on conflict
 foreign_groups  server groups on a service that does not judge their conditions
+http_run  one run over HTTP; asked_candidates: what it reads; http_claims: what it claims
 claiming  what both do alike
 replacing the use of an alternate in the ledger's transaction; replacing_over_http: over HTTP
 asking    the errors of placement over HTTP

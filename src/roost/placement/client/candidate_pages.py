@@ -1,0 +1,71 @@
+"""The candidates of a query, read from a placement service as far as they are wanted."""
+
+from collections.abc import Sequence
+
+from roost.model.request import CandidateQuery
+from roost.placement.client.http import HttpPlacement
+from roost.placement.errors import PlacementError
+from roost.placement.interface import AllocationRequest, ProviderSummary
+from roost.web.query import LARGEST_PAGE
+
+_GONE = 410
+"""Status: the version of the pages read so far cannot be rebuilt."""
+
+
+class CandidatePages:
+    """The first candidates of a query, and more on demand.
+
+    Roost has pages, all of one version. A service without pages is asked again with a higher limit, and what
+    it answers takes the place of what it answered before.
+
+    ``requests`` and ``summaries``: what was read. ``complete``: there are no more.
+    """
+
+    def __init__(self, placement: HttpPlacement, query: CandidateQuery, limit: int | None) -> None:
+        self._placement = placement
+        self._query = query
+        self._first = limit
+        self._cursor: str | None = None
+        self.requests: Sequence[AllocationRequest] = ()
+        self.summaries: dict[str, ProviderSummary] = {}
+        self.complete = False
+
+    async def read_to(self, wanted: int | None) -> None:
+        """Read until there are ``wanted`` candidates, None for all, or no more.
+
+        Raises: as `HttpPlacement.candidates`.
+        """
+        if self.complete:
+            return
+        # Every service answers the first ones alike, and mostly these do.
+        if wanted is not None and wanted != self._first and await self._has_turned_pages(wanted):
+            return
+        self.requests, self.summaries = await self._placement.candidates(self._query, wanted)
+        self.complete = wanted is None or len(self.requests) < wanted
+
+    async def _has_turned_pages(self, wanted: int) -> bool:
+        try:
+            return await self._turn_pages(wanted)
+        except PlacementError as error:
+            if error.status != _GONE or self._cursor is None:
+                raise
+        self._cursor = None
+        return await self._turn_pages(wanted)
+
+    async def _turn_pages(self, wanted: int) -> bool:
+        """Read on from the last page; False if the service has no pages."""
+        found = [] if self._cursor is None else [*self.requests]
+        summaries = {} if self._cursor is None else self.summaries
+        while len(found) < wanted:
+            limit = min(wanted - len(found), LARGEST_PAGE)
+            page = await self._placement.candidate_page(self._query, limit, self._cursor)
+            if page is None:
+                return False
+            found += page.requests
+            summaries |= page.summaries
+            self._cursor = page.next
+            if page.next is None:
+                self.complete = True
+                break
+        self.requests, self.summaries = found, summaries
+        return True

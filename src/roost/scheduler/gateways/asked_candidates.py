@@ -1,0 +1,77 @@
+"""What placement answers to a question, read as far as the run needs it."""
+
+from roost.placement.client import HttpPlacement
+from roost.placement.client.candidate_pages import CandidatePages
+from roost.placement.errors import BadRequest
+from roost.scheduler.answered_offers import AnsweredOffers
+from roost.scheduler.claim_result import named
+from roost.scheduler.errors import BadRequestSpec
+from roost.scheduler.gateways.asking import asked
+from roost.scheduler.nodes import NodeTable
+from roost.scheduler.question import Question
+from roost.scheduler.sources.cached import CachedAnswers
+
+
+class AskedCandidates:
+    """The candidates of a question's queries.
+
+    At first those of a cached answer, or ``question.limit`` of each query, or all without a limit. ``bound``:
+    the option and value that keeps more from being read, once it does.
+    """
+
+    def __init__(
+        self, placement: HttpPlacement, question: Question, table: NodeTable, cached: CachedAnswers
+    ) -> None:
+        self._question = question
+        self._table = table
+        self._cached = cached
+        self._answer = cached.of(question, table)
+        self._pages = [CandidatePages(placement, query, question.limit) for query in question.queries]
+        self._read = 0
+        self.known = 0
+        self.bound: str | None = None
+
+    async def offers(self) -> AnsweredOffers:
+        """What was read, without any claim of this run. Raises: as `read_on`."""
+        answer, self._answer = self._answer, None
+        if answer is None:
+            if not self._read:
+                await self._read_to(self._question.limit)
+            requests = [request for pages in self._pages for request in pages.requests]
+            summaries = {uuid: each for pages in self._pages for uuid, each in pages.summaries.items()}
+            answer = AnsweredOffers(requests, summaries, self._table)
+            self._cached.keep(self._question, self._table, answer)
+        self.known = len(answer.index)
+        return answer
+
+    async def read_on(self) -> bool:
+        """Read twice as many; False if there are no more, or the bound is met.
+
+        Raises:
+            BadRequestSpec: Placement does not know a resource class or trait of the query.
+            PlacementUnavailable, PlacementRefused: Placement gives no candidates.
+        """
+        limit = self._question.limit
+        if limit is None or (self._read and all(pages.complete for pages in self._pages)):
+            return False
+        most = self._question.options.request_filters.max_paged_placement_results
+        wanted = 2 * (self._read or limit)
+        if most:
+            if self._read >= most:
+                self.bound = f"max_paged_placement_results={most}"
+                return False
+            wanted = min(wanted, most)
+        await self._read_to(wanted)
+        return True
+
+    def were_wrong(self) -> None:
+        """Placement refused a claim of what it had answered: the answer is not used by other runs."""
+        self._cached.decided(self._question, None)
+
+    async def _read_to(self, wanted: int | None) -> None:
+        try:
+            for pages in self._pages:
+                await asked(pages.read_to(wanted))
+        except BadRequest as error:
+            raise BadRequestSpec(f"placement cannot serve the request: {named(error)}") from error
+        self._read = max(wanted or 0, 1)

@@ -1,0 +1,154 @@
+"""The claims of one run over HTTP, which nothing but this module holds together.
+
+Several claims are made in one write, all or none. One after the other, those made so far are freed again when
+the run comes to nothing.
+"""
+
+import asyncio
+import time
+from collections.abc import Sequence
+
+import structlog
+
+from roost.model.allocation import AFFINITY
+from roost.placement.client import HttpPlacement
+from roost.placement.errors import GroupRefused, PlacementError
+from roost.scheduler.claim_result import CLAIMED, ClaimResult, Verdict, is_consumer_conflict, named, result_of
+from roost.scheduler.errors import PlacementRefused, PlacementUnavailable, SchedulerError
+from roost.scheduler.gateways.asking import asked
+from roost.scheduler.gateways.claiming import Driven, claim_write
+from roost.scheduler.gateways.foreign_groups import COLLIDED, ForeignGroup
+from roost.scheduler.outcome import Claim, Outcome
+from roost.scheduler.question import Question
+
+_log = structlog.get_logger()
+
+
+class MembersChanged(Exception):
+    """Another member of an affinity group was placed after the run had looked for members."""
+
+
+class HttpClaims:
+    """Makes the claims of one run. ``waited``: seconds spent waiting for placement.
+
+    ``begins_anew``: `MembersChanged` is raised if only another look at the group's members can help.
+    """
+
+    def __init__(
+        self,
+        placement: HttpPlacement,
+        question: Question,
+        foreign: ForeignGroup | None = None,
+        begins_anew: bool = False,
+    ) -> None:
+        self._placement = placement
+        self._question = question
+        self._foreign = foreign
+        self._begins_anew = begins_anew
+        self._made: list[str] = []
+        self._in_doubt: Sequence[Claim] = ()
+        self.waited = 0.0
+
+    @property
+    def may_be_made_together(self) -> bool:
+        """Whether one write judges all; members of a group at a foreign service need a look after each."""
+        return self._foreign is None
+
+    async def carry_out(self, driven: Driven) -> Outcome:
+        """Make the claims that are wanted; free all of them if the run comes to nothing."""
+        try:
+            while driven.claim is not None:
+                driven.answer(await self._claim(driven.claim))
+            if not driven.outcome.destinations:
+                await self._free()
+        except BaseException as error:
+            # Shielded: a run that is cancelled frees its claims too.
+            await asyncio.shield(self._give_up(error))
+            raise
+        return driven.outcome
+
+    async def make_together(self, claims: Sequence[Claim]) -> bool:
+        """Make claims of several instances in one write; False, and none is made, if placement refuses it."""
+        try:
+            return await self._write(claims) is None
+        except BaseException as error:
+            await asyncio.shield(self._give_up(error))
+            raise
+
+    async def _claim(self, claim: Claim) -> ClaimResult:
+        refusal = await self._write([claim])
+        if refusal is not None:
+            return refusal
+        self._made.append(claim.instance)
+        if self._foreign is not None and not await self._stays(self._foreign, claim):
+            if self._begins_anew and self._is_affine:
+                raise MembersChanged
+            return ClaimResult(Verdict.REFUSED, COLLIDED)
+        return CLAIMED
+
+    async def _write(self, claims: Sequence[Claim]) -> ClaimResult | None:
+        """Write claims, all or none. Returns why placement refuses them, None if they are made."""
+        started = time.perf_counter()
+        self._in_doubt = claims
+        try:
+            writes = [claim_write(self._question, claim) for claim in claims]
+            await asked(self._placement.write_allocations(writes))
+        except PlacementError as error:
+            self._in_doubt = ()
+            result = result_of(error)
+            if is_consumer_conflict(error):
+                raise
+            if self._begins_anew and isinstance(error, GroupRefused) and self._is_affine:
+                # Only one host is left, perhaps the last of ten thousand that this run would try.
+                raise MembersChanged from error
+            if result.verdict is Verdict.FATAL:
+                of = ", ".join(claim.instance for claim in claims)
+                raise PlacementRefused(f"placement refused a claim of {of}: {named(error)}") from error
+            # Others are faster on one of the host's providers. This run has other hosts: it need not wait.
+            return ClaimResult(Verdict.REFUSED, result.reason)
+        finally:
+            self.waited += time.perf_counter() - started
+        self._in_doubt = ()
+        return None
+
+    @property
+    def _is_affine(self) -> bool:
+        group = self._question.spec.group
+        return group is not None and group.policy == AFFINITY
+
+    async def _stays(self, foreign: ForeignGroup, claim: Claim) -> bool:
+        """Whether a claim in a server group may stay. If not, it is freed."""
+        started = time.perf_counter()
+        try:
+            stays = await asked(foreign.stays(claim.instance, claim.candidate.root))
+            if not stays:
+                await asked(self._placement.delete_allocations([claim.instance]))
+                self._made.remove(claim.instance)
+        finally:
+            self.waited += time.perf_counter() - started
+        return stays
+
+    async def _give_up(self, cause: BaseException) -> None:
+        try:
+            await self._free()
+        except (SchedulerError, PlacementError) as error:
+            held = ", ".join([*self._made, *(claim.instance for claim in self._in_doubt)])
+            text = f"what {held} may have claimed could not be freed: {error}"
+            if not isinstance(cause, Exception):
+                # The run is cancelled, and must end so: its task would go on with any other error.
+                _log.warning("a cancelled run left claims behind", error=text)
+                return
+            raise PlacementUnavailable(f"{cause}; and {text}") from cause
+
+    async def _free(self) -> None:
+        started = time.perf_counter()
+        for claim in self._in_doubt:
+            # The answer was lost, and perhaps the question too. What else the consumer may hold stays.
+            held = await asked(self._placement.allocations_of(claim.instance))
+            if held is not None and held.allocations == claim.candidate.allocations:
+                self._made.append(claim.instance)
+        self._in_doubt = ()
+        if self._made:
+            await asked(self._placement.delete_allocations(self._made))
+        self._made = []
+        self.waited += time.perf_counter() - started

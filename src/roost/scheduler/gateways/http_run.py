@@ -1,0 +1,105 @@
+"""One run over HTTP: candidates are read, hosts are chosen and claimed; more are read while none is found."""
+
+import time
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from roost.scheduler.claim_result import CLAIMED
+from roost.scheduler.gateways.asked_candidates import AskedCandidates
+from roost.scheduler.gateways.claiming import Driven
+from roost.scheduler.gateways.http_claims import HttpClaims
+from roost.scheduler.group_members import progress_at_start
+from roost.scheduler.nodes import NodeTable
+from roost.scheduler.outcome import BOUND, Claim, Outcome, Try
+from roost.scheduler.question import Question
+from roost.scheduler.selection import Draw, Plugins, select
+
+
+class HttpRun:
+    """Decides a question on what placement answers.
+
+    The hosts of several instances are chosen first and claimed in one write. Where placement refuses it, for
+    others were faster, the instances are placed one after the other, each on the next host that takes it.
+
+    ``members``: the hosts of each member of the server group, see `progress_at_start`. ``seconds``: how long
+    choosing took, without waiting for placement.
+    """
+
+    def __init__(
+        self,
+        question: Question,
+        table: NodeTable,
+        plugins: Plugins,
+        candidates: AskedCandidates,
+        members: Mapping[str, Sequence[str]] | None,
+        claims: HttpClaims,
+    ) -> None:
+        self._question = question
+        self._table = table
+        self._plugins = plugins
+        self._candidates = candidates
+        self._members = members
+        self._claims = claims
+        self._tries: tuple[Try, ...] = ()
+        self.seconds = 0.0
+
+    async def run(self) -> Outcome:
+        """Choose and claim. Claims of a run that comes to nothing, or raises, do not stay."""
+        outcome = None
+        if len(self._question.instances) > 1 and self._claims.may_be_made_together:
+            outcome = await self._together()
+        while outcome is None:
+            outcome = await self._one_by_one()
+            if not outcome.destinations and await self._reads_on(outcome):
+                outcome = None
+        if self._falls_short(outcome) and self._candidates.bound is not None:
+            reason = f"{outcome.refusal}; more candidates are not read: {self._candidates.bound} is met"
+            outcome = msgspec.structs.replace(outcome, refusal=reason)
+        return outcome
+
+    async def _together(self) -> Outcome | None:
+        """Choose for all instances, then claim; None if placement refuses that, and nothing is claimed."""
+        while True:
+            driven, claims = await self._selection(), list[Claim]()
+            started = time.perf_counter()
+            while driven.claim is not None:
+                claims.append(driven.claim)
+                driven.answer(CLAIMED)
+            self.seconds += time.perf_counter() - started
+            outcome = driven.outcome
+            if not await self._reads_on(outcome):
+                break
+        if not outcome.destinations or await self._claims.make_together(claims):
+            return outcome
+        self._candidates.were_wrong()
+        return None
+
+    async def _one_by_one(self) -> Outcome:
+        driven = await self._selection()
+        started, waited = time.perf_counter(), self._claims.waited
+        outcome = await self._claims.carry_out(driven)
+        self.seconds += time.perf_counter() - started - (self._claims.waited - waited)
+        self._tries += outcome.tries
+        return msgspec.structs.replace(outcome, tries=self._tries)
+
+    async def _selection(self) -> Driven:
+        question, table = self._question, self._table
+        offers = await self._candidates.offers()
+        # What the selection before this one had placed counts nothing.
+        table.release(*question.instances)
+        progress = progress_at_start(question, table, claims=self._members)
+        plugins = self._plugins
+        started = time.perf_counter()
+        driven = Driven(select(question, table, offers, plugins, Draw(question.seed), progress))
+        self.seconds += time.perf_counter() - started
+        return driven
+
+    async def _reads_on(self, outcome: Outcome) -> bool:
+        """Whether an outcome falls short, and more candidates have been read."""
+        if not self._falls_short(outcome) or outcome.cause == BOUND or self._question.expired():
+            return False
+        return await self._candidates.read_on()
+
+    def _falls_short(self, outcome: Outcome) -> bool:
+        return len(outcome.destinations) < len(self._question.instances)
