@@ -5,8 +5,10 @@ The candidates of one query differ only in the providers that they name. So ther
 template of its pattern filled with uuids.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
+from operator import itemgetter
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -31,8 +33,19 @@ SHAPES = ByVersion({0: Shape.LIST, 12: Shape.KEYED, 34: Shape.MAPPED})
 _GAP = "\0"
 """Marks the place of a uuid in a text. JSON has no unescaped NUL."""
 
-_Template = tuple[str, tuple[int, ...]]
-"""A text with ``%s`` for each uuid, and for each ``%s`` the index of the need whose provider it names."""
+_Part = tuple[str, Callable[[Sequence[str]], Sequence[str]] | None]
+"""A text with ``%s`` for some uuids, and what chooses them from the uuids of all needs; None for no uuid."""
+
+
+class _Template(NamedTuple):
+    """The text of candidates with one pattern, cut where it names the provider of the last need.
+
+    ``parts``: the texts before, between and after these places. ``last_is_shared``: the provider of the last
+    need serves another need, too.
+    """
+
+    parts: tuple[_Part, ...]
+    last_is_shared: bool
 
 
 def candidates_text(
@@ -44,33 +57,53 @@ def candidates_text(
     before it with another uuid.
     """
     templates: dict[tuple[int, ...], _Template] = {}
-    uuids = texts.uuids
+    uuid_of = texts.uuids.__getitem__
     described = []
     before: tuple[int, ...] | None = None
     around_last: list[str] = []
     for _, rows in found:
-        *_, last = rows
+        last = rows[-1]
         if rows[:-1] == before and last not in before:
-            described.append(uuids[last].join(around_last))
+            described.append(uuid_of(last).join(around_last))
             continue
         # In most candidates each need has a provider of its own, which is cheaper to see than the pattern.
         pattern = () if len(set(rows)) == len(rows) else tuple(map(rows.index, rows))
-        if pattern not in templates:
-            templates[pattern] = _template(needs, pattern or tuple(range(len(needs))), shape)
-        template, places = templates[pattern]
-        if last in rows[:-1]:
-            described.append(template % tuple([uuids[rows[place]] for place in places]))
-            continue
-        before = rows[:-1]
-        around_last = (
-            template % tuple([_GAP if rows[place] == last else uuids[rows[place]] for place in places])
-        ).split(_GAP)
-        described.append(uuids[last].join(around_last))
+        template = templates.get(pattern)
+        if template is None:
+            template = templates[pattern] = _template(needs, pattern or tuple(range(len(needs))), shape)
+        uuids = [*map(uuid_of, rows)]
+        around_last = [text if chosen is None else text % chosen(uuids) for text, chosen in template.parts]
+        described.append(uuids[-1].join(around_last))
+        before = None if template.last_is_shared else rows[:-1]
     return f"[{','.join(described)}]"
 
 
 def _template(needs: Sequence[Need], pattern: tuple[int, ...], shape: Shape) -> _Template:
     """The template of a pattern, which has for each need the index of the first need with its provider."""
+    text, places = _uncut(needs, pattern, shape)
+    first, *others = text.split(_GAP)
+    parts: list[_Part] = []
+    pieces, chosen = [first], list[int]()
+    for place, piece in zip(places, others, strict=True):
+        if place == pattern[-1]:
+            parts.append(_part(pieces, chosen))
+            pieces, chosen = [piece], []
+        else:
+            pieces.append(piece)
+            chosen.append(place)
+    parts.append(_part(pieces, chosen))
+    return _Template(tuple(parts), pattern[-1] != len(pattern) - 1)
+
+
+def _part(pieces: Sequence[str], chosen: Sequence[int]) -> _Part:
+    if not chosen:
+        return pieces[0], None
+    # Of one index an itemgetter gives the uuid itself, which `%` takes as well as a tuple.
+    return "%s".join(piece.replace("%", "%%") for piece in pieces), itemgetter(*chosen)
+
+
+def _uncut(needs: Sequence[Need], pattern: tuple[int, ...], shape: Shape) -> tuple[str, tuple[int, ...]]:
+    """The text with `_GAP` for each uuid, and for each gap the index of a need with its provider."""
     allocations: dict[int, Resources] = {}
     mappings: dict[str, list[int]] = {}
     for need, provider in zip(needs, pattern, strict=True):
@@ -83,16 +116,17 @@ def _template(needs: Sequence[Need], pattern: tuple[int, ...], shape: Shape) -> 
             for name, amount in need.resources.items():
                 held[name] = held.get(name, 0) + amount
     named = list(allocations)
-    resources = [msgspec.json.encode(held).decode().replace("%", "%%") for held in allocations.values()]
+    resources = [msgspec.json.encode(held).decode() for held in allocations.values()]
     if shape is Shape.LIST:
-        listed = ",".join(f'{{"resource_provider":{{"uuid":%s}},"resources":{each}}}' for each in resources)
+        listed = ",".join(
+            f'{{"resource_provider":{{"uuid":{_GAP}}},"resources":{each}}}' for each in resources
+        )
         return f'{{"allocations":[{listed}]}}', tuple(named)
-    listed = ",".join(f'%s:{{"resources":{each}}}' for each in resources)
+    listed = ",".join(f'{_GAP}:{{"resources":{each}}}' for each in resources)
     if shape is Shape.KEYED:
         return f'{{"allocations":{{{listed}}}}}', tuple(named)
     mapped = ",".join(
-        f"{quoted(suffix).replace('%', '%%')}:[{','.join(['%s'] * len(serving))}]"
-        for suffix, serving in mappings.items()
+        f"{quoted(suffix)}:[{','.join([_GAP] * len(serving))}]" for suffix, serving in mappings.items()
     )
     named += [provider for serving in mappings.values() for provider in serving]
     return f'{{"allocations":{{{listed}}},"mappings":{{{mapped}}}}}', tuple(named)
@@ -105,19 +139,23 @@ def summaries_text(
 
     It has the providers that candidates allocate from; from 1.29, all providers of their trees.
     """
-    rows: set[int] = set()
-    if all(need.resources for need in needs):
-        rows.update(*[choice[1] for choice in found])
-    else:
-        taken = [place for place, need in enumerate(needs) if need.resources]
-        rows.update(choice[1][place] for choice in found for place in taken)
     asked = dict.fromkeys(name for need in needs for name in need.resources)
     content = SummaryContent(
         classes=None if version >= Since.SUMMARY_OF_ALL_CLASSES else tuple(asked),
         traits=version >= Since.SUMMARY_TRAITS,
         tree=version >= Since.CANDIDATES_IN_TREES,
     )
-    if version >= Since.CANDIDATES_IN_TREES and fleet.has_trees:
+    taken = [place for place, need in enumerate(needs) if need.resources]
+    in_trees = version >= Since.CANDIDATES_IN_TREES and fleet.has_trees
+    if in_trees and taken and not len(fleet.sharing()):
+        # Each candidate takes something, and all of it from the tree of its anchor.
+        return texts.summaries_of_trees(fleet, sorted({anchor for anchor, _ in found}), content)
+    rows: set[int] = set()
+    if len(taken) == len(needs):
+        rows.update(*[choice[1] for choice in found])
+    else:
+        rows.update(choice[1][place] for choice in found for place in taken)
+    if in_trees:
         roots = np.unique(fleet.root[np.fromiter(rows, dtype=np.intp, count=len(rows))])
         return texts.summaries_of_trees(fleet, roots.tolist(), content)
     return texts.summaries(fleet, sorted(rows), content)
