@@ -1,15 +1,19 @@
-"""A scheduler in a process of its own. Arguments: URL of the database, name, number of requests."""
+"""A scheduler in a process of its own: it places instances of groups, frees them, and moves them.
+
+It says what it is about to change, and what it was answered. Whoever kills it knows from that what was
+acknowledged.
+"""
 
 import asyncio
-import json
 import random
-import sys
 import uuid
+from multiprocessing.connection import Connection
 
 from roost.ledger import Ledger
-from roost.model.spec import ServerGroup
-from roost.placement.errors import PlacementError
+from roost.model.spec import Destination, RequestSpec, ServerGroup
+from roost.placement.commands.allocations import FreeConsumers
 from roost.scheduler import NoValidHost, Scheduler
+from roost.scheduler.errors import NoAlternate
 from roost.scheduler.gateways.local import LocalGateway
 from roost.storage import Database
 from support.clouds import NOW, Kept, flat, spec
@@ -19,36 +23,87 @@ VCPUS = 6
 GROUPS = (
     *(ServerGroup(f"apart-{number}", "anti-affinity") for number in range(4)),
     ServerGroup("pairs", "anti-affinity", (), 2),
+    ServerGroup("trios", "anti-affinity", (), 3),
     *(ServerGroup(f"together-{number}", "affinity") for number in range(3)),
+    ServerGroup("near", "soft-affinity"),
 )
+AT_ONCE = 4
 
 
-async def main(url: str, name: str, count: int) -> None:
+class Worker:
+    """Its scheduler, and the instances that it has placed and does not change at the moment."""
+
+    def __init__(self, ledger: Ledger, name: str, pipe: Connection) -> None:
+        self._ledger = ledger
+        self._pipe = pipe
+        self._name = name
+        self._draw = random.Random(name)
+        self._scheduler = Scheduler(
+            LocalGateway(ledger), flat(HOSTS, VCPUS).table(), Kept(), None, lambda: NOW
+        )
+        self._placed: list[tuple[RequestSpec, Destination]] = []
+
+    async def work(self, numbers: range) -> None:
+        for number in numbers:
+            await self._place(number)
+            chance = self._draw.random()
+            if self._placed and chance < 0.6:
+                # Taken out at once, so that no two coroutines change one instance.
+                chosen = self._placed.pop(self._draw.randrange(len(self._placed)))
+                await (self._free(chosen[1]) if chance < 0.4 else self._move(*chosen))
+
+    async def _place(self, number: int) -> None:
+        draw, count = self._draw, self._draw.choice([1, 1, 1, 2, 3])
+        wanted = spec(group=draw.choice([*GROUPS, None]))
+        instances = [str(uuid.uuid5(uuid.NAMESPACE_URL, f"{self._name}/{number}/{n}")) for n in range(count)]
+        least = draw.choice([1, count])
+        try:
+            found = await self._scheduler.select_destinations(
+                wanted, count, 2, instances=instances, min_count=least
+            )
+        except NoValidHost:
+            self._say("refused")
+            return
+        assert least <= len(found) <= count
+        for each in found:
+            self._say("placed", each.instance, each.selected.node)
+            self._placed.append((wanted, each))
+        self._say("answered")
+
+    async def _free(self, chosen: Destination) -> None:
+        self._say("freeing", chosen.instance)
+        await self._ledger.execute(FreeConsumers((chosen.instance,)))
+        self._say("freed", chosen.instance)
+
+    async def _move(self, wanted: RequestSpec, chosen: Destination) -> None:
+        self._say("moving", chosen.instance)
+        try:
+            found = await self._scheduler.use_alternate(
+                wanted, chosen.instance, chosen.selected, "drill", chosen.alternates, run="", request_id=""
+            )
+        except NoAlternate:
+            self._say("placed", chosen.instance, chosen.selected.node)
+            return
+        assert found.selected is not None
+        self._say("placed", chosen.instance, found.selected.node)
+        self._say("moved", chosen.instance)
+
+    def _say(self, *words: str) -> None:
+        self._pipe.send(words)
+
+
+async def _main(url: str, name: str, count: int, pipe: Connection) -> None:
     database = Database(url)
     ledger = await Ledger.open(database)
-    scheduler = Scheduler(LocalGateway(ledger), flat(HOSTS, VCPUS).table(), Kept(), None, lambda: NOW)
-    draw = random.Random(name)
-    print("ready", flush=True)
-    sys.stdin.readline()
-
-    async def one(number: int) -> str:
-        try:
-            await scheduler.select_destinations(
-                spec(group=draw.choice(GROUPS)),
-                1,
-                instances=[str(uuid.uuid5(uuid.NAMESPACE_URL, f"{name}/{number}"))],
-            )
-        except (NoValidHost, PlacementError) as error:
-            return type(error).__name__
-        return "placed"
-
-    answers: list[str] = []
-    for first in range(0, count, 4):
-        answers += await asyncio.gather(*map(one, range(first, min(count, first + 4))))
-    print(json.dumps(answers), flush=True)
+    worker = Worker(ledger, name, pipe)
+    pipe.send(("ready",))
+    pipe.recv()
+    await asyncio.gather(*(worker.work(range(first, count, AT_ONCE)) for first in range(AT_ONCE)))
     await ledger.close()
     await database.close()
+    pipe.send(("done",))
 
 
-if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1], sys.argv[2], int(sys.argv[3])))
+def run(url: str, name: str, count: int, pipe: Connection) -> None:
+    """Begin after the first message. ``count``: requests. ``name``: the seed of its choices."""
+    asyncio.run(_main(url, name, count, pipe))
