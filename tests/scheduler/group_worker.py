@@ -45,14 +45,14 @@ class Worker:
 
     async def work(self, numbers: range) -> None:
         for number in numbers:
-            await self._place(number)
+            was_placed = await self._place(number)
             chance = self._draw.random()
-            if self._placed and chance < 0.6:
+            if self._placed and (chance < 0.6 or not was_placed):
                 # Taken out at once, so that no two coroutines change one instance.
                 chosen = self._placed.pop(self._draw.randrange(len(self._placed)))
-                await (self._free(chosen[1]) if chance < 0.4 else self._move(*chosen))
+                await (self._move(*chosen) if chance < 0.2 else self._free(chosen[1]))
 
-    async def _place(self, number: int) -> None:
+    async def _place(self, number: int) -> bool:
         draw, count = self._draw, self._draw.choice([1, 1, 1, 2, 3])
         wanted = spec(group=draw.choice([*GROUPS, None]))
         instances = [str(uuid.uuid5(uuid.NAMESPACE_URL, f"{self._name}/{number}/{n}")) for n in range(count)]
@@ -63,12 +63,13 @@ class Worker:
             )
         except NoValidHost:
             self._say("refused")
-            return
+            return False
         assert least <= len(found) <= count
         for each in found:
             self._say("placed", each.instance, each.selected.node)
             self._placed.append((wanted, each))
         self._say("answered")
+        return True
 
     async def _free(self, chosen: Destination) -> None:
         self._say("freeing", chosen.instance)

@@ -71,7 +71,7 @@ class Racer:
     def whole(self) -> bool:
         """Whether each of its requests was answered, and it came to its end."""
         said = self.answers()
-        return said["placed"] > 0 and said["answered"] + said["refused"] == self.count and said["done"] == 1
+        return said["answered"] + said["refused"] == self.count and said["done"] == 1
 
     def acknowledged(self) -> dict[str, str]:
         """What it was told to hold, and has not begun to change since: instance -> node."""
