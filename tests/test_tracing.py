@@ -79,7 +79,7 @@ def test_one_trace_from_request_through_conductor_and_scheduler_to_the_commit(
 ) -> None:
     async def run() -> None:
         async with conducting(tmp_path) as now:
-            app = create_app(now.super, now.requests, NoAuth())
+            app = create_app(now.super, now.requests, now.aggregates, now.groups, now.placement, NoAuth())
             transport = httpx.ASGITransport(Edge(app, watches=[RequestSpans()]))
             async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
                 headers = {"x-auth-token": "admin", "traceparent": PARENT}

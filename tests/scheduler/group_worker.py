@@ -28,6 +28,7 @@ GROUPS = (
     ServerGroup("near", "soft-affinity"),
 )
 AT_ONCE = 4
+MOST_KEPT = 22
 
 
 class Worker:
@@ -47,10 +48,12 @@ class Worker:
         for number in numbers:
             was_placed = await self._place(number)
             chance = self._draw.random()
-            if self._placed and (chance < 0.6 or not was_placed):
+            # Three workers that keep so many fill the fleet nearly: they are refused often, but not always.
+            while self._placed and (chance < 0.6 or not was_placed or len(self._placed) > MOST_KEPT):
                 # Taken out at once, so that no two coroutines change one instance.
                 chosen = self._placed.pop(self._draw.randrange(len(self._placed)))
                 await (self._move(*chosen) if chance < 0.2 else self._free(chosen[1]))
+                chance, was_placed = 1.0, True
 
     async def _place(self, number: int) -> bool:
         draw, count = self._draw, self._draw.choice([1, 1, 1, 2, 3])

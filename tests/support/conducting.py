@@ -21,6 +21,7 @@ from roost.conductor.cell_conductor import CellConductor
 from roost.conductor.host_aggregates import HostAggregates
 from roost.conductor.node_feed import NodeFeed
 from roost.conductor.requests import Requests
+from roost.conductor.server_groups import ServerGroups
 from roost.conductor.super_conductor import CELL0, SuperConductor
 from roost.conductor.tables import SCHEMA as CONDUCTOR
 from roost.ledger import SCHEMA as LEDGER
@@ -66,6 +67,7 @@ class Conductors:
         self.passed = 0.0
         self.requests = Requests(ledger.database, lambda: NOW)
         self.aggregates = HostAggregates(AggregateStore(ledger.database), cells.values())
+        self.groups = ServerGroups(ledger.database)
         self.records = Memory()
         sink = self.records if queue is None else queue
         table = NodeTable()

@@ -19,7 +19,7 @@ ADMIN = {"X-Auth-Token": "admin", "X-Roles": "admin"}
 @asynccontextmanager
 async def api(directory):
     async with conducting(directory) as now:
-        app = create_app(now.super, now.requests, now.aggregates, NoAuth())
+        app = create_app(now.super, now.requests, now.aggregates, now.groups, now.placement, NoAuth())
         transport = httpx.ASGITransport(app)
         async with httpx.AsyncClient(transport=transport, base_url="http://roost", headers=TOKEN) as client:
             yield now, client

@@ -51,7 +51,13 @@ QUERIES = {
     "/v1/allocation_candidates": "resources=VCPU:1",
     "/v1/explain": "resources=VCPU:1",
 }
-OF_PROJECTS = {"/usages", "/v1/instances", "/v1/instances/{uuid}"}
+OF_PROJECTS = {
+    "/v1/server-groups",
+    "/v1/server-groups/{uuid}",
+    "/usages",
+    "/v1/instances",
+    "/v1/instances/{uuid}",
+}
 """The paths whose resources belong to projects."""
 
 
@@ -64,7 +70,9 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
     async def conduct() -> None:
         async with conducting(tmp_path_factory.mktemp("conducting")) as now:
-            found["app"] = instances.create_app(now.super, now.requests, now.aggregates, NoAuth())
+            found["app"] = instances.create_app(
+                now.super, now.requests, now.aggregates, now.groups, now.placement, NoAuth()
+            )
             ready.set()
             await stop.wait()
 

@@ -1,16 +1,15 @@
-"""Instances over HTTP, under ``/v1``: the operations, their types and their handlers.
+"""Instances over HTTP, under ``/v1``: the operations and their handlers.
 
-`OPERATIONS` and `DEFAULT_RULES` are all those of a conductor, those of host aggregates among them.
+`OPERATIONS` and `DEFAULT_RULES` are all those of a conductor: host aggregates and server groups are in them.
 """
 
 import asyncio
 import uuid as uuids
-from dataclasses import dataclass
-from typing import Annotated, Final
+from dataclasses import dataclass, replace
+from typing import Final
 
 import falcon.asgi
 import msgspec
-from msgspec import Meta
 from oslo_policy.policy import RuleDefault
 
 from roost import tracing
@@ -19,148 +18,52 @@ from roost.auth.rules import Rules
 from roost.conductor.aggregate_operations import AGGREGATE_OPERATIONS, AGGREGATE_RULES
 from roost.conductor.aggregate_operations import PATH as AGGREGATES
 from roost.conductor.host_aggregates import HostAggregates
+from roost.conductor.instance_types import (
+    AcceptedInstances,
+    InstancePage,
+    InstancesQuery,
+    ShownInstance,
+    WantedInstances,
+)
+from roost.conductor.requester import owner_of
 from roost.conductor.requests import Requests
+from roost.conductor.server_group_operations import PATH as SERVER_GROUPS
+from roost.conductor.server_group_operations import SERVER_GROUP_OPERATIONS, SERVER_GROUP_RULES
+from roost.conductor.server_groups import NoSuchServerGroup, ServerGroups
 from roost.conductor.super_conductor import SuperConductor
-from roost.model.allocation import GroupPolicy
 from roost.model.instance import BuildRequest, Fault, Instance
-from roost.model.spec import Flavor, Hints, Image, RequestedDestination, RequestSpec, ServerGroup
-from roost.model.vocabulary import MAX_INT, MAX_NAME
+from roost.model.spec import Flavor, Image, RequestSpec, ServerGroup
+from roost.placement.interface import Placement
 from roost.storage import StorageError
 from roost.web.app import Kernel
 from roost.web.app import create_app as create_web_app
 from roost.web.errors import BadRequest, Conflict, NotFound
 from roost.web.operation import Operation
-from roost.web.policy import OfProjects, Policy, Rule
-from roost.web.query import DEFAULT_PAGE, LARGEST_PAGE, Query
+from roost.web.policy import ADMIN, PROJECT_READER, PROJECT_WRITER, Policy, Rule
+from roost.web.query import Query
 from roost.web.request import Request, Response
 
 SCHEDULING = "scheduling"
 """State of an instance that is accepted and not in a cell yet."""
 
-MOST_AT_ONCE = 1000
-"""Instances of one request at most. A larger count is refused."""
-
 _ALL_PROJECTS = "conductor:instances:all_projects"
-_READ = "role:admin or ((role:reader or role:member) and project_id:%(project_id)s)"
-_WRITE = "role:admin or (role:member and project_id:%(project_id)s)"
+_REQUESTED_DESTINATION = "conductor:instances:create:requested_destination"
+_FORCED_HOST = "conductor:instances:create:forced_host"
 DEFAULT_RULES: Final = {
-    "conductor:instances:create": _WRITE,
-    "conductor:instances:list": _READ,
-    "conductor:instances:show": _READ,
-    "conductor:instances:delete": _WRITE,
-    _ALL_PROJECTS: "role:admin",
+    "conductor:instances:create": PROJECT_WRITER,
+    "conductor:instances:list": PROJECT_READER,
+    "conductor:instances:show": PROJECT_READER,
+    "conductor:instances:delete": PROJECT_WRITER,
+    _ALL_PROJECTS: ADMIN,
+    _REQUESTED_DESTINATION: ADMIN,
+    _FORCED_HOST: ADMIN,
     **AGGREGATE_RULES,
+    **SERVER_GROUP_RULES,
 }
 """The policy rules as they are without a policy file."""
 
-PATHS: Final = ("/v1/instances", AGGREGATES)
+PATHS: Final = ("/v1/instances", AGGREGATES, SERVER_GROUPS)
 """The paths of a conductor: these, and all below them."""
-
-_Count = Annotated[int, Meta(ge=1, le=MOST_AT_ONCE)]
-_Amount = Annotated[int, Meta(ge=0, le=MAX_INT)]
-_Name = Annotated[str, Meta(min_length=1, max_length=MAX_NAME)]
-
-
-class WantedFlavor(msgspec.Struct, forbid_unknown_fields=True):
-    """A flavor in a request."""
-
-    vcpus: _Amount
-    memory_mb: _Amount
-    disk_gb: _Amount = 0
-    name: _Name = "custom"
-    extra_specs: dict[str, str] = {}
-    ephemeral_gb: _Amount = 0
-    swap_mb: _Amount = 0
-
-
-class WantedImage(msgspec.Struct, forbid_unknown_fields=True):
-    """An image in a request. ``properties`` has Nova's keys, such as ``hw_disk_bus``."""
-
-    id: _Name | None = None
-    disk_format: _Name | None = None
-    properties: dict[str, str] = {}
-
-
-class WantedGroup(msgspec.Struct, forbid_unknown_fields=True):
-    """A server group in a request. ``hosts`` are the hosts of its members so far."""
-
-    uuid: _Name
-    policy: GroupPolicy
-    hosts: tuple[str, ...] = ()
-    max_server_per_host: Annotated[int, Meta(ge=1, le=MAX_INT)] = 1
-
-
-class WantedInstances(msgspec.Struct, forbid_unknown_fields=True):
-    """The body of a request. Without ``min_count`` all instances are placed or none."""
-
-    flavor: WantedFlavor
-    count: _Count = 1
-    min_count: _Count | None = None
-    availability_zone: str | None = None
-    group: WantedGroup | None = None
-    required_traits: frozenset[str] = frozenset()
-    forbidden_traits: frozenset[str] = frozenset()
-    requested_host: str | None = None
-    image: WantedImage | None = None
-    volume_backed: bool = False
-    ignore_hosts: frozenset[str] = frozenset()
-    scheduler_hints: dict[str, str | tuple[str, ...]] = {}
-
-    @property
-    def hints(self) -> Hints:
-        """The scheduler hints; one value is a list of one."""
-        return {
-            key: (value,) if isinstance(value, str) else value for key, value in self.scheduler_hints.items()
-        }
-
-    @property
-    def destination(self) -> RequestedDestination | None:
-        """The place that the request is restricted to."""
-        return RequestedDestination(host=self.requested_host) if self.requested_host is not None else None
-
-    def __post_init__(self) -> None:
-        if self.min_count is not None and self.min_count > self.count:
-            raise ValueError(f"min_count {self.min_count} is more than count {self.count}")
-
-
-class InstancesQuery(OfProjects, forbid_unknown_fields=True):
-    """The query of a list of instances."""
-
-    request_id: Annotated[str | None, Meta(description="Only the instances of one request.")] = None
-    limit: Annotated[int, Meta(ge=1, le=LARGEST_PAGE, description="Instances on a page.")] = DEFAULT_PAGE
-    marker: Annotated[
-        str | None, Meta(description="`next` of the page before: the page begins after this uuid.")
-    ] = None
-
-
-class AcceptedInstances(msgspec.Struct, forbid_unknown_fields=True):
-    """A request that is accepted, and durable: the uuids that its instances will have."""
-
-    request_id: str
-    instances: tuple[str, ...]
-
-
-class ShownInstance(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """An instance. ``attempt`` counts the hosts it was assigned to; ``faults`` say why attempts failed."""
-
-    uuid: str
-    request_id: str
-    project_id: str
-    user_id: str
-    flavor: str
-    state: str
-    cell: str | None
-    host: str | None
-    attempt: int
-    reason: str | None
-    faults: list[Fault]
-
-
-class InstancePage(msgspec.Struct, forbid_unknown_fields=True):
-    """Instances in order of their uuids. ``next`` is the marker of the next page, null on the last one."""
-
-    instances: list[ShownInstance]
-    next: str | None
 
 
 @dataclass(frozen=True)
@@ -170,43 +73,50 @@ class Service:
     conductor: SuperConductor
     requests: Requests
     aggregates: HostAggregates
+    groups: ServerGroups
+    placement: Placement
 
 
 def create_app(
     conductor: SuperConductor,
     requests: Requests,
     aggregates: HostAggregates,
+    groups: ServerGroups,
+    placement: Placement,
     authenticator: Authenticator,
     rules: Rules | None = None,
 ) -> falcon.asgi.App:  # type: ignore[type-arg]
     """The API of a super conductor. ``rules`` are by default those without a policy file."""
     defaults = [RuleDefault(name, check, scope_types=["project"]) for name, check in DEFAULT_RULES.items()]
     policy = Policy(rules or Rules(defaults, None, True))
-    service = Service(conductor, requests, aggregates)
+    service = Service(conductor, requests, aggregates, groups, placement)
     return create_web_app(OPERATIONS, Kernel(service, authenticator, policy, unavailable=(StorageError,)))
 
 
 async def create_instances(service: Service, req: Request, resp: Response) -> AcceptedInstances:
     """Ask for instances. The request is durable when it is answered."""
-    identity, wanted = req.identity, req.body
-    for name in (identity.user_id, identity.project_id or ""):
-        if len(name) > MAX_NAME:
-            raise BadRequest(f"user and project have {MAX_NAME} characters at most, not {len(name)}")
+    wanted: WantedInstances = req.body
+    project_id, user_id = owner_of(req)
     request = BuildRequest(
         request_id=req.request_id,
         global_request_id=req.observation.ids.of_caller,
         trace=tracing.headers(),
         spec=RequestSpec(
-            project_id=identity.project_id or "",
-            user_id=identity.user_id,
+            project_id=project_id,
+            user_id=user_id,
             flavor=Flavor(**msgspec.structs.asdict(wanted.flavor)),
             availability_zone=wanted.availability_zone,
-            group=ServerGroup(**msgspec.structs.asdict(wanted.group)) if wanted.group else None,
+            group=await _group_of(service, req, wanted),
+            requested_resources=wanted.port_groups,
+            same_subtree=wanted.subtrees,
+            requested_networks=tuple(network.requested for network in wanted.networks),
             required_traits=wanted.required_traits,
             forbidden_traits=wanted.forbidden_traits,
             image=Image(**msgspec.structs.asdict(wanted.image)) if wanted.image else None,
             volume_backed=wanted.volume_backed,
             requested_destination=wanted.destination,
+            force_hosts=(wanted.forced_host,) if wanted.forced_host is not None else (),
+            force_nodes=(wanted.forced_node,) if wanted.forced_node is not None else (),
             ignore_hosts=wanted.ignore_hosts,
             scheduler_hints=wanted.hints,
         ),
@@ -215,6 +125,28 @@ async def create_instances(service: Service, req: Request, resp: Response) -> Ac
     )
     await service.conductor.accept(request)
     return AcceptedInstances(request.request_id, request.instances)
+
+
+async def _group_of(service: Service, req: Request, wanted: WantedInstances) -> ServerGroup | None:
+    """The server group of a request. Policy and rules are those of the stored group, if it names one.
+
+    Raises:
+        BadRequest: The hints name a group that does not exist.
+        NoSuchServerGroup: The group belongs to a project that the request may not reach.
+    """
+    hint, own = wanted.group_hint, wanted.group
+    uuid = hint if own is None else own.uuid
+    if uuid is None:
+        return None
+    stored = await service.groups.known(uuid)
+    if stored is None:
+        if own is None or hint is not None:
+            raise BadRequest(f"the hint group names server group {uuid}, which does not exist")
+        return ServerGroup(**msgspec.structs.asdict(own))
+    if not req.projects.include(stored.project_id):
+        raise NoSuchServerGroup(uuid)
+    hosts = () if own is None else own.hosts
+    return ServerGroup(uuid, stored.policy, hosts, stored.max_server_per_host)
 
 
 async def list_instances(service: Service, req: Request, resp: Response) -> InstancePage:
@@ -316,6 +248,16 @@ def _scheduling(request: BuildRequest, uuid: str) -> ShownInstance:
     )
 
 
+def _rules_of(wanted: WantedInstances) -> list[str]:
+    """The further rules that must allow a request for instances. Source: Nova's policy of servers."""
+    rules = []
+    if wanted.destination is not None:
+        rules.append(_REQUESTED_DESTINATION)
+    if wanted.is_forced:
+        rules.append(_FORCED_HOST)
+    return rules
+
+
 def _rule(verb: str) -> Rule:
     return Rule(f"conductor:instances:{verb}", all_projects=_ALL_PROJECTS)
 
@@ -324,7 +266,7 @@ OPERATIONS: Final = (
     Operation(
         "POST",
         "/v1/instances",
-        _rule("create"),
+        replace(_rule("create"), of_body=_rules_of),
         create_instances,
         body=WantedInstances,
         takes=(),  # curl -d says that its data is a form
@@ -350,4 +292,5 @@ OPERATIONS: Final = (
         raises=(Conflict,),
     ),
     *AGGREGATE_OPERATIONS,
+    *SERVER_GROUP_OPERATIONS,
 )

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 import structlog
 from sqlalchemy.engine import Connection
 
+from roost.conductor.server_groups import add_members, remove_members
 from roost.conductor.tables import SCHEMA, build_requests, cell_mappings, instance_mappings
 from roost.model.instance import BuildRequest
 from roost.model.text import clean_values
@@ -47,6 +48,8 @@ class Requests:
         def write(connection: Connection) -> None:
             if not connection.execute(there).scalar_one():
                 connection.execute(sa.insert(build_requests), row)
+                if request.spec.group is not None:
+                    add_members(connection, request.spec.group.uuid, request.instances)
 
         await self._database.write(write)
 
@@ -118,13 +121,14 @@ class Requests:
         )
 
     async def unmap(self, instances: Collection[str]) -> None:
-        """Forget which cell instances are in."""
+        """Forget which cell instances are in, and of which server groups they are members."""
 
         def write(connection: Connection) -> None:
             for some in in_batches(instances):
                 connection.execute(
                     sa.delete(instance_mappings).where(instance_mappings.c.instance_uuid.in_(some))
                 )
+            remove_members(connection, instances)
 
         await self._database.write(write)
 

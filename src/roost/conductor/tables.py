@@ -86,6 +86,30 @@ host_aggregates_version = sa.Table(
     **EXACT,
 )
 
+server_groups = sa.Table(
+    "server_groups",
+    metadata,
+    sa.Column("uuid", sa.String(36), primary_key=True),
+    sa.Column("name", NAME, nullable=False),
+    sa.Column("project_id", NAME, nullable=False),
+    sa.Column("user_id", NAME, nullable=False),
+    sa.Column("policy", NAME, nullable=False),
+    sa.Column("max_server_per_host", sa.BigInteger, nullable=False),
+    sa.Index("server_groups_by_project", "project_id", "uuid"),
+    **EXACT,
+)
+
+server_group_members = sa.Table(
+    # The instances that were requested for a group, whether they have a claim yet or not. The group of a
+    # request need not be one of `server_groups`.
+    "server_group_members",
+    metadata,
+    sa.Column("instance_uuid", sa.String(36), primary_key=True),
+    sa.Column("group_uuid", NAME, nullable=False),
+    sa.Index("server_group_members_by_group", "group_uuid"),
+    **EXACT,
+)
+
 database_identity = identity_table(metadata)
 
 SCHEMA = Schema("conductor", Path(__file__).parent / "migrations", metadata)

@@ -121,3 +121,9 @@ class Placement(Protocol):
 
     async def allocations_of(self, consumer: str) -> Held | None:
         """Return a consumer and its allocations, None if it has none."""
+
+    async def group_members(self, group: str) -> dict[str, list[str]] | None:
+        """Return the members of a server group: consumer -> uuids of its hosts, which are root providers.
+
+        None if the service knows no server groups.
+        """

@@ -95,6 +95,11 @@ class PlacementService:
         held = await self.ledger.database.read(lambda connection: held_by(connection, (consumer,)))
         return held.get(consumer)
 
+    async def group_members(self, group: str) -> dict[str, list[str]]:
+        fleet = await self.ledger.current()
+        members = fleet.groups.members(group)
+        return {consumer: [fleet.uuid(row) for row in hosts] for consumer, hosts in sorted(members.items())}
+
 
 def _provider(fleet: Fleet, row: int) -> Provider:
     facts = fleet.facts(row)

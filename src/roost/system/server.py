@@ -88,11 +88,15 @@ async def serve(
 def _application(
     system: System, v1: V1, options: PlacementOptions, queries: QueryBudget, health: Health
 ) -> Application:
-    """Instances and aggregates are the conductor's, the rest of ``/v1`` is V1's; all else is the Placement
-    API's."""
+    """The conductor has its paths under ``/v1``, V1 the rest of ``/v1``; all else is the Placement API's."""
     placement = create_app(system.ledger, options, queries)
     conductor = conductor_http.create_app(
-        system.super_conductor, system.requests, system.aggregates, NoAuth()
+        system.super_conductor,
+        system.requests,
+        system.aggregates,
+        system.groups,
+        system.placement,
+        NoAuth(),
     )
     services = dispatch({"/v1": v1, **dict.fromkeys(conductor_http.PATHS, conductor)}, placement)
     metrics.BUILD_REQUESTS.follow(lambda: system.super_conductor.in_progress)

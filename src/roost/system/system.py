@@ -22,6 +22,7 @@ from roost.conductor.host_aggregates import HostAggregates
 from roost.conductor.node_feed import NodeFeed
 from roost.conductor.node_journal import NodeJournal
 from roost.conductor.requests import Requests
+from roost.conductor.server_groups import ServerGroups
 from roost.conductor.super_conductor import CELL0, SuperConductor
 from roost.ledger import Ledger
 from roost.ledger.retention import Retention, keep_trimming
@@ -75,6 +76,7 @@ class System:
     placement: PlacementService
     requests: Requests
     aggregates: HostAggregates
+    groups: ServerGroups
     super_conductor: SuperConductor
     gateway: TimedGateway
     records: RecordQueue
@@ -169,6 +171,7 @@ class System:
                 for name, cell in self.cells.items()
             }
         )
+        self.groups = ServerGroups(api)
         self.aggregates = HostAggregates(AggregateStore(api), self.cells.values())
         self.table = NodeTable()
         feed = NodeFeed(

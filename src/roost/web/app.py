@@ -9,7 +9,7 @@ A request passes these steps. The first error ends them:
 4. the operation at the request's version, the media types: 404, 405, 415, 406
 5. authorisation by the operation's rule: 403
 6. query: 400; projects that the request may reach: 403; body: 413, 408, 400, or an error that has precedence
-   over these (`Operation.precede`)
+   over these (`Operation.precede`), 403 for a body that a further rule forbids (`Rule.of_body`)
 7. the handler; its result is encoded as JSON
 """
 
@@ -170,6 +170,9 @@ def _responder(kernel: Kernel, operation: Operation, bodies: "_Bodies") -> Any:
             except HTTPError:
                 await operation.precede(service, params)
                 raise
+            if rule is not OPEN and rule.of_body is not None:
+                for name in rule.of_body(req.body):
+                    policy.check(req.identity, name, req.identity.project_id)
         resp.status = operation.status
         answer = await handler(service, req, resp, **params)
         if answer is not None:

@@ -1,8 +1,8 @@
 """Policy rules of operations, and the projects that a request may reach."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import falcon.asgi
 import msgspec
@@ -11,6 +11,15 @@ from msgspec import Meta
 from roost.auth import Identity
 from roost.auth.rules import Rules
 from roost.web.errors import Forbidden
+
+ADMIN: Final = "role:admin"
+"""The check of rules for administrators."""
+
+PROJECT_READER: Final = "role:admin or ((role:reader or role:member) and project_id:%(project_id)s)"
+"""The check of rules for those who may read the resources of a project."""
+
+PROJECT_WRITER: Final = "role:admin or (role:member and project_id:%(project_id)s)"
+"""The check of rules for those who may change the resources of a project."""
 
 
 class Projects(msgspec.Struct, frozen=True):
@@ -43,11 +52,13 @@ class Rule:
     - ``project``: returns the project that the rule is checked against. None: the project of the token.
     - ``all_projects``: for operations on resources that belong to projects, the name of the rule that
       allows access to the resources of all projects.
+    - ``of_body``: returns the names of further rules that must allow a request with this body.
     """
 
     name: str
     project: Callable[[falcon.asgi.Request], str | None] | None = None
     all_projects: str | None = None
+    of_body: Callable[[Any], Iterable[str]] | None = None
 
 
 class Policy:

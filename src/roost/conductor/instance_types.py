@@ -1,0 +1,238 @@
+"""Instances as bodies and queries of HTTP requests and responses."""
+
+from collections import Counter
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from roost.model.allocation import GroupPolicy
+from roost.model.instance import Fault
+from roost.model.request import RequestGroup, all_of
+from roost.model.spec import Hints, RequestedDestination, RequestedNetwork
+from roost.model.vocabulary import MAX_INT, MAX_NAME
+from roost.web.policy import OfProjects
+from roost.web.query import DEFAULT_PAGE, LARGEST_PAGE
+
+MOST_AT_ONCE = 1000
+"""Instances of one request at most. A larger count is refused."""
+
+MOST_NETWORKS = 100
+"""Networks and ports of one request at most. More are refused."""
+
+MOST_GROUPS = 20
+"""Request groups of one port at most. More are refused."""
+
+_Count = Annotated[int, Meta(ge=1, le=MOST_AT_ONCE)]
+_Amount = Annotated[int, Meta(ge=0, le=MAX_INT)]
+_Name = Annotated[str, Meta(min_length=1, max_length=MAX_NAME)]
+
+
+class WantedFlavor(msgspec.Struct, forbid_unknown_fields=True):
+    """A flavor in a request."""
+
+    vcpus: _Amount
+    memory_mb: _Amount
+    disk_gb: _Amount = 0
+    name: _Name = "custom"
+    extra_specs: dict[str, str] = {}
+    ephemeral_gb: _Amount = 0
+    swap_mb: _Amount = 0
+
+
+class WantedImage(msgspec.Struct, forbid_unknown_fields=True):
+    """An image in a request. ``properties`` has Nova's keys, such as ``hw_disk_bus``."""
+
+    id: _Name | None = None
+    disk_format: _Name | None = None
+    properties: dict[str, str] = {}
+
+
+_Suffix = Annotated[str, Meta(pattern="^[a-zA-Z0-9_-]{1,64}$")]
+_PositiveAmount = Annotated[int, Meta(ge=1, le=MAX_INT)]
+
+
+class WantedPortGroup(msgspec.Struct, forbid_unknown_fields=True):
+    """Resources of a port that one provider must have, as Neutron's `request_groups` name them."""
+
+    id: _Suffix
+    resources: Annotated[dict[_Name, _PositiveAmount], Meta(min_length=1)]
+    required: tuple[_Name, ...] = ()
+
+
+class WantedPortResources(msgspec.Struct, forbid_unknown_fields=True):
+    """The `resource_request` of a port in the form of Neutron's extension port-resource-request-groups."""
+
+    request_groups: Annotated[tuple[WantedPortGroup, ...], Meta(min_length=1, max_length=MOST_GROUPS)]
+    same_subtree: tuple[_Suffix, ...] = ()
+
+    def __post_init__(self) -> None:
+        unknown = set(self.same_subtree) - {group.id for group in self.request_groups}
+        if unknown:
+            raise ValueError(f"same_subtree names {min(unknown)}, which is no id of request_groups")
+
+
+class WantedNetwork(msgspec.Struct, forbid_unknown_fields=True):
+    """A network or port of the instances, with what Neutron knows of it and a scheduler must keep to.
+
+    `segments` are the segments that it can be on. `remote_managed`: a SmartNIC serves the port.
+    """
+
+    network_id: _Name | None = None
+    port_id: _Name | None = None
+    segments: tuple[_Name, ...] = ()
+    remote_managed: bool = False
+    resource_request: WantedPortResources | None = None
+
+    def __post_init__(self) -> None:
+        if self.network_id is None and self.port_id is None:
+            raise ValueError("a network has a network_id, a port_id or both")
+        if self.port_id is None and (self.remote_managed or self.resource_request is not None):
+            raise ValueError(
+                f"network {self.network_id}: only a port has remote_managed or a resource_request"
+            )
+
+    @property
+    def requested(self) -> RequestedNetwork:
+        """The network in a request spec."""
+        return RequestedNetwork(
+            network_id=self.network_id,
+            port_id=self.port_id,
+            segments=self.segments,
+            remote_managed=self.remote_managed,
+        )
+
+
+class WantedGroup(msgspec.Struct, forbid_unknown_fields=True):
+    """A server group in a request. `hosts` are the hosts of its members so far.
+
+    If the uuid is that of a group of `/v1/server-groups`, that group's policy and rules count.
+    """
+
+    uuid: _Name
+    policy: GroupPolicy
+    hosts: tuple[str, ...] = ()
+    max_server_per_host: Annotated[int, Meta(ge=1, le=MAX_INT)] = 1
+
+
+class WantedInstances(msgspec.Struct, forbid_unknown_fields=True):
+    """The body of a request. Without `min_count` all instances are placed or none.
+
+    Filters judge a host or node that is requested. They do not judge one that is forced.
+    """
+
+    flavor: WantedFlavor
+    count: _Count = 1
+    min_count: _Count | None = None
+    availability_zone: str | None = None
+    group: WantedGroup | None = None
+    required_traits: frozenset[str] = frozenset()
+    forbidden_traits: frozenset[str] = frozenset()
+    requested_host: str | None = None
+    requested_node: str | None = None
+    forced_host: _Name | None = None
+    forced_node: _Name | None = None
+    networks: Annotated[tuple[WantedNetwork, ...], Meta(max_length=MOST_NETWORKS)] = ()
+    image: WantedImage | None = None
+    volume_backed: bool = False
+    ignore_hosts: frozenset[str] = frozenset()
+    scheduler_hints: dict[str, str | tuple[str, ...]] = {}
+
+    @property
+    def hints(self) -> Hints:
+        """The scheduler hints; one value is a list of one."""
+        return {
+            key: (value,) if isinstance(value, str) else value for key, value in self.scheduler_hints.items()
+        }
+
+    @property
+    def destination(self) -> RequestedDestination | None:
+        """The place that the request is restricted to."""
+        if self.requested_host is None and self.requested_node is None:
+            return None
+        return RequestedDestination(host=self.requested_host, node=self.requested_node)
+
+    @property
+    def is_forced(self) -> bool:
+        """Whether no filter judges the host."""
+        return self.forced_host is not None or self.forced_node is not None
+
+    @property
+    def port_groups(self) -> tuple[RequestGroup, ...]:
+        """The request groups of all ports. Each has its id as suffix."""
+        return tuple(
+            RequestGroup(group.resources, group.id, all_of(*group.required))
+            for resources in self._port_resources
+            for group in resources.request_groups
+        )
+
+    @property
+    def subtrees(self) -> tuple[frozenset[str], ...]:
+        """The sets of request groups whose providers are in one subtree."""
+        return tuple(frozenset(each.same_subtree) for each in self._port_resources if each.same_subtree)
+
+    @property
+    def group_hint(self) -> str | None:
+        """The server group that the hints name."""
+        named = self.hints.get("group", ())
+        return named[0] if named else None
+
+    @property
+    def _port_resources(self) -> list[WantedPortResources]:
+        return [each.resource_request for each in self.networks if each.resource_request is not None]
+
+    def __post_init__(self) -> None:
+        if self.min_count is not None and self.min_count > self.count:
+            raise ValueError(f"min_count {self.min_count} is more than count {self.count}")
+        if self.is_forced and self.destination is not None:
+            raise ValueError("a host cannot be requested and forced at once")
+        ports = Counter(each.port_id for each in self.networks if each.port_id is not None)
+        for port, times in ports.items():
+            if times > 1 or self.count > 1:
+                raise ValueError(f"port {port} is of one instance, not of {max(times, self.count)}")
+        for suffix, times in Counter(group.suffix for group in self.port_groups).items():
+            if times > 1:
+                raise ValueError(f"{times} request groups of ports have the id {suffix}")
+        groups = {*self.hints.get("group", ()), *([self.group.uuid] if self.group is not None else [])}
+        if len(groups) > 1:
+            raise ValueError(f"an instance is in one server group, not in {' and '.join(sorted(groups))}")
+
+
+class InstancesQuery(OfProjects, forbid_unknown_fields=True):
+    """The query of a list of instances."""
+
+    request_id: Annotated[str | None, Meta(description="Only the instances of one request.")] = None
+    limit: Annotated[int, Meta(ge=1, le=LARGEST_PAGE, description="Instances on a page.")] = DEFAULT_PAGE
+    marker: Annotated[
+        str | None, Meta(description="`next` of the page before: the page begins after this uuid.")
+    ] = None
+
+
+class AcceptedInstances(msgspec.Struct, forbid_unknown_fields=True):
+    """A request that is accepted, and durable: the uuids that its instances will have."""
+
+    request_id: str
+    instances: tuple[str, ...]
+
+
+class ShownInstance(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """An instance. ``attempt`` counts the hosts it was assigned to; ``faults`` say why attempts failed."""
+
+    uuid: str
+    request_id: str
+    project_id: str
+    user_id: str
+    flavor: str
+    state: str
+    cell: str | None
+    host: str | None
+    attempt: int
+    reason: str | None
+    faults: list[Fault]
+
+
+class InstancePage(msgspec.Struct, forbid_unknown_fields=True):
+    """Instances in order of their uuids. ``next`` is the marker of the next page, null on the last one."""
+
+    instances: list[ShownInstance]
+    next: str | None

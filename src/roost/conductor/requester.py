@@ -1,0 +1,14 @@
+"""The owner of what a request makes."""
+
+from roost.model.vocabulary import MAX_NAME
+from roost.web.errors import BadRequest
+from roost.web.request import Request
+
+
+def owner_of(req: Request) -> tuple[str, str]:
+    """The project and the user of a request. Raises `BadRequest` for names that are too long to be stored."""
+    owner = req.identity.project_id or "", req.identity.user_id
+    for name in owner:
+        if len(name) > MAX_NAME:
+            raise BadRequest(f"user and project have {MAX_NAME} characters at most, not {len(name)}")
+    return owner
