@@ -4,12 +4,15 @@
     cell_conductor    one for each cell: on failure swaps the claim to the next alternate; frees claims
     backoff           how often work that failed is tried again, and after which pauses
     requests          build requests and cell mappings, in the API database
-    http              instances over HTTP
+    http              all operations of a conductor; instances over HTTP, their bodies in instance_types
+    requester         the project and user of a request
     aggregate_store   host aggregates in the API database, each change with a version
     host_aggregates   changes of host aggregates by the rules that need the cells
     aggregate_mirror  members of host aggregates, mirrored to placement and healed there
     zones             which nodes change their availability zone with a change of an aggregate
     aggregate_*       host aggregates over HTTP: rows, handlers, types, errors
+    server_groups     server groups in the API database, and the instances that were requested for each
+    server_group_*    server groups over HTTP: rows, handlers, types
     together          several things at the same time, all of them to their end
     tables            their tables
     node_feed         what the agents of all cells report, brought to the scheduler's node table
