@@ -8,7 +8,7 @@ import pytest
 from roost.cells import Cell
 from roost.cells.cell import GONE, changed
 from roost.model.instance import ABANDONED, ACTIVE, ASSIGNED, DELETING, DESTROYED, ERROR, FAILED, Fault
-from roost.model.node import HostAggregate, NodeReport
+from roost.model.node import NodeReport
 from roost.model.spec import Flavor, RequestSpec
 from support.cells import NOW, built, failed, instance, opened_cell, selection
 
@@ -272,14 +272,12 @@ def test_cancellation_that_comes_with_the_event_is_not_lost() -> None:
 def test_hosts_are_as_last_reported(tmp_path) -> None:
     async def run() -> None:
         async with opened_cell(tmp_path) as cell:
-            zone = HostAggregate("agg", "az", {"availability_zone": "az1"})
             first = NodeReport(
                 host="a",
                 node="node-a",
                 cell="cell1",
                 last_seen=10.0,
                 metrics={"heat": 1.5},
-                aggregates=(zone,),
             )
             await cell.heartbeat([first, NodeReport(host="b", node="node-b", cell="cell1", last_seen=10.0)])
             later = msgspec.structs.replace(first, last_seen=20.0, enabled=False, failed_builds=2)

@@ -8,7 +8,7 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
 from roost.cells import SCHEMA, Cell
-from roost.model.node import HostAggregate, NodeReport
+from roost.model.node import NodeReport
 from roost.storage import Database
 
 OLD = "0004"
@@ -43,7 +43,6 @@ def test_hosts_become_nodes(tmp_path) -> None:
                 enabled=False,
                 failed_builds=2,
                 metrics={"heat": 1.5},
-                aggregates=(HostAggregate("agg", "zone", {"availability_zone": "az1"}),),
             )
         ]
         assert not await database.read(lambda connection: sa.inspect(connection).has_table("hosts"))

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from roost.cells import SCHEMA, Cell
 from roost.cells.tables import instances, nodes
 from roost.model.instance import ASSIGNED, FAILED, BuildResult, Fault, Instance
-from roost.model.node import HostAggregate, NodeReport
+from roost.model.node import NodeReport
 from roost.storage import Database
 from support.databases import Place
 
@@ -80,7 +80,6 @@ def test_reports_of_hosts(place: Place) -> None:
         "many": 10**400,
         **{f"x{number}": 1.0 for number in range(2_000)},
     }
-    aggregate = HostAggregate("agg", "name\0", {"ssd": "\udc80"})
 
     async def work(cell: Cell) -> None:
         odd = [
@@ -90,7 +89,7 @@ def test_reports_of_hosts(place: Place) -> None:
             host(""),
             msgspec.structs.replace(host("late"), last_seen=math.inf),
         ]
-        fine = host("fine", metrics=metrics, aggregates=(aggregate,), failed_builds=-3)
+        fine = host("fine", metrics=metrics, stats={"ssd\0": "\udc80"}, failed_builds=-3)
         await cell.heartbeat([*odd, fine])
         [kept] = await cell.nodes()
         assert kept.host == "fine"
@@ -98,7 +97,7 @@ def test_reports_of_hosts(place: Place) -> None:
         assert kept.metrics["heat"] == 20.0
         assert not {"nan", "inf", "text", "many"} & kept.metrics.keys()
         assert len(kept.metrics) == 1_000
-        assert kept.aggregates == (HostAggregate("agg", "name\ufffd", {"ssd": "\ufffd"}),)
+        assert kept.stats == {"ssd\ufffd": "\ufffd"}
 
     within(place, work)
 
@@ -108,7 +107,7 @@ def test_reports_of_hosts(place: Place) -> None:
     [
         (nodes.c.facts, '{"metrics": {"heat": null, "power": 3}, "failed_builds": 2}'),
         (nodes.c.facts, "no JSON"),
-        (nodes.c.facts, '{"aggregates": [{"uuid": 5}], "failed_builds": 2}'),
+        (nodes.c.facts, '{"supported_instances": [5], "failed_builds": 2}'),
         (instances.c.alternates, '[{"host": "b"}]'),
     ],
 )
@@ -120,7 +119,7 @@ def test_rows_that_cannot_be_read_stand_for_what_can(place: Place, column: sa.Co
         poison = poison.where(column.table.primary_key.columns[0].in_(("node-a", "i0")))
         await cell.database.write(lambda connection: connection.execute(poison))
         a, b = await cell.nodes()
-        assert (a.host, b.metrics, a.aggregates) == ("a", {"heat": 1.0}, ())
+        assert (a.host, b.metrics, a.supported_instances) == ("a", {"heat": 1.0}, ())
         assert a.metrics == {}
         assert a.failed_builds == (2 if "failed_builds" in text else 0)
         assert [each.alternates for each in await cell.in_state(ASSIGNED)] == [(), ()]

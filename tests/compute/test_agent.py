@@ -10,25 +10,27 @@ from roost.compute.errors import BuildFailed
 from roost.compute.provider_tree import provider_uuid
 from roost.model.instance import Instance
 from roost.model.inventory import Inventory
-from roost.model.node import HostAggregate, NodeReport
+from roost.model.node import NodeReport
 from roost.model.vocabulary import DISABLED_TRAIT
 from roost.placement.service import PlacementService
 from support.cells import built, failed, instance
 from support.drivers import HeldDriver
 from support.ledgers import opened
 
-ZONE = HostAggregate("6f5b9c1e-8d0b-4c43-8a55-0d1f6a2b7c11", "zone", {"availability_zone": "az1"})
+AGGREGATE = "6f5b9c1e-8d0b-4c43-8a55-0d1f6a2b7c11"
 
 
-def test_registered_host_is_in_placement_with_its_aggregates(tmp_path) -> None:
+def test_registered_host_is_in_placement_and_keeps_the_aggregates_that_others_gave_it(tmp_path) -> None:
     async def run() -> None:
         async with opened(tmp_path / "api.db") as [ledger]:
             service = PlacementService(ledger)
-            agent = Agent("a", "cell1", HeldDriver(), (ZONE,))
+            agent = Agent("a", "cell1", HeldDriver())
+            await agent.register(service)
+            await service.set_aggregates(agent.node, {AGGREGATE})
             await agent.register(service)
             assert agent.node == provider_uuid("a")
             assert await service.inventories(agent.node) == {"VCPU": Inventory(4)}
-            assert await service.aggregates(agent.node) == {ZONE.uuid}
+            assert await service.aggregates(agent.node) == {AGGREGATE}
 
     asyncio.run(run())
 
@@ -69,7 +71,7 @@ def test_whatever_goes_wrong_is_the_reason(error, reason) -> None:
 def test_health_counts_failed_builds_since_the_last_good_one() -> None:
     async def run() -> None:
         driver = HeldDriver()
-        agent = Agent("a", "cell1", driver, (ZONE,))
+        agent = Agent("a", "cell1", driver)
         driver.failure = BuildFailed("no")
         await agent.build(instance("i"))
         await agent.build(instance("j"))
@@ -80,7 +82,6 @@ def test_health_counts_failed_builds_since_the_last_good_one() -> None:
             last_seen=5.0,
             failed_builds=2,
             metrics={"heat": 40.0},
-            aggregates=(ZONE,),
         )
         driver.failure = None
         assert await agent.build(instance("k")) == built("k")

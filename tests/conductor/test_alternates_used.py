@@ -10,7 +10,6 @@ import sqlalchemy as sa
 
 from roost.cells.tables import instances
 from roost.model.instance import ASSIGNED, ERROR, FAILED, Instance
-from roost.model.node import HostAggregate
 from roost.model.record import CLAIMED, REFUSED
 from roost.model.record import FAILED as BUILD_FAILED
 from roost.placement.commands.allocations import ConsumerWrite
@@ -132,14 +131,13 @@ def test_when_none_is_left_all_reasons_are_told_and_the_claim_is_freed(tmp_path)
 def test_filters_are_asked_again(tmp_path) -> None:
     async def work(moved: Moved) -> None:
         _, second, third = moved.hosts
-        zone = (aggregate("elsewhere"),)
-        await moved.report(second, aggregates=zone)
+        aggregates = moved.now.aggregates
+        zone = await aggregates.create("zone", {"availability_zone": "elsewhere"})
+        await aggregates.change_members(zone.uuid, [second], [])
+        await moved.now.feed.refresh()
         await moved.now.step()
         assert (await moved.instance()).host == third
         assert "rules it out" in str(moved.attempts()[1][2])
-
-    def aggregate(zone: str) -> HostAggregate:
-        return HostAggregate("00000000-0000-4000-8000-00000000000a", zone, {"availability_zone": zone})
 
     within(tmp_path, work, availability_zone="nova")
 

@@ -18,13 +18,13 @@ from roost.fleet.columns import Int64
 from roost.scheduler.asking import ask_key, ask_weigher, verdict
 from roost.scheduler.errors import BadRequestSpec, CannotWeigh
 from roost.scheduler.image_properties import CURRENT_NAMES, FLAGS, NUMBERS
-from roost.scheduler.nodes import NodeTable
 from roost.scheduler.offers import HostView
 from roost.scheduler.options import SchedulerOptions, options_from
 from roost.scheduler.plugin_names import FILTER, WEIGHER, built_ins
 from roost.scheduler.plugins import filters, weighers
 from roost.scheduler.question import Progress, Question
 from roost.scheduler.weighing import Weighing
+from support.clouds import table_of
 from support.nova import Nova
 from support.nova_words import OWN_PROPERTY
 from support.nova_worlds import (
@@ -150,7 +150,7 @@ def compare(nova: Nova, kind: str, case: Case, path: Path, seeds: range, hosts: 
     plugin = (filters if kind == FILTER else weighers)(ours)[0]
     for seed in seeds:
         some, asked = hosts_and_requests(seed, hosts, requests)
-        table = NodeTable(map(report_of, some))
+        table = table_of(map(report_of, some))
         view = HostView(table, Levels(some))
         ask = "verdicts" if kind == FILTER else "numbers"
         theirs = nova.ask("judging", ask, name=name, hosts=some, requests=asked, options=options)
@@ -287,7 +287,7 @@ def ordered(nova: Nova, path: Path, seeds: range, hosts: int, requests: int) -> 
             one["properties"].pop(OWN_PROPERTY, None)  # see "property of its own"
             if one["group"] is not None:  # see "instance is there"
                 one["group"]["members"][-1] = one["instance"] = NEW_INSTANCE
-        table, offers = NodeTable(map(report_of, some)), Levels(some)
+        table, offers = table_of(map(report_of, some)), Levels(some)
         theirs = nova.ask("judging", "weights", names=names, hosts=some, requests=asked, options=options)
         for one, expected in zip(asked, theirs, strict=True):
             if isinstance(expected, str):

@@ -5,15 +5,15 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from roost.model.node import HostAggregate, NodeReport
+from roost.model.aggregate import HostAggregate
+from roost.model.node import NodeReport
 from roost.model.spec import RequestSpec, ServerGroup
 from roost.scheduler.asking import verdict
 from roost.scheduler.errors import BadRequestSpec
 from roost.scheduler.group_members import ELSEWHERE
-from roost.scheduler.nodes import NodeTable
 from roost.scheduler.offers import HostView
 from roost.scheduler.question import Progress
-from support.clouds import NOW, report, spec
+from support.clouds import NOW, report, spec, table_of
 from support.offering import MadeUp, named_filters, question
 
 
@@ -25,7 +25,7 @@ def passed(
     **options: object,
 ) -> list[str]:
     """The hosts that a filter lets through."""
-    table = NodeTable(reports)
+    table = table_of(reports)
     [plugin] = named_filters(name)
     view = HostView(table, MadeUp([1] * len(reports)))
     asked = question(of=of, **options)  # type: ignore[arg-type]
@@ -38,7 +38,7 @@ def passed(
 
 
 def in_aggregates(host: str, *metadata: dict[str, str]) -> NodeReport:
-    aggregates = tuple(HostAggregate(f"agg{number}", "name", each) for number, each in enumerate(metadata))
+    aggregates = tuple(HostAggregate(f"{host}{number}", "name", each) for number, each in enumerate(metadata))
     return report(host, f"node-{host}", aggregates=aggregates)
 
 
@@ -176,7 +176,7 @@ def test_an_empty_hint_names_no_instance(name: str) -> None:
 @pytest.mark.parametrize("text", ["null", "{}", '""', "0", "[]"])
 def test_a_query_of_nothing_is_satisfied(text: str) -> None:
     [plugin] = named_filters("JsonFilter")
-    view = HostView(NodeTable([report("host0", "node0")]), MadeUp([1]))
+    view = HostView(table_of([report("host0", "node0")]), MadeUp([1]))
     mask = verdict(plugin, view, question(of=spec(scheduler_hints={"query": (text,)})), Progress())
     assert mask is not None
     assert mask.tolist() == [True]
@@ -184,7 +184,7 @@ def test_a_query_of_nothing_is_satisfied(text: str) -> None:
 
 def test_a_query_that_is_nested_too_deeply_is_refused() -> None:
     [plugin] = named_filters("JsonFilter")
-    view = HostView(NodeTable([report("host0", "node0")]), MadeUp([1]))
+    view = HostView(table_of([report("host0", "node0")]), MadeUp([1]))
     asked = question(of=spec(scheduler_hints={"query": ("[" * 100_000,)}))
     with pytest.raises(BadRequestSpec, match="query"):
         verdict(plugin, view, asked, Progress())
@@ -192,7 +192,7 @@ def test_a_query_that_is_nested_too_deeply_is_refused() -> None:
 
 def test_reported_memory_is_compared_as_a_whole_number() -> None:
     [plugin] = named_filters("ComputeCapabilitiesFilter")
-    table = NodeTable([report("host0", "node0", free_ram_mb=2048)])
+    table = table_of([report("host0", "node0", free_ram_mb=2048)])
     wanted = spec(extra_specs={"capabilities:free_ram_mb": "s== 2048"})
     mask = verdict(plugin, HostView(table, MadeUp([1])), question(of=wanted), Progress())
     assert mask is not None

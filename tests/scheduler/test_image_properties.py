@@ -2,14 +2,15 @@
 
 import pytest
 
-from roost.model.node import HostAggregate, NodeInstance
+from roost.model.aggregate import HostAggregate
+from roost.model.node import NodeInstance
 from roost.model.spec import Image
 from roost.scheduler.asking import ask_weigher, verdict
 from roost.scheduler.image_properties import with_current_names
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.offers import HostView
 from roost.scheduler.question import Progress
-from support.clouds import report, spec
+from support.clouds import report, spec, table_of
 from support.offering import MadeUp, named_filters, named_weighers, question
 
 
@@ -44,7 +45,7 @@ def test_names_and_spellings(properties: dict[str, str], expected: dict[str, str
 )
 def test_aggregates_are_compared_with_spelled_values(properties: dict[str, str], passes: bool) -> None:
     metadata = {"hw_pmu": "True", "os_distro": "a", "own": "y"}
-    table = NodeTable([report("host0", "node0", aggregates=(HostAggregate("uuid", "a", metadata),))])
+    table = table_of([report("host0", "node0", aggregates=(HostAggregate("uuid", "a", metadata),))])
     [plugin] = named_filters("AggregateImagePropertiesIsolation")
     asked = question(of=spec(image=Image("i", None, properties)))
     mask = verdict(plugin, HostView(table, MadeUp([1])), asked, Progress())

@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from roost.model.node import HostAggregate, NodeReport
+from roost.model.aggregate import HostAggregate
+from roost.model.node import NodeReport
 from roost.model.request import CandidateQuery, RequestGroup, all_of
 from roost.model.spec import Image, RequestedDestination, RequestedNetwork
 from roost.model.vocabulary import DISABLED_TRAIT
@@ -14,7 +15,7 @@ from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.query import placement_queries
 from roost.scheduler.request_filters import Facts
 from roost.scheduler.request_options import RequestFilterOptions
-from support.clouds import report, spec
+from support.clouds import report, spec, table_of
 
 METADATA = [
     {"availability_zone": "az1"},
@@ -33,7 +34,7 @@ def table(*service_versions: int) -> NodeTable:
     ]
     farm = {"service_version": next(versions, 73), "cell": "cell2"}
     reports += [report("farm", f"farm-{name}", nodename=name, **farm) for name in ("n1", "n2")]
-    return NodeTable(reports)
+    return table_of(reports)
 
 
 PORT = RequestGroup({"CUSTOM_GPU": 1}, "_port")

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from roost.model.aggregate import HostAggregate
 from roost.model.inventory import Inventory
-from roost.model.node import HostAggregate
 from roost.placement.commands.allocations import WriteAllocations
 from roost.placement.errors import ConcurrentUpdate
 from roost.scheduler import NoValidHost

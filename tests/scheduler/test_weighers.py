@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 from roost.fleet.columns import Int64
-from roost.model.node import HostAggregate
+from roost.model.aggregate import HostAggregate
 from roost.scheduler.declarations import is_negated, minval_of
 from roost.scheduler.errors import CannotWeigh
 from roost.scheduler.labels import Indexes
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.offers import HostView, Offers
 from roost.scheduler.question import Progress
-from support.clouds import report
+from support.clouds import report, table_of
 from support.offering import MadeUp, by_metrics, named_weighers, question
 
 
@@ -57,7 +57,7 @@ def test_build_failures() -> None:
 
 
 def test_metrics() -> None:
-    table = NodeTable(
+    table = table_of(
         [
             report("both", "n0", metrics={"heat": 20.0, "power": 300.0}),
             report("one", "n1", metrics={"heat": 20.0}),
@@ -78,7 +78,7 @@ def test_metrics() -> None:
 
 def test_absent_metric_of_ratio_or_multiplier_0_adds_nothing() -> None:
     silent = HostAggregate("a", "a", {"metrics_weight_multiplier": "0"})
-    table = NodeTable(
+    table = table_of(
         [
             report("both", "n0", metrics={"heat": 20.0, "power": 300.0}),
             report("one", "n1", metrics={"heat": 20.0}),

@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from roost.model.node import HostAggregate, NodeInstance
+from roost.model.aggregate import HostAggregate
+from roost.model.node import NodeInstance
 from roost.model.spec import RequestSpec, ServerGroup
 from roost.scheduler.asking import ask_domain, ask_key, ask_weigher
 from roost.scheduler.errors import BadRequestSpec
@@ -17,7 +18,7 @@ from roost.scheduler.offers import HostView
 from roost.scheduler.question import Progress
 from roost.scheduler.selection import select
 from roost.scheduler.weighers.fragmentation import FragmentationOptions
-from support.clouds import report, spec
+from support.clouds import InAggregates, report, spec, table_of
 from support.offering import MadeUp, driven, hosts, named_weighers, plugins, question, where
 
 
@@ -58,12 +59,12 @@ def test_instances_of_the_project_are_not_stacked() -> None:
 
 
 def test_members_of_a_group_are_spread_over_failure_domains() -> None:
-    def in_zone(host: str, node: str, zone: str | None) -> object:
+    def in_zone(host: str, node: str, zone: str | None) -> InAggregates:
         metadata = {} if zone is None else {"availability_zone": zone}
         return report(host, node, aggregates=(HostAggregate(f"g{zone}", "name", metadata),))
 
     zones = ("a", "a", "b", None, None)
-    table = NodeTable(in_zone(f"h{number}", f"n{number}", zone) for number, zone in enumerate(zones))  # type: ignore[misc]
+    table = table_of(in_zone(f"h{number}", f"n{number}", zone) for number, zone in enumerate(zones))
     grouped = spec(group=ServerGroup("group", "soft-anti-affinity"))
     assert numbers("FailureDomainWeigher", table, spec()) is None
     assert numbers("FailureDomainWeigher", table, grouped, {0: 2, 3: 1}) == [-2, -2, 0, -1, 0]

@@ -9,15 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roost.fleet.columns import Float64, Int64
+from roost.model.aggregate import HostAggregate
 from roost.model.allocation import Candidate
-from roost.model.node import HostAggregate
 from roost.scheduler.errors import SchedulerFault
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.offers import HostView
 from roost.scheduler.plugins import Weigher
 from roost.scheduler.question import Progress, Question
 from roost.scheduler.weighing import Weighing
-from support.clouds import report
+from support.clouds import report, table_of
 from support.offering import Free, MadeUp, by_metrics, hosts, named_weighers, question
 
 
@@ -107,7 +107,7 @@ def test_multiplier_of_aggregates_is_the_least_of_them_if_all_are_numbers() -> N
     def aggregate(value: str) -> HostAggregate:
         return HostAggregate(value, value, {"numbers_weight_multiplier": value})
 
-    table = NodeTable(
+    table = table_of(
         [
             report("none", "node0"),
             report("one", "node1", aggregates=(aggregate("5"),)),
@@ -161,7 +161,7 @@ def test_after_claims_and_hosts_that_fall_out_weights_are_those_of_weighing_agai
     n = len(free)
     allowed = np.array([index not in out for index in range(n)])
     aggregate = HostAggregate("a", "a", {"ram_weight_multiplier": "2.5", "free_weight_multiplier": "0.7"})
-    table = NodeTable(
+    table = table_of(
         report(
             f"host{index}",
             f"node{index}",

@@ -12,12 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roost.fleet.columns import Float64
-from roost.model.node import HostAggregate
-from roost.scheduler.nodes import NodeTable
+from roost.model.aggregate import HostAggregate
 from roost.scheduler.offers import HostView
 from roost.scheduler.question import Progress, Question
 from roost.scheduler.weighing import Weighing
-from support.clouds import report
+from support.clouds import report, table_of
 from support.offering import MadeUp, question
 
 
@@ -96,7 +95,7 @@ an_aggregate = st.dictionaries(
 def test_weights_are_those_of_the_oracle(
     weighers: list[Weigher], metadata: list[list[dict[str, str]]], hosts: set[int], out: set[int]
 ) -> None:
-    table = NodeTable(
+    table = table_of(
         report(
             f"host{number}",
             f"node{number}",

@@ -15,9 +15,11 @@ from hypothesis import strategies as st
 
 from roost.auth.credentials import FixedCredentials
 from roost.ledger import Command, Ledger
+from roost.model.aggregate import HostAggregate
 from roost.model.allocation import Allocations
 from roost.model.inventory import Inventory
-from roost.model.node import HostAggregate, NodeReport
+from roost.model.node import NodeReport
+from roost.model.node_event import AggregateSet, MembershipsSet
 from roost.model.record import Attempt, Run
 from roost.model.request import RequestGroup, all_of
 from roost.model.spec import Flavor, RequestedDestination, RequestSpec, ServerGroup
@@ -71,12 +73,42 @@ class Cloud:
     reports: list[NodeReport]
 
     def table(self) -> NodeTable:
-        return NodeTable(self.reports)
+        return table_of(self.reports)
 
 
-def report(name: str, node: str, **more: object) -> NodeReport:
+class InAggregates(NodeReport, frozen=True, kw_only=True, omit_defaults=True):
+    """The report of a node, and the host aggregates that the node is in, which agents do not report."""
+
+    aggregates: tuple[HostAggregate, ...] = ()
+
+
+def tell(table: NodeTable, reports: Iterable[NodeReport]) -> None:
+    """Put reports into a table, and the nodes into their host aggregates."""
+    reports = list(reports)
+    table.update(reports)
+    for each in reports:
+        if isinstance(each, InAggregates):
+            join(table, each.node, *each.aggregates)
+
+
+def join(table: NodeTable, node: str, *aggregates: HostAggregate) -> None:
+    """Put a node into these host aggregates and no others."""
+    events = [*map(AggregateSet, aggregates)]
+    table.apply_to_aggregates(
+        *events, MembershipsSet(node, tuple(sorted({each.uuid for each in aggregates})))
+    )
+
+
+def table_of(reports: Iterable[NodeReport]) -> NodeTable:
+    """A table of these reports, with the nodes in their host aggregates."""
+    table = NodeTable()
+    tell(table, reports)
+    return table
+
+
+def report(name: str, node: str, **more: object) -> InAggregates:
     """A host that was seen a moment ago."""
-    return NodeReport(**{"host": name, "node": node, "cell": "cell1", "last_seen": NOW - 1, **more})  # type: ignore[arg-type]
+    return InAggregates(**{"host": name, "node": node, "cell": "cell1", "last_seen": NOW - 1, **more})  # type: ignore[arg-type]
 
 
 def flat(count: int, vcpus: int = 8, memory_mb: int = 8192, disk_gb: int = 100, **more: object) -> Cloud:
@@ -260,9 +292,10 @@ _METADATA: list[dict[str, str]] = [
 ]
 
 
-def replace_report(old: NodeReport, **new: object) -> NodeReport:
+def replace_report(old: NodeReport, **new: object) -> InAggregates:
     """A report with some things different."""
-    return NodeReport(**{name: new.get(name, getattr(old, name)) for name in NodeReport.__struct_fields__})  # type: ignore[arg-type]
+    fields = InAggregates.__struct_fields__
+    return InAggregates(**{name: new.get(name, getattr(old, name, ())) for name in fields})  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)

@@ -71,7 +71,7 @@ class Conductors:
         self.records = Memory()
         sink = self.records if queue is None else queue
         table = NodeTable()
-        self.feed = NodeFeed(cells.values(), table)
+        self.feed = NodeFeed(cells.values(), table, aggregates=self.aggregates.store)
         gateway = LocalGateway(ledger)
         self.scheduler = Scheduler(gateway, table, sink, clock=lambda: NOW)
         self.super = SuperConductor(

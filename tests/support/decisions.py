@@ -11,8 +11,8 @@ from roost.fleet import Fleet
 from roost.fleet.columns import Bools, Float64, Int64
 from roost.ledger import State
 from roost.ledger.vocabulary import RegisterStandardNames
+from roost.model.aggregate import HostAggregate
 from roost.model.inventory import Inventory
-from roost.model.node import HostAggregate
 from roost.model.request import RequestGroup
 from roost.model.spec import Flavor, RequestedDestination, RequestSpec, ServerGroup
 from roost.model.vocabulary import DISABLED_TRAIT, SHARING_TRAIT
@@ -34,7 +34,7 @@ from roost.scheduler.query import placement_queries
 from roost.scheduler.question import Progress, Question
 from roost.scheduler.request_filters import Facts
 from roost.scheduler.selection import Plugins
-from support.clouds import AGGREGATES, NOW, TRAITS, holding, replace_report, report, uuid_of
+from support.clouds import AGGREGATES, NOW, TRAITS, holding, join, replace_report, report, uuid_of
 from support.offering import by_metrics
 
 HOSTS = 14
@@ -239,6 +239,9 @@ class World:
         nodes = [node for node in self.table.nodes if self.table.index_of_node(node) is not None]
         indexes = [self.table.index_of_node(node) for node in dict.fromkeys(reversed(nodes))]
         again = NodeTable(self.table.report(index) for index in indexes if index is not None)
+        for index in indexes:
+            if index is not None:
+                join(again, self.table.nodes[index], *self.table.aggregates(index))
         for instance, taken in self.table.outstanding:
             index = again.index_of_node(self.table.nodes[taken.index])
             assert index is not None
@@ -433,16 +436,19 @@ def reports(draw: st.DrawFn) -> Step:
             return
         index = world.table.index(f"host{host}")
         old = report(f"host{host}", uuid_of(host)) if index is None else world.table.report(index)
+        joined = {
+            "aggregates": [HostAggregate(AGGREGATES[number], AGGREGATES[number], METADATA[number])],
+            "troubled": [HostAggregate(AGGREGATES[0], AGGREGATES[0], METADATA[4])],
+            "alone": [],
+        }.get(kind)
+        if joined is not None:
+            join(world.table, old.node, *joined)
+            return
         new: dict[str, object] = {
             "seen": {"last_seen": world.now - 20.0 * number},
             "enabled": {"enabled": number > 1},
             "failed": {"failed_builds": number % 2},
             "metrics": {"metrics": {"heat": 10.0 * number} if number else {}},
-            "aggregates": {
-                "aggregates": (HostAggregate(AGGREGATES[number], AGGREGATES[number], METADATA[number]),)
-            },
-            "troubled": {"aggregates": (HostAggregate(AGGREGATES[0], AGGREGATES[0], METADATA[4]),)},
-            "alone": {"aggregates": ()},
             "cell": {"cell": f"cell{number % 2}"},
             "node": {"node": uuid_of((host + number % 2) % HOSTS)},
         }[kind]

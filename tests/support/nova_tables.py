@@ -1,7 +1,9 @@
 """Node tables of the clouds of `support.nova_requests`."""
 
-from roost.model.node import HostAggregate, NodeReport
+from roost.model.aggregate import HostAggregate
 from roost.scheduler.nodes import NodeTable
+from support.clouds import InAggregates
+from support.clouds import table_of as table_of_reports
 from support.nova_requests import Cloud
 
 
@@ -10,8 +12,8 @@ def table_of(cloud: Cloud) -> NodeTable:
     aggregates = tuple(
         HostAggregate(each["uuid"], each["uuid"], each["metadata"]) for each in cloud.aggregates
     )
-    return NodeTable(
-        NodeReport(
+    return table_of_reports(
+        InAggregates(
             node=each["node"],
             host=each["host"],
             nodename=each["nodename"],

@@ -4,12 +4,13 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from roost.model.node import HostAggregate, NodeInstance, NodeReport, SupportedInstance
+from roost.model.aggregate import HostAggregate
+from roost.model.node import NodeInstance, SupportedInstance
 from roost.model.spec import Flavor, Image, RequestedDestination, RequestSpec, ServerGroup
 from roost.scheduler.group_members import progress_at_start
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.question import Progress, Question
-from support.clouds import NOW
+from support.clouds import NOW, InAggregates
 from support.nova_words import KEYS, OWN_PROPERTY, VALUES, extra_specs, properties, query
 
 Plain = dict[str, Any]
@@ -177,9 +178,9 @@ def group_and_instance(draw: random.Random) -> Plain:
     return {"instance": instance, "group": group}
 
 
-def report_of(plain: Plain) -> NodeReport:
+def report_of(plain: Plain) -> InAggregates:
     """The host as a node reports it."""
-    return NodeReport(
+    return InAggregates(
         node=plain["node"],
         host=plain["host"],
         nodename=plain["nodename"],

@@ -6,6 +6,7 @@ from roost.bench.fleets import AGGREGATES, DISABLED_EVERY, SEED, FleetPlan, uuid
 from roost.fleet import Fleet
 from roost.ledger import State
 from roost.ledger.vocabulary import FIRST_CUSTOM_CLASS, RegisterStandardNames
+from roost.model.aggregate import Aggregate
 from roost.model.change import (
     AggregatesChanged,
     AllocationsChanged,
@@ -16,7 +17,7 @@ from roost.model.change import (
     TraitChanged,
     TraitsChanged,
 )
-from roost.model.node import HostAggregate, NodeReport
+from roost.model.node import NodeReport
 from roost.model.vocabulary import DISABLED_TRAIT
 from roost.scheduler.nodes import NodeTable
 
@@ -64,17 +65,24 @@ def build_node_table(plan: FleetPlan, projects: int = 0) -> NodeTable:
 
     Every second host is open to one of ``projects`` only, if there are any.
     """
-    aggregates = [
-        (HostAggregate(uuid, f"projects-{number}", {"filter_tenant_id": f"project-{number}"}),)
-        for number, uuid in enumerate(uuids(np.random.default_rng(SEED + 2), projects))
-    ]
-    return NodeTable(
+    table = NodeTable(
         NodeReport(
             host=plan.host_name(host),
             node=node,
             cell=f"cell{host % CELLS}",
             last_seen=0.0,
-            aggregates=aggregates[host // 2 % projects] if host % 2 and projects else (),
         )
         for host, node in enumerate(plan.roots())
     )
+    closed = plan.roots()[1::2]
+    aggregates = [
+        Aggregate(
+            uuid=uuid,
+            name=f"projects-{number}",
+            metadata={"filter_tenant_id": f"project-{number}"},
+            members=frozenset(closed[number::projects]),
+        )
+        for number, uuid in enumerate(uuids(np.random.default_rng(SEED + 2), projects))
+    ]
+    table.set_aggregates(aggregates, {each.uuid for each in aggregates})
+    return table

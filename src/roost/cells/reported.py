@@ -12,7 +12,7 @@ import msgspec
 import structlog
 
 from roost.model.instance import BuildResult
-from roost.model.node import HostAggregate, NodeInstance, NodeReport, SupportedInstance
+from roost.model.node import NodeInstance, NodeReport, SupportedInstance
 from roost.model.text import clean_text, clean_values, is_storable
 from roost.model.vocabulary import MAX_INT
 
@@ -115,14 +115,6 @@ def clean_report(report: NodeReport) -> NodeReport:
         disk_allocation_ratio=disk,
         numa_topology=None if report.numa_topology is None else _plain(report.numa_topology),
         pci_device_pools=tuple(_plain(each) for each in report.pci_device_pools),
-        aggregates=tuple(
-            HostAggregate(
-                clean_text(each.uuid, MAX_HOST),
-                clean_text(each.name, MAX_HOST),
-                {clean_text(key): clean_text(value) for key, value in each.metadata.items()},
-            )
-            for each in report.aggregates
-        ),
     )
 
 

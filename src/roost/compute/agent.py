@@ -11,7 +11,7 @@ from roost.compute.provider_tree import ProviderTree
 from roost.compute.reporting import report
 from roost.logs import RequestIds, serving
 from roost.model.instance import BuildResult, Instance
-from roost.model.node import HostAggregate, NodeInstance, NodeReport
+from roost.model.node import NodeInstance, NodeReport
 from roost.model.text import error_text
 from roost.model.vocabulary import DISABLED_TRAIT
 
@@ -22,14 +22,11 @@ class Agent:
     """Looks after one host through its driver. It keeps nothing that matters: the cell's database says
     what should be here, the driver what is."""
 
-    def __init__(
-        self, host: str, cell: str, driver: Driver, aggregates: tuple[HostAggregate, ...] = ()
-    ) -> None:
+    def __init__(self, host: str, cell: str, driver: Driver) -> None:
         self.host = host
         self.enabled = True
         self._cell = cell
         self._driver = driver
-        self._aggregates = aggregates
         self._tree = ProviderTree(host)
         self._failed_builds = 0
         self._building: set[str] = set()
@@ -44,7 +41,6 @@ class Agent:
         tree = ProviderTree(self.host)
         self._driver.update_provider_tree(tree)
         root = tree.root
-        tree.update_aggregates(root.name, root.aggregates | {part.uuid for part in self._aggregates})
         if not self.enabled:
             tree.update_traits(root.name, root.traits | {DISABLED_TRAIT})
         await report(tree, placement)
@@ -64,7 +60,6 @@ class Agent:
             num_io_ops=len(self._building),
             failed_builds=self._failed_builds,
             metrics=self._metrics(),
-            aggregates=self._aggregates,
         )
 
     def _reported_guests(self) -> set[str]:

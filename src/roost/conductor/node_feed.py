@@ -1,4 +1,4 @@
-"""What the agents and the databases of all cells know, brought to the scheduler's node table."""
+"""What agents, cells' databases and host aggregates tell of nodes, brought to the scheduler's node table."""
 
 import asyncio
 import time
@@ -8,6 +8,7 @@ import msgspec
 import structlog
 
 from roost.cells import Cell
+from roost.conductor.known_aggregates import AggregateSource
 from roost.conductor.node_journal import NodeJournal
 from roost.ledger.retention import DAY, Retention
 from roost.model.instance import ACTIVE, ASSIGNED, DELETING
@@ -27,7 +28,8 @@ LOOK_AGAIN_SECONDS = 60.0
 
 class NodeFeed:
     """Reads every cell for nodes that were seen since the last time, for nodes that were removed, and for the
-    instances whose claims are outstanding (see `roost.scheduler.outstanding`).
+    instances whose claims are outstanding (see `roost.scheduler.outstanding`); and ``aggregates`` for host
+    aggregates that have changed.
 
     A cell that cannot be read is only logged: its nodes stop being seen and the scheduler takes them for
     down after a while. ``monotonic``: seconds. What changes goes into ``journal``, of which ``retention``
@@ -42,6 +44,7 @@ class NodeFeed:
         monotonic: Callable[[], float] = time.monotonic,
         *,
         journal: NodeJournal | None = None,
+        aggregates: AggregateSource | None = None,
         retention: Retention = Retention(),  # noqa: B008 - it is frozen
         down_seconds: float = 60.0,
         clock: Callable[[], float] = time.time,
@@ -51,6 +54,8 @@ class NodeFeed:
         self._every_seconds = every_seconds
         self._monotonic = monotonic
         self._journal = journal
+        self._aggregates = aggregates
+        self._aggregates_version: int | None = None
         self._retention = retention
         self._down_seconds = down_seconds
         self._clock = clock
@@ -70,6 +75,8 @@ class NodeFeed:
 
     async def refresh(self) -> None:
         """Bring the table up to date once."""
+        if self._aggregates is not None:
+            await self._read_aggregates(self._aggregates)
         for cell in self._cells:
             try:
                 reports = await cell.nodes(self._seen.get(cell.name, 0.0))
@@ -85,6 +92,16 @@ class NodeFeed:
         if self._journal is not None:
             await self._write_events(self._journal)
         self._since = {name: at for name, at in self._since.items() if self._table.outstanding.of(name)}
+
+    async def _read_aggregates(self, source: AggregateSource) -> None:
+        try:
+            changes = await source.changes(self._aggregates_version)
+        except StorageError as error:
+            _log.warning("host aggregates cannot be read", error=str(error))
+            return
+        if changes is not None:
+            self._events += self._table.set_aggregates(changes.changed, changes.all)
+            self._aggregates_version = changes.version
 
     async def _write_events(self, journal: NodeJournal) -> None:
         """Append what has changed to the journal; what cannot be written now waits for the next time."""

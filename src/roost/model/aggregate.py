@@ -6,6 +6,14 @@ AVAILABILITY_ZONE = "availability_zone"
 """The metadata key whose value is the availability zone of an aggregate's members."""
 
 
+class HostAggregate(msgspec.Struct, frozen=True):
+    """Name and metadata of a host aggregate, which is known by its uuid."""
+
+    uuid: str
+    name: str
+    metadata: dict[str, str] = {}
+
+
 class Aggregate(msgspec.Struct, frozen=True, kw_only=True):
     """A host aggregate.
 
@@ -25,3 +33,8 @@ class Aggregate(msgspec.Struct, frozen=True, kw_only=True):
     def zone(self) -> str | None:
         """The availability zone of the members, None if the aggregate is not one."""
         return self.metadata.get(AVAILABILITY_ZONE)
+
+    @property
+    def named(self) -> HostAggregate:
+        """The aggregate without its members."""
+        return HostAggregate(self.uuid, self.name, self.metadata)

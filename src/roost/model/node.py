@@ -3,18 +3,6 @@
 import msgspec
 
 
-class HostAggregate(msgspec.Struct, frozen=True):
-    """One host aggregate of a node, with the aggregate's metadata.
-
-    Metadata keys are Nova's: ``availability_zone``, ``filter_tenant_id``, extra specs, weigher multipliers.
-    The node's root provider in placement has an aggregate with the same ``uuid``.
-    """
-
-    uuid: str
-    name: str
-    metadata: dict[str, str] = {}
-
-
 class SupportedInstance(msgspec.Struct, frozen=True, array_like=True):
     """One kind of guest that a hypervisor runs: architecture, hypervisor type and vm mode, Nova's names."""
 
@@ -89,4 +77,3 @@ class NodeReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     disk_allocation_ratio: float | None = None
     numa_topology: dict[str, object] | None = None
     pci_device_pools: tuple[dict[str, object], ...] = ()
-    aggregates: tuple[HostAggregate, ...] = ()

@@ -5,6 +5,7 @@ Heartbeats are no events; a service that comes up or goes down is. A service tha
 
 import msgspec
 
+from roost.model.aggregate import HostAggregate
 from roost.model.node import NodeReport
 
 
@@ -42,9 +43,48 @@ class ServiceTransition(msgspec.Struct, frozen=True, tag=True):
         return f"service {self.host}"
 
 
-NodeEvent = NodeReported | NodeRemoved | ServiceTransition
+class AggregateSet(msgspec.Struct, frozen=True, tag=True):
+    """A host aggregate is new, or has another name or metadata than before."""
+
+    aggregate: HostAggregate
+
+    @property
+    def subject(self) -> str:
+        """See `NodeReported.subject`."""
+        return f"aggregate {self.aggregate.uuid}"
+
+
+class AggregateRemoved(msgspec.Struct, frozen=True, tag=True):
+    """A host aggregate is gone."""
+
+    uuid: str
+
+    @property
+    def subject(self) -> str:
+        """See `NodeReported.subject`."""
+        return f"aggregate {self.uuid}"
+
+
+class MembershipsSet(msgspec.Struct, frozen=True, tag=True):
+    """A node is in other host aggregates than before: the uuids of all that it is in, sorted."""
+
+    node: str
+    aggregates: tuple[str, ...]
+
+    @property
+    def subject(self) -> str:
+        """See `NodeReported.subject`."""
+        return f"aggregates of {self.node}"
+
+
+AggregateEvent = AggregateSet | AggregateRemoved | MembershipsSet
+NodeEvent = NodeReported | NodeRemoved | ServiceTransition | AggregateEvent
 
 
 def leaves_nothing(event: NodeEvent) -> bool:
     """Whether the state after an event is that of a subject without any event."""
-    return isinstance(event, NodeRemoved) or (isinstance(event, ServiceTransition) and not event.up)
+    if isinstance(event, ServiceTransition):
+        return not event.up
+    if isinstance(event, MembershipsSet):
+        return not event.aggregates
+    return isinstance(event, NodeRemoved | AggregateRemoved)

@@ -12,9 +12,9 @@ from roost.compute.drivers.simulated import SimulatedHost, SimulatedProvider
 from roost.compute.provider_tree import provider_uuid
 from roost.conductor.super_conductor import CELL0
 from roost.fleet import Fleet
+from roost.model.aggregate import HostAggregate
 from roost.model.instance import ACTIVE, BuildRequest
 from roost.model.inventory import Inventory
-from roost.model.node import HostAggregate
 from roost.model.spec import RequestSpec, ServerGroup
 from roost.replay.state import ReplayState, save_state
 from roost.replay.summary import Latency, Summary

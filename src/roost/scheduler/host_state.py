@@ -59,7 +59,6 @@ _BY_REPORT: Final[Mapping[str, Callable[[NodeReport], Any]]] = {
     "disk_allocation_ratio": lambda report: report.disk_allocation_ratio,
     "numa_topology": lambda report: report.numa_topology,
     "metrics": lambda report: Metrics(report.metrics),
-    "aggregates": lambda report: report.aggregates,
     "service": lambda report: {
         "host": report.host,
         "disabled": not report.enabled,
@@ -67,13 +66,16 @@ _BY_REPORT: Final[Mapping[str, Callable[[NodeReport], Any]]] = {
     },
 }
 
+_AGGREGATES: Final = "aggregates"
+"""The attribute with the node's host aggregates, which are no part of its report."""
+
 _BY_COLUMN: Final = ("num_instances", "num_io_ops")
 
 _BY_TREE: Final = {"free_ram_mb": ("MEMORY_MB", 1), "free_disk_mb": ("DISK_GB", 1024)}
 """Attributes that come from the node's tree where the node does not report them: resource class and
 factor."""
 
-ATTRIBUTES: Final = frozenset((*_BY_REPORT, *_BY_COLUMN, *_BY_TREE))
+ATTRIBUTES: Final = frozenset((*_BY_REPORT, _AGGREGATES, *_BY_COLUMN, *_BY_TREE))
 """The attributes of a `HostState`."""
 
 
@@ -94,6 +96,8 @@ class HostState:
         by_report = _BY_REPORT.get(name)
         if by_report is not None:
             return by_report(table.report(self._index))
+        if name == _AGGREGATES:
+            return table.aggregates(self._index)
         if name in _BY_COLUMN:
             return reported_number(table, self._index, name)
         if name in _BY_TREE:
@@ -115,6 +119,8 @@ def reported_value(table: NodeTable, index: int, name: str) -> Any:
     by_report = _BY_REPORT.get(name)
     if by_report is not None:
         return by_report(table.report(index))
+    if name == _AGGREGATES:
+        return table.aggregates(index)
     if name in _BY_COLUMN:
         return reported_number(table, index, name)
     if name in _BY_TREE:

@@ -2,16 +2,25 @@
 
 import math
 from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager
 
 import msgspec
 
 from roost.fleet import Fleet
 from roost.fleet.columns import Bools, Float64, Rows
+from roost.model.aggregate import Aggregate, HostAggregate
 from roost.model.node import NodeReport, SupportedInstance
-from roost.model.node_event import NodeEvent, NodeRemoved, NodeReported, ServiceTransition
+from roost.model.node_event import (
+    AggregateEvent,
+    NodeEvent,
+    NodeRemoved,
+    NodeReported,
+    ServiceTransition,
+)
 from roost.scheduler.heartbeats import Heartbeats
 from roost.scheduler.labels import Indexes, Labels, Values
+from roost.scheduler.node_aggregates import NodeAggregates
 from roost.scheduler.node_columns import NodeColumns
 from roost.scheduler.node_lookups import (
     FewHolders,
@@ -23,7 +32,6 @@ from roost.scheduler.node_lookups import (
     TieOrder,
     names_of,
 )
-from roost.scheduler.node_metadata import AggregateMetadata
 from roost.scheduler.node_rows import FreeRows
 
 _COMPARED = [name for name in NodeReport.__struct_fields__ if name not in ("node", "last_seen")]
@@ -31,7 +39,7 @@ _NOTHING = NodeReport(node="", host="", cell="", last_seen=-math.inf)
 
 
 class NodeTable(NodeColumns):
-    """Every compute node that some agent has reported, by root provider.
+    """Every compute node that some agent has reported, by root provider, with its host aggregates.
 
     A node's *index* is its row. Ties between equal nodes go to the lower `tie_rank`. ``len`` is the number of
     nodes; ``size`` is the number of rows, of which some may be free: no lookup finds a free row, and it is
@@ -63,7 +71,7 @@ class NodeTable(NodeColumns):
         self._free = FreeRows()
         self._with_instance = FewHolders()
         self._with_image = ManyHolders()
-        self._metadata = AggregateMetadata()
+        self._aggregates = NodeAggregates()
         self._at_rows = NodesAtRows()
         self.update(reports)
 
@@ -126,19 +134,23 @@ class NodeTable(NodeColumns):
 
     def metadata(self, key: str) -> Labels[Values] | None:
         """The values of an aggregate metadata key by node; None if no node is in an aggregate that has it."""
-        return self._metadata.labels(key)
+        return self._aggregates.labels(key)
 
     def metadata_keys(self, prefix: str) -> Collection[str]:
         """The aggregate metadata keys with a prefix that some node has."""
-        return self._metadata.keys(prefix)
+        return self._aggregates.keys(prefix)
 
     def aggregates_with(self, key: str, value: str) -> frozenset[str]:
         """The uuids of the aggregates whose metadata has ``key`` equal to ``value``."""
-        return self._metadata.aggregates_with(key, value)
+        return self._aggregates.having(key, value)
 
     def aggregates_by_metadata(self) -> Iterator[tuple[str, str, Collection[str]]]:
         """Each metadata key and value, and the uuids of the aggregates that have them."""
-        return self._metadata.aggregates()
+        return self._aggregates.by_metadata()
+
+    def aggregates(self, index: int) -> tuple[HostAggregate, ...]:
+        """The host aggregates that a node is in, in order of their uuids."""
+        return self._aggregates.of(self.nodes[index])
 
     # Heartbeats
 
@@ -175,6 +187,21 @@ class NodeTable(NodeColumns):
             self._beat(index, old, report.last_seen)
         return events
 
+    def set_aggregates(self, changed: Iterable[Aggregate], every: AbstractSet[str]) -> list[AggregateEvent]:
+        """Take in host aggregates that have changed, and remove those that are not among ``every``, the uuids
+        of all that there are. Returns the events.
+
+        A member need not be in the table: it may come later.
+        """
+        events = self._aggregates.differences(changed, every)
+        self.apply_to_aggregates(*events)
+        return events
+
+    def apply_to_aggregates(self, *events: AggregateEvent) -> None:
+        """Take in events of host aggregates, in order."""
+        for event in events:
+            self._apply_to_aggregates(event)
+
     def apply(self, version: int, event: NodeEvent) -> None:
         """Take in an event of the journal: the table is at its version then."""
         if isinstance(event, NodeReported):
@@ -182,6 +209,8 @@ class NodeTable(NodeColumns):
             self.update([msgspec.structs.replace(event.report, last_seen=seen)])
         elif isinstance(event, NodeRemoved):
             self.remove([event.node])
+        elif isinstance(event, AggregateEvent):
+            self.apply_to_aggregates(event)
         else:
             seen = self._seen_in_journal[event.host] = math.inf if event.up else -math.inf
             nodes = [self._reports[index] for index in self.indexes_of_host(event.host)]
@@ -195,6 +224,20 @@ class NodeTable(NodeColumns):
             if index is not None:
                 self._remove(index)
 
+    def _apply_to_aggregates(self, event: AggregateEvent) -> None:
+        affected = [
+            (node, index)
+            for node in self._aggregates.affected(event)
+            if (index := self._names.index_of_node(node)) is not None
+        ]
+        before = [self._aggregates.of(node) for node, _ in affected]
+        self.structure += self._aggregates.apply(event)
+        for (node, index), old in zip(affected, before, strict=True):
+            new = self._aggregates.of(node)
+            if new != old:
+                self.structure += self._aggregates.put(index, old, new)
+                self.invalidations.append(index)
+
     def _add(self, report: NodeReport) -> int:
         self._make_room_for(report)
         index = self._free.take()
@@ -206,6 +249,7 @@ class NodeTable(NodeColumns):
         self.structure += 1
         self._join(index, report)
         self._set(index, None, report)
+        self.structure += self._aggregates.put(index, (), self._aggregates.of(report.node))
         return index
 
     def _change(self, index: int, old: NodeReport, report: NodeReport) -> None:
@@ -224,6 +268,7 @@ class NodeTable(NodeColumns):
         self._claims.drop_all(index)
         nothing = NodeReport(node=old.node, host=old.host, cell=old.cell, last_seen=-math.inf, enabled=False)
         self._set(index, old, nothing)
+        self.structure += self._aggregates.put(index, self._aggregates.of(old.node), ())
         self._count_version(nothing.service_version, -1)
         # Who holds the index still reads names and report of the node that was here.
         self._reports[index] = old
@@ -282,8 +327,6 @@ class NodeTable(NodeColumns):
         self.host_ip.put(index, new.host_ip)
         self.supported_instances.put(index, new.supported_instances)
         before = _NOTHING if old is None else old
-        if new.aggregates != before.aggregates:
-            self.structure += self._metadata.put(index, before.aggregates, new.aggregates)
         if new.instances != before.instances:
             self._with_instance.put(index, before.instances, new.instances)
         if new.images != before.images:

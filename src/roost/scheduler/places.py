@@ -94,7 +94,7 @@ def in_aggregates(
     for node in table.nodes:
         index = table.index_of_node(node)
         if index is not None:
-            aggregates = {aggregate.uuid for aggregate in table.report(index).aggregates}
+            aggregates = {aggregate.uuid for aggregate in table.aggregates(index)}
             if forbidden.isdisjoint(aggregates) and not any(map(aggregates.isdisjoint, any_of)):
                 found.append(index)
     return found

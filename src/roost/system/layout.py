@@ -1,13 +1,15 @@
 """What a system is made of: cells and their simulated hosts."""
 
+from collections import defaultdict
 from pathlib import Path
 
 import msgspec
 
 from roost.compute.drivers.simulated import SimulatedHost
+from roost.compute.provider_tree import provider_uuid
+from roost.model.aggregate import Aggregate, HostAggregate
 from roost.model.errors import OperatorError
 from roost.model.inventory import Inventory
-from roost.model.node import HostAggregate
 
 FILE = "layout.json"
 
@@ -23,6 +25,24 @@ class Layout(msgspec.Struct, frozen=True):
     """Cell name -> its hosts."""
 
     cells: dict[str, tuple[LayoutHost, ...]]
+
+    def aggregates(self) -> list[Aggregate]:
+        """The host aggregates with their members, in order of their uuids."""
+        named: dict[str, HostAggregate] = {}
+        members: defaultdict[str, set[str]] = defaultdict(set)
+        for there in (there for hosts in self.cells.values() for there in hosts):
+            for each in there.aggregates:
+                named[each.uuid] = each
+                members[each.uuid].add(provider_uuid(there.host.name))
+        return [
+            Aggregate(
+                uuid=uuid,
+                name=named[uuid].name,
+                metadata=named[uuid].metadata,
+                members=frozenset(members[uuid]),
+            )
+            for uuid in sorted(named)
+        ]
 
     @property
     def hosts(self) -> int:

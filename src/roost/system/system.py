@@ -178,6 +178,7 @@ class System:
             self.cells.values(),
             self.table,
             journal=NodeJournal(api),
+            aggregates=self.aggregates.store,
             retention=options.retention,
             down_seconds=options.scheduler.service_down_time,
             clock=self._clock,
@@ -188,6 +189,7 @@ class System:
         mirror = AggregateMirror(
             self.aggregates.store, self.placement, self.aggregates.nodes, self.aggregates.changed
         )
+        await self._make_aggregates()
         await mirror.heal()
         await feed.refresh()
         self.gateway = TimedGateway(SwitchingGateway(LocalGateway(self.ledger), ReportedGateway()))
@@ -218,6 +220,11 @@ class System:
         self._start(self._trim_records())
         await self.super_conductor.resume()
 
+    async def _make_aggregates(self) -> None:
+        """Make the aggregates of the layout, unless there have been aggregates before."""
+        if await self.aggregates.store.changes(0) is None:
+            await self.aggregates.add(self.layout.aggregates())
+
     def _database(self, name: str) -> Database:
         database = Database(f"sqlite:///{self.directory.resolve() / name}")
         self._databases.append(database)
@@ -225,7 +232,7 @@ class System:
 
     def _service(self, cell: str) -> ComputeService:
         agents = [
-            Agent(there.host.name, cell, SimulatedDriver(there.host, self.options.script), there.aggregates)
+            Agent(there.host.name, cell, SimulatedDriver(there.host, self.options.script))
             for there in self.layout.cells[cell]
         ]
         return ComputeService(

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from roost.model.aggregate import HostAggregate
 from roost.model.inventory import Inventory
-from roost.model.node import HostAggregate
 from roost.model.spec import Flavor, RequestSpec
 from roost.scheduler import SchedulerOptions
 from roost.scheduler.kept import board, extremes, keeper, layout, play, ranks, shape
 from roost.scheduler.kept.field import KeptField
-from support.clouds import AGGREGATES, report, uuid_of
+from support.clouds import AGGREGATES, report, tell, uuid_of
 from support.decisions import FLAVORS, OPTIONS, Step, World, decisions, happenings, made, make, reports
 
 SETTINGS = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
@@ -85,7 +85,7 @@ def test_another_multiplier_of_a_known_key_counts_at_once(key: str) -> None:
     def say(host: int, multiplier: str) -> None:
         aggregate = HostAggregate(AGGREGATES[0], AGGREGATES[0], {f"{key}_weight_multiplier": multiplier})
         more = {"aggregates": (aggregate,), "failed_builds": host}
-        world.table.update([report(f"host{host}", uuid_of(host), **more)])
+        tell(world.table, [report(f"host{host}", uuid_of(host), **more)])
 
     for host in range(6):
         make(world, host, {"VCPU": Inventory(8), "MEMORY_MB": Inventory(4096 * (host + 1))})

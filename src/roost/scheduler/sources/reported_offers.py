@@ -105,7 +105,7 @@ class ReportedOffers(Offers):
                 served &= np.arange(table.size) == (-1 if wanted is None else wanted)
             if group.member_of or group.forbidden_aggregates:
                 for index in np.flatnonzero(served).tolist():
-                    inside = {each.uuid for each in table.report(index).aggregates}
+                    inside = {each.uuid for each in table.aggregates(index)}
                     meets = all(any_of & inside for any_of in group.member_of)
                     served[index] = meets and not group.forbidden_aggregates & inside
         return served
