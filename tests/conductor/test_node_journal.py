@@ -4,23 +4,30 @@ import asyncio
 
 from msgspec.structs import replace
 
+from roost.conductor.aggregate_store import AggregateStore
+from roost.conductor.host_aggregates import HostAggregates
 from roost.conductor.node_feed import NodeFeed
 from roost.conductor.node_journal import NodeJournal
 from roost.conductor.tables import SCHEMA
 from roost.ledger.retention import Retention
+from roost.model.aggregate import HostAggregate
 from roost.model.node import NodeReport
 from roost.scheduler.nodes import NodeTable
 from roost.storage import Database
 from support.cells import opened_cell
 
+Facts = tuple[NodeReport, bool, tuple[HostAggregate, ...]]
 
-def facts(table: NodeTable) -> dict[str, tuple[NodeReport, bool]]:
-    """What a decision sees of each node: its report but for the heartbeat, and whether it is up."""
+
+def facts(table: NodeTable) -> dict[str, Facts]:
+    """What a decision sees of each node: its report but for the heartbeat, whether it is up, its
+    aggregates."""
     found = {}
     for node in table.nodes:
         index = table.index_of_node(node)
         if index is not None:
-            found[node] = (replace(table.report(index), last_seen=0.0), bool(table.alive[index]))
+            report = replace(table.report(index), last_seen=0.0)
+            found[node] = (report, bool(table.alive[index]), table.aggregates(index))
     return found
 
 
@@ -32,9 +39,17 @@ def test_each_version_can_be_made_again(tmp_path) -> None:
         journal = NodeJournal(database)
         async with opened_cell(tmp_path, "cell1") as cell:
             table = NodeTable()
-            kept: dict[int, dict[str, tuple[NodeReport, bool]]] = {}
+            kept: dict[int, dict[str, Facts]] = {}
             nothing = Retention(interval=0)
-            feed = NodeFeed([cell], table, journal=journal, retention=nothing, clock=lambda: now)
+            aggregates = HostAggregates(AggregateStore(database), [cell])
+            feed = NodeFeed(
+                [cell],
+                table,
+                journal=journal,
+                aggregates=aggregates.store,
+                retention=nothing,
+                clock=lambda: now,
+            )
 
             async def refreshed() -> int:
                 await feed.refresh()
@@ -61,6 +76,18 @@ def test_each_version_can_be_made_again(tmp_path) -> None:
             assert await refreshed() == down + 2
             await cell.heartbeat([node("a", enabled=True), node("b", failed_builds=3)])
             assert await refreshed() == down + 3
+            zone = await aggregates.create("zone", {"availability_zone": "az1"})
+            await aggregates.change_members(zone.uuid, ["a", "b"], [])
+            last = await refreshed()
+            assert {name: each[2] for name, each in kept[last].items()} == dict.fromkeys(
+                ("node-a", "node-b"), (zone.named,)
+            )
+            assert await refreshed() == last, "aggregates that stay as they are make no events"
+            await aggregates.replace(zone.uuid, "zone", {"availability_zone": "az2"}, 2)
+            assert await refreshed() == last + 1, "new metadata are one event, however many members there are"
+            await aggregates.change_members(zone.uuid, [], ["a", "b"])
+            await aggregates.delete(zone.uuid)
+            await refreshed()
             await cell.remove_nodes(["node-a"])
             last = await refreshed()
 

@@ -13,8 +13,8 @@ import pytest
 from oslo_config import cfg
 from structlog.testing import capture_logs
 
+from roost.model.aggregate import HostAggregate
 from roost.model.errors import OperatorError
-from roost.model.node import HostAggregate
 from roost.model.spec import ServerGroup
 from roost.scheduler import Scheduler, SchedulerOptions, plugin_names
 from roost.scheduler.asking import verdict
@@ -30,7 +30,7 @@ from roost.scheduler.plugin_options import PluginOptions
 from roost.scheduler.plugins import filters
 from roost.scheduler.question import Progress
 from roost.scheduler.weighing import Weighing, multiplier_of
-from support.clouds import report, spec
+from support.clouds import report, spec, table_of
 from support.offering import Free, MadeUp, Only, named_filters, named_weighers, question
 
 
@@ -324,7 +324,7 @@ OUT_OF_TREE = [
     ],
 )
 def test_filters_of_other_packages(name: str, wanted: dict[str, Any], passing: list[bool]) -> None:
-    table = NodeTable(OUT_OF_TREE)
+    table = table_of(OUT_OF_TREE)
     [plugin] = named_filters(f"{__name__}.{name}")
     asked = question(of=spec(**wanted))
     mask = plugin.mask(HostView(table, MadeUp([1, 1, 1])), asked, progress_at_start(asked, table))
@@ -333,7 +333,7 @@ def test_filters_of_other_packages(name: str, wanted: dict[str, Any], passing: l
 
 
 def test_weigher_of_another_package_has_multipliers_and_a_greatest_number() -> None:
-    view = HostView(NodeTable(OUT_OF_TREE), MadeUp([1, 1, 1]))
+    view = HostView(table_of(OUT_OF_TREE), MadeUp([1, 1, 1]))
     [cool, hot] = named_weighers(f"{__name__}.CoolWeigher", f"{__name__}.HotWeigher")
     raw = cool.raw(view, question(), Progress())
     assert raw is not None
