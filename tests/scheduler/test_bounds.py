@@ -1,8 +1,9 @@
 """The bounds of a run: claims of an instance, candidates of a host, seconds."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from roost.scheduler.outcome import BOUND, CLAIMS, Outcome
 from roost.scheduler.selection import Draw, select

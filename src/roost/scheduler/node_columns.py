@@ -10,7 +10,7 @@ from roost.fleet.columns import Bools, Float64, Int32, Int64, grown
 from roost.fleet.invalidation_log import InvalidationLog
 from roost.model.node import NodeReport
 from roost.scheduler.metric_columns import MetricColumns
-from roost.scheduler.outstanding import OutstandingClaims, Taken
+from roost.scheduler.outstanding import OutstandingClaims, Sums, Taken
 
 _COLUMNS = {
     "cell": (np.int32, 0),
@@ -27,6 +27,9 @@ _COLUMNS = {
     "free_pci_devices": (np.int64, 0),
 }
 """Type of each column, and its value where no node is."""
+
+_NOTHING = Sums()
+"""What claims take from a node without claims."""
 
 _OPTIONAL = ("free_ram_mb", "free_disk_mb")
 """Columns that are NaN where a node does not report the number."""
@@ -170,25 +173,21 @@ class NodeColumns:
                 self._recount_claims(taken.index)
 
     def _recount_claims(self, index: int) -> None:
-        counts, amounts = self._counts_read, self._amounts_read
-        free = self._free_ram_mb.item(index), self._free_disk_mb.item(index)
-        self._set_counted(index, self._reports[index])
-        # NaN stays NaN: then the amounts are as they were.
-        if counts or (amounts and not (math.isnan(free[0]) and math.isnan(free[1]))):
+        report = self._reports[index]
+        self._set_counted(index, report)
+        # What is not reported stays NaN, whatever is claimed.
+        amounts = report.free_ram_mb is not None or report.free_disk_mb is not None
+        if self._counts_read or (self._amounts_read and amounts):
             self.invalidations.append(index)
 
     def _set_counted(self, index: int, report: NodeReport) -> None:
         """Set the columns that claims change: what is reported, and what claims took since."""
-        self._num_instances[index] = report.num_instances
-        self._num_io_ops[index] = report.num_io_ops
-        self._free_ram_mb[index] = math.nan if report.free_ram_mb is None else report.free_ram_mb
-        self._free_disk_mb[index] = math.nan if report.free_disk_mb is None else report.free_disk_mb
-        sums = self._claims.sums(index)
-        if sums is not None:
-            self._num_instances[index] += sums.instances
-            self._num_io_ops[index] += sums.io_ops
-            self._free_ram_mb[index] -= sums.memory_mb
-            self._free_disk_mb[index] -= sums.disk_mb
+        sums = self._claims.sums(index) or _NOTHING
+        self._num_instances[index] = report.num_instances + sums.instances
+        self._num_io_ops[index] = report.num_io_ops + sums.io_ops
+        free_ram_mb, free_disk_mb = report.free_ram_mb, report.free_disk_mb
+        self._free_ram_mb[index] = math.nan if free_ram_mb is None else free_ram_mb - sums.memory_mb
+        self._free_disk_mb[index] = math.nan if free_disk_mb is None else free_disk_mb - sums.disk_mb
 
     # Changes
 

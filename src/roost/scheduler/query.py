@@ -4,7 +4,6 @@
 query by what the node table and the options say.
 """
 
-from dataclasses import dataclass
 from typing import get_args
 
 import msgspec
@@ -33,8 +32,7 @@ _MOST_KNOWN = 1_000
 _encode = msgspec.msgpack.Encoder().encode
 
 
-@dataclass(frozen=True, slots=True)
-class PlacementQueries:
+class PlacementQueries(msgspec.Struct, frozen=True):
     """What placement is asked for one instance of a request.
 
     ``fallback`` asks for VCPU where ``query`` asks for PCPU. Its candidates serve as well and are tried after

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import msgspec
 import numpy as np
 
 from roost.fleet.columns import Float64
@@ -16,8 +17,7 @@ from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.places import Place
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(msgspec.Struct, frozen=True):
     """Place ``instances`` (consumer uuids), each with ``num_alternates`` alternates.
 
     ``query`` and ``fallback`` are what placement is asked, see `roost.scheduler.query.PlacementQueries`, as

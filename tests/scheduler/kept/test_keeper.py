@@ -18,7 +18,7 @@ from roost.placement.commands.inventories import SetInventories
 from roost.placement.commands.providers import CreateProvider, DeleteProvider, UpdateProvider
 from roost.placement.commands.traits_and_aggregates import SetTraits
 from roost.scheduler import SchedulerOptions
-from roost.scheduler.kept import keeper
+from roost.scheduler.kept import judging, keeper
 from roost.scheduler.kept.board import Board
 from roost.scheduler.kept.keeper import Keeper
 from roost.scheduler.kept.known import Rooms
@@ -158,7 +158,7 @@ def test_a_shape_is_narrowed_where_a_host_that_is_left_out_has_the_greatest_numb
     assert narrowed.call_count == 1
 
 
-@pytest.mark.parametrize("projects", [2, keeper.MOST_KEYS + 5])
+@pytest.mark.parametrize("projects", [2, judging.MOST_KEYS + 5])
 def test_filter_is_asked_once_for_each_project_and_shapes_stay_few(place: Place, projects: int) -> None:
     class OfProjects(Counting):
         looks_at = Looks.REPORT
@@ -175,9 +175,9 @@ def test_filter_is_asked_once_for_each_project_and_shapes_stay_few(place: Place,
                 field = kept.field(place.fleet, place.question(asked), place.table)
                 assert field is not None
                 assert field.ready()[-1].left == 2
-    assert made.call_count <= keeper.MOST_KEYS + 1
+    assert made.call_count <= judging.MOST_KEYS + 1
     # Those asked as part of a shape are asked once more when their verdicts are kept by themselves.
-    assert len(plugin.seen) <= projects + keeper.MOST_KEYS
+    assert len(plugin.seen) <= projects + judging.MOST_KEYS
 
 
 def test_trees_and_sharing_providers_are_kept_and_only_what_was_touched_is_judged_again(place: Place) -> None:

@@ -15,7 +15,7 @@ from roost.model.aggregate import HostAggregate
 from roost.model.inventory import Inventory
 from roost.model.spec import Flavor, RequestSpec
 from roost.scheduler import SchedulerOptions
-from roost.scheduler.kept import board, extremes, keeper, layout, play, ranks, shape
+from roost.scheduler.kept import board, extremes, judging, layout, play, ranks, shape
 from roost.scheduler.kept.field import KeptField
 from support.clouds import AGGREGATES, report, tell, uuid_of
 from support.decisions import FLAVORS, OPTIONS, Step, World, decisions, happenings, made, make, reports
@@ -36,7 +36,7 @@ def tiny(request: pytest.FixtureRequest) -> Iterator[None]:
         patch.object(extremes, "ONE_BY_ONE", one_by_one // 24),
         patch.object(play, "ONE_BY_ONE", one_by_one // 24),
         patch.object(ranks, "FEW", 1 + one_by_one // 12),
-        patch.object(keeper, "MOST_KEYS", 1 + one_by_one),
+        patch.object(judging, "MOST_KEYS", 1 + one_by_one),
     ):
         yield
 

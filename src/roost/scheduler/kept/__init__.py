@@ -11,6 +11,7 @@
     serving   which hosts can serve a query, by their roots alone or as trees
     known     what is known of a single host until it is touched
     roles     which filters are asked, and whose answers are kept
+    judging   the parts of all plugins in one request, by their keys
     verdicts  the answers of filters whose key has many values
     excluding a shape without the few hosts that one request names: nothing is copied
     narrowed  a shape narrowed for one request: play (hosts left out), own_columns and columns (more weighers)

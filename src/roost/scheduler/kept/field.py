@@ -12,10 +12,10 @@ from roost.scheduler.candidate_order import CandidateOrder
 from roost.scheduler.kept.board import Board
 from roost.scheduler.kept.excluding import Excluding
 from roost.scheduler.kept.narrowed import Narrowed
-from roost.scheduler.kept.roles import Judged, Role
 from roost.scheduler.kept.serving import Serving
 from roost.scheduler.kept.shape import Shape
 from roost.scheduler.offers import HostView, OneHost
+from roost.scheduler.plugins import Filter
 from roost.scheduler.question import Progress, Question
 
 
@@ -28,18 +28,18 @@ class KeptField:
         board: Board,
         shape: Shape | Narrowed | Excluding,
         question: Question,
-        judged: Sequence[Judged],
+        again: Sequence[tuple[int, Filter]],
         order: CandidateOrder,
         progress: Progress,
     ) -> None:
+        """``again``: the filters of the shape that depend on claims, each with the stage of a host that it
+        does not let pass."""
         self._board = board
         self._order = order
         self._shape: Shape | Narrowed | Excluding = shape
         self._question = question
         self._progress = progress
-        # Filters of the shape that depend on claims, each with the stage of a host that it lets not pass.
-        kept = [each for each in judged if each.role is Role.KEPT]
-        self._again = [(stage, each.plugin) for stage, each in enumerate(kept, 1) if each.again]
+        self._again = again
         self._alone = isinstance(shape.serving, Serving)
         self._grouped = question.spec.group is not None
         self._claimed: list[int] = []

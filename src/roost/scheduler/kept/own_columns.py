@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Sequence
 import numpy as np
 
 from roost.fleet.columns import Float64, Rows
-from roost.scheduler.asking import ask_key, ask_weigher
+from roost.scheduler.asking import ask_weigher
 from roost.scheduler.declarations import has_domain, minval_of
 from roost.scheduler.errors import SchedulerFault
 from roost.scheduler.kept.board import Board
@@ -17,7 +17,7 @@ from roost.scheduler.weighing import clean_numbers, multiplier_of
 
 
 class OwnColumns:
-    """Asks the weighers of a request whose answers are not kept.
+    """Asks the weighers that judge a request and whose answers are not kept.
 
     ``weighers``: each with its number among all weighers. Where none of them has anything to say, the columns
     are the board's.
@@ -26,13 +26,9 @@ class OwnColumns:
     def __init__(self, board: Board, weighers: Sequence[tuple[int, Weigher]], question: Question) -> None:
         self._board = board
         self._question = question
-        self._weighers = [each for each in weighers if ask_key(each[1], question) is not None]
+        self._weighers = weighers
         self._found: list[tuple[Weigher, OwnColumn]] = []
         self._columns: Columns = board
-
-    def __bool__(self) -> bool:
-        """Whether a weigher judges the request."""
-        return bool(self._weighers)
 
     def numbers(self, place: int) -> list[float]:
         """The numbers of one host."""

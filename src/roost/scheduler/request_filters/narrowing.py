@@ -1,7 +1,6 @@
 """Narrowing a query: the ways in which request filters do it, and what they look at."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 
 import msgspec
 
@@ -11,8 +10,7 @@ from roost.scheduler.nodes import NodeTable
 from roost.scheduler.options import SchedulerOptions
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(msgspec.Struct, frozen=True):
     """What request filters look at beside the request spec.
 
     ``required_traits``: all traits that some request group requires. ``aggregates``: of providers in
@@ -22,12 +20,12 @@ class Facts:
     table: NodeTable
     options: SchedulerOptions
     required_traits: frozenset[str] = frozenset()
-    aggregates: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    aggregates: Mapping[str, frozenset[str]] = {}
 
     def with_traits_of(self, query: CandidateQuery) -> "Facts":
         """The same, with the traits that the groups of a query require."""
         terms = (any_of for group in query.groups for any_of in group.required if len(any_of) == 1)
-        return replace(self, required_traits=frozenset[str]().union(*terms))
+        return msgspec.structs.replace(self, required_traits=frozenset[str]().union(*terms))
 
 
 SpecFilter = Callable[[CandidateQuery, RequestSpec, SchedulerOptions], CandidateQuery]
