@@ -153,7 +153,7 @@ class InMemoryDecisions:
         return Question(
             run="run",
             spec=spec,
-            query=self._requests.complete(candidate_query(spec, self._table, self._options)),
+            query=candidate_query(spec, self._table, self._options),
             instances=instances,
             num_alternates=self._alternates,
             min_count=len(instances),

@@ -10,7 +10,6 @@ import numpy as np
 
 from roost.bench.fleets import SEED
 from roost.fleet.columns import Float64
-from roost.model.request import CandidateQuery
 from roost.model.spec import Flavor, RequestSpec, ServerGroup
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.offers import HostView
@@ -37,7 +36,6 @@ REPEATED: Final = (
 _SAMPLES = 64
 """Different sets of hosts that groups have members on, or that requests ignore."""
 _NODES = range(NUMA_NODES)
-_SAME_SUBTREE = tuple(frozenset((f"_CPU{node}", f"_NIC{node}")) for node in _NODES)
 
 
 def flavors(shapes: Shapes) -> Iterator[Flavor]:
@@ -76,12 +74,6 @@ class Requests:
     def weighers(self) -> Sequence[Weigher]:
         """Return the weighers that these requests need beside the default ones."""
         return (ForeignWeigher(),) if self.kind == "foreign" else ()
-
-    def complete(self, query: CandidateQuery) -> CandidateQuery:
-        """Add to a query what no request spec can say."""
-        if self.kind != "same_subtree":
-            return query
-        return msgspec.structs.replace(query, same_subtree=_SAME_SUBTREE)
 
     def _spec(self, number: int, flavor: Flavor) -> RequestSpec:
         project = f"project-{number % PROJECTS}" if self.kind == "project" else "project"

@@ -18,7 +18,7 @@ from roost.logs import RequestIds, serving
 from roost.metrics import catalogue as metrics
 from roost.model.instance import ABANDONED, DESTROYED, FAILED, Fault, Instance
 from roost.model.record import FAILED as BUILD_FAILED
-from roost.model.record import Attempt, Run
+from roost.model.record import Attempt, RecordSink
 from roost.model.spec import Flavor, RequestSpec, Selection
 from roost.placement.errors import PlacementError
 from roost.placement.interface import Placement
@@ -28,13 +28,6 @@ from roost.scheduler.replacement import Replacement
 from roost.storage import StorageError
 
 _log = structlog.get_logger()
-
-
-class AttemptSink(Protocol):
-    """Where attempts are recorded; `roost.records.RecordQueue` is one."""
-
-    def put(self, runs: Sequence[Run], attempts: Sequence[Attempt]) -> None:
-        """Take records that are to be written. Never raises and never waits."""
 
 
 class Alternates(Protocol):
@@ -74,7 +67,7 @@ class CellConductor:
         cell: Cell,
         placement: Placement,
         alternates: Alternates,
-        records: AttemptSink,
+        records: RecordSink,
         *,
         poll_seconds: float = 1.0,
         backoff: Backoff = Backoff(),  # noqa: B008 - it is frozen

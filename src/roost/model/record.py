@@ -1,5 +1,8 @@
 """Records: the history of scheduler runs, claim attempts and their outcomes."""
 
+from collections.abc import Sequence
+from typing import Protocol
+
 import msgspec
 
 
@@ -62,3 +65,10 @@ REFUSED = "refused"
 """Placement refused the claim."""
 FAILED = "failed"
 """The build failed on the host, and its claim was released."""
+
+
+class RecordSink(Protocol):
+    """Where runs and attempts are recorded; `roost.records.RecordQueue` is one."""
+
+    def put(self, runs: Sequence[Run], attempts: Sequence[Attempt]) -> None:
+        """Take records that are to be written. Never raises and never waits."""

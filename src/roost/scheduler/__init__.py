@@ -30,8 +30,8 @@
     sources/         where hosts come from: placement, the cells' databases, or a list of some seconds' age
     bounds           how many claims and candidates a run may try, and for how long
     gateways/        how a claim is made: in the ledger's transaction, or over HTTP
-    filters/         one file for each: which hosts may be used
-    weighers/        one file for each: which of them are better
+    filters/         one file for each: which hosts may be used; host_limits, hints: what several have alike
+    weighers/        one file for each: which of them are better; soft_groups: what two have alike
     request_filters/ one file for each: what can be asked of placement already
     plugins          what filters and weighers are, and those that are enabled
     declarations     what they declare, with defaults; asking: asking them, what they raise is contained

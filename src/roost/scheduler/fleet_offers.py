@@ -13,7 +13,7 @@ from roost.model.allocation import Candidate
 from roost.model.request import CandidateQuery
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.offers import Offers, ProviderLevels, in_tie_order
-from roost.scheduler.tree_providers import providers_of, with_trait
+from roost.scheduler.tree_providers import providers_of, still_fits, with_trait
 
 
 class FleetOffers(Offers):
@@ -43,7 +43,7 @@ class FleetOffers(Offers):
     def candidates(self, position: int) -> Iterator[Candidate]:
         anchor = self._rows.item(position)
         for candidate in self._search.local_at(anchor):
-            if self._still_fits(candidate):
+            if still_fits(self._fleet, candidate):
                 yield candidate
 
     def providers(self, resource_class: str) -> ProviderLevels:
@@ -64,13 +64,3 @@ class FleetOffers(Offers):
 
     def _sums(self, resource_class: str) -> tuple[Int64, Int64]:
         return self._fleet.tree_totals(resource_class, self._rows)
-
-    def _still_fits(self, candidate: Candidate) -> bool:
-        fleet = self._fleet
-        for provider, resources in candidate.allocations.items():
-            row = fleet.row(provider)
-            for name, amount in resources.items():
-                columns = fleet.inventory_columns(name)
-                if not columns.fits_at(columns.slot(row), amount):
-                    return False
-        return True

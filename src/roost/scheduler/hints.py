@@ -1,7 +1,12 @@
 """Scheduler hints that filters read."""
 
+from collections.abc import Hashable
+from typing import ClassVar
+
 from roost.scheduler.errors import BadRequestSpec
-from roost.scheduler.question import Question
+from roost.scheduler.offers import HostView
+from roost.scheduler.plugins import Named
+from roost.scheduler.question import Progress, Question
 
 
 def hint(question: Question, name: str) -> str | None:
@@ -20,3 +25,21 @@ def hint_values(question: Question, name: str) -> tuple[str, ...]:
     """All values of a hint; empty if it is missing, or has one value, which is empty."""
     values = question.spec.scheduler_hints.get(name, ())
     return () if values == ("",) else values
+
+
+class HostsOfInstances:
+    """A filter by the hosts of the instances that a hint names, as far as hosts report them.
+
+    ``hint``: its name. ``allowed``: whether these hosts alone may be used, or all others.
+    """
+
+    hint: ClassVar[str]
+    allowed: ClassVar[bool]
+
+    def key(self, question: Question) -> Hashable | None:
+        return hint_values(question, self.hint) or None
+
+    def named(self, hosts: HostView, question: Question, progress: Progress) -> Named | None:
+        instances = hint_values(question, self.hint)
+        there = [index for each in instances for index in hosts.table.indexes_of_instance(each)]
+        return Named(there, self.allowed) if instances else None

@@ -12,13 +12,14 @@ Two calls for one attempt, or one whose answer was lost, come to the same result
 the next call finds the consumer on that alternate.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
 import msgspec
 
 from roost.model.allocation import Allocations, Candidate
 from roost.model.spec import Selection
+from roost.scheduler.bounds import Bounds
 from roost.scheduler.errors import CannotWeigh
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.offered_field import OfferedField
@@ -67,6 +68,8 @@ class Replacing:
         self.request = request
         self._table = table
         self._tries: list[Try] = []
+        self._bounds = Bounds(request.question)
+        self._refused = 0
 
     def moved_before(self, held: Allocations, is_of: Callable[[str, str], bool]) -> Replacement | None:
         """The result if an earlier call has swapped the claim already.
@@ -86,12 +89,20 @@ class Replacing:
                 return self.claimed(number, msgspec.structs.replace(alternate, **allocations))
         return None
 
+    @property
+    def bound(self) -> str | None:
+        """Says that a bound of the run is met, None if none is."""
+        bound = self._bounds.met(self._refused)
+        return None if bound is None else f"{bound} is met"
+
     def alive(self, alternate: Selection) -> int | str:
         """The index of an alternate's node; or why its host cannot be used, whatever is asked for."""
         index = self._table.index_of_node(alternate.node)
         if index is None:
             return "the node is no longer known"
         question = self.request.question
+        if self.bound is not None:
+            return self.bound
         if self._table.hosts[index] != alternate.host:
             return f"the node belongs to host {self._table.hosts[index]} now"
         if not self._table.enabled[index]:
@@ -134,6 +145,14 @@ class Replacing:
         default_zone = self.request.question.options.default_availability_zone
         chosen = selection_of(self._table, index, candidate, alternate.weight, default_zone)
         return msgspec.structs.replace(chosen, limits=alternate.limits)
+
+    def to_claim(self, candidates: Sequence[Candidate]) -> Iterator[Candidate]:
+        """The candidates of an alternate, the next one as each is refused, within the bounds of a run."""
+        for candidate in candidates:
+            if self.bound is not None:
+                return
+            self._refused += 1
+            yield candidate
 
     def passed_over(self, alternate: Selection, reason: str) -> None:
         """Take note that an alternate cannot be used."""

@@ -6,14 +6,13 @@ import time
 import uuid
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Protocol
 
 import msgspec
 import structlog
 
 from roost import tracing
 from roost.ledger import LedgerError
-from roost.model.record import CLAIMED, FAILED, REFUSED, Attempt, Run, Step
+from roost.model.record import CLAIMED, FAILED, REFUSED, Attempt, RecordSink, Run, Step
 from roost.model.spec import Destination, RequestSpec, Selection
 from roost.model.text import error_text
 from roost.placement.errors import PlacementError
@@ -43,13 +42,6 @@ _log = structlog.get_logger()
 def seeds_from(generator: random.Random) -> Callable[[], int]:
     """Seeds of runs, drawn from a generator of random numbers."""
     return partial(generator.getrandbits, SEED_BITS)
-
-
-class RunSink(Protocol):
-    """Where records of runs go; `roost.records.RecordQueue` is one."""
-
-    def put(self, runs: Sequence[Run], attempts: Sequence[Attempt]) -> None:
-        """Take records that are to be written. Never raises and never waits."""
 
 
 class Scheduler:
@@ -127,7 +119,7 @@ class Scheduler:
         self,
         gateway: Gateway,
         table: NodeTable,
-        records: RunSink,
+        records: RecordSink,
         options: SchedulerOptions | None = None,
         clock: Callable[[], float] = time.time,
         *,
@@ -203,8 +195,7 @@ class Scheduler:
             seed=self._seeds(),
             node_version=self.table.version,
         )
-        limit = self._options.max_run_seconds
-        deadline = self._monotonic() + limit if limit else math.inf
+        deadline = self._deadline()
         try:
             span = tracing.span("scheduler.run", {"roost.run": run.id, "roost.instances": count})
             with self._metrics.timed(), span, self.table.reading():
@@ -287,7 +278,7 @@ class Scheduler:
             PlacementUnavailable, PlacementRefused: from a gateway over HTTP.
             StorageError, LedgerError: a database of this process fails.
         """
-        now = self._clock()
+        now, deadline = self._clock(), self._deadline()
         try:
             asked = await self._asked(spec)
             question = Question(
@@ -302,6 +293,8 @@ class Scheduler:
                 min_count=1,
                 now=now,
                 options=self._options,
+                deadline=deadline,
+                monotonic=self._monotonic,
             )
             request = ReplacementRequest(question=question, failed=failed, alternates=tuple(alternates))
             with tracing.span("scheduler.use_alternate", {"roost.run": run}), self.table.reading():
@@ -331,6 +324,11 @@ class Scheduler:
         if index is not None:
             self.table.claim(instance, index, *taken_by(spec))
         return found
+
+    def _deadline(self) -> float:
+        """When a run that begins now has used its time, by the monotonic clock."""
+        limit = self._options.max_run_seconds
+        return self._monotonic() + limit if limit else math.inf
 
     async def _asked(self, spec: RequestSpec) -> PlacementQueries:
         """What placement is asked for one instance. Raises `BadRequestSpec`."""

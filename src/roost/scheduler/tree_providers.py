@@ -4,6 +4,7 @@ import numpy as np
 
 from roost.fleet import Fleet
 from roost.fleet.columns import Bools, Rows
+from roost.model.allocation import Candidate
 from roost.scheduler.offers import ProviderLevels
 
 
@@ -23,6 +24,17 @@ def with_trait(fleet: Fleet, roots: Rows, trait: str) -> Bools:
     at = _positions(fleet, roots)[fleet.root[rows]]
     found[at[at >= 0]] = True
     return found
+
+
+def still_fits(fleet: Fleet, candidate: Candidate) -> bool:
+    """Whether a candidate has room after the claims of the run."""
+    for provider, resources in candidate.allocations.items():
+        row = fleet.row(provider)
+        for name, amount in resources.items():
+            columns = fleet.inventory_columns(name)
+            if not columns.fits_at(columns.slot(row), amount):
+                return False
+    return True
 
 
 def _positions(fleet: Fleet, roots: Rows) -> Rows:

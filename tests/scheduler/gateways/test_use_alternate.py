@@ -64,6 +64,27 @@ def test_claim_moves_by_one_write_at_the_consumers_generation(within: Within) ->
     within(flat(3), work)
 
 
+def test_time_of_a_run_bounds_it(within: Within) -> None:
+    rooms: list[Room] = []
+
+    async def slow(request: httpx.Request) -> Answer:
+        if rooms and request.url.path == "/allocation_candidates":
+            rooms[0].passed += 5.0
+        return None
+
+    async def work(room: Room) -> None:
+        [placed] = await room.place(1, 2)
+        rooms.append(room)
+        with pytest.raises(NoAlternate):
+            await use(room, placed)
+        assert room.tries()[2:] == [
+            (host, "refused", "max_run_seconds=5 is met") for host in ("host1", "host2")
+        ]
+        assert room.held() == {ONE: placed.selected.allocations}
+
+    within(flat(3), work, slow, max_run_seconds=5.0)
+
+
 @pytest.mark.parametrize("answer", [GENERATION, CONSUMER], ids=["provider", "consumer"])
 def test_other_writers_are_waited_for(within: Within, answer: httpx.Response) -> None:
     async def work(room: Room) -> None:

@@ -3,11 +3,8 @@
 import msgspec
 from oslo_config import cfg
 
-from roost.fleet.columns import Bools
-from roost.scheduler.offers import HostView
+from roost.scheduler.host_limits import HostLimit
 from roost.scheduler.plugin_options import FILTER_SCHEDULER, PluginOptions
-from roost.scheduler.plugins import Looks
-from roost.scheduler.question import Progress, Question
 
 
 class IoOpsOptions(msgspec.Struct, frozen=True):
@@ -30,23 +27,16 @@ LIMIT_OPTIONS = PluginOptions(
 )
 
 
-class IoOpsFilter:
+class IoOpsFilter(HostLimit):
     """Fewer than ``max_io_ops_per_host`` instances that burden the disk, those of this run counted.
 
     Source: Nova's filter of this name.
     """
 
     name = "IoOpsFilter"
-    looks_at = Looks.REPORT
-    depends_on_claims = True
+    column = "num_io_ops"
+    limit = "max_io_ops_per_host"
     OPTIONS = LIMIT_OPTIONS
-
-    def __init__(self, options: IoOpsOptions) -> None:
-        self._limit = options.max_io_ops_per_host
-
-    def mask(self, hosts: HostView, question: Question, progress: Progress) -> Bools | None:
-        mask: Bools = hosts.table.num_io_ops[hosts.index] < self._limit
-        return mask
 
 
 PLUGIN = IoOpsFilter

@@ -3,11 +3,8 @@
 import msgspec
 from oslo_config import cfg
 
-from roost.fleet.columns import Bools
-from roost.scheduler.offers import HostView
+from roost.scheduler.host_limits import HostLimit
 from roost.scheduler.plugin_options import FILTER_SCHEDULER, PluginOptions
-from roost.scheduler.plugins import Looks
-from roost.scheduler.question import Progress, Question
 
 
 class NumInstancesOptions(msgspec.Struct, frozen=True):
@@ -30,23 +27,16 @@ LIMIT_OPTIONS = PluginOptions(
 )
 
 
-class NumInstancesFilter:
+class NumInstancesFilter(HostLimit):
     """Fewer than ``max_instances_per_host`` instances, those of this run counted.
 
     Source: Nova's filter of this name.
     """
 
     name = "NumInstancesFilter"
-    looks_at = Looks.REPORT
-    depends_on_claims = True
+    column = "num_instances"
+    limit = "max_instances_per_host"
     OPTIONS = LIMIT_OPTIONS
-
-    def __init__(self, options: NumInstancesOptions) -> None:
-        self._limit = options.max_instances_per_host
-
-    def mask(self, hosts: HostView, question: Question, progress: Progress) -> Bools | None:
-        mask: Bools = hosts.table.num_instances[hosts.index] < self._limit
-        return mask
 
 
 PLUGIN = NumInstancesFilter

@@ -70,8 +70,8 @@ class UseAlternate(Command[Replacement], frozen=True):
             state.take_back(mark)
         if isinstance(found, str):
             return self._why_none(state, held, alternate) if found == NO_CANDIDATE else found
-        reason = ""
-        for candidate in found:
+        reason = replacing.bound or ""
+        for candidate in replacing.to_claim(found):
             claim = Claim(replacing.request.instance, candidate)
             try:
                 write = claim_write(replacing.request.question, claim, held.consumer.generation)

@@ -135,8 +135,8 @@ class HttpReplacing:
         found = replacing.candidates(alternate, offers, plugins.filters, plugins.weighers, progress)
         if isinstance(found, str):
             return found
-        reason: str | None = ""
-        for candidate in found:
+        reason = replacing.bound
+        for candidate in replacing.to_claim(found):
             reason = await self._write(Claim(self._request.instance, candidate), held.consumer.generation)
             if reason is None:
                 return replacing.selection(alternate, index, candidate)

@@ -21,6 +21,7 @@ from roost.model.request import CandidateQuery
 from roost.model.vocabulary import MAX_INT
 from roost.scheduler.kept.known import Known, Room, Rooms
 from roost.scheduler.kept.totals import KeptTotals, room_at
+from roost.scheduler.tree_providers import still_fits
 
 _UNKNOWN: Room = (0, 0, 0, 0, 0)
 """Stands for no room that has been looked at."""
@@ -205,14 +206,3 @@ class TreeServing:
         served[places[places >= 0]] = True
         self._at = self._feasibility.flips.end
         return served
-
-
-def still_fits(fleet: Fleet, candidate: Candidate) -> bool:
-    """Whether a candidate has room after the claims of the run."""
-    for provider, resources in candidate.allocations.items():
-        row = fleet.row(provider)
-        for name, amount in resources.items():
-            columns = fleet.inventory_columns(name)
-            if not columns.fits_at(columns.slot(row), amount):
-                return False
-    return True

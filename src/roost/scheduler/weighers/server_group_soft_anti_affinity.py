@@ -1,15 +1,10 @@
 """Fewer members of the server group are better, for the policy soft-anti-affinity."""
 
-from collections.abc import Hashable
-
-from roost.fleet.columns import Float64
 from roost.model.allocation import SOFT_ANTI_AFFINITY
-from roost.scheduler.offers import HostView
-from roost.scheduler.plugins import Looks
-from roost.scheduler.question import Progress, Question
+from roost.scheduler.soft_groups import SoftGroupWeigher
 
 
-class ServerGroupSoftAntiAffinityWeigher:
+class ServerGroupSoftAntiAffinityWeigher(SoftGroupWeigher):
     """The number of members on the host, negated, those placed earlier in this run counted.
 
     Source: Nova's ``ServerGroupSoftAntiAffinityWeigher``.
@@ -17,16 +12,8 @@ class ServerGroupSoftAntiAffinityWeigher:
 
     name = "ServerGroupSoftAntiAffinityWeigher"
     multiplier_key = "soft_anti_affinity_weight_multiplier"
-    default_multiplier = 1.0
-    least_multiplier = 0.0
-    looks_at = Looks.MEMBERS
-
-    def key(self, question: Question) -> Hashable | None:
-        group = question.spec.group
-        return group.uuid if group is not None and group.policy == SOFT_ANTI_AFFINITY else None
-
-    def raw(self, hosts: HostView, question: Question, progress: Progress) -> Float64 | None:
-        return -progress.members_on(hosts.index)
+    policy = SOFT_ANTI_AFFINITY
+    sign = -1
 
 
 PLUGIN = ServerGroupSoftAntiAffinityWeigher

@@ -1,0 +1,39 @@
+"""Filters that limit a number of each host, by an option or by aggregate metadata of the same name."""
+
+from typing import ClassVar
+
+import msgspec
+
+from roost.fleet.columns import Bools, Int64
+from roost.scheduler.aggregate_numbers import least_integer
+from roost.scheduler.offers import HostView
+from roost.scheduler.plugins import Looks
+from roost.scheduler.question import Progress, Question
+
+
+class HostLimit:
+    """Passes hosts with less of something than a limit, what claims took counted.
+
+    ``column``: of the node table, int64 by index. ``limit``: the name of the option. With ``of_aggregates``,
+    aggregate metadata of that name goes before the option: of several aggregates the least number counts; of
+    none, or where one is no integer, the option.
+    """
+
+    looks_at = Looks.REPORT
+    depends_on_claims = True
+    column: ClassVar[str]
+    limit: ClassVar[str]
+    of_aggregates: ClassVar[bool] = False
+
+    def __init__(self, options: msgspec.Struct) -> None:
+        self._configured: int = getattr(options, self.limit)
+
+    def mask(self, hosts: HostView, question: Question, progress: Progress) -> Bools | None:
+        numbers: Int64 = getattr(hosts.table, self.column)
+        limits = hosts.table.metadata(self.limit) if self.of_aggregates else None
+        if limits is None:
+            mask: Bools = numbers[hosts.index] < self._configured
+            return mask
+        limit = limits.judged(lambda values: least_integer(values, self._configured), hosts.index)
+        below: Bools = numbers[hosts.index] < limit
+        return below
