@@ -19,8 +19,9 @@ from roost.scheduler.offers import HostView
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.plugins import Filter, filters
 from roost.scheduler.question import Progress, Question
+from roost.scheduler.weighing import Weighing
 from support.clouds import NOW, InAggregates, join, replace_report, report, spec, table_of, tell
-from support.offering import MadeUp, question
+from support.offering import MadeUp, named_weighers, question
 
 FAST = HostAggregate("agg-fast", "fast", {"availability_zone": "az1", "ssd": "yes"})
 SLOW = HostAggregate("agg-slow", "slow", {"availability_zone": "az2"})
@@ -271,7 +272,7 @@ def test_removed_node_is_found_nowhere_and_its_row_is_used_again() -> None:
     assert table.indexes_of_instance("i") == table.indexes_with_image("cirros") == ()
     assert table.metadata("availability_zone") is None
     assert not table.aggregates_with("availability_zone", "az1")
-    assert not table.any_failed_builds
+    assert not table.failed_builds.any()
     assert np.isnan(table.metric("heat")).all()
     assert not (table.enabled[0] or table.seen_since(NOW - 60)[0])
     assert hosts_at(table, fleet_of("n", "m")) == [-1, 1]
@@ -409,6 +410,44 @@ def _verdicts(table: NodeTable, plugin: Filter, asked: Question) -> dict[str, bo
         for index, node in enumerate(table.nodes)
         if table.index_of_node(node) == index
     }
+
+
+REPORTED = [
+    {"num_instances": 1},
+    {"num_io_ops": 1},
+    {"failed_builds": 1},
+    {"hypervisor_version": 8},
+    {"free_ram_mb": 0},
+    {"free_disk_mb": 0},
+]
+
+
+@pytest.mark.parametrize("reported", REPORTED, ids=str)
+def test_a_column_that_was_reported_once_is_weighed_from_then_on(reported: dict[str, int]) -> None:
+    """A weigher that had numbers at the start of a run has them until its end, whatever nodes report."""
+    [column] = reported
+    table = NodeTable([report("a", "a"), report("b", "b")])
+    assert not table.has(column)
+    structure = table.structure
+    table.update([report("a", "a", **reported)])
+    assert table.has(column)
+    assert table.structure == structure + 1
+    table.update([report("a", "a")])
+    table.remove(["b"])
+    assert table.has(column)
+
+
+def test_a_run_goes_on_when_a_host_builds_again_in_the_middle() -> None:
+    failing = [report("a", "a", failed_builds=1, num_instances=2), report("b", "b", failed_builds=2)]
+    table = NodeTable(failing)
+    made = named_weighers("BuildFailureWeigher", "NumInstancesWeigher")
+    asked = question(multipliers={"BuildFailureWeigher": 10.0, "NumInstancesWeigher": 1.0})
+    everyone = np.ones(2, dtype=np.bool_)
+    weighing = Weighing(table, MadeUp([1, 1]), everyone, made, asked, Progress())
+    assert [weighing.weight(0), weighing.weight(1)] == [1.0, -10.0]
+    table.update([report("a", "a"), report("b", "b")])
+    weighing.claimed([0, 1])
+    assert [weighing.weight(0), weighing.weight(1)] == [0.0, 0.0]
 
 
 @pytest.mark.parametrize("comes", [False, True])

@@ -31,13 +31,11 @@ _COLUMNS = {
 _NOTHING = Sums()
 """What claims take from a node without claims."""
 
-_OPTIONAL = ("free_ram_mb", "free_disk_mb")
-"""Columns that are NaN where a node does not report the number."""
-
 _HAS: dict[str, Callable[[NodeReport], bool]] = {
     "hypervisor_version": lambda report: report.hypervisor_version != 0,
     "num_instances": lambda report: report.num_instances != 0,
     "num_io_ops": lambda report: report.num_io_ops != 0,
+    "failed_builds": lambda report: report.failed_builds != 0,
     "free_ram_mb": lambda report: report.free_ram_mb is not None,
     "free_disk_mb": lambda report: report.free_disk_mb is not None,
     "free_pci_devices": lambda report: _free_devices(report) != 0,
@@ -57,8 +55,8 @@ class NodeColumns:
 
     For caches: ``invalidations`` has the nodes whose reports have changed, where a heartbeat counts only if
     it makes a service alive again (see `seen_since`). ``structure`` rises when caches must begin anew: a node
-    came or went, or changed its cell or its service, a metadata key came or went, or `has` of a column that
-    is NaN where not reported changed.
+    came or went, or changed its cell or its service, a metadata key came or went, or `has` of a column
+    changed.
     """
 
     cell: Int32
@@ -80,8 +78,7 @@ class NodeColumns:
         for name, (dtype, _) in _COLUMNS.items():
             setattr(self, name, np.zeros(0, dtype=dtype))
         self._reports: list[NodeReport] = []
-        self._failing = 0
-        self._having: Counter[str] = Counter()
+        self._had: set[str] = set()
         self._service_versions = Counter[int]()
         self._metrics = MetricColumns()
         self._claims = OutstandingClaims()
@@ -98,15 +95,14 @@ class NodeColumns:
         """What a node last reported. Of a free row: what its last node reported."""
         return self._reports[index]
 
-    @property
-    def any_failed_builds(self) -> bool:
-        """Whether ``failed_builds`` is anything but 0 somewhere."""
-        return self._failing > 0
-
     def has(self, column: str) -> bool:
-        """Whether any node reports something in a column of numbers: neither 0 nor NaN, for those columns
-        that are NaN where not reported also 0."""
-        return self._having[column] > 0
+        """Whether any node has ever reported something in a column of numbers: neither 0 nor NaN, for those
+        columns that are NaN where not reported also 0.
+
+        A weigher says nothing before. It never goes back to that: a run in which the last such report
+        changes would have its numbers for some instances only. A column of zeros weighs nothing.
+        """
+        return column in self._had
 
     def metric(self, name: str) -> Float64:
         """A metric of every node: float64[size], NaN where a node does not report it."""
@@ -203,7 +199,7 @@ class NodeColumns:
     def _set_columns(self, index: int, old: NodeReport | None, new: NodeReport) -> None:
         """Set all columns of a node that depend on its own report alone."""
         self._reports[index] = new
-        self._count_reported(old, new)
+        self._note_reported(new)
         self.enabled[index] = new.enabled
         self.service_version[index] = new.service_version
         self.hypervisor_version[index] = new.hypervisor_version
@@ -216,18 +212,16 @@ class NodeColumns:
             self._count_version(new.service_version, 1)
             if old is not None:
                 self._count_version(old.service_version, -1)
-        self._failing += (new.failed_builds != 0) - (old is not None and old.failed_builds != 0)
         had = {} if old is None else old.metrics
         if new.metrics != had:
             self._metrics.put(index, had, new.metrics)
 
-    def _count_reported(self, old: NodeReport | None, new: NodeReport) -> None:
-        for column, has in _HAS.items():
-            change = has(new) - (old is not None and has(old))
-            if change:
-                before = self.has(column)
-                self._having[column] += change
-                self.structure += column in _OPTIONAL and self.has(column) != before
+    def _note_reported(self, new: NodeReport) -> None:
+        if len(self._had) < len(_HAS):
+            for column in [each for each in _HAS if each not in self._had]:
+                if _HAS[column](new):
+                    self._had.add(column)
+                    self.structure += 1
 
     def _count_version(self, version: int, by: int) -> None:
         self._service_versions[version] += by

@@ -20,7 +20,7 @@ class BuildFailureWeigher:
 
     def raw(self, hosts: HostView, question: Question, progress: Progress) -> Float64 | None:
         table = hosts.table
-        return table.failed_builds[hosts.index] if table.any_failed_builds else None
+        return table.failed_builds[hosts.index] if table.has("failed_builds") else None
 
 
 PLUGIN = BuildFailureWeigher
