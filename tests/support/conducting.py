@@ -21,7 +21,7 @@ from roost.conductor.cell_conductor import CellConductor
 from roost.conductor.host_aggregates import HostAggregates
 from roost.conductor.node_feed import NodeFeed
 from roost.conductor.requests import Requests
-from roost.conductor.server_groups import ServerGroups
+from roost.conductor.server_groups.store import ServerGroups
 from roost.conductor.super_conductor import CELL0, SuperConductor
 from roost.conductor.tables import SCHEMA as CONDUCTOR
 from roost.ledger import SCHEMA as LEDGER

@@ -11,8 +11,7 @@
     aggregate_mirror  members of host aggregates, mirrored to placement and healed there
     zones             which nodes change their availability zone with a change of an aggregate
     aggregate_*       host aggregates over HTTP: rows, handlers, types, errors
-    server_groups     server groups in the API database, and the instances that were requested for each
-    server_group_*    server groups over HTTP: rows, handlers, types
+    server_groups/    server groups, the instances that were requested for each, and both over HTTP
     together          several things at the same time, all of them to their end
     tables            their tables
     node_feed         what the agents of all cells report, brought to the scheduler's node table

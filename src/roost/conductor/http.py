@@ -27,9 +27,9 @@ from roost.conductor.instance_types import (
 )
 from roost.conductor.requester import owner_of
 from roost.conductor.requests import Requests
-from roost.conductor.server_group_operations import PATH as SERVER_GROUPS
-from roost.conductor.server_group_operations import SERVER_GROUP_OPERATIONS, SERVER_GROUP_RULES
-from roost.conductor.server_groups import NoSuchServerGroup, ServerGroups
+from roost.conductor.server_groups.operations import PATH as SERVER_GROUPS
+from roost.conductor.server_groups.operations import SERVER_GROUP_OPERATIONS, SERVER_GROUP_RULES
+from roost.conductor.server_groups.store import NoSuchServerGroup, ServerGroups
 from roost.conductor.super_conductor import SuperConductor
 from roost.model.instance import BuildRequest, Fault, Instance
 from roost.model.spec import Flavor, Image, RequestSpec, ServerGroup

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 import structlog
 from sqlalchemy.engine import Connection
 
-from roost.conductor.server_groups import add_members, remove_members
+from roost.conductor.server_groups.store import add_members, remove_members
 from roost.conductor.tables import SCHEMA, build_requests, cell_mappings, instance_mappings
 from roost.model.instance import BuildRequest
 from roost.model.text import clean_values

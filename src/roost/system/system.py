@@ -22,7 +22,7 @@ from roost.conductor.host_aggregates import HostAggregates
 from roost.conductor.node_feed import NodeFeed
 from roost.conductor.node_journal import NodeJournal
 from roost.conductor.requests import Requests
-from roost.conductor.server_groups import ServerGroups
+from roost.conductor.server_groups.store import ServerGroups
 from roost.conductor.super_conductor import CELL0, SuperConductor
 from roost.ledger import Ledger
 from roost.ledger.retention import Retention, keep_trimming

@@ -5,7 +5,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from roost.conductor.server_groups import StoredServerGroup
+from roost.conductor.server_groups.store import StoredServerGroup
 from roost.model.allocation import ANTI_AFFINITY, GroupPolicy
 from roost.model.text import is_storable
 from roost.model.vocabulary import MAX_INT, MAX_NAME

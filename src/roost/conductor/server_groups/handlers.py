@@ -4,7 +4,8 @@ import uuid as uuids
 from typing import Protocol
 
 from roost.conductor.requester import owner_of
-from roost.conductor.server_group_types import (
+from roost.conductor.server_groups.store import NoSuchServerGroup, ServerGroups, StoredServerGroup
+from roost.conductor.server_groups.types import (
     ServerGroupPage,
     ServerGroupsQuery,
     ShownServerGroup,
@@ -12,7 +13,6 @@ from roost.conductor.server_group_types import (
     listed,
     shown,
 )
-from roost.conductor.server_groups import NoSuchServerGroup, ServerGroups, StoredServerGroup
 from roost.placement.interface import Placement
 from roost.web.request import Request, Response
 

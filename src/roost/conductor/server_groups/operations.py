@@ -2,13 +2,13 @@
 
 from typing import Final
 
-from roost.conductor.server_group_handlers import (
+from roost.conductor.server_groups.handlers import (
     create_server_group,
     delete_server_group,
     list_server_groups,
     show_server_group,
 )
-from roost.conductor.server_group_types import (
+from roost.conductor.server_groups.types import (
     ServerGroupPage,
     ServerGroupsQuery,
     ShownServerGroup,
