@@ -54,7 +54,7 @@ $(NOVA)/.installed: requirements-nova.lock | $(STAMP)
 	@touch $@
 
 test: venv servers ## run the tests
-	$(BIN)/pytest --numprocesses 4 --dist loadfile
+	$(BIN)/pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder
 
 lint: venv ## check style, formatting, types and the import rules
 	$(BIN)/ruff check

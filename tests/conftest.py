@@ -1,5 +1,6 @@
 """Databases and the nightly seed of all tests. The summary names the databases and the seed."""
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,28 @@ from support.seeds import VARIABLE, draw_seed, is_nightly, nightly_seed
 settings.register_profile("each change", settings(), deadline=None, max_examples=40)
 settings.load_profile("each change")
 
+FIRST = (
+    "auth/test_keystone.py",  # it installs Keystone, for which others wait
+    "guides/test_guides.py",
+    "system/test_kill.py",
+    "bench/test_commands.py",
+    "exchange/test_there_and_back.py",
+    "exchange/test_interrupted.py",
+    "backup/test_killed.py",
+    "backup/test_serving.py",
+    "backup/test_data_directory.py",
+    "differential/test_differential.py",
+    "conductor/test_super_conductor.py",
+    "ledger/test_kill.py",
+    "ledger/test_replicas.py",
+    "monitoring/test_prometheus.py",
+    "scheduler/gateways/test_same_answers.py",
+    "scheduler/kept/test_same_as_offered.py",
+    "install/test_containerfile.py",
+    "test_seeds.py",
+)
+"""Files with long tests. They begin first, so that at the end of a run no process is left alone with one."""
+
 _SERVERS = pytest.StashKey[Servers]()
 
 
@@ -22,6 +45,15 @@ _SERVERS = pytest.StashKey[Servers]()
 def pytest_configure(config: pytest.Config) -> None:
     draw_seed(config)
     config.stash[_SERVERS] = Servers()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Order the files of a parallel run: `FIRST`, then those with the most tests."""
+    folder = Path(__file__).parent
+    first = {folder / name: place for place, name in enumerate(FIRST)}
+    tests = Counter(item.path for item in items)
+    items.sort(key=lambda item: (first.get(item.path, len(first)), -tests[item.path], item.path))
 
 
 @pytest.hookimpl(trylast=True)

@@ -181,7 +181,7 @@ def test_an_address_that_is_taken_ends_the_command_before_it_starts(tmp_path: Pa
 
 def test_without_the_option_nothing_imports_prometheus_client(tmp_path: Path) -> None:
     environment = {**ENVIRONMENT, "PYTHONPROFILEIMPORTTIME": "1"}
-    server = Serving(f"sqlite:///{tmp_path}/roost.db", tmp_path / "log", environment=environment)
+    server = Serving(f"sqlite:///{tmp_path}/roost.db", tmp_path / "log", environment=environment, fresh=True)
     server.end()
     assert "roost.placement.http.worker" in server.said()
     assert "prometheus_client" not in server.said()

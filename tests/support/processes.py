@@ -3,7 +3,6 @@
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -12,9 +11,9 @@ from pathlib import Path
 import httpx
 
 from roost.bench.loopback import free_port
-from roost.bench.server_process import die_with_parent
+from support.forked import ROOST as ROOST
+from support.forked import Forked, run_forked
 
-ROOST = Path(sys.executable).with_name("roost")
 SECONDS = 120.0
 """Seconds for what takes one or two on a quiet machine: only a defect takes longer."""
 HEADERS = {"X-Auth-Token": "admin", "OpenStack-API-Version": "placement 1.36"}
@@ -22,8 +21,7 @@ HEADERS = {"X-Auth-Token": "admin", "OpenStack-API-Version": "placement 1.36"}
 
 def run_roost(*arguments: str | Path, seconds: float = SECONDS) -> subprocess.CompletedProcess[str]:
     """Run a command and wait for its end."""
-    command = [ROOST, *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
+    return run_forked(*arguments, seconds=seconds)
 
 
 class RoostUp:
@@ -31,10 +29,11 @@ class RoostUp:
 
     def __init__(self, directory: Path, arguments: Sequence[str] = (), port: int | None = None) -> None:
         self.port = port or free_port()
-        command = [ROOST, "up", "--port", str(self.port), "--data-dir", str(directory), *arguments]
-        self._process = subprocess.Popen(
-            command, stderr=subprocess.PIPE, text=True, preexec_fn=die_with_parent
-        )
+        command = ("up", "--port", str(self.port), "--data-dir", directory, *arguments)
+        read, write = os.pipe()
+        self._stderr = os.fdopen(read)
+        with os.fdopen(write, "wb") as stderr:
+            self._process = Forked(*command, stderr=stderr)
         self._lines: list[str] = []
         self._ready = threading.Event()
         self._reading = threading.Thread(target=self._read)
@@ -85,12 +84,10 @@ class RoostUp:
     def _end(self) -> None:
         self._process.wait()
         self._reading.join()
-        if self._process.stderr is not None:
-            self._process.stderr.close()
+        self._stderr.close()
 
     def _read(self) -> None:
-        assert self._process.stderr is not None
-        for line in self._process.stderr:
+        for line in self._stderr:
             self._lines.append(line)
             if "roost: up" in line:
                 self._ready.set()

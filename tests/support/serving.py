@@ -4,9 +4,9 @@ import contextlib
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +14,13 @@ import httpx
 
 from roost.bench.loopback import free_port
 from roost.bench.server_process import die_with_parent
+from support.forked import ROOST, Forked, run_forked
 
 HEADERS = {
     "x-auth-token": "admin",
     "openstack-api-version": "placement 1.39",
     "content-type": "application/json",
 }
-ROOST = str(Path(sys.executable).with_name("roost"))
 ENVIRONMENT = {**os.environ, "OS_API__AUTH_STRATEGY": "noauth2"}
 SECONDS = 120.0
 """Seconds for what takes one or two on a quiet machine: only a defect takes longer."""
@@ -28,16 +28,19 @@ SECONDS = 120.0
 
 def roost(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Run a roost command and wait for its end."""
-    return subprocess.run(
-        [ROOST, *arguments], env=ENVIRONMENT, capture_output=True, text=True, timeout=SECONDS, check=False
-    )
+    return run_forked(*arguments, seconds=SECONDS, env=ENVIRONMENT)
+
+
+def _started_anew(*command: str, **options: Any) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([ROOST, *command], preexec_fn=die_with_parent, **options)
 
 
 class Serving:
     """A running `roost serve` in a process group of its own.
 
     ``log``: the file of its output. ``settings``: options as GROUP.OPTION=VALUE. ``arguments``: further ones.
-    ``port``: None: a free one. ``waits``: until it answers on its port.
+    ``port``: None: a free one. ``waits``: until it answers on its port. ``fresh``: as a user starts it, with
+    an interpreter of its own, and not as a fork.
     """
 
     def __init__(
@@ -50,16 +53,16 @@ class Serving:
         port: int | None = None,
         environment: Mapping[str, str] = ENVIRONMENT,
         waits: bool = True,
+        fresh: bool = False,
     ) -> None:
         self.port = port = port or free_port()
         self.url = f"http://127.0.0.1:{port}"
         self._log = log
-        command = [ROOST, "serve", "--port", str(port), "--database", url, "--workers", str(workers)]
+        command = ["serve", "--port", str(port), "--database", url, "--workers", str(workers)]
         command += [*arguments, *(part for setting in settings for part in ("--set", setting))]
         with log.open("ab") as file:
-            self._process = subprocess.Popen(
-                command, env=environment, stderr=file, start_new_session=True, preexec_fn=die_with_parent
-            )
+            start = partial(_started_anew if fresh else Forked, *command)
+            self._process = start(env=environment, stderr=file, start_new_session=True)
         until = time.monotonic() + SECONDS
         while waits:
             with contextlib.suppress(httpx.TransportError):
