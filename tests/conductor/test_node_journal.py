@@ -4,8 +4,8 @@ import asyncio
 
 from msgspec.structs import replace
 
-from roost.conductor.aggregate_store import AggregateStore
-from roost.conductor.host_aggregates import HostAggregates
+from roost.conductor.aggregates.host_aggregates import HostAggregates
+from roost.conductor.aggregates.store import AggregateStore
 from roost.conductor.node_feed import NodeFeed
 from roost.conductor.node_journal import NodeJournal
 from roost.conductor.tables import SCHEMA

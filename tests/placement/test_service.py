@@ -94,6 +94,8 @@ def test_what_is_set_is_there(api: Api, placement: Placement, host: str) -> None
     assert api.run(placement.traits(A)) == {"CUSTOM_NEW", "HW_CPU_X86_AVX"}
     assert api.run(placement.set_aggregates(A, [B])) == 4
     assert api.run(placement.aggregates(A)) == {B}
+    assert api.run(placement.providers_in_aggregate(B)) == {A}
+    assert api.run(placement.providers_in_aggregate(A)) == set()
 
 
 def test_setting_is_refused(api: Api, placement: Placement, host: str) -> None:

@@ -15,10 +15,10 @@ import pytest
 from roost.cells import SCHEMA as CELL
 from roost.cells import Cell
 from roost.cli.verification import verify_database
-from roost.conductor.aggregate_store import AggregateStore
+from roost.conductor.aggregates.host_aggregates import HostAggregates
+from roost.conductor.aggregates.store import AggregateStore
 from roost.conductor.backoff import Backoff
 from roost.conductor.cell_conductor import CellConductor
-from roost.conductor.host_aggregates import HostAggregates
 from roost.conductor.node_feed import NodeFeed
 from roost.conductor.requests import Requests
 from roost.conductor.server_groups.store import ServerGroups

@@ -26,7 +26,14 @@ NODE = provider_uuid(HOST)
 @asynccontextmanager
 async def served(directory: Path, layout: Layout = SMALL) -> AsyncIterator[tuple[System, httpx.AsyncClient]]:
     async with opened_system(directory, layout) as system:
-        app = create_app(system.super_conductor, system.requests, system.aggregates, NoAuth())
+        app = create_app(
+            system.super_conductor,
+            system.requests,
+            system.aggregates,
+            system.groups,
+            system.placement,
+            NoAuth(),
+        )
         transport = httpx.ASGITransport(app)
         async with httpx.AsyncClient(transport=transport, base_url="http://roost", headers=ADMIN) as client:
             yield system, client

@@ -6,11 +6,7 @@
     requests          build requests and cell mappings, in the API database
     http              all operations of a conductor; instances over HTTP, their bodies in instance_types
     requester         the project and user of a request
-    aggregate_store   host aggregates in the API database, each change with a version
-    host_aggregates   changes of host aggregates by the rules that need the cells
-    aggregate_mirror  members of host aggregates, mirrored to placement and healed there
-    zones             which nodes change their availability zone with a change of an aggregate
-    aggregate_*       host aggregates over HTTP: rows, handlers, types, errors
+    aggregates/       host aggregates and availability zones: the entity, over HTTP, and in placement
     server_groups/    server groups, the instances that were requested for each, and both over HTTP
     together          several things at the same time, all of them to their end
     tables            their tables

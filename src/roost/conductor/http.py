@@ -15,9 +15,9 @@ from oslo_policy.policy import RuleDefault
 from roost import tracing
 from roost.auth import Authenticator
 from roost.auth.rules import Rules
-from roost.conductor.aggregate_operations import AGGREGATE_OPERATIONS, AGGREGATE_RULES
-from roost.conductor.aggregate_operations import PATH as AGGREGATES
-from roost.conductor.host_aggregates import HostAggregates
+from roost.conductor.aggregates.host_aggregates import HostAggregates
+from roost.conductor.aggregates.operations import AGGREGATE_OPERATIONS, AGGREGATE_RULES
+from roost.conductor.aggregates.operations import PATH as AGGREGATES
 from roost.conductor.instance_types import (
     AcceptedInstances,
     InstancePage,

@@ -8,7 +8,7 @@ import msgspec
 import structlog
 
 from roost.cells import Cell
-from roost.conductor.known_aggregates import AggregateSource
+from roost.conductor.aggregates.known import AggregateSource
 from roost.conductor.node_journal import NodeJournal
 from roost.ledger.retention import DAY, Retention
 from roost.model.instance import ACTIVE, ASSIGNED, DELETING

@@ -15,10 +15,10 @@ from roost.cells.cell import GONE, changed
 from roost.compute.agent import Agent
 from roost.compute.drivers.simulated import Script, SimulatedDriver
 from roost.compute.service import ComputeService
-from roost.conductor.aggregate_mirror import AggregateMirror
-from roost.conductor.aggregate_store import AggregateStore
+from roost.conductor.aggregates.host_aggregates import HostAggregates
+from roost.conductor.aggregates.mirror import AggregateMirror
+from roost.conductor.aggregates.store import AggregateStore
 from roost.conductor.cell_conductor import CellConductor
-from roost.conductor.host_aggregates import HostAggregates
 from roost.conductor.node_feed import NodeFeed
 from roost.conductor.node_journal import NodeJournal
 from roost.conductor.requests import Requests

@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Callable, Mapping
 import pytest
 from msgspec.structs import replace
 
-from roost.conductor.aggregate_errors import AggregateNotEmpty, NameTaken, NoSuchAggregate, SeveralZones
-from roost.conductor.aggregate_store import AggregateStore
+from roost.conductor.aggregates.errors import AggregateNotEmpty, NameTaken, NoSuchAggregate, SeveralZones
+from roost.conductor.aggregates.store import AggregateStore
+from roost.conductor.aggregates.zones import ZoneChange
 from roost.conductor.tables import SCHEMA
-from roost.conductor.zones import ZoneChange
 from roost.model.aggregate import Aggregate
 from roost.storage import Database
 from support.databases import Place

@@ -7,7 +7,8 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from roost.conductor.aggregate_errors import AggregateNotEmpty, NameTaken, NoSuchAggregate
+from roost.conductor.aggregates.errors import AggregateNotEmpty, NameTaken, NoSuchAggregate
+from roost.conductor.aggregates.zones import ZoneChange, affected_nodes, zone_changes
 from roost.conductor.tables import (
     SCHEMA,
     deleted_host_aggregates,
@@ -15,7 +16,6 @@ from roost.conductor.tables import (
     host_aggregates,
     host_aggregates_version,
 )
-from roost.conductor.zones import ZoneChange, affected_nodes, zone_changes
 from roost.model.aggregate import AVAILABILITY_ZONE, Aggregate
 from roost.model.text import is_storable
 from roost.storage import Database, in_batches

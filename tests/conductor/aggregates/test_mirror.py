@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from roost.conductor.aggregate_mirror import AggregateMirror
-from roost.conductor.aggregate_store import AggregateChanges
+from roost.conductor.aggregates.differences import Difference, differences
+from roost.conductor.aggregates.mirror import AggregateMirror
+from roost.conductor.aggregates.store import AggregateChanges
 from roost.conductor.backoff import Backoff
-from roost.conductor.provider_aggregates import Difference, differences
 from roost.model.aggregate import Aggregate
 from roost.placement.errors import ConcurrentUpdate, NotFound
 from roost.placement.interface import Provider

@@ -8,9 +8,9 @@ from typing import Protocol
 import structlog
 
 from roost.cells.cell import changed
+from roost.conductor.aggregates.differences import Difference, differences
+from roost.conductor.aggregates.known import AggregateSource, KnownAggregates
 from roost.conductor.backoff import Backoff
-from roost.conductor.known_aggregates import AggregateSource, KnownAggregates
-from roost.conductor.provider_aggregates import Difference, differences
 from roost.ledger import LedgerError
 from roost.model.text import error_text
 from roost.placement.errors import ConcurrentUpdate, NotFound, PlacementError
@@ -27,7 +27,7 @@ _log = structlog.get_logger()
 
 
 class MirroredSource(AggregateSource, Protocol):
-    """The aggregates, and those that were deleted: see `roost.conductor.aggregate_store.AggregateStore`."""
+    """The aggregates, and those that were deleted: see `roost.conductor.aggregates.store.AggregateStore`."""
 
     async def deleted(self) -> frozenset[str]: ...
 

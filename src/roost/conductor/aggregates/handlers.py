@@ -2,7 +2,8 @@
 
 from typing import Protocol
 
-from roost.conductor.aggregate_types import (
+from roost.conductor.aggregates.host_aggregates import HostAggregates
+from roost.conductor.aggregates.types import (
     AggregatePage,
     AggregatesQuery,
     ChangedMembers,
@@ -12,7 +13,6 @@ from roost.conductor.aggregate_types import (
     listed,
     shown,
 )
-from roost.conductor.host_aggregates import HostAggregates
 from roost.model.aggregate import Aggregate
 from roost.web.request import Request, Response
 

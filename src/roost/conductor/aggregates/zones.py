@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from roost.conductor.aggregate_errors import SeveralZones
+from roost.conductor.aggregates.errors import SeveralZones
 from roost.model.aggregate import Aggregate
 
 

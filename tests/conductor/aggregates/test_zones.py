@@ -4,8 +4,8 @@ from itertools import product
 
 import pytest
 
-from roost.conductor.aggregate_errors import SeveralZones
-from roost.conductor.zones import ZoneChange, zone_changes
+from roost.conductor.aggregates.errors import SeveralZones
+from roost.conductor.aggregates.zones import ZoneChange, zone_changes
 from roost.model.aggregate import Aggregate
 
 NODE = "node"

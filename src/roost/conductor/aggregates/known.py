@@ -2,12 +2,12 @@
 
 from typing import Protocol
 
-from roost.conductor.aggregate_store import AggregateChanges
+from roost.conductor.aggregates.store import AggregateChanges
 from roost.model.aggregate import Aggregate
 
 
 class AggregateSource(Protocol):
-    """What is read: see `roost.conductor.aggregate_store.AggregateStore.changes`."""
+    """What is read: see `roost.conductor.aggregates.store.AggregateStore.changes`."""
 
     async def changes(self, after: int | None = None) -> AggregateChanges | None: ...
 

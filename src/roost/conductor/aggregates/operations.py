@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from roost.conductor.aggregate_handlers import (
+from roost.conductor.aggregates.handlers import (
     change_members,
     create_aggregate,
     delete_aggregate,
@@ -10,7 +10,7 @@ from roost.conductor.aggregate_handlers import (
     replace_aggregate,
     show_aggregate,
 )
-from roost.conductor.aggregate_types import (
+from roost.conductor.aggregates.types import (
     AggregatePage,
     AggregatesQuery,
     ChangedMembers,

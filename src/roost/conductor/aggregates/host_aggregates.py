@@ -11,9 +11,9 @@ import msgspec
 
 from roost.cells import Cell
 from roost.cells.node_lookup import NodeName, count_instances, names_of, nodes_called
-from roost.conductor.aggregate_errors import AggregateChanged, NoSuchNode, ZoneInUse
-from roost.conductor.aggregate_store import AggregateStore, Judge
-from roost.conductor.zones import ZoneChange
+from roost.conductor.aggregates.errors import AggregateChanged, NoSuchNode, ZoneInUse
+from roost.conductor.aggregates.store import AggregateStore, Judge
+from roost.conductor.aggregates.zones import ZoneChange
 from roost.model.aggregate import Aggregate
 
 T = TypeVar("T")
