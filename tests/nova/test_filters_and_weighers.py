@@ -4,7 +4,6 @@ import math
 import random
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -173,7 +172,7 @@ def compare(nova: Nova, kind: str, case: Case, path: Path, seeds: range, hosts: 
 def posed_by(one: Plain, ours: SchedulerOptions) -> Question:
     """The question that a plain request is."""
     posed = question(of=spec_of(one), **msgspec.structs.asdict(ours))
-    return replace(posed, instances=(one["instance"],))
+    return msgspec.structs.replace(posed, instances=(one["instance"],))
 
 
 def _answers(plugin: Any, view: HostView, posed: Question, progress: Progress) -> Sequence[Any]:
