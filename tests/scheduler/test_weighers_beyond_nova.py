@@ -13,6 +13,7 @@ from roost.model.spec import RequestSpec, ServerGroup
 from roost.scheduler.asking import ask_domain, ask_key, ask_weigher
 from roost.scheduler.errors import BadRequestSpec
 from roost.scheduler.fragmentation import Hosts, TypicalRequest, fragmentation
+from roost.scheduler.group_members import ELSEWHERE
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.offers import HostView
 from roost.scheduler.question import Progress
@@ -68,6 +69,9 @@ def test_members_of_a_group_are_spread_over_failure_domains() -> None:
     grouped = spec(group=ServerGroup("group", "soft-anti-affinity"))
     assert numbers("FailureDomainWeigher", table, spec()) is None
     assert numbers("FailureDomainWeigher", table, grouped, {0: 2, 3: 1}) == [-2, -2, 0, -1, 0]
+    # Members elsewhere are in no domain, whatever the last node of the table is in.
+    full = table_of(in_zone(f"h{number}", f"n{number}", "a") for number in range(16))
+    assert numbers("FailureDomainWeigher", full, grouped, {ELSEWHERE: 2}) == [0] * 16
     [weigher] = named_weighers("FailureDomainWeigher")
     labels = ask_domain(weigher, HostView(table, MadeUp([1] * 5))).tolist()
     assert labels[0] == labels[1] != labels[2]

@@ -176,7 +176,9 @@ class Company:
         cell = hosts.table.cell
         counts = np.zeros(len(hosts.table.cells))
         for index, members in progress.members.items():
-            counts[cell[index]] += members
+            # Members elsewhere are in no cell.
+            if index >= 0:
+                counts[cell[index]] += members
         return counts[cell[hosts.index]]
 
 

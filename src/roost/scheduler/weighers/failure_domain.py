@@ -8,6 +8,7 @@ import numpy as np
 from oslo_config import cfg
 
 from roost.fleet.columns import Float64, Int64
+from roost.scheduler.group_members import ELSEWHERE
 from roost.scheduler.offers import HostView
 from roost.scheduler.plugin_options import PluginOptions
 from roost.scheduler.plugins import Looks
@@ -71,7 +72,7 @@ class FailureDomainWeigher:
         labels = hosts.table.metadata(self._key)
         members: Counter[tuple[str, ...]] = Counter()
         for index, count in progress.members.items():
-            domain = labels.of(index) if labels is not None else ()
+            domain = labels.of(index) if labels is not None and index != ELSEWHERE else ()
             if domain:
                 members[domain] += count
         alone = np.array([progress.members.get(index, 0) for index in hosts.index.tolist()], dtype=np.float64)
