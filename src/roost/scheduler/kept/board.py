@@ -166,12 +166,6 @@ class Board:
         place_of = self.layout.place_of
         return [place_of.item(index) for index in indexes if 0 <= index < len(place_of)]
 
-    def in_tie_order(self, places: Rows) -> Rows:
-        """Places in the order that breaks ties between their hosts: in one cell the order of the places."""
-        if len(self.layout.of_cell) == 1:
-            return places
-        return places[np.argsort(self.layout.rank_at[places], kind="stable")]
-
     def numbers(self, place: int) -> list[float]:
         """What each weigher says of a host."""
         return self.known(place).numbers

@@ -79,7 +79,7 @@ class Narrowed:
                 if play.stage.item(place) == self.full:
                     play.lower(place, stage)
         self._changed.update(places)
-        renewed = self._columns.ask_again(places, self._progress, self._places)
+        renewed = self._columns.ask_again(places, self._progress, self.allows)
         more = self._grown()
         if more is None or renewed:
             self._filter_again([])
@@ -165,7 +165,7 @@ class Narrowed:
                 else:
                     play.leave_out(places, asked)
             return
-        places_in_play = board.in_tie_order(play.places(asked))
+        places_in_play = board.layout.in_tie_order(play.stage > asked)
         view = HostView(board.table, board.totals, places_in_play)
         mask = ask_filter(plugin, view, self._question, progress)
         if mask is not None and not mask.all():
@@ -208,7 +208,7 @@ class Narrowed:
 
     def _places(self) -> Rows:
         """The places of the hosts that are allowed, in the order that breaks ties."""
-        return self._board.in_tie_order(np.flatnonzero(self._play.stage == self.full))
+        return self._board.layout.in_tie_order(self._play.stage == self.full)
 
     def _rank(self) -> None:
         allowed = self._play.left[-1]

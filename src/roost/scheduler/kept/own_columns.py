@@ -1,6 +1,6 @@
 """The numbers of weighers that are asked for one request, beside those that are kept."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
@@ -57,14 +57,15 @@ class OwnColumns:
         self._columns = more
         return more, more.origins
 
-    def ask_again(self, places: Collection[int], progress: Progress, allowed: Callable[[], Rows]) -> bool:
-        """Ask again about hosts that a claim has changed; returns whether those of all must be had anew."""
+    def ask_again(self, places: Iterable[int], progress: Progress, allows: Callable[[int], bool]) -> bool:
+        """Ask again about hosts that a claim has changed and that are allowed.
+
+        Returns whether the numbers of all hosts must be had anew.
+        """
         if any(has_domain(weigher) for weigher, _ in self._found):
             return True
-        if not self._found or not places:
-            return False
-        chosen = np.intersect1d(np.array([*places], dtype=np.intp), allowed())
-        if not len(chosen):
+        chosen = np.array(sorted(filter(allows, places)), dtype=np.intp)
+        if not self._found or not len(chosen):
             return False
         view = HostView(self._board.table, self._board.totals, chosen)
         for found in self._found:

@@ -67,10 +67,6 @@ class Play:
         for step in range(asked, len(self.left)):
             self.left[step] = int(np.count_nonzero(stages > step))
 
-    def places(self, asked: int) -> Rows:
-        """The places of the hosts in play after ``asked`` filters."""
-        return np.flatnonzero(self.stage > asked)
-
     def _leave_out_many(self, places: Rows, asked: int) -> None:
         stages = self.stage[places]
         gone = stages > asked
