@@ -23,7 +23,7 @@ Stages = npt.NDArray[np.uint8]
 Touched = tuple[int, list[float] | None]
 """A host that was allowed or is: its place, and its numbers, one for each weigher; None if it is not now."""
 
-AT_ONCE = 8_192
+AT_ONCE = 2_048
 """Hosts weighed at once when the first block that was opened does not have the best; then `MORE` times as
 many. Mostly the best is in the first, or weights are new and it may be in any."""
 MORE = 4
