@@ -9,6 +9,7 @@ from roost.model.spec import Flavor
 from roost.replay import openb
 from roost.replay.errors import TraceError
 from roost.replay.workload import Child, HostShape, Request
+from roost.scheduler.fragmentation import TypicalRequest
 
 NODE_COLUMNS = "sn,cpu_milli,memory_mib,gpu,model\n"
 POD_COLUMNS = (
@@ -139,3 +140,50 @@ def test_missing_file_is_refused(trace: Path, name: str) -> None:
     (trace / name).unlink()
     with pytest.raises(TraceError, match=f"{name}: cannot be read"):
         openb.read(trace)
+
+
+def pod(name: str, gpus: int, milli: int = 1000, cpu: int = 1000) -> openb.Pod:
+    return openb.Pod(name, cpu, 512, gpus, milli, (), 0, 100)
+
+
+MANY = [pod("half", 1, 500), pod("two", 2), pod("plain", 0), pod("one", 1)]
+
+
+def test_inflated_demand_has_all_pods_before_any_twice_and_ends_at_the_demand() -> None:
+    found = openb.inflated(MANY, 20_000, seed=7)
+    assert sorted(each.name for each in found[:4]) == sorted(each.name for each in MANY)
+    assert {each.name for each in found[4:]} <= {each.name for each in MANY}
+    asked = [each.gpus * each.gpu_milli for each in found]
+    assert sum(asked) >= 20_000 > sum(asked[:-1])
+    assert [each.created for each in found] == list(range(len(found)))
+    assert {each.deleted for each in found} == {None}
+
+
+def test_inflated_demand_depends_on_the_seed_alone() -> None:
+    orders = [[each.name for each in openb.inflated(MANY, 20_000, seed)] for seed in (1, 1, 2)]
+    assert orders[0] == orders[1] != orders[2]
+
+
+def test_a_demand_below_the_trace_leaves_pods_out() -> None:
+    assert sum(each.gpus * each.gpu_milli for each in openb.inflated(MANY, 1_500, seed=3)) < 3_500
+    assert openb.inflated([pod("plain", 0)], 1_000, seed=3) == []
+
+
+def test_inflated_workload_asks_for_a_share_of_the_gpus_of_all_nodes(trace: Path) -> None:
+    workload = openb.read(trace, inflate=1.5)
+    flavors = [each.flavor.name for bin_ in workload.bins for each in bin_.requests]
+    gpus = sum(
+        {"cpu1500-mem512-gpu1x460": 460, "cpu1000-mem128-gpu2x1000": 2000}.get(name, 0) for name in flavors
+    )
+    assert 3_000 <= gpus < 5_000
+    assert all(at is None for bin_ in workload.bins for each in bin_.requests for at in each.departures)
+
+
+def test_typical_requests_are_the_most_frequent_kinds(tmp_path: Path) -> None:
+    rows = [f"a{number},1000,512,1,500,,LS,Running,0," for number in range(60)]
+    rows += [f"b{number},2000,512,0,0,,LS,Running,0," for number in range(36)]
+    rows += [f"c{number},{number + 1},64,2,1000,T4|V100M32,LS,Running,0," for number in range(4)]
+    (tmp_path / openb.PODS).write_text(POD_COLUMNS + "\n".join(rows) + "\n")
+    first, second = openb.typical_requests(tmp_path)
+    assert first == TypicalRequest(60.0, {openb.CPU: 1000, "MEMORY_MB": 512}, 1, 500)
+    assert second == TypicalRequest(36.0, {openb.CPU: 2000, "MEMORY_MB": 512}, 0, 0)

@@ -4,18 +4,22 @@ import json
 from collections import Counter
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 
 from roost.model.aggregate import HostAggregate
+from roost.model.allocation import Candidate
 from roost.model.node import NodeInstance
+from roost.model.request import CandidateQuery, RequestGroup
 from roost.model.spec import RequestSpec, ServerGroup
 from roost.scheduler.asking import ask_domain, ask_key, ask_weigher
+from roost.scheduler.candidate_order import CandidateOrder
 from roost.scheduler.errors import BadRequestSpec
 from roost.scheduler.fragmentation import Hosts, TypicalRequest, fragmentation
 from roost.scheduler.group_members import ELSEWHERE
 from roost.scheduler.nodes import NodeTable
-from roost.scheduler.offers import HostView
+from roost.scheduler.offers import HostView, OneHost, ProviderLevels
 from roost.scheduler.question import Progress
 from roost.scheduler.selection import select
 from roost.scheduler.weighers.fragmentation import FragmentationOptions
@@ -132,3 +136,48 @@ def test_request_goes_where_fragmentation_grows_least(tmp_path: Path) -> None:
     assert raw.tolist() == [-4.0, 0.0, 0.0, 1.0]
     [idle] = named_weighers("FragmentationWeigher")
     assert ask_key(idle, question()) is None
+
+
+class Devices(MadeUp):
+    """One host with a device for each number, which is what the device has left of 10."""
+
+    def __init__(self, *left: int) -> None:
+        super().__init__([1])
+        self._of_devices = left
+
+    def providers(self, resource_class: str) -> ProviderLevels:
+        free = np.array(self._of_devices, dtype=np.int64)
+        return ProviderLevels(np.zeros(len(free), dtype=np.intp), np.full(len(free), 10), 10 - free)
+
+    def level(self, provider: str, resource_class: str) -> tuple[int, int]:
+        return 10, 10 - self._of_devices[int(provider.removeprefix("gpu"))]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "left", "best"),
+    [
+        (5, (6, 5), "gpu1"),  # of the first 1 would be left, which nobody can use
+        (5, (9, 10), "gpu1"),  # of the first 4
+        (1, (5, 6), "gpu1"),  # from 6 one can be spared
+        (5, (10, 5), "gpu0"),  # equal ones stay in placement's order
+    ],
+)
+def test_device_is_chosen_by_which_fragmentation_grows_least(
+    wanted: int, left: tuple[int, ...], best: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "workload.json"
+    file.write_text(json.dumps([{"share": 1, "devices": 1, "amount": 5}]))
+    own = {"FragmentationWeigher": FragmentationOptions("VGPU", str(file))}
+    [weigher] = named_weighers("FragmentationWeigher", plugins=own)
+    candidates = [
+        Candidate("node0", {f"gpu{number}": {"VGPU": wanted}}, {"": [f"gpu{number}"]})
+        for number, free in enumerate(left)
+        if free >= wanted
+    ]
+    query = CandidateQuery((RequestGroup({"VGPU": wanted}),))
+    asked = msgspec.structs.replace(question(), query=query)
+    offers = Devices(*left)
+    ordered = CandidateOrder((), [weigher], asked).of(
+        OneHost(hosts(1), offers, 0, offers.level), iter(candidates)
+    )
+    assert next(iter(next(ordered).allocations)) == best
