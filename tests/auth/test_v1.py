@@ -34,7 +34,7 @@ def guarded(keystone: Keystone, tmp_path_factory: pytest.TempPathFactory) -> Ite
 def test_who_proves_nothing_is_told_where_tokens_are_issued(
     keystone: Keystone, guarded: V1Api, path: str
 ) -> None:
-    revoked = keystone.token("mo", "alpha")
+    revoked = keystone.token("mo", "alpha", seconds=3600)  # one that nobody has seen
     keystone.revoke(revoked)
     # noauth2's tokens, and headers that only Keystone's middleware may set, prove nothing here.
     for token in ("", "admin", "no-token", revoked):

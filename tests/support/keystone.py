@@ -148,6 +148,7 @@ class Keystone:
                 self.close()
                 raise AssertionError(f"Keystone does not start:\n{(folder / 'log').read_text()[-3000:]}")
             time.sleep(0.1)
+        self._tokens: dict[tuple[str, str | None], str] = {}
         self._admin = {"x-auth-token": self.token()}
         self._ids: dict[tuple[str, str], str] = {}
 
@@ -176,7 +177,10 @@ class Keystone:
     def token(
         self, user: str = "admin", project: str | None = "admin", seconds: int | None = None, **identity: Any
     ) -> str:
-        """Return a token of a user for a project, or for the system if None. It is valid for ``seconds``."""
+        """Return a token of a user for a project, or for the system if None. It is valid for ``seconds``.
+
+        Each user has one for a project until it is revoked.
+        """
         who = {"user": {"name": user, "domain": DOMAIN, "password": PASSWORD}}
         scope: Any = {"system": {"all": True}}
         if project is not None:
@@ -184,13 +188,19 @@ class Keystone:
         auth = {"identity": {"methods": ["password"], "password": who}, "scope": scope}
         if identity:
             auth = {"identity": identity}
+        plain = seconds is None and not identity
+        if plain and (user, project) in self._tokens:
+            return self._tokens[user, project]
         answer = self._client.post(
             "/auth/tokens",
             json={"auth": auth},
             headers={} if seconds is None else {"x-test-expiration": str(seconds)},
         )
         assert answer.status_code == 201, answer.text
-        return answer.headers["x-subject-token"]
+        token = answer.headers["x-subject-token"]
+        if plain:
+            self._tokens[user, project] = token
+        return token
 
     def project_id(self, token: str) -> str:
         found = self._client.get("/auth/tokens", headers={**self._admin, "x-subject-token": token}).json()
@@ -198,6 +208,7 @@ class Keystone:
         return project
 
     def revoke(self, token: str) -> None:
+        self._tokens = {of: each for of, each in self._tokens.items() if each != token}
         answer = self._client.delete("/auth/tokens", headers={**self._admin, "x-subject-token": token})
         assert answer.status_code == 204, answer.text
 
