@@ -195,6 +195,9 @@ class Narrowed:
 
     def _grown(self) -> list[set[int]] | None:
         """The places that each leaves out now and did not before; None if others came back."""
+        if any(each.role is Role.VARIED for each in self._again):
+            # What such a filter says of a host that was claimed may be another thing now.
+            return None
         if not any(each.role is Role.ASKED for each in self._again):
             return []
         before = self._left_out
