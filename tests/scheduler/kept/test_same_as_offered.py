@@ -95,3 +95,20 @@ def test_another_multiplier_of_a_known_key_counts_at_once(key: str) -> None:
         for host in (0, 5):
             say(host, multiplier)
             world.decide(asked, 1, 2, 1, keep=True)
+
+
+@pytest.mark.usefixtures("tiny")
+def test_filter_of_many_keys_that_depends_on_claims_is_asked_again_after_each() -> None:
+    [options] = [each for each in OPTIONS if "roominess" in each.multipliers][:1]
+    world = World(options)
+    make(world, 0, {"VCPU": Inventory(8), "MEMORY_MB": Inventory(65_536)})
+    world.table.update([report("host0", uuid_of(0))])
+    # Two keys of room_for_two, more than classes hang on. Then two of three claims leave room for one.
+    for vcpus, count in ((2, 1), (3, 1), (1, 3)):
+        asked = RequestSpec(
+            project_id="p",
+            user_id="u",
+            flavor=Flavor(f"of {vcpus}", vcpus, 512, 0),
+            scheduler_hints={"roomy": ("yes",)},
+        )
+        world.decide(asked, count, 0, 1, keep=True)
