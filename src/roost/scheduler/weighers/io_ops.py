@@ -7,7 +7,8 @@ from roost.scheduler.question import Progress, Question
 
 
 class IoOpsWeigher:
-    """The number of instances in a state that burdens the disk. Source: Nova's weigher of this name."""
+    """The number of instances in a state that burdens the disk, those of claims included. Source: Nova's
+    weigher of this name."""
 
     name = "IoOpsWeigher"
     multiplier_key = "io_ops_weight_multiplier"
@@ -15,9 +16,7 @@ class IoOpsWeigher:
     looks_at = Looks.REPORT
     minval = 0.0
 
-    def raw(self, hosts: HostView, question: Question, progress: Progress) -> Float64 | None:
-        if not hosts.table.has("num_io_ops"):
-            return None
+    def raw(self, hosts: HostView, question: Question, progress: Progress) -> Float64:
         return hosts.table.num_io_ops[hosts.index].astype("float64")
 
 
