@@ -15,6 +15,7 @@
     verdicts  the answers of filters whose key has many values
     excluding a shape without the few hosts that one request names: nothing is copied
     narrowed  a shape narrowed for one request: play (hosts left out), own_columns and columns (more weighers)
+    scales    weights from numbers; joint: those of all hosts
     board     what is known of all hosts, whatever is asked: totals, numbers of weighers, answers of filters
     shape     what is known for one kind of request: who is allowed, and how many each step left
     keeper    the shapes, the least recently used of which are dropped

@@ -11,6 +11,7 @@ from roost.fleet.invalidation_log import InvalidationLog
 from roost.model.allocation import Candidate
 from roost.scheduler.asking import ask_filter, ask_weigher
 from roost.scheduler.declarations import free_of_class, is_keyed, looks_at, looks_at_trees, minval_of
+from roost.scheduler.kept.joint import Joint
 from roost.scheduler.kept.known import Known, Rooms
 from roost.scheduler.kept.layout import Layout
 from roost.scheduler.kept.roles import is_kept
@@ -37,6 +38,7 @@ class Board:
     ``raws``: of each weigher that has something to say the numbers, float64[places], which for a weigher of
     what is free are the column of ``totals``; ``multipliers``: a number, or one for each place; ``minvals``:
     the number that is normalised to 0, -inf where it is the least.
+    ``joint``: what all hosts weigh together, see `Joint`.
     ``masks``: for each filter that does not look at the request whom it lets pass, bool[places] or None for
     all.
     ``invalidations`` has the places where something has changed, ``reported`` those where a report has.
@@ -102,6 +104,8 @@ class Board:
                 self.minvals.append(minval)
                 self.multipliers.append(multiplier_of(view, weigher, question))
                 self._numbered.append(weigher)
+        self.joint = Joint(self.layout, self.raws, self.invalidations)
+        self.leading = len(self.raws)
         self.masks: dict[str, Bools | None] = {}
         self._filters = [each for each in filters if is_kept(each) and not is_keyed(each)]
         self._of_trees_filters = [each for each in self._filters if looks_at_trees(each)]

@@ -5,6 +5,7 @@ from typing import Protocol
 import numpy as np
 
 from roost.fleet.columns import Float64
+from roost.scheduler.kept.joint import Joint
 from roost.scheduler.kept.layout import Layout
 
 
@@ -13,9 +14,12 @@ class Columns(Protocol):
 
     ``raws``: numbers as they are normalised, float64[places]; ``multipliers``: a number, or one for each
     place; ``minvals``: the number that is normalised to 0, -inf where it is the least.
+    ``joint``: weights by the first ``leading`` columns, which are the board's.
     """
 
     layout: Layout
+    joint: Joint
+    leading: int
     raws: list[Float64]
     multipliers: list[Float64 | float]
     minvals: list[float]
@@ -38,6 +42,8 @@ class MoreColumns:
         found = [(rank, number, None) for number, rank in enumerate(ranks)]
         every = sorted([*found, *((one.rank, -1, one) for one in more)], key=lambda each: each[0])
         self.origins = [number for _, number, _ in every]
+        self.joint = base.joint
+        self.leading = self.origins.index(-1) if -1 in self.origins else len(self.origins)
         self.raws = [base.raws[n] if one is None else one.raw for _, n, one in every]
         self.multipliers = [base.multipliers[n] if one is None else one.multiplier for _, n, one in every]
         self.minvals = [base.minvals[n] if one is None else one.minval for _, n, one in every]

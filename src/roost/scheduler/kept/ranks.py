@@ -17,6 +17,8 @@ import numpy.typing as npt
 from roost.fleet.columns import Bools, Float64, Int64
 from roost.scheduler.kept.columns import Columns
 from roost.scheduler.kept.extremes import Extremes, extremes_of_few
+from roost.scheduler.kept.joint import Weighed
+from roost.scheduler.kept.scales import Scale, most_of_blocks, weigh_blocks, weigh_one
 
 Stages = npt.NDArray[np.uint8]
 
@@ -67,7 +69,7 @@ class Ranks:
         # The weights in each open block. One column for all blocks would be touched here and there, and the
         # system would hand it out in pages of 2 MiB, each filled with zeros first: 5 ms for a million hosts.
         self._open: dict[int, Float64] = {}
-        self._scales: list[_Scale] = []
+        self._scales: list[Scale] = []
         self._away: dict[int, float] = {}
         # The places left out until `let_in`, by block, and of those in open blocks the weight.
         self._without: dict[int, list[int]] = {}
@@ -122,7 +124,7 @@ class Ranks:
         block = place >> self._shift
         if block in self._open and self._best[block] == place & self._within:
             return self._bound.item(block)
-        return self._weigh_one(place, self._columns.numbers(place))
+        return weigh_one(self._scales, self._columns.numbers(place), place)
 
     def take(self, place: int) -> None:
         """Leave a host out until `put_back`."""
@@ -188,7 +190,7 @@ class Ranks:
         for place, numbers in touched:
             block, at = place >> self._shift, place & self._within
             self._touched.add(block)
-            weight = -math.inf if numbers is None else self._weigh_one(place, numbers)
+            weight = -math.inf if numbers is None else weigh_one(self._scales, numbers, place)
             weights = self._open.get(block)
             if weights is None:
                 if weight > self._bound.item(block):
@@ -238,7 +240,7 @@ class Ranks:
         """Least and greatest have changed, and so all weights."""
         columns, extremes = self._columns, self._extremes
         self._scales = [
-            _Scale(number, least, greatest - least, columns.multipliers[number])
+            Scale(number, least, greatest - least, columns.multipliers[number])
             for number, (least, greatest) in enumerate(extremes.spans())
             if self._several and least < greatest
         ]
@@ -247,33 +249,45 @@ class Ranks:
         self._lead[:] = self._first
         self._bound = self._bounds()
 
-    def _bounds(self) -> Float64:
-        """What no weight in a block exceeds: float64[blocks]."""
-        size = self._layout.size
-        bound: Float64 = np.zeros(self._layout.blocks)
-        for scale in self._scales:
-            multiplier = scale.multiplier
-            if isinstance(multiplier, float):
-                if multiplier == 0.0:
-                    continue
-                best = self._extremes.greatest if multiplier > 0.0 else self._extremes.least
-                bound += (best[scale.number] - scale.least) / scale.span * multiplier
-                continue
-            greatest = (self._extremes.greatest[scale.number] - scale.least) / scale.span
-            least = (self._extremes.least[scale.number] - scale.least) / scale.span
-            most = multiplier.reshape(-1, size).max(axis=1)
-            part = np.where(most < 0, least, greatest)
-            bound += np.where(most == 0, 0.0, part * np.where(most == 0, 1.0, most))
-        bound[self._extremes.empty] = -math.inf
+    def _bounds(self, joint: Weighed | None = None) -> Float64:
+        """What no weight in a block exceeds: float64[blocks].
+
+        ``joint``: what the leading columns give; each weigher counts alone if it is None.
+        """
+        extremes = self._extremes
+        bound: Float64 = np.zeros(self._layout.blocks) if joint is None else joint.most.copy()
+        for scale in self._scales if joint is None else self._trailing():
+            greatest, least = extremes.greatest[scale.number], extremes.least[scale.number]
+            bound += most_of_blocks(scale, greatest, least, self._layout.size)
+        bound[extremes.empty] = -math.inf
         return bound
+
+    def _trailing(self) -> list[Scale]:
+        """The scales of columns that come after the leading ones."""
+        return [scale for scale in self._scales if scale.number >= self._columns.leading]
+
+    def _lower(self, *, known: bool) -> Weighed | None:
+        """Lower the bounds of closed blocks to what the leading columns give together, and return this.
+
+        ``known``: only if it is known of all hosts already.
+        """
+        columns = self._columns
+        leading = [scale for scale in self._scales if scale.number < columns.leading]
+        joint = columns.joint.of(leading, known=known) if len(leading) > 1 else None
+        if joint is not None:
+            opened = [*self._open]
+            true = self._bound[opened]
+            np.minimum(self._bound, self._bounds(joint), out=self._bound)
+            self._bound[opened] = true
+        return joint
 
     # Opening
 
     def _seek(self, first: int, end: int) -> int | None:
         bound = self._bound[first:end]
-        for tried in range(end - first + 1):
-            if not len(bound):
-                return None
+        tried, lowered = 0, 0
+        joint: Weighed | None = None
+        while len(bound):
             block = int(bound.argmax())
             highest = bound.item(block)
             if highest == -math.inf:
@@ -286,18 +300,28 @@ class Ranks:
             block += first
             if block in self._open:
                 return (block << self._shift) + self._best[block]
-            if not tried or (block in self._opened and block not in self._touched):
+            tried += 1
+            if tried == 1 or (block in self._opened and block not in self._touched):
                 self._open_one(block)
-            else:
-                self._open_many(first, end, self._at_once * MORE ** (tried - 1))
-        raise AssertionError("all blocks are open, and yet none is the best")
+                continue
+            count = self._at_once * MORE ** (tried - 2)
+            # To lower the bounds costs as much as to open all blocks, but not if they are known.
+            lower = 2 if count * MORE >= end - first else 1
+            if lowered < lower:
+                lowered = lower
+                joint = self._lower(known=lower == 1)
+                if self._bound.item(block) < highest:
+                    tried -= 1
+                    continue
+            self._open_many(first, end, count, joint)
+        return None
 
     def _open_one(self, block: int) -> Float64:
         if block in self._opened and block not in self._touched:
             weights: Float64 = self._opened[block].copy()
         else:
             weights = np.empty(self._layout.size)
-            self._weigh(block, weights)
+            weigh_blocks(self._scales, self._raws, block, weights)
         weights[self._stage[block] != self._full] = -math.inf
         self._open[block] = weights
         if self._note_best(block, weights) == -math.inf:
@@ -306,7 +330,7 @@ class Ranks:
             self._hide(block)
         return weights
 
-    def _open_many(self, first: int, end: int, count: int) -> None:
+    def _open_many(self, first: int, end: int, count: int, joint: Weighed | None) -> None:
         """Open the first blocks by bound and tie rank, ``count`` at most."""
         closed: Bools = np.ones(self._layout.blocks, dtype=np.bool_)
         closed[[*self._open]] = False
@@ -318,11 +342,14 @@ class Ranks:
             # all blocks have the same bound.
             blocks = np.sort(blocks[np.lexsort((self._lead[blocks], -self._bound[blocks]))[:count]])
         for start in range(0, len(blocks), self._at_once):
-            self._open_these(blocks[start : start + self._at_once])
+            self._open_these(blocks[start : start + self._at_once], joint)
 
-    def _open_these(self, blocks: Int64) -> None:
+    def _open_these(self, blocks: Int64, joint: Weighed | None) -> None:
         weights = np.empty((len(blocks), self._layout.size))
-        self._weigh(blocks, weights)
+        if joint is None:
+            weigh_blocks(self._scales, self._raws, blocks, weights)
+        else:
+            weigh_blocks(self._trailing(), self._raws, blocks, weights, joint.weights)
         weights[self._stage[blocks] != self._full] = -math.inf
         at = weights.argmax(axis=1)
         highest = weights[np.arange(len(blocks)), at]
@@ -334,46 +361,3 @@ class Ranks:
             self._open[block] = of_block
             if block in self._without:
                 self._hide(block)
-
-    def _weigh_one(self, place: int, numbers: list[float]) -> float:
-        total: float | None = None
-        for scale in self._scales:
-            part = (numbers[scale.number] - scale.least) / scale.span
-            if not scale.plain:
-                multiplier = scale.multiplier
-                part *= multiplier if isinstance(multiplier, float) else multiplier.item(place)
-            total = part if total is None else total + part
-        return 0.0 if total is None else total
-
-    def _weigh(self, blocks: int | Int64, out: Float64) -> None:
-        """The weights in one block or in some, whoever is allowed."""
-        if not self._scales:
-            out[:] = 0.0
-            return
-        size = self._layout.size
-        for number, scale in enumerate(self._scales):
-            part = self._raws[scale.number][blocks] - scale.least
-            part /= scale.span
-            if not scale.plain:
-                multiplier = scale.multiplier
-                part *= multiplier if isinstance(multiplier, float) else multiplier.reshape(-1, size)[blocks]
-            if number:
-                out += part
-            else:
-                out[:] = part
-
-
-class _Scale:
-    """How one weigher's numbers count: (number - least) / span × multiplier.
-
-    ``number``: which weigher's. ``plain``: all are multiplied with 1.
-    """
-
-    __slots__ = ("least", "multiplier", "number", "plain", "span")
-
-    def __init__(self, number: int, least: float, span: float, multiplier: Float64 | float) -> None:
-        self.number = number
-        self.least = least
-        self.span = span
-        self.multiplier = multiplier
-        self.plain = isinstance(multiplier, float) and multiplier == 1.0
