@@ -40,6 +40,8 @@ class Labels(Generic[V]):
         self._free: list[int] = []
         self._code: Int32 = np.zeros(0, dtype=np.int32)
         self._words: defaultdict[str, list[int]] | None = None
+        # The nodes that were asked about last, if they were most of all, and their codes.
+        self._gathered: tuple[Indexes, Int32] | None = None
 
     def put(self, index: int, value: V) -> None:
         """Set the value of a node."""
@@ -49,6 +51,7 @@ class Labels(Generic[V]):
             code = self._code_of[value] = self._new_code(value)
         if code == old:
             return
+        self._gathered = None
         self._code = grown(self._code, index + 1, 0)
         self._code[index] = code
         self.labelled += (code != 0) - (old != 0)
@@ -88,11 +91,21 @@ class Labels(Generic[V]):
     def _spread(self, verdicts: npt.NDArray[S], nodes: Indexes) -> npt.NDArray[S]:
         """The verdict on each node's value."""
         if not len(nodes) or int(nodes.max()) < len(self._code):
-            return verdicts.take(self._code.take(nodes))
+            return verdicts.take(self._codes(nodes))
         found = np.full(len(nodes), verdicts[0], dtype=verdicts.dtype)
         inside = nodes < len(self._code)
         found[inside] = verdicts[self._code[nodes[inside]]]
         return found
+
+    def _codes(self, nodes: Indexes) -> Int32:
+        """The codes of some nodes. A look at each of a hundred thousand for each project would take longest
+        of all that its first request takes."""
+        if self._gathered is not None and self._gathered[0] is nodes:
+            return self._gathered[1]
+        codes = self._code.take(nodes)
+        if 2 * len(nodes) > len(self._code):
+            self._gathered = nodes, codes
+        return codes
 
     def _new_code(self, value: V) -> int:
         self._words = None

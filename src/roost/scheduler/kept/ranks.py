@@ -341,8 +341,10 @@ class Ranks:
             # Of equal ones those with the lowest tie ranks, which alone may matter: on a fleet of equal hosts
             # all blocks have the same bound.
             blocks = np.sort(blocks[np.lexsort((self._lead[blocks], -self._bound[blocks]))[:count]])
-        for start in range(0, len(blocks), self._at_once):
-            self._open_these(blocks[start : start + self._at_once], joint)
+        # Where most is known already there is less to keep in the processor's cache.
+        at_once = self._at_once * (MORE * MORE if joint else 1)
+        for start in range(0, len(blocks), at_once):
+            self._open_these(blocks[start : start + at_once], joint)
 
     def _open_these(self, blocks: Int64, joint: Weighed | None) -> None:
         weights = np.empty((len(blocks), self._layout.size))
