@@ -413,6 +413,8 @@ def _verdicts(table: NodeTable, plugin: Filter, asked: Question) -> dict[str, bo
 
 
 REPORTED = [
+    {"num_instances": 1},
+    {"num_io_ops": 1},
     {"failed_builds": 1},
     {"hypervisor_version": 8},
     {"free_ram_mb": 0},
@@ -433,18 +435,6 @@ def test_a_column_that_was_reported_once_is_weighed_from_then_on(reported: dict[
     table.update([report("a", "a")])
     table.remove(["b"])
     assert table.has(column)
-
-
-def test_claims_alone_burden_a_host_that_reports_nothing() -> None:
-    table = NodeTable([report("a", "a"), report("b", "b")])
-    made = named_weighers("IoOpsWeigher", "NumInstancesWeigher")
-    asked = question(multipliers={"IoOpsWeigher": -1.0, "NumInstancesWeigher": -0.5})
-    everyone = np.ones(2, dtype=np.bool_)
-    weighing = Weighing(table, MadeUp([1, 1]), everyone, made, asked, Progress())
-    assert [weighing.weight(0), weighing.weight(1)] == [0.0, 0.0]
-    table.claim("first", 0)
-    weighing.claimed([0])
-    assert [weighing.weight(0), weighing.weight(1)] == [-1.5, 0.0]
 
 
 def test_a_run_goes_on_when_a_host_builds_again_in_the_middle() -> None:

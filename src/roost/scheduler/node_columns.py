@@ -33,12 +33,14 @@ _NOTHING = Sums()
 
 _HAS: dict[str, Callable[[NodeReport], bool]] = {
     "hypervisor_version": lambda report: report.hypervisor_version != 0,
+    "num_instances": lambda report: report.num_instances != 0,
+    "num_io_ops": lambda report: report.num_io_ops != 0,
     "failed_builds": lambda report: report.failed_builds != 0,
     "free_ram_mb": lambda report: report.free_ram_mb is not None,
     "free_disk_mb": lambda report: report.free_disk_mb is not None,
     "free_pci_devices": lambda report: _free_devices(report) != 0,
 }
-"""Whether a report has something in a column. Claims count in the others as well, whatever is reported."""
+"""Whether a report has something in a column."""
 
 
 class NodeColumns:

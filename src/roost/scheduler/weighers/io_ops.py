@@ -7,8 +7,7 @@ from roost.scheduler.question import Progress, Question
 
 
 class IoOpsWeigher:
-    """The number of instances in a state that burdens the disk, those of claims included. Source: Nova's
-    weigher of this name."""
+    """The number of instances in a state that burdens the disk. Source: Nova's weigher of this name."""
 
     name = "IoOpsWeigher"
     multiplier_key = "io_ops_weight_multiplier"
@@ -16,7 +15,9 @@ class IoOpsWeigher:
     looks_at = Looks.REPORT
     minval = 0.0
 
-    def raw(self, hosts: HostView, question: Question, progress: Progress) -> Float64:
+    def raw(self, hosts: HostView, question: Question, progress: Progress) -> Float64 | None:
+        if not hosts.table.has("num_io_ops"):
+            return None
         return hosts.table.num_io_ops[hosts.index].astype("float64")
 
 

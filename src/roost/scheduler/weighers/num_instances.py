@@ -7,15 +7,17 @@ from roost.scheduler.question import Progress, Question
 
 
 class NumInstancesWeigher:
-    """The number of instances, claims included. A negative multiplier prefers hosts with few. Source: Nova's
-    weigher of this name."""
+    """The number of instances. A negative multiplier prefers hosts with few. Source: Nova's weigher of this
+    name."""
 
     name = "NumInstancesWeigher"
     multiplier_key = "num_instances_weight_multiplier"
     default_multiplier = 0.0
     looks_at = Looks.REPORT
 
-    def raw(self, hosts: HostView, question: Question, progress: Progress) -> Float64:
+    def raw(self, hosts: HostView, question: Question, progress: Progress) -> Float64 | None:
+        if not hosts.table.has("num_instances"):
+            return None
         return hosts.table.num_instances[hosts.index].astype("float64")
 
 
