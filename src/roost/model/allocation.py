@@ -4,6 +4,8 @@ from typing import Literal
 
 import msgspec
 
+from roost.model.assignment import Assignment
+
 Resources = dict[str, int]
 """Resource class -> amount, in units of the class."""
 
@@ -24,6 +26,9 @@ class Consumer(msgspec.Struct, frozen=True):
     Source: microversion 1.28, which added consumer generations.
     ``group`` is the uuid of the server group that the consumer is a member of, None for no group. A write
     that names a group sets it, any other write keeps it.
+    ``assignment`` is what the consumer has of the hardware of a node, None for nothing. A write that states
+    an assignment sets it. Any other write keeps it as long as the consumer has allocations in the node's
+    tree.
     """
 
     uuid: str
@@ -32,6 +37,7 @@ class Consumer(msgspec.Struct, frozen=True):
     generation: int
     consumer_type: str = UNKNOWN_TYPE
     group: str | None = None
+    assignment: Assignment | None = None
 
 
 AFFINITY = "affinity"
@@ -64,8 +70,12 @@ class Candidate(msgspec.Struct, frozen=True):
 
     ``root`` is the uuid of the anchor, the root of the tree that the candidate belongs to. ``mappings``:
     suffix of a request group -> uuids of the providers that serve it ("" is the unsuffixed group).
+    ``assignment`` is what a filter has chosen of the node's hardware. ``limits`` holds what filters found
+    that the host must keep to, by name, as in Nova.
     """
 
     root: str
     allocations: Allocations
     mappings: dict[str, list[str]]
+    assignment: Assignment | None = None
+    limits: dict[str, object] = {}

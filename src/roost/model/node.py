@@ -16,12 +16,17 @@ class NodeInstance(msgspec.Struct, frozen=True, omit_defaults=True):
 
     ``image`` is the image's id, None without an image. ``image_properties`` are the properties of the image
     by which hosts are weighed.
+
+    ``assignment`` is the digest (`roost.model.assignment.digest`) of the assignment that the report counts
+    for the instance, empty if it counts none. None: the reporter does not say, and the report counts for all
+    that the instance has.
     """
 
     project_id: str = ""
     flavor: str = ""
     image: str | None = None
     image_properties: dict[str, str] = {}
+    assignment: str | None = None
 
 
 class NodeReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -5,6 +5,7 @@ from typing import Literal
 import msgspec
 
 from roost.model.allocation import GroupClaim, GroupPolicy
+from roost.model.assignment import Assignment
 from roost.model.request import RequestGroup
 
 Operation = Literal["create", "rebuild", "resize", "migrate", "live_migrate", "evacuate", "unshelve"]
@@ -141,6 +142,8 @@ class Selection(msgspec.Struct, frozen=True):
     ``allocations`` and ``mappings`` (suffix of a request group -> uuids of the providers that serve it) are
     the allocation request, in the form of microversion ``allocation_request_version``. ``limits`` holds what
     filters found that the host must keep to, by name, as in Nova. ``weight`` is the host's weighed score.
+    ``assignment`` is what the instance has of the node's hardware. That of an alternate says what was free
+    when the alternate was found; it is chosen anew when the alternate is used.
     """
 
     host: str
@@ -152,6 +155,7 @@ class Selection(msgspec.Struct, frozen=True):
     zone: str | None = None
     limits: dict[str, object] = {}
     allocation_request_version: str = "1.39"
+    assignment: Assignment | None = None
 
 
 class Destination(msgspec.Struct, frozen=True):

@@ -17,8 +17,10 @@ import numpy.typing as npt
 
 from roost.fleet.columns import Bools, Float64, Int64
 from roost.model.allocation import Candidate
+from roost.model.assignment import Assigned
 from roost.scheduler.labels import Indexes
 from roost.scheduler.nodes import NodeTable
+from roost.scheduler.unreported import NOTHING, unreported
 
 Positions = npt.NDArray[np.intp]
 """Places in the arrays of `Offers`."""
@@ -71,6 +73,9 @@ class Totals(Protocol):
     def with_trait(self, trait: str) -> Bools:
         """The hosts with a provider in their tree that has a trait: bool[n]."""
 
+    def assigned(self, node: str) -> Assigned:
+        """The assignments on the node with a root provider, claims made since included."""
+
 
 class Offers(ABC):
     """What placement offers for one request.
@@ -122,6 +127,10 @@ class Offers(ABC):
     @abstractmethod
     def hosts_of(self, provider: str) -> Sequence[int]:
         """The host whose tree a provider stands in, if it is offered."""
+
+    def assigned(self, node: str) -> Assigned:
+        """The assignments on the node with a root provider, claims made since included."""
+        return NOTHING
 
     @abstractmethod
     def _sums(self, resource_class: str) -> tuple[Int64, Int64]:
@@ -179,6 +188,14 @@ class HostView:
     def with_trait(self, trait: str) -> Bools:
         """The hosts with a provider in their tree that has a trait: bool[n]."""
         return self._of_these(self._totals.with_trait(trait))
+
+    def assigned(self, position: int = 0) -> Assigned:
+        """The assignments on a host that its report does not count: consumer -> assignment.
+
+        What is used on the host is what its report says and these. Claims of this run are included.
+        """
+        index = self.index.item(position)
+        return unreported(self.table.report(index), self._totals.assigned(self.table.nodes[index]))
 
     def some(self, positions: Positions) -> "HostView":
         """The view of some of these hosts, by their positions here."""

@@ -76,6 +76,8 @@ def selection_of(
         mappings=candidate.mappings,
         weight=weight,
         zone=zone_of(table, index, default_zone),
+        limits=candidate.limits,
+        assignment=candidate.assignment,
     )
 
 

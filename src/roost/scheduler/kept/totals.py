@@ -8,11 +8,13 @@ import numpy as np
 from roost.fleet import Fleet
 from roost.fleet.columns import Bools, Float64, Int32, Int64, Rows
 from roost.fleet.fits import meets_units
+from roost.model.assignment import Assigned
 from roost.model.vocabulary import MAX_INT
 from roost.scheduler.kept.known import Room, Rooms
 from roost.scheduler.labels import Indexes
 from roost.scheduler.offers import Chosen, ProviderLevels
 from roost.scheduler.tree_providers import providers_of, with_trait
+from roost.scheduler.unreported import NOTHING
 
 
 class KeptTotals:
@@ -46,6 +48,10 @@ class KeptTotals:
     def with_trait(self, trait: str) -> Bools:
         """The hosts with a provider in their tree that has a trait: bool[places]."""
         return with_trait(self._fleet, self._row_at, trait)
+
+    def assigned(self, node: str) -> Assigned:
+        """The assignments on the node with a root provider."""
+        return NOTHING
 
     def left(self, resource_class: str, minval: float) -> Float64:
         """What each host has left, ``minval`` at least: float64[places], a column that is kept current."""

@@ -1,0 +1,88 @@
+"""Assignments: which parts of the hardware that a node reports one consumer has.
+
+Allocations count amounts. An assignment names what the amounts are made of: the host cells, the CPUs that are
+pinned, the pages, and the PCI devices of the objects that a node reports (``NodeReport.numa_topology`` and
+``NodeReport.pci_device_pools``).
+"""
+
+import hashlib
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+
+class AssignedCell(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One NUMA cell of a guest, and the part of a host cell that it has.
+
+    ``guest`` and ``host`` are the ids of the two cells. ``shared`` counts the vCPUs that float over the
+    shared CPUs of the host cell. ``pinned`` has a pair for each vCPU with a CPU of its own: the guest's CPU,
+    the host's CPU. ``reserved`` are host CPUs for emulator threads alone. ``memory_mb`` is in MiB, made of
+    pages of ``page_size_kb`` KiB; None: of the smallest pages, which are not counted.
+    """
+
+    guest: int
+    host: int
+    shared: int = 0
+    pinned: tuple[tuple[int, int], ...] = ()
+    reserved: tuple[int, ...] = ()
+    memory_mb: int = 0
+    page_size_kb: int | None = None
+
+    @property
+    def cpus(self) -> frozenset[int]:
+        """The host CPUs that no other guest may use."""
+        return frozenset((*(host for _, host in self.pinned), *self.reserved))
+
+
+class AssignedDevices(msgspec.Struct, frozen=True, omit_defaults=True):
+    """PCI devices of one pool, for one PCI request.
+
+    ``request`` is the id of the request. ``pool`` is the key of the pool that the devices are taken from.
+    ``addresses`` names the devices where the node reports addresses; otherwise the host chooses ``count``
+    devices of the pool.
+    """
+
+    request: str
+    pool: str
+    count: int
+    addresses: tuple[str, ...] = ()
+
+
+class Assignment(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What one consumer has of the hardware of one node. ``node`` is the uuid of the root provider."""
+
+    node: str
+    cells: tuple[AssignedCell, ...] = ()
+    devices: tuple[AssignedDevices, ...] = ()
+
+    @property
+    def cpus(self) -> frozenset[int]:
+        """The host CPUs that no other guest may use."""
+        return frozenset(cpu for cell in self.cells for cpu in cell.cpus)
+
+    @property
+    def addresses(self) -> frozenset[str]:
+        """The PCI addresses of the devices that the assignment names."""
+        return frozenset(address for devices in self.devices for address in devices.addresses)
+
+
+Assigned = Mapping[str, Assignment]
+"""The assignments of the consumers on one node, by the uuid of the consumer."""
+
+
+def digest(assignment: Assignment) -> str:
+    """A short text that is the same for equal assignments, and different for others."""
+    return _digest(msgspec.json.encode(assignment))
+
+
+def digest_of_all(assigned: Assigned) -> str:
+    """A short text for all assignments on a node, which changes with any of them."""
+    return _digest(_encoded(sorted(assigned.items())))
+
+
+def _encoded(pairs: Iterable[tuple[str, Assignment]]) -> bytes:
+    return msgspec.json.encode(list(pairs))
+
+
+def _digest(text: bytes) -> str:
+    return hashlib.blake2b(text, digest_size=12).hexdigest()
