@@ -56,6 +56,14 @@ class Named(NamedTuple):
     allowed: bool
 
 
+class Lack(NamedTuple):
+    """What a host lacks for a request. ``text`` is the rest of a sentence that begins with the host's name:
+    ``is disabled``. ``distance``: from 0 (near) to 1 (far)."""
+
+    text: str
+    distance: float = 0.5
+
+
 class Filter(Protocol):
     """Says which hosts may be used.
 
@@ -82,6 +90,9 @@ class Filter(Protocol):
     - ``narrow(host, candidates, question) -> Sequence[Candidate]``: drops and orders the allocation
       candidates of one host, just before one of them is claimed. ``candidates`` are those that fit, in
       placement's order as far as other plugins left it. A host without candidates left is passed over.
+    - ``lack(host, question, progress) -> Lack | None``: in words what a host lacks that the filter excludes,
+      by its verdict or because ``narrow`` leaves nothing. Only explanations of refusals ask it. ``host`` is a
+      `OneHost`.
 
     Filters are asked in the order of the option, but: first those that declare ``looks_at``, then those that
     have ``named``, then foreign ones; after all of these, in the same order, those that depend on claims. So

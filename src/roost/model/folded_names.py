@@ -1,0 +1,65 @@
+"""Folds names that differ in a number only: ``compute-007``, ``compute-008`` become ``compute-[007-008]``.
+
+A refusal names thousands of hosts, and the names of a cloud's hosts are numbered mostly.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+
+from roost.model.reasons import HostNames
+
+_NUMBERED = re.compile(r"([^\[\]]*?)([0-9]{1,15})([^0-9\[\]]*)")
+_FOLDED = re.compile(r"([^\[\]]*)\[([0-9,-]+)\]([^\[\]]*)")
+
+
+def folded(names: Iterable[str]) -> tuple[str, ...]:
+    """Names folded by their last number, in order of text around it and number. Repeated names are one."""
+    plain: set[str] = set()
+    numbers: dict[tuple[str, str, int], set[int]] = {}
+    for name in names:
+        found = _NUMBERED.fullmatch(name)
+        if found is None:
+            plain.add(name)
+        else:
+            before, digits, after = found.groups()
+            numbers.setdefault((before, after, len(digits)), set()).add(int(digits))
+    made = [
+        f"{before}{_ranges(sorted(values), width)}{after}"
+        for (before, after, width), values in numbers.items()
+    ]
+    return tuple(sorted((*plain, *made)))
+
+
+def unfolded(names: Iterable[str]) -> Iterator[str]:
+    """The names that `folded` was given."""
+    for name in names:
+        found = _FOLDED.fullmatch(name)
+        if found is None:
+            yield name
+            continue
+        before, ranges, after = found.groups()
+        for each in ranges.split(","):
+            first, _, last = each.partition("-")
+            for number in range(int(first), int(last or first) + 1):
+                yield f"{before}{number:0{len(first)}}{after}"
+
+
+def host_names(names: Iterable[str], left_out: int = 0) -> HostNames:
+    """Names of hosts, folded; ``left_out`` others are not among them."""
+    return HostNames(folded(names), left_out)
+
+
+def _ranges(values: list[int], width: int) -> str:
+    ranges: list[tuple[int, int]] = []
+    for value in values:
+        if ranges and ranges[-1][1] == value - 1:
+            ranges[-1] = ranges[-1][0], value
+        else:
+            ranges.append((value, value))
+    if len(values) == 1:
+        return f"{values[0]:0{width}}"
+    texts = (
+        f"{first:0{width}}" if first == last else f"{first:0{width}}-{last:0{width}}"
+        for first, last in ranges
+    )
+    return f"[{','.join(texts)}]"

@@ -1,0 +1,161 @@
+"""Reasons: why a run of the scheduler refused, what comes nearest, and what the best hosts weigh.
+
+Hosts and trees are counted apart. A *host* is a compute node that some agent reports; a *tree* is one of
+placement's provider trees. A tree that nobody reports for is no host, and a host may have no tree.
+"""
+
+from typing import Literal
+
+import msgspec
+
+StageKind = Literal["provider", "query", "place", "filter", "candidate"]
+"""What removes hosts: they have no provider, a constraint of the query, the places that the request names, a
+filter, or a filter that leaves none of a host's candidates (the exact fit)."""
+
+RelaxationKind = Literal["amount", "constraint", "place", "filter", "group", "count"]
+"""What is relaxed: an amount of the query is lowered, another constraint of it is left out, a place that the
+request names or a filter is left out, the limit of the server group is raised, or fewer instances are asked
+for."""
+
+
+class HostNames(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Names of hosts, of which as many as ``left_out`` are missing.
+
+    ``names`` are folded: ``compute-[007-009,012]`` stands for four hosts. See `roost.model.folded_names`.
+    """
+
+    names: tuple[str, ...] = ()
+    left_out: int = 0
+
+
+class Stage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One condition of the request, and what it removes.
+
+    ``hosts`` and ``trees`` count those removed in the order of the stages, each once: those of all stages and
+    those that are left make up all. ``hosts_alone``, ``trees_alone``, ``providers_alone``: those that do not
+    meet the condition, whatever other stages say; None where this was not found out for all of them.
+    ``hosts_sole``: hosts that no other stage removes. ``removed`` names the hosts of ``hosts``, for places
+    and filters.
+    """
+
+    kind: StageKind
+    name: str
+    hosts: int
+    hosts_alone: int | None = None
+    hosts_sole: int | None = None
+    trees: int | None = None
+    trees_alone: int | None = None
+    providers_alone: int | None = None
+    removed: HostNames = HostNames()
+
+
+class Miss(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A near miss: a host that only one condition keeps from the request.
+
+    ``kind`` and ``name`` are those of the `Stage`. ``text``: what the host lacks, as the rest of a sentence
+    that begins with its name. ``distance``: from 0 (near) to 1 (far); of an amount, the part that is missing.
+    ``provider``: the name of the provider that violates a constraint of the query. ``wanted`` and ``free``
+    are of the resource class ``resource_class``.
+    """
+
+    host: str
+    kind: StageKind
+    name: str
+    text: str
+    distance: float
+    provider: str | None = None
+    resource_class: str | None = None
+    wanted: int | None = None
+    free: int | None = None
+
+
+class Relaxation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One change of the request with which it would have been placed: the scheduler has decided it so.
+
+    ``name``: the condition, as in the `Stage`; ``group``: the suffix of the request group. ``before`` and
+    ``after``: the amount, the limit or the number of instances. ``distance``: from 0 (a small change) to 1.
+    ``host``: where the instance would go.
+    """
+
+    kind: RelaxationKind
+    name: str
+    text: str
+    distance: float
+    host: str
+    group: str | None = None
+    before: int | None = None
+    after: int | None = None
+
+
+class WeigherNumber(msgspec.Struct, frozen=True, array_like=True):
+    """What one weigher says of one host: its number, the number normalised to 0..1, and the multiplier.
+
+    ``normalised`` times ``multiplier`` is the part of the host's weight.
+    """
+
+    weigher: str
+    raw: float
+    normalised: float
+    multiplier: float
+
+
+class WeighedHost(msgspec.Struct, frozen=True):
+    """One of the best hosts: its weight, and the numbers of the weighers that make it up.
+
+    A weigher that tells no difference between the hosts adds nothing, and is left out.
+    """
+
+    host: str
+    weight: float
+    numbers: tuple[WeigherNumber, ...] = ()
+
+
+class Reasons(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Why a run was refused.
+
+    ``sentence``: the reason in one sentence, ``public`` without names and numbers of hosts.
+
+    ``version``, ``node_version``: of the ledger and of the node journal that the reasons were found on, which
+    may be newer than those of the run. ``placed`` instances of the run could be placed, the reasons are those
+    of the next one, with the others placed. ``query``: what placement was asked, in words.
+
+    ``hosts``, ``trees``, ``providers``: how many there are in all. ``left`` hosts pass all stages: none, or
+    those that fit by now. ``trees_left`` trees pass the query, with a host or without.
+
+    ``misses`` nearest first, ``relaxations`` smallest first. ``complete``: False if the time was over before
+    all of them were tried.
+    """
+
+    sentence: str
+    public: str
+    version: int | None = None
+    node_version: int | None = None
+    placed: int = 0
+    query: tuple[str, ...] = ()
+    hosts: int = 0
+    trees: int = 0
+    providers: int = 0
+    stages: tuple[Stage, ...] = ()
+    left: int = 0
+    trees_left: int = 0
+    misses: tuple[Miss, ...] = ()
+    relaxations: tuple[Relaxation, ...] = ()
+    weighed: tuple[WeighedHost, ...] = ()
+    complete: bool = True
+
+
+def redacted_reasons(reasons: Reasons) -> Reasons:
+    """What a project may see of its own run: the sentence without names and numbers of hosts, and what of the
+    request may be changed."""
+    relaxations = tuple(
+        msgspec.structs.replace(each, host="")
+        for each in reasons.relaxations
+        if each.kind in ("amount", "count", "group")
+    )
+    return Reasons(
+        sentence=reasons.public,
+        public=reasons.public,
+        placed=reasons.placed,
+        relaxations=relaxations,
+        complete=reasons.complete,
+    )
