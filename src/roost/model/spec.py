@@ -6,6 +6,7 @@ import msgspec
 
 from roost.model.allocation import GroupClaim, GroupPolicy
 from roost.model.assignment import Assignment
+from roost.model.pci import PciRequest
 from roost.model.request import RequestGroup
 
 Operation = Literal["create", "rebuild", "resize", "migrate", "live_migrate", "evacuate", "unshelve"]
@@ -96,6 +97,8 @@ class RequestSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     - ``requested_resources``: request groups beside the flavor's (ports, devices), each with its own suffix;
       ``pci_groups``: the suffixes of those that are PCI devices.
+    - ``pci_requests``: PCI devices of the pools that nodes report. Those of the flavor's aliases are found
+      by the scheduler, unless one of these has an alias already.
     - ``root_required``, ``root_forbidden``: traits of the tree's root. ``same_subtree``: sets of suffixes.
     - ``required_traits``, ``forbidden_traits``: traits of the unsuffixed group.
     - ``volume_backed``: the root disk is a volume, so that hosts provide none.
@@ -115,6 +118,7 @@ class RequestSpec(msgspec.Struct, frozen=True, kw_only=True):
     group: ServerGroup | None = None
     requested_resources: tuple[RequestGroup, ...] = ()
     pci_groups: frozenset[str] = frozenset()
+    pci_requests: tuple[PciRequest, ...] = ()
     required_traits: frozenset[str] = frozenset()
     forbidden_traits: frozenset[str] = frozenset()
     root_required: frozenset[str] = frozenset()
