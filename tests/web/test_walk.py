@@ -19,6 +19,7 @@ from roost.conductor import http as instances
 from roost.placement import access
 from roost.placement.http import operations as placement
 from roost.placement.v1 import operations as v1
+from roost.scheduling.http import operations as scheduling
 from roost.web import health_operations as health
 from roost.web.dispatch import Application, dispatch
 from roost.web.edge import Edge
@@ -26,6 +27,8 @@ from roost.web.health import Health, HealthOptions
 from roost.web.health_app import health_paths
 from roost.web.operation import OPEN, Operation
 from roost.web.policy import Rule
+from support import scheduling_api
+from support.clouds import flat
 from support.conducting import conducting
 from support.placement_api import uuid_of
 from support.v1_api import V1Api
@@ -34,6 +37,7 @@ SERVICES: dict[str, Sequence[Operation]] = {
     "placement": placement.OPERATIONS,
     "v1": v1.OPERATIONS,
     "conductor": instances.OPERATIONS,
+    "scheduling": scheduling.OPERATIONS,
     "health": health.OPERATIONS,
 }
 ALL = [
@@ -73,8 +77,10 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
             found["app"] = instances.create_app(
                 now.super, now.requests, now.aggregates, now.groups, now.placement, NoAuth()
             )
-            ready.set()
-            await stop.wait()
+            async with scheduling_api.scheduling(tmp_path_factory.mktemp("scheduling"), flat(1)) as api:
+                found["scheduling"] = api.app
+                ready.set()
+                await stop.wait()
 
     async def begin() -> asyncio.Task[None]:
         task = asyncio.create_task(conduct())
@@ -82,7 +88,12 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         return task
 
     task = api.run(begin())
-    services = dispatch({"/v1": api.v1, **dict.fromkeys(instances.PATHS, found["app"])}, api.app)
+    under = {
+        "/v1": api.v1,
+        **dict.fromkeys(instances.PATHS, found["app"]),
+        **dict.fromkeys(scheduling.PATHS, found["scheduling"]),
+    }
+    services = dispatch(under, api.app)
     app = Edge(services, health_paths(Health((), HealthOptions())))
     client = httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://roost")
 
@@ -114,7 +125,10 @@ def test_an_operation_is_open_by_name_or_has_a_rule(operation: Operation) -> Non
 
 
 def test_every_rule_is_known_to_the_policy() -> None:
-    known = {rule.name for rule in access.default_rules()} | set(instances.DEFAULT_RULES)
+    known = {rule.name for rule in access.default_rules()} | {
+        *instances.DEFAULT_RULES,
+        *scheduling.DEFAULT_RULES,
+    }
     for operations in SERVICES.values():
         for operation in operations:
             if isinstance(operation.rule, Rule):

@@ -14,6 +14,10 @@ from roost.placement.http.edge import with_edge
 from roost.placement.options import PlacementOptions
 from roost.placement.queries import QueryBudget
 from roost.placement.v1.app import V1
+from roost.scheduling.http.app import create_app as create_scheduling_app
+from roost.scheduling.http.operations import OPERATIONS as SCHEDULING
+from roost.scheduling.http.operations import PATHS as SCHEDULING_PATHS
+from roost.scheduling.http.service import Service as SchedulingService
 from roost.serving.granian import EmbeddedServer
 from roost.serving.listeners import Listeners
 from roost.serving.notify import Notifier
@@ -48,7 +52,9 @@ async def serve(
         limits=system.options.limits,
     )
     queries = QueryBudget(system.ledger, options.limits)
-    v1 = V1(system.ledger, options, queries, document_at, (*conductor_http.OPERATIONS, *DOCUMENTED))
+    v1 = V1(
+        system.ledger, options, queries, document_at, (*conductor_http.OPERATIONS, *SCHEDULING, *DOCUMENTED)
+    )
     cut_clients_that_do_not_read(listeners.sockets[0], options.limits)
     application = _application(system, v1, options, queries, health)
     server = EmbeddedServer(application, listeners.sockets[0], tls, server_settings(options.limits))
@@ -88,7 +94,7 @@ async def serve(
 def _application(
     system: System, v1: V1, options: PlacementOptions, queries: QueryBudget, health: Health
 ) -> Application:
-    """The conductor has its paths under ``/v1``, V1 the rest of ``/v1``; all else is the Placement API's."""
+    """Conductor and scheduler have their paths under ``/v1``, V1 the rest; all else is Placement's."""
     placement = create_app(system.ledger, options, queries)
     conductor = conductor_http.create_app(
         system.super_conductor,
@@ -98,7 +104,17 @@ def _application(
         system.placement,
         NoAuth(),
     )
-    services = dispatch({"/v1": v1, **dict.fromkeys(conductor_http.PATHS, conductor)}, placement)
+    scheduling = create_scheduling_app(
+        SchedulingService(system.scheduler, system.records, system.options.scheduler, system.ledger), NoAuth()
+    )
+    services = dispatch(
+        {
+            "/v1": v1,
+            **dict.fromkeys(conductor_http.PATHS, conductor),
+            **dict.fromkeys(SCHEDULING_PATHS, scheduling),
+        },
+        placement,
+    )
     metrics.BUILD_REQUESTS.follow(lambda: system.super_conductor.in_progress)
     metrics.WAITING_RECORDS.follow(lambda: system.records.waiting)
     return with_edge(services, system.ledger, options, health)

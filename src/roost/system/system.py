@@ -79,6 +79,7 @@ class System:
     groups: ServerGroups
     super_conductor: SuperConductor
     gateway: TimedGateway
+    scheduler: Scheduler
     records: RecordQueue
     cells: dict[str, Cell]
     table: NodeTable
@@ -193,7 +194,7 @@ class System:
         await mirror.heal()
         await feed.refresh()
         self.gateway = TimedGateway(SwitchingGateway(LocalGateway(self.ledger), ReportedGateway()))
-        scheduler = Scheduler(
+        self.scheduler = scheduler = Scheduler(
             self.gateway,
             self.table,
             self.records,

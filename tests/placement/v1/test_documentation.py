@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 
 from roost.conductor.http import PATHS
+from roost.scheduling.http.operations import PATHS as SCHEDULING
 from support.processes import RoostUp
 from support.serving import Serving
 
 PAGE = Path(__file__).parents[3] / "docs" / "api-v1.md"
 LINES = [line.strip() for line in PAGE.read_text().splitlines() if line.startswith("    ")]
 EXAMPLES = [line for line in LINES if line.startswith("curl")]
-OF_CONDUCTORS = [line for line in EXAMPLES if any(f'$U{path}"' in line for path in PATHS)]
+OF_CONDUCTORS = [line for line in EXAMPLES if any(f'$U{path}"' in line for path in (*PATHS, *SCHEDULING))]
 
 pytestmark = pytest.mark.skipif(shutil.which("curl") is None, reason="no curl here")
 
@@ -40,7 +41,7 @@ def test_the_examples_of_placement_work(tmp_path: Path) -> None:
 
 
 def test_the_examples_of_conductors_work(tmp_path: Path) -> None:
-    assert len(OF_CONDUCTORS) == 3
+    assert len(OF_CONDUCTORS) == 4
     with RoostUp(tmp_path / "data") as server:
         server.wait_until_up()
         run(OF_CONDUCTORS, f"127.0.0.1:{server.port}")

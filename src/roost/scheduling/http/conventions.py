@@ -1,0 +1,40 @@
+"""The form of errors of the scheduler's operations: as under ``/v1``, and an error of a run names the run."""
+
+import falcon
+import msgspec
+
+from roost.model.record import Step
+from roost.scheduling.http.refusals import NoHost
+from roost.web.conventions import Conventions, Error
+from roost.web.errors import HTTPError
+from roost.web.request import Request, Response
+
+
+class RunError(Error, forbid_unknown_fields=True, omit_defaults=True):
+    """One error of a response.
+
+    If a run of the scheduler found no host, `run` is its id and `steps` have the hosts that each step left.
+    """
+
+    run: str | None = None
+    steps: tuple[Step, ...] = ()
+
+
+class RunErrors(msgspec.Struct, forbid_unknown_fields=True):
+    """The body of every response that reports an error."""
+
+    errors: list[RunError]
+
+
+class SchedulingConventions(Conventions):
+    """The conventions of the scheduler's operations."""
+
+    errors = RunErrors
+
+    def refuse(self, req: Request, resp: Response, error: HTTPError) -> None:
+        """Fill in the response for an error."""
+        title = falcon.code_to_http_status(error.status).partition(" ")[2]
+        run, steps = (error.run, error.steps) if isinstance(error, NoHost) else (None, ())
+        described = RunError(error.status, title, str(error) or title, error.code, req.request_id, run, steps)
+        resp.content_type = falcon.MEDIA_JSON
+        resp.data = msgspec.json.encode(RunErrors([described]))

@@ -1,0 +1,122 @@
+"""``/v1/select_destinations`` and ``/v1/use_alternate``: hosts are chosen and claimed."""
+
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from roost.model.vocabulary import MAX_NAME
+from roost.placement.wire.uuids import DASHED_UUID, LONGEST_UUID, canonical_uuid
+from roost.scheduling.http.refusals import BadSpec, as_http
+from roost.scheduling.http.service import Service
+from roost.scheduling.wire.answers import ShownDestinations, ShownReplacement
+from roost.scheduling.wire.language import language_of
+from roost.web.request import Request, Response
+
+MOST_INSTANCES = 1000
+"""Instances of one request at most. A larger count is refused."""
+
+MOST_ALTERNATES = 100
+"""Alternates of one instance at most. A larger number is refused."""
+
+_Uuid = Annotated[str, Meta(pattern=DASHED_UUID, max_length=LONGEST_UUID)]
+_Name = Annotated[str, Meta(min_length=1, max_length=MAX_NAME, pattern=r"^[^\x00]*\Z")]
+_Spec = Annotated[
+    dict[str, Any],
+    Meta(
+        description="A request spec of Roost, or Nova's RequestSpec as oslo.versionedobjects serialises it."
+    ),
+]
+_Selection = Annotated[dict[str, Any], Meta(description="A selection, in the language of the request spec.")]
+
+
+class WantedDestinations(msgspec.Struct, forbid_unknown_fields=True):
+    """A request for hosts for `count` equal instances.
+
+    `instances` are their uuids, which are made up if they are left out. Both are by default what Nova's
+    RequestSpec says, else one instance. If fewer than `min_count` can be placed (by default `count`), none
+    is. `num_alternates` are found for each. `request_id` is that of the user's request, for the records, by
+    default the one of this request.
+    """
+
+    request_spec: _Spec
+    count: Annotated[int, Meta(ge=1, le=MOST_INSTANCES)] | None = None
+    instances: Annotated[tuple[_Uuid, ...], Meta(min_length=1, max_length=MOST_INSTANCES)] | None = None
+    num_alternates: Annotated[int, Meta(ge=0, le=MOST_ALTERNATES)] = 0
+    min_count: Annotated[int, Meta(ge=1, le=MOST_INSTANCES)] | None = None
+    request_id: _Name | None = None
+
+    def __post_init__(self) -> None:
+        if self.instances is not None:
+            if len({canonical_uuid(each) for each in self.instances}) != len(self.instances):
+                raise ValueError("instances names one instance twice")
+            if self.count not in (None, len(self.instances)):
+                raise ValueError(f"count is {self.count}, and instances has {len(self.instances)} uuids")
+
+
+class WantedAlternate(msgspec.Struct, forbid_unknown_fields=True):
+    """A request for another host for one instance: the claim on `failed` is swapped to an alternate.
+
+    `alternates` are those that are left, best first. `reason` says why the host failed. `run` is the id of
+    the run that chose the hosts, and `request_id` that of the user's request.
+    """
+
+    request_spec: _Spec
+    instance: _Uuid
+    failed: _Selection
+    alternates: Annotated[tuple[_Selection, ...], Meta(max_length=MOST_ALTERNATES)]
+    reason: Annotated[str, Meta(min_length=1, max_length=8192)]
+    run: _Name
+    request_id: _Name | None = None
+
+
+async def select_destinations(service: Service, req: Request, resp: Response) -> ShownDestinations:
+    """Choose hosts for equal instances and claim them in placement.
+
+    Each destination has the selected host, which is claimed, and alternates in the same cell, which are not.
+    The response to a request that comes to nothing names the run and the hosts that each step left.
+    """
+    wanted: WantedDestinations = req.body
+    with as_http():
+        language = language_of(wanted.request_spec)
+        asked = language.read_spec(wanted.request_spec)
+        instances = wanted.instances or (asked.instances if wanted.count is None else None)
+        count = len(instances) if instances is not None else wanted.count or asked.count
+        if count > MOST_INSTANCES:
+            raise BadSpec(f"{count} instances are asked for, at most {MOST_INSTANCES} may be")
+        if wanted.min_count is not None and wanted.min_count > count:
+            raise BadSpec(f"min_count {wanted.min_count} is more than count {count}")
+        await service.refresh()
+        found = await service.scheduler.select_destinations(
+            asked.spec,
+            count,
+            wanted.num_alternates,
+            instances=None if instances is None else tuple(map(canonical_uuid, instances)),
+            min_count=wanted.min_count,
+            request_id=wanted.request_id or req.request_id,
+            global_request_id=req.observation.ids.of_caller,
+        )
+    return language.show_destinations(found)
+
+
+async def use_alternate(service: Service, req: Request, resp: Response) -> ShownReplacement:
+    """Claim the next alternate of an instance in place of the host that failed it.
+
+    Each alternate is judged again on the present state. The swap is one write: the instance holds something
+    at any time. The call may be repeated: if the claim was moved already, that alternate is the response.
+    """
+    wanted: WantedAlternate = req.body
+    with as_http():
+        language = language_of(wanted.request_spec)
+        spec = language.read_spec(wanted.request_spec).spec
+        await service.refresh()
+        found = await service.scheduler.use_alternate(
+            spec,
+            canonical_uuid(wanted.instance),
+            language.read_selection(wanted.failed),
+            wanted.reason,
+            [language.read_selection(each) for each in wanted.alternates],
+            run=wanted.run,
+            request_id=wanted.request_id or req.request_id,
+        )
+    return language.show_replacement(found)

@@ -1,0 +1,54 @@
+"""The table of the scheduler's operations, their policy rules and paths.
+
+A new operation is one row of `OPERATIONS`, with a rule in `DEFAULT_RULES`. Its path begins with one of
+`PATHS`.
+"""
+
+from typing import Final
+
+from roost.placement.errors import ConcurrentUpdate
+from roost.scheduling.http.destinations import (
+    WantedAlternate,
+    WantedDestinations,
+    select_destinations,
+    use_alternate,
+)
+from roost.scheduling.http.refusals import OF_ALTERNATES, OF_RUNS
+from roost.scheduling.wire.answers import ShownDestinations, ShownReplacement
+from roost.web.operation import Operation
+from roost.web.policy import Rule
+
+SERVICE: Final = "role:admin or role:service"
+"""The check of rules for administrators and services."""
+
+DEFAULT_RULES: Final = {
+    "scheduler:select_destinations": SERVICE,
+    "scheduler:use_alternate": SERVICE,
+}
+"""The policy rules as they are without a policy file."""
+
+PATHS: Final = ("/v1/select_destinations", "/v1/use_alternate", "/v1/scheduler")
+"""The paths of a scheduler: these, and all below them."""
+
+OPERATIONS: Final = (
+    Operation(
+        "POST",
+        "/v1/select_destinations",
+        Rule("scheduler:select_destinations"),
+        select_destinations,
+        body=WantedDestinations,
+        takes=(),  # curl -d says that its data is a form
+        answer=ShownDestinations,
+        raises=(*OF_RUNS, ConcurrentUpdate),
+    ),
+    Operation(
+        "POST",
+        "/v1/use_alternate",
+        Rule("scheduler:use_alternate"),
+        use_alternate,
+        body=WantedAlternate,
+        takes=(),
+        answer=ShownReplacement,
+        raises=(*OF_ALTERNATES, ConcurrentUpdate),
+    ),
+)

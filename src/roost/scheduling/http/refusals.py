@@ -1,0 +1,110 @@
+"""The errors of the scheduler as errors of HTTP.
+
+HTTPError
+├── BadRequest
+│   └── BadSpec            400  the request spec or a selection cannot be read, or not be turned into a query
+├── Conflict
+│   ├── NoHost             409  no host, or not enough of them, can take the request
+│   ├── NoAlternateLeft    409  no alternate can be used; the claim is as it was
+│   ├── HoldsNothing       409  the instance whose host is to be replaced holds nothing
+│   └── NoWeight           409  a host that the request may use has no weight, and the options forbid that
+├── Fault                  500  a filter, a weigher or the scheduler failed
+├── PlacementRefuses       502  placement refuses what the scheduler asks: an operator has to act
+└── PlacementAway          503  placement cannot be reached, or failed: try again
+
+An instance that holds something already is `roost.placement.errors.ConcurrentUpdate`, status 409.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from roost.model.record import Step
+from roost.scheduler import errors
+from roost.web.errors import BadRequest, Conflict, HTTPError, Unavailable
+
+
+class BadSpec(BadRequest):
+    """The request spec or a selection cannot be read, or cannot be turned into a query."""
+
+    code = "scheduler.bad_request_spec"
+
+
+class NoHost(Conflict):
+    """No host, or not enough of them, can take the request. Nothing is claimed.
+
+    ``run`` is the id of the run, and ``steps`` have the hosts that each of its steps left.
+    """
+
+    code = "scheduler.no_valid_host"
+
+    def __init__(self, reason: str, run: str, steps: tuple[Step, ...]) -> None:
+        super().__init__(reason)
+        self.run = run
+        self.steps = steps
+
+
+class NoAlternateLeft(Conflict):
+    """No alternate of the instance can be used. Its claim is as it was."""
+
+    code = "scheduler.no_alternate"
+
+
+class HoldsNothing(Conflict):
+    """The instance whose host is to be replaced holds nothing."""
+
+    code = "scheduler.nothing_claimed"
+
+
+class NoWeight(Conflict):
+    """A host that the request may use has no weight, and the options forbid that."""
+
+    code = "scheduler.cannot_weigh"
+
+
+class Fault(HTTPError):
+    """A filter, a weigher or the scheduler itself failed; the log has the error. Nothing is claimed."""
+
+    status = 500
+    code = "scheduler.fault"
+
+
+class PlacementRefuses(HTTPError):
+    """Placement refuses what the scheduler asks, for its token say, or does not speak the Placement API."""
+
+    status = 502
+    code = "scheduler.placement_refused"
+
+
+class PlacementAway(Unavailable):
+    """Placement cannot be reached, or failed; nothing is known of the hosts. Trying again may help."""
+
+    code = "scheduler.placement_unavailable"
+
+
+_KINDS: tuple[tuple[type[errors.SchedulerError], type[HTTPError]], ...] = (
+    (errors.BadRequestSpec, BadSpec),
+    (errors.NoAlternate, NoAlternateLeft),
+    (errors.NothingClaimed, HoldsNothing),
+    (errors.CannotWeigh, NoWeight),
+    (errors.PlacementUnavailable, PlacementAway),
+    (errors.PlacementRefused, PlacementRefuses),
+    (errors.SchedulerError, Fault),
+)
+
+OF_RUNS = (BadSpec, NoHost, NoWeight, Fault, PlacementRefuses, PlacementAway)
+"""The errors that a run can end with."""
+
+OF_ALTERNATES = (BadSpec, NoAlternateLeft, HoldsNothing, Fault, PlacementRefuses, PlacementAway)
+"""The errors that the use of an alternate can end with."""
+
+
+@contextmanager
+def as_http() -> Iterator[None]:
+    """Raise the errors of the scheduler as those of HTTP."""
+    try:
+        yield
+    except errors.NoValidHost as error:
+        raise NoHost(error.reason, error.run, error.steps) from error
+    except errors.SchedulerError as error:
+        kind = next(theirs for ours, theirs in _KINDS if isinstance(error, ours))
+        raise kind(str(error)) from error

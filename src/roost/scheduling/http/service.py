@@ -1,0 +1,30 @@
+"""What the handlers of the scheduler's operations work with."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from roost.ledger import Ledger
+from roost.records import RecordQueue
+from roost.scheduler import Scheduler, SchedulerOptions
+
+
+async def _as_it_is() -> None:
+    """The node table is kept up to date by its owner."""
+
+
+@dataclass(frozen=True)
+class Service:
+    """What the handlers work with.
+
+    - ``scheduler``: it has the node table.
+    - ``records``: its queue, whose ``backend`` reads records.
+    - ``options``: those that the scheduler was made with.
+    - ``ledger``: that of this process; None if placement is reached over HTTP.
+    - ``refresh``: brings the node table up to date before a decision.
+    """
+
+    scheduler: Scheduler
+    records: RecordQueue
+    options: SchedulerOptions
+    ledger: Ledger | None = None
+    refresh: Callable[[], Awaitable[None]] = _as_it_is

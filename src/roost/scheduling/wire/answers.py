@@ -1,0 +1,42 @@
+"""The responses to requests for hosts. A response is in the language of its request."""
+
+from typing import Any
+
+import msgspec
+
+from roost.model.spec import Destination, Selection
+
+
+class ShownDestinations(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
+    """The hosts that were chosen by the run with this id.
+
+    For a request spec of Roost there are `destinations`, one for each instance that was placed. For Nova's
+    RequestSpec there are `instances`, the uuids of those that were placed, and `selections`: for each of
+    them Nova's Selection objects, the claimed one first, then the alternates.
+    """
+
+    run: str
+    destinations: tuple[Destination, ...] | None = None
+    instances: tuple[str, ...] | None = None
+    selections: tuple[tuple[dict[str, Any], ...], ...] | None = None
+
+
+class TriedAlternate(msgspec.Struct, forbid_unknown_fields=True):
+    """An alternate that was tried. `refusal` is null for the one that is claimed now."""
+
+    host: str
+    cell: str
+    refusal: str | None
+
+
+class ShownReplacement(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
+    """What the instance is claimed on now, and the alternates that are left.
+
+    For a request spec of Roost these are `selected` and `alternates`. For Nova's RequestSpec there are
+    `selections`, Nova's Selection objects: the claimed one first.
+    """
+
+    tried: tuple[TriedAlternate, ...]
+    selected: Selection | None = None
+    alternates: tuple[Selection, ...] | None = None
+    selections: tuple[dict[str, Any], ...] | None = None

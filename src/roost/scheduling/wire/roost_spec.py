@@ -1,0 +1,41 @@
+"""Roost's own language: the types of `roost.model.spec`, with the names of their fields as keys."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from roost.model.spec import Destination, RequestSpec, Selection
+from roost.scheduler.errors import BadRequestSpec
+from roost.scheduler.replacement import Replacement
+from roost.scheduling.wire.answers import ShownDestinations, ShownReplacement, TriedAlternate
+from roost.scheduling.wire.checks import check_spec
+from roost.scheduling.wire.spoken import AskedSpec
+from roost.scheduling.wire.strict import convert
+
+
+class RoostLanguage:
+    """See `roost.scheduling.wire.spoken.Language`."""
+
+    def read_spec(self, data: Mapping[str, Any]) -> AskedSpec:
+        try:
+            return AskedSpec(check_spec(convert(data, RequestSpec)))
+        except msgspec.ValidationError as error:
+            raise BadRequestSpec(f"request_spec: {error}") from error
+
+    def read_selection(self, data: Mapping[str, Any]) -> Selection:
+        try:
+            return convert(data, Selection)
+        except msgspec.ValidationError as error:
+            raise BadRequestSpec(f"selection: {error}") from error
+
+    def show_destinations(self, found: Sequence[Destination]) -> ShownDestinations:
+        return ShownDestinations(run=found[0].run, destinations=tuple(found))
+
+    def show_replacement(self, found: Replacement) -> ShownReplacement:
+        return ShownReplacement(tried=tried(found), selected=found.selected, alternates=found.alternates)
+
+
+def tried(found: Replacement) -> tuple[TriedAlternate, ...]:
+    """The alternates that were tried."""
+    return tuple(TriedAlternate(each.host, each.cell, each.refusal) for each in found.tries)

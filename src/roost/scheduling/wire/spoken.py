@@ -1,0 +1,34 @@
+"""What a language reads and shows."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from roost.model.spec import Destination, RequestSpec, Selection
+from roost.scheduler.replacement import Replacement
+from roost.scheduling.wire.answers import ShownDestinations, ShownReplacement
+
+
+@dataclass(frozen=True)
+class AskedSpec:
+    """A request spec, and what it says of its instances: how many, and their uuids if it names them all."""
+
+    spec: RequestSpec
+    count: int = 1
+    instances: tuple[str, ...] | None = None
+
+
+class Language(Protocol):
+    """Reads and shows JSON values. What cannot be read raises `BadRequestSpec`, which names key and value."""
+
+    def read_spec(self, data: Mapping[str, Any]) -> AskedSpec:
+        """The request spec."""
+
+    def read_selection(self, data: Mapping[str, Any]) -> Selection:
+        """A selection that was shown before."""
+
+    def show_destinations(self, found: Sequence[Destination]) -> ShownDestinations:
+        """What was found for at least one instance."""
+
+    def show_replacement(self, found: Replacement) -> ShownReplacement:
+        """What an instance is claimed on now."""

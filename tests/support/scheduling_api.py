@@ -1,0 +1,71 @@
+"""The scheduler's operations over HTTP on a cloud, without a socket."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from roost.auth import NoAuth
+from roost.ledger import Ledger
+from roost.ledger.holdings import held_by_all
+from roost.records import RecordQueue, Retention
+from roost.records.backend import open_sql_records
+from roost.scheduler import Scheduler, SchedulerOptions
+from roost.scheduler.gateways import Gateway
+from roost.scheduler.gateways.local import LocalGateway
+from roost.scheduling.http.app import create_app
+from roost.scheduling.http.service import Service
+from roost.web.dispatch import Application
+from support.clouds import NOW, Cloud, filled
+
+FLAVOR = {"name": "small", "vcpus": 1, "memory_mb": 1024, "disk_gb": 10}
+SPEC: dict[str, Any] = {"project_id": "project", "user_id": "user", "flavor": FLAVOR}
+SERVICE = {"x-auth-token": "nova:services", "x-roles": "service"}
+
+
+class SchedulingApi:
+    """The operations, and what is held. ``client`` sends requests as a service."""
+
+    def __init__(self, ledger: Ledger, service: Service, app: Application, client: httpx.AsyncClient) -> None:
+        self.app = app
+        self.ledger = ledger
+        self.service = service
+        self.client = client
+
+    async def select(self, **body: Any) -> httpx.Response:
+        """The response to a request for destinations; by default for one small instance."""
+        return await self.client.post("/v1/select_destinations", json={"request_spec": SPEC, **body})
+
+    def held(self) -> dict[str, dict[str, dict[str, int]]]:
+        """What each consumer holds."""
+        held = self.ledger.database.read_now(held_by_all)
+        return {consumer: one.allocations for consumer, one in held.items()}
+
+
+@asynccontextmanager
+async def scheduling(
+    folder: Path, cloud: Cloud, options: SchedulerOptions | None = None, gateway: Gateway | None = None
+) -> AsyncIterator[SchedulingApi]:
+    """The operations on a scheduler of the cloud. ``gateway``: by default that of the ledger itself."""
+    async with filled(folder / "roost.db", cloud) as ledger:
+        records = RecordQueue(await open_sql_records(f"sqlite:///{folder / 'records.db'}", Retention()))
+        chosen = options or SchedulerOptions()
+        scheduler = Scheduler(gateway or LocalGateway(ledger), cloud.table(), records, chosen, lambda: NOW)
+        service = Service(scheduler, records, chosen, ledger)
+        app: Application = create_app(service, NoAuth())
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://roost", headers=SERVICE) as client:
+            try:
+                yield SchedulingApi(ledger, service, app, client)
+            finally:
+                await records.close()
+
+
+def error_of(answer: httpx.Response) -> dict[str, Any]:
+    """The one error of a response, whose status is that of the response."""
+    [error] = answer.json()["errors"]
+    assert error["status"] == answer.status_code
+    found: dict[str, Any] = error
+    return found
