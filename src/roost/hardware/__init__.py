@@ -1,8 +1,19 @@
-"""What the hardware objects that nodes report have for a request: NUMA cells, CPUs, pages, PCI devices.
+"""The hardware of compute nodes beyond amounts: NUMA cells, CPUs, pages, PCI devices; and what fits on it.
+
+    NodeReport.numa_topology ──▶ HostTopology ──┐ with_assigned (what claims took since)
+                                                ├──▶ fit ──▶ Fit ──▶ Assignment
+    flavor and image ──▶ GuestTopology ─────────┘     ▲
+    NodeReport.pci_device_pools ──▶ Pools ────────────┘ (devices close to the cells)
 
 Pure: reports, assignments and requests in, assignments out. The scheduler's filters use it, and anything else
-that has to know which devices a guest gets.
+that has to know what a guest gets. A *host cell* is a NUMA node of a compute node, a *guest cell* one of an
+instance. Each guest cell goes to a host cell of its own. The rules are those of ``nova/virt/hardware.py`` and
+``nova/pci/stats.py``.
 
-pci_pools    the free PCI devices of a node, by pool, as its report has them
-pci_choice   which devices of the pools a list of requests gets
+host_topology   the NUMA cells of a node, as its report has them
+guest_topology  the NUMA cells that an instance asks for
+fit             which host cells, CPUs, pages and devices an instance gets; cell_fit: one cell of them
+usage           a topology with more of it used
+pci_pools       the free PCI devices of a node, by pool, as its report has them
+pci_choice      which devices of the pools a list of requests gets
 """

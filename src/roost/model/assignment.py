@@ -16,8 +16,9 @@ class AssignedCell(msgspec.Struct, frozen=True, omit_defaults=True):
 
     ``guest`` and ``host`` are the ids of the two cells. ``shared`` counts the vCPUs that float over the
     shared CPUs of the host cell. ``pinned`` has a pair for each vCPU with a CPU of its own: the guest's CPU,
-    the host's CPU. ``reserved`` are host CPUs for emulator threads alone. ``memory_mb`` is in MiB, made of
-    pages of ``page_size_kb`` KiB; None: of the smallest pages, which are not counted.
+    the host's CPU. ``reserved`` are host CPUs for emulator threads alone. ``withheld`` are siblings of these
+    that stay idle. ``memory_mb`` is in MiB, made of pages of ``page_size_kb`` KiB; None: of the smallest
+    pages.
     """
 
     guest: int
@@ -25,13 +26,14 @@ class AssignedCell(msgspec.Struct, frozen=True, omit_defaults=True):
     shared: int = 0
     pinned: tuple[tuple[int, int], ...] = ()
     reserved: tuple[int, ...] = ()
+    withheld: tuple[int, ...] = ()
     memory_mb: int = 0
     page_size_kb: int | None = None
 
     @property
     def cpus(self) -> frozenset[int]:
         """The host CPUs that no other guest may use."""
-        return frozenset((*(host for _, host in self.pinned), *self.reserved))
+        return frozenset((*(host for _, host in self.pinned), *self.reserved, *self.withheld))
 
 
 class AssignedDevices(msgspec.Struct, frozen=True, omit_defaults=True):

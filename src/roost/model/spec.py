@@ -73,6 +73,17 @@ class RequestedNetwork(msgspec.Struct, frozen=True, kw_only=True):
     remote_managed: bool = False
 
 
+class NetworkMetadata(msgspec.Struct, frozen=True, kw_only=True):
+    """The networks of a request that NUMA cells of hosts may be close to: names of physical networks, and
+    whether one of the networks is tunneled.
+
+    Source: ``NetworkMetadata`` of Nova.
+    """
+
+    physnets: frozenset[str] = frozenset()
+    tunneled: bool = False
+
+
 class ServerGroup(msgspec.Struct, frozen=True):
     """A server group.
 
@@ -125,6 +136,7 @@ class RequestSpec(msgspec.Struct, frozen=True, kw_only=True):
     root_forbidden: frozenset[str] = frozenset()
     same_subtree: tuple[frozenset[str], ...] = ()
     requested_networks: tuple[RequestedNetwork, ...] = ()
+    network_metadata: NetworkMetadata | None = None
     requested_destination: RequestedDestination | None = None
     force_hosts: tuple[str, ...] = ()
     force_nodes: tuple[str, ...] = ()

@@ -13,7 +13,8 @@ from roost.scheduler.requested.flavor_image import FlavorImage
 
 _POLICIES = ("dedicated", "shared", "mixed")
 _THREADS = ("prefer", "isolate", "require")
-_EMULATOR = ("share", "isolate")
+EMULATOR = ("share", "isolate")
+"""The policies of emulator threads."""
 
 
 class Processors(NamedTuple):
@@ -32,14 +33,14 @@ class Processors(NamedTuple):
 
 def processors(asked: FlavorImage) -> Processors:
     """The processors that flavor and image ask for by policies. Raises `BadRequestSpec`."""
-    policy = _policy(asked)
-    threads = _thread_policy(asked)
-    isolated = asked.of_flavor("emulator_threads_policy", _EMULATOR) == "isolate"
+    policy = cpu_policy(asked)
+    threads = thread_policy(asked)
+    isolated = asked.of_flavor("emulator_threads_policy", EMULATOR) == "isolate"
     hyperthreading = {"isolate": False, "require": True}.get(threads or "")
     if policy == "dedicated":
         return Processors(None, asked.flavor.vcpus + isolated, hyperthreading, dedicated=True)
     if policy == "mixed":
-        pinned = len(_dedicated_mask(asked) or _realtime_mask(asked) or ())
+        pinned = len(dedicated_mask(asked) or realtime_mask(asked) or ())
         if not pinned:
             raise asked.bad_flavor(
                 "hw:cpu_policy", "needs hw:cpu_dedicated_mask, or hw:cpu_realtime and hw:cpu_realtime_mask"
@@ -48,15 +49,19 @@ def processors(asked: FlavorImage) -> Processors:
     return Processors(hyperthreading=hyperthreading)
 
 
-def _policy(asked: FlavorImage) -> str | None:
-    """The flavor may demand more than the image, but not less."""
+def cpu_policy(asked: FlavorImage) -> str | None:
+    """Whether processors are dedicated, shared or mixed; None if nothing is said. Raises `BadRequestSpec`.
+
+    The flavor may demand more than the image, but not less.
+    """
     flavor, image = asked.of_flavor("cpu_policy", _POLICIES), asked.of_image("cpu_policy", _POLICIES)
     if (flavor, image) in (("mixed", "dedicated"), ("shared", "mixed"), ("shared", "dedicated")):
         raise asked.conflict("cpu_policy")
     return flavor or image
 
 
-def _thread_policy(asked: FlavorImage) -> str | None:
+def thread_policy(asked: FlavorImage) -> str | None:
+    """How dedicated processors share cores; None if nothing is said. Raises `BadRequestSpec`."""
     flavor = asked.of_flavor("cpu_thread_policy", _THREADS)
     image = asked.of_image("cpu_thread_policy", _THREADS)
     if flavor in (None, "prefer"):
@@ -66,7 +71,8 @@ def _thread_policy(asked: FlavorImage) -> str | None:
     return flavor
 
 
-def _dedicated_mask(asked: FlavorImage) -> frozenset[int] | None:
+def dedicated_mask(asked: FlavorImage) -> frozenset[int] | None:
+    """The numbers of the dedicated processors among others, if they are named. Raises `BadRequestSpec`."""
     key = "hw:cpu_dedicated_mask"
     mask = asked.of_flavor("cpu_dedicated_mask")
     if mask is None:
@@ -77,7 +83,8 @@ def _dedicated_mask(asked: FlavorImage) -> frozenset[int] | None:
     return named
 
 
-def _realtime_mask(asked: FlavorImage) -> frozenset[int] | None:
+def realtime_mask(asked: FlavorImage) -> frozenset[int] | None:
+    """The numbers of the realtime processors, None without any. Raises `BadRequestSpec`."""
     if not is_true(asked.of_flavor("cpu_realtime") or ""):
         return None
     key = "hw:cpu_realtime_mask"
@@ -86,7 +93,7 @@ def _realtime_mask(asked: FlavorImage) -> frozenset[int] | None:
     named = everything if mask is None else _masked(mask, asked, key)
     if not named or not named <= everything:
         raise asked.bad_flavor(key, f"must name some of the {asked.flavor.vcpus} processors, not {mask!r}")
-    if named == everything and asked.of_flavor("emulator_threads_policy", _EMULATOR) is None:
+    if named == everything and asked.of_flavor("emulator_threads_policy", EMULATOR) is None:
         raise asked.bad_flavor(key, "must leave out a processor, unless hw:emulator_threads_policy is set")
     return named
 
