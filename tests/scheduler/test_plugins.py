@@ -351,7 +351,6 @@ def test_weigher_of_another_package_has_multipliers_and_a_greatest_number() -> N
     [
         ("NUMATopologyFilter", {"hw:numa_nodes": "2"}),
         ("NUMATopologyFilter", {"hw:cpu_policy": "dedicated"}),
-        ("PciPassthroughFilter", {"pci_passthrough:alias": "gpu:1"}),
     ],
 )
 def test_filter_that_cannot_judge_yet_warns_and_excludes_what_it_would_judge(

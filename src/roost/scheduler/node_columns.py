@@ -8,9 +8,11 @@ import numpy as np
 
 from roost.fleet.columns import Bools, Float64, Int32, Int64, grown
 from roost.fleet.invalidation_log import InvalidationLog
+from roost.hardware.pci_pools import free_devices
 from roost.model.node import NodeReport
 from roost.scheduler.metric_columns import MetricColumns
 from roost.scheduler.outstanding import OutstandingClaims, Sums, Taken
+from roost.scheduler.pci_columns import PciColumns
 
 _COLUMNS = {
     "cell": (np.int32, 0),
@@ -38,7 +40,7 @@ _HAS: dict[str, Callable[[NodeReport], bool]] = {
     "failed_builds": lambda report: report.failed_builds != 0,
     "free_ram_mb": lambda report: report.free_ram_mb is not None,
     "free_disk_mb": lambda report: report.free_disk_mb is not None,
-    "free_pci_devices": lambda report: _free_devices(report) != 0,
+    "free_pci_devices": lambda report: free_devices(report.pci_device_pools) != 0,
 }
 """Whether a report has something in a column."""
 
@@ -52,6 +54,8 @@ class NodeColumns:
     ``free_ram_mb`` and ``free_disk_mb`` float64 (NaN where not reported), ``free_pci_devices`` int64.
     Of these, the numbers of instances and I/O operations and the free memory and disk are what the node
     reports and what claims have taken since (see `claim`).
+
+    ``pci`` has the PCI pools that nodes report.
 
     For caches: ``invalidations`` has the nodes whose reports have changed, where a heartbeat counts only if
     it makes a service alive again (see `seen_since`). ``structure`` rises when caches must begin anew: a node
@@ -81,6 +85,7 @@ class NodeColumns:
         self._had: set[str] = set()
         self._service_versions = Counter[int]()
         self._metrics = MetricColumns()
+        self.pci = PciColumns()
         self._claims = OutstandingClaims()
         # Whether somebody has read the numbers that claims change: before, no cache depends on them.
         self._counts_read = False
@@ -207,7 +212,8 @@ class NodeColumns:
         self._claims.reported(index, new)
         self._set_counted(index, new)
         if old is None or new.pci_device_pools != old.pci_device_pools:
-            self.free_pci_devices[index] = _free_devices(new)
+            self.free_pci_devices[index] = free_devices(new.pci_device_pools)
+            self.pci.put(index, new.pci_device_pools)
         if old is None or old.service_version != new.service_version:
             self._count_version(new.service_version, 1)
             if old is not None:
@@ -227,9 +233,3 @@ class NodeColumns:
         self._service_versions[version] += by
         if not self._service_versions[version]:
             del self._service_versions[version]
-
-
-def _free_devices(report: NodeReport) -> int:
-    """The free devices of all PCI pools; a count that is no number is none."""
-    counts = (pool.get("count") for pool in report.pci_device_pools)
-    return sum(count for count in counts if isinstance(count, int))

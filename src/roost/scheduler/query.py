@@ -17,6 +17,7 @@ from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.places import Place, in_aggregates, places_of, target_of
 from roost.scheduler.request_filters import SPEC_FILTERS, TABLE_FILTERS, Facts
 from roost.scheduler.requested.groups import queries_of
+from roost.scheduler.requested.pci import with_pci_groups
 
 GROUP_POLICIES: tuple[str, ...] = get_args(GroupPolicy)
 """The policies of server groups. A request with another one is refused."""
@@ -58,6 +59,7 @@ def placement_queries(spec: RequestSpec, facts: Facts) -> PlacementQueries:
         BadRequestSpec: the spec cannot be turned into a query, or a filter leaves no place for it.
     """
     _check_server_group(spec.group)
+    spec = with_pci_groups(spec, facts.options)
     query, fallback = _known(spec, facts.options)
     if facts.options.request_filters.enable_isolated_aggregate_filtering:
         facts = facts.with_traits_of(query)

@@ -1,34 +1,85 @@
-"""Hosts with the PCI devices of a request: none yet, so that no instance is where they are missing."""
+"""Hosts with free PCI devices for the request's aliases and ports, by the pools that nodes report."""
 
-from collections.abc import Hashable
-from typing import Final
+from collections.abc import Hashable, Sequence
 
+import msgspec
 import numpy as np
 
 from roost.fleet.columns import Bools
-from roost.scheduler.offers import HostView
+from roost.hardware.pci_choice import Pools, providers_of
+from roost.model.allocation import Candidate
+from roost.model.assignment import AssignedDevices, Assignment
+from roost.model.pci import PciRequest
+from roost.scheduler.offers import HostView, OneHost
 from roost.scheduler.plugins import Looks
 from roost.scheduler.question import Progress, Question
-
-UNSUPPORTED: Final = (
-    "PCI devices that are not in placement are not matched: flavors with pci_passthrough:alias find no host. "
-    "Without the filter they are placed without regard to PCI devices"
-)
+from roost.scheduler.requested.pci import pci_requests
 
 
 class PciPassthroughFilter:
-    """Excludes every host if the flavor has ``pci_passthrough:alias``. Devices that are resource providers in
-    placement are requested with ``resources:CLASS`` instead."""
+    """The node reports free PCI devices for ``pci_passthrough:alias`` and the PCI requests of ports, those
+    that claims have taken since left out; allocation candidates get the devices assigned."""
 
     name = "PciPassthroughFilter"
-    looks_at = Looks.NOTHING
-    unsupported = UNSUPPORTED
+    looks_at = Looks.REPORT | Looks.TREE
+    depends_on_claims = True
 
     def key(self, question: Question) -> Hashable | None:
-        return True if question.spec.flavor.extra_specs.get("pci_passthrough:alias") else None
+        requests = pci_requests(question.spec, question.options)
+        return tuple(each.wanted for each in requests) or None
 
     def mask(self, hosts: HostView, question: Question, progress: Progress) -> Bools | None:
-        return None if self.key(question) is None else np.zeros(len(hosts), dtype=np.bool_)
+        requests = pci_requests(question.spec, question.options)
+        if not requests:
+            return None
+        pci = hosts.table.pci
+        enough: Bools = np.ones(len(hosts), dtype=np.bool_)
+        for each in requests:
+            enough &= pci.suitable(each, hosts.index) >= each.count
+        for position in np.flatnonzero(enough).tolist():
+            assigned = hosts.assigned(position)
+            if assigned or len(requests) > 1:
+                pools = free_pools(hosts, position)
+                enough[position] = pools.choose(requests) is not None
+        return enough
+
+    def narrow(
+        self, host: OneHost, candidates: Sequence[Candidate], question: Question
+    ) -> Sequence[Candidate]:
+        requests = pci_requests(question.spec, question.options)
+        if not requests:
+            return candidates
+        pools = free_pools(host)
+        # Candidates that take as many devices of each provider get the same: the order in which the groups of
+        # eight equal devices are served makes 8! candidates.
+        chosen: dict[Hashable, tuple[AssignedDevices, ...] | None] = {}
+        left: list[Candidate] = []
+        for candidate in candidates:
+            assignment = candidate.assignment
+            if assignment is not None and assignment.devices:
+                left.append(candidate)
+                continue
+            asked = _asked(requests, candidate)
+            if asked not in chosen:
+                chosen[asked] = pools.choose(requests, mappings=candidate.mappings)
+            devices = chosen[asked]
+            if devices is not None:
+                node = host.table.nodes[host.index.item(0)]
+                cells = () if assignment is None else assignment.cells
+                left.append(msgspec.structs.replace(candidate, assignment=Assignment(node, cells, devices)))
+        return left
+
+
+def free_pools(hosts: HostView, position: int = 0) -> Pools:
+    """The PCI devices of a host that are free: those that it reports, less those that claims took since."""
+    pools = hosts.table.pci.pools(hosts.index.item(position))
+    assigned = hosts.assigned(position)
+    return pools.without(each for one in assigned.values() for each in one.devices) if assigned else pools
+
+
+def _asked(requests: Sequence[PciRequest], candidate: Candidate) -> Hashable:
+    """How many devices each provider serves, for each request."""
+    return tuple(frozenset(providers_of(each, candidate.mappings).items()) for each in requests)
 
 
 PLUGIN = PciPassthroughFilter

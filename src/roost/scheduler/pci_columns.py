@@ -1,0 +1,123 @@
+"""The PCI pools that nodes report, as columns: which nodes can have enough devices for a request.
+
+Pools of a *kind* have the same properties but for those that tell the cards of one node apart. Nodes report
+few kinds. So a request is matched with the kinds, and the devices of the kinds that suit are added up for all
+nodes at once.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from roost.fleet.columns import Int64
+from roost.hardware.pci_choice import Pools, is_asked_for, suits
+from roost.hardware.pci_pools import PciPool
+from roost.model.pci import PciRequest
+from roost.scheduler.labels import Indexes
+
+_OF_ONE_CARD: Final = frozenset(("address", "parent_ifname"))
+_NOTHING: Final = Pools(())
+
+Kind = tuple[tuple[str, str | None], ...]
+
+
+class PciColumns:
+    """The pools of each node, by index in the node table.
+
+    Reports are decoded when a filter first asks: a cloud whose flavors ask for no PCI devices pays nothing.
+    """
+
+    def __init__(self) -> None:
+        self._reported: dict[int, Sequence[Mapping[str, Any]]] = {}
+        self._pools: dict[int, Pools] = {}
+        # Nodes whose pools are not in the columns yet.
+        self._waiting: set[int] = set()
+        self._kinds: dict[Kind, int] = {}
+        self._examples: list[PciPool] = []
+        # int32[slots, nodes]: the kind of each pool of a node, and its devices; a node that has fewer pools
+        # has 0 devices in its last slots.
+        self._kind: npt.NDArray[np.int32] = np.zeros((0, 0), dtype=np.int32)
+        self._count: npt.NDArray[np.int32] = np.zeros((0, 0), dtype=np.int32)
+
+    def put(self, index: int, reported: Sequence[Mapping[str, Any]]) -> None:
+        """A node reports pools, none if it went."""
+        self._pools.pop(index, None)
+        if reported:
+            self._reported[index] = reported
+            self._waiting.add(index)
+        elif self._reported.pop(index, None) is not None:
+            self._waiting.add(index)
+
+    def pools(self, index: int) -> Pools:
+        """The free devices that a node reports."""
+        found = self._pools.get(index)
+        if found is None:
+            reported = self._reported.get(index)
+            if reported is None:
+                return _NOTHING
+            found = self._pools[index] = Pools.reported(reported)
+        return found
+
+    def suitable(self, request: PciRequest, index: Indexes) -> Int64:
+        """The devices of each node that suit a request, wherever they are: int64[len(index)]."""
+        self._catch_up()
+        if not self._kind.size:
+            return np.zeros(len(index), dtype=np.int64)
+        if any(_OF_ONE_CARD & spec.keys() for spec in request.specs):
+            counts = [
+                sum(each.count for each in self.pools(at).pools if _may_serve(each, request))
+                for at in index.tolist()
+            ]
+            return np.array(counts, dtype=np.int64)
+        suit = np.array([_may_serve(each, request) for each in self._examples], dtype=np.bool_)
+        # A node beyond the columns reports no pools.
+        known = np.minimum(index, self._kind.shape[1] - 1)
+        total: Int64 = np.zeros(len(index), dtype=np.int64)
+        for kinds, counts_of in zip(self._kind, self._count, strict=True):
+            total += np.where(suit[kinds[known]], counts_of[known], 0)
+        total[index >= self._kind.shape[1]] = 0
+        return total
+
+    def _catch_up(self) -> None:
+        if not self._waiting:
+            return
+        nodes = max(self._waiting) + 1
+        for index in self._waiting:
+            counts: dict[int, int] = {}
+            for pool in self.pools(index).pools:
+                kind = self._number(pool)
+                counts[kind] = counts.get(kind, 0) + pool.count
+            self._make_room(len(counts), nodes)
+            self._count[:, index] = 0
+            for slot, (kind, count) in enumerate(counts.items()):
+                self._kind[slot, index] = kind
+                self._count[slot, index] = count
+        self._waiting.clear()
+
+    def _number(self, pool: PciPool) -> int:
+        kind = tuple(
+            item
+            for item in sorted(pool.properties.items(), key=lambda item: item[0])
+            if item[0] not in _OF_ONE_CARD
+        )
+        number = self._kinds.get(kind)
+        if number is None:
+            number = self._kinds[kind] = len(self._examples)
+            self._examples.append(pool)
+        return number
+
+    def _make_room(self, slots: int, nodes: int) -> None:
+        have = self._kind.shape
+        if slots > have[0] or nodes > have[1]:
+            more = (max(slots, have[0]), nodes if nodes <= have[1] else max(nodes, 2 * have[1]))
+            more = (more[0], max(more[1], have[1]))
+            for name in ("_kind", "_count"):
+                column = np.zeros(more, dtype=np.int32)
+                column[: have[0], : have[1]] = getattr(self, name)
+                setattr(self, name, column)
+
+
+def _may_serve(pool: PciPool, request: PciRequest) -> bool:
+    return suits(pool, request) and is_asked_for(pool, request)

@@ -1,0 +1,278 @@
+"""PCI devices of the pools that nodes report: aliases, groups in placement, hosts, and what claims took."""
+
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from roost.hardware.pci_aliases import aliases_from
+from roost.hardware.pci_placement import groups_of
+from roost.model.allocation import Candidate
+from roost.model.assignment import Assigned, Assignment
+from roost.model.node import NodeReport
+from roost.model.pci import PciRequest
+from roost.model.request import all_of
+from roost.model.spec import Image, RequestSpec
+from roost.scheduler.asking import verdict
+from roost.scheduler.errors import BadRequestSpec
+from roost.scheduler.nodes import NodeTable
+from roost.scheduler.offers import HostView, OneHost
+from roost.scheduler.options import SchedulerOptions
+from roost.scheduler.pci_options import PciOptions
+from roost.scheduler.query import candidate_query
+from roost.scheduler.question import Progress
+from roost.scheduler.requested.pci import pci_requests
+from support.clouds import report, spec, table_of
+from support.offering import MadeUp, named_filters, question
+
+GPU = '{"name": "gpu", "vendor_id": "10de", "product_id": "2236", "device_type": "type-PCI"}'
+FAST = (
+    '{"name": "fast", "vendor_id": "8086", "product_id": "154d", "device_type": "type-VF", '
+    '"numa_policy": "required", "resource_class": "fast-nic", "traits": "HW_NIC_SRIOV,gold"}'
+)
+OTHER_GPU = '{"name": "gpu", "vendor_id": "10de", "product_id": "20b0", "device_type": "type-PCI"}'
+PORT = PciRequest(id="port-1", specs=({"physical_network": "physnet1", "remote_managed": "False"},))
+
+
+def options(*aliases: str, in_placement: bool = False) -> SchedulerOptions:
+    return SchedulerOptions(pci=PciOptions(aliases_from(aliases, in_placement=in_placement), in_placement))
+
+
+def of_alias(text: str, **more: Any) -> RequestSpec:
+    return spec(extra_specs={"pci_passthrough:alias": text}, **more)
+
+
+def pool(ids: str, count: int = 1, **more: Any) -> dict[str, object]:
+    vendor, product = ids.split(":")
+    return {"vendor_id": vendor, "product_id": product, "count": count, "numa_node": None} | more
+
+
+# Aliases
+
+
+def test_aliases_of_the_same_name_are_alternatives() -> None:
+    found = aliases_from([GPU, FAST, OTHER_GPU])
+    assert [each["product_id"] for each in found["gpu"].specs] == ["2236", "20b0"]
+    assert (found["gpu"].numa_policy, found["fast"].numa_policy) == ("legacy", "required")
+
+
+@pytest.mark.parametrize(
+    ("texts", "in_placement", "wrong"),
+    [
+        (["[]"], False, "is not a JSON object"),
+        (["{"], False, "is not a JSON object"),
+        (['{"name": " ", "vendor_id": "8086", "product_id": "0443"}'], False, "has no name"),
+        (['{"name": "a", "vendor_id": "8086"}'], False, "needs vendor_id and product_id"),
+        (['{"name": "a", "resource_class": "GPU"}'], False, "needs vendor_id and product_id"),
+        (['{"name": "a", "vendor_id": "8086"}'], True, "or a resource_class"),
+        (['{"name": "a", "vendor_id": "0x80", "product_id": "0443"}'], False, "vendor_id '0x80'"),
+        (['{"name": "a", "colour": "red"}'], False, "colour is unknown"),
+        ([GPU.replace("type-PCI", "vdpa")], False, "device_type 'vdpa'"),
+        ([GPU.replace("}", ', "numa_policy": "near"}')], False, "numa_policy 'near'"),
+        ([GPU.replace("}", ', "live_migratable": "maybe"}')], False, "live_migratable 'maybe'"),
+        ([GPU, OTHER_GPU], True, "is given twice"),
+        ([GPU, OTHER_GPU.replace("type-PCI", "type-PF")], False, "two values of device_type"),
+        ([GPU, OTHER_GPU.replace("}", ', "numa_policy": "socket"}')], False, "two values of numa_policy"),
+    ],
+)
+def test_an_invalid_alias_is_refused(texts: list[str], in_placement: bool, wrong: str) -> None:
+    with pytest.raises(ValueError, match=wrong):
+        aliases_from(texts, in_placement=in_placement)
+
+
+def test_the_policy_of_a_port_goes_before_flavor_and_image_and_theirs_before_an_alias() -> None:
+    near = msgspec.structs.replace(PORT, id="port-2", numa_policy="required")
+    asked = of_alias("gpu:2, fast:1", pci_requests=(PORT, near))
+    assert [(each.id, each.count, each.numa_policy) for each in pci_requests(asked, options(GPU, FAST))] == [
+        ("pci_0", 2, "legacy"),
+        ("pci_1", 1, "required"),
+        ("port-1", 1, None),
+        ("port-2", 1, "required"),
+    ]
+    image = Image("i", properties={"hw_pci_numa_affinity_policy": "preferred"})
+    asked = msgspec.structs.replace(asked, image=image)
+    policies = [each.numa_policy for each in pci_requests(asked, options(GPU, FAST))]
+    assert policies == ["preferred", "preferred", "preferred", "required"]
+
+
+def test_aliases_that_the_spec_has_requests_for_are_not_read_again() -> None:
+    resolved = PciRequest(id="77", specs=({"vendor_id": "10de"},), alias="gpu")
+    assert pci_requests(of_alias("gpu:1", pci_requests=(resolved,)), options()) == (resolved,)
+
+
+@pytest.mark.parametrize(
+    ("asked", "wrong"),
+    [
+        (of_alias("gpu"), "'gpu' does not have the form name:count"),
+        (of_alias("gpu:0"), "'gpu:0' does not have the form"),
+        (of_alias("gpu:1,"), "'' does not have the form"),
+        (of_alias("fpga:1"), "'fpga' is none of the aliases"),
+        (spec(pci_requests=(PORT, PORT)), "two PCI requests have the id 'port-1'"),
+        (spec(pci_requests=(msgspec.structs.replace(PORT, id="ä"),)), "an id is 1 to 56 letters"),
+        (spec(pci_requests=(msgspec.structs.replace(PORT, count=0),)), "count 0 is not from 1"),
+        (
+            spec(
+                extra_specs={"pci_passthrough:alias": "gpu:1", "hw:pci_numa_affinity_policy": "socket"},
+                image=Image("i", properties={"hw_pci_numa_affinity_policy": "legacy"}),
+            ),
+            "hw:pci_numa_affinity_policy",
+        ),
+    ],
+)
+def test_invalid_requests_are_refused(asked: RequestSpec, wrong: str) -> None:
+    with pytest.raises(BadRequestSpec, match=wrong):
+        pci_requests(asked, options(GPU))
+
+
+# Devices in placement
+
+
+def test_each_device_of_an_alias_is_a_group_of_its_own_in_placement() -> None:
+    chosen = options(GPU, FAST, in_placement=True)
+    query = candidate_query(of_alias("gpu:2,fast:1", pci_requests=(PORT,)), NodeTable(), chosen)
+    groups = {group.suffix: (group.resources, group.required) for group in query.groups if group.suffix}
+    assert groups == {
+        "pci_0-0": ({"CUSTOM_PCI_10DE_2236": 1}, ()),
+        "pci_0-1": ({"CUSTOM_PCI_10DE_2236": 1}, ()),
+        "pci_1-0": ({"CUSTOM_FAST_NIC": 1}, all_of("CUSTOM_GOLD", "HW_NIC_SRIOV")),
+    }
+    assert not query.isolate
+    plain = candidate_query(of_alias("gpu:2"), NodeTable(), options(GPU))
+    assert all(not group.suffix for group in plain.groups)
+
+
+def test_the_owner_is_asked_of_the_groups_of_devices() -> None:
+    table = NodeTable([report("h", "n", service_version=73)])
+    query = candidate_query(of_alias("gpu:1"), table, options(GPU, in_placement=True))
+    assert {group.suffix: group.required for group in query.groups}["pci_0-0"] == all_of("OWNER_NOVA")
+
+
+def test_several_specs_cannot_be_asked_of_placement() -> None:
+    several = PciRequest(id="1", specs=({"vendor_id": "1"}, {"vendor_id": "2"}), alias="gpu")
+    with pytest.raises(ValueError, match="several specs"):
+        groups_of(several)
+    with pytest.raises(BadRequestSpec, match="several specs"):
+        candidate_query(spec(pci_requests=(several,)), NodeTable(), options(in_placement=True))
+
+
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [("VGPU", "VGPU"), ("custom_x", "CUSTOM_X"), ("my gpu", "CUSTOM_MY_GPU"), ("pgpu", "PGPU")],
+)
+def test_names_of_classes_are_normalised(written: str, name: str) -> None:
+    asked = PciRequest(id="1", specs=({"resource_class": written},), alias="a")
+    assert groups_of(asked)[0].resources == {name: 1}
+
+
+# Hosts
+
+
+class Assigning(MadeUp):
+    """Offers on nodes that have assignments."""
+
+    def __init__(self, *assigned: Assigned) -> None:
+        super().__init__([1] * len(assigned))
+        self._assigned = assigned
+
+    def assigned(self, node: str) -> Assigned:
+        return self._assigned[int(node.removeprefix("n"))]
+
+
+def view_of(*pools: list[dict[str, object]], assigned: dict[int, Assigned] | None = None) -> HostView:
+    reports: list[NodeReport] = [
+        report(f"h{number}", f"n{number}", pci_device_pools=tuple(each)) for number, each in enumerate(pools)
+    ]
+    return HostView(table_of(reports), Assigning(*((assigned or {}).get(at, {}) for at in range(len(pools)))))
+
+
+def passing(view: HostView, asked: RequestSpec, *aliases: str) -> list[int] | None:
+    [plugin] = named_filters("PciPassthroughFilter")
+    request = msgspec.structs.replace(question(of=asked), options=options(*aliases))
+    mask = verdict(plugin, view, request, Progress())
+    return None if mask is None else np.flatnonzero(mask).tolist()
+
+
+def test_hosts_with_enough_free_devices_pass() -> None:
+    view = view_of(
+        [],
+        [pool("10de:2236")],
+        [pool("10de:2236", address="a"), pool("10de:2236", address="b"), pool("8086:154d", 9)],
+        [pool("10de:2236"), pool("10de:20b0", numa_node=1)],
+        [pool("10de:20b0", 2, dev_type="type-PF")],
+    )
+    plain = GPU.replace(', "device_type": "type-PCI"', "")
+    assert passing(view, spec()) is None
+    assert passing(view, of_alias("gpu:1"), plain) == [1, 2, 3]
+    assert passing(view, of_alias("gpu:2"), plain) == [2]
+    both = OTHER_GPU.replace(', "device_type": "type-PCI"', "")
+    assert passing(view, of_alias("gpu:2"), plain, both) == [2, 3]
+    assert passing(view, of_alias("gpu:1,gpu:1"), plain) == [2]
+    of_card = PciRequest(id="1", specs=({"address": "b"},))
+    assert passing(view, spec(pci_requests=(of_card,))) == [2]
+
+
+def test_a_host_is_judged_by_its_last_report() -> None:
+    view = view_of([pool("10de:2236")], [], [])
+    asked = of_alias("gpu:1")
+    plain = GPU.replace(', "device_type": "type-PCI"', "")
+    assert passing(view, asked, plain) == [0]
+    view.table.update([report("h0", "n0"), report("h2", "n2", pci_device_pools=(pool("10de:2236"),))])
+    assert passing(view, asked, plain) == [2]
+    more = [report(f"h{at}", f"n{at}", pci_device_pools=(pool("10de:2236"),)) for at in range(3, 40)]
+    view.table.update(more)
+    assert passing(HostView(view.table, Assigning(*[{}] * 40)), asked, plain) == [2, *range(3, 40)]
+
+
+def test_devices_that_claims_took_are_not_free() -> None:
+    plain = GPU.replace(', "device_type": "type-PCI"', "")
+    asked = of_alias("gpu:2")
+    free = view_of([pool("10de:2236", 3)])
+    found = table_pools(free).choose(pci_requests(asked, options(plain)))
+    assert found is not None
+    taken = {"a": Assignment("n0", devices=found)}
+    assert passing(view_of([pool("10de:2236", 3)], assigned={0: taken}), asked, plain) == []
+    assert passing(view_of([pool("10de:2236", 4)], assigned={0: taken}), asked, plain) == [0]
+
+
+def table_pools(view: HostView) -> Any:
+    return view.table.pci.pools(0)
+
+
+def narrowed(
+    view: HostView, candidates: list[Candidate], asked: RequestSpec, *aliases: str
+) -> list[Candidate]:
+    [plugin] = named_filters("PciPassthroughFilter")
+    host = OneHost(view.table, view._totals, 0, lambda provider, resource_class: (1, 0))
+    request = msgspec.structs.replace(question(of=asked), options=options(*aliases, in_placement=True))
+    return list(plugin.narrow(host, candidates, request))  # type: ignore[attr-defined]
+
+
+def candidate(**mappings: str) -> Candidate:
+    return Candidate(
+        "n0", {"n0": {"VCPU": 1}}, {suffix.replace("__", "-"): [one] for suffix, one in mappings.items()}
+    )
+
+
+def test_candidates_get_the_devices_of_their_providers() -> None:
+    plain = GPU.replace(', "device_type": "type-PCI"', "")
+    view = view_of([pool("10de:2236", address=at, rp_uuid=f"p-{at}") for at in "abc"])
+    offered = [
+        candidate(pci_0__0="p-b", pci_0__1="p-c"),
+        candidate(pci_0__0="p-c", pci_0__1="p-b"),
+        candidate(pci_0__0="p-a", pci_0__1="p-gone"),
+    ]
+    left = narrowed(view, offered, of_alias("gpu:2"), plain)
+    assert [each.mappings for each in left] == [each.mappings for each in offered[:2]]
+    for each in left:
+        assert each.assignment is not None
+        assert each.assignment.node == "n0"
+        assert [one.addresses for one in each.assignment.devices] == [("b",), ("c",)]
+
+
+def test_devices_that_are_assigned_already_stay() -> None:
+    plain = GPU.replace(', "device_type": "type-PCI"', "")
+    view = view_of([pool("10de:2236", 2)])
+    [once] = narrowed(view, [candidate()], of_alias("gpu:1"), plain)
+    assert narrowed(view, [once], of_alias("gpu:1"), plain) == [once]
+    assert narrowed(view, [candidate()], spec()) == [candidate()]
