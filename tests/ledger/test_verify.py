@@ -13,9 +13,10 @@ from roost.ledger import verify as module
 from roost.ledger.breaches import over_capacity, violates_units
 from roost.ledger.errors import Damaged
 from roost.ledger.load import load
+from roost.model.assignment import AssignedCell, Assignment
 from roost.model.change import AllocationsChanged, TraitsChanged
 from roost.model.inventory import Inventory
-from roost.placement.commands.allocations import DeleteAllocations
+from roost.placement.commands.allocations import ConsumerWrite, DeleteAllocations, WriteAllocations
 from roost.placement.commands.inventories import SetInventories
 from roost.placement.commands.providers import CreateProvider, UpdateProvider
 from roost.placement.commands.traits_and_aggregates import SetAggregates, SetTraits
@@ -273,12 +274,67 @@ def test_state_differs_where_a_commit_contradicts_an_earlier_one(path):
     assert "commit 12 says it was" in detail(path, "state-differs")
 
 
+PINNED = (AssignedCell(0, 0, pinned=((0, 4), (1, 5))),)
+
+
+def assigned(consumer: str, *cells: AssignedCell) -> WriteAllocations:
+    write = ConsumerWrite(
+        consumer=consumer,
+        allocations={"p": {"VCPU": 1}},
+        project_id="project",
+        user_id="user",
+        assignment=Assignment("p", cells),
+    )
+    return WriteAllocations((write,))
+
+
+def test_assignments_that_come_and_go_are_in_order(path):
+    moved = (AssignedCell(0, 0, pinned=((0, 6),)),)
+    change(
+        path, assigned("x", *PINNED), assigned("x", *moved), assigned("y", *PINNED), DeleteAllocations("x")
+    )
+    assert found(path) == []
+
+
+def test_cpus_and_devices_that_two_consumers_have(path):
+    change(path, assigned("x", *PINNED), assigned("y", AssignedCell(0, 0, pinned=((0, 6),))))
+    spoil(path, "UPDATE consumers SET assignment = replace(assignment, '[0,6]', '[0,5]') WHERE uuid = 'y'")
+    assert ("assigned-twice", "node p") in found(path)
+    assert detail(path, "assigned-twice") == "consumers x and y both have host CPU 5"
+    assert ("state-differs", "consumer y") in found(path)
+
+
+def test_an_assignment_that_cannot_be_read(path):
+    change(path, assigned("x", *PINNED))
+    spoil(path, "UPDATE consumers SET assignment = '{}' WHERE uuid = 'x'")
+    assert ("assignment-unreadable", "consumer x") in found(path)
+
+    async def use() -> None:
+        async with opened(path):
+            pass
+
+    with pytest.raises(Damaged, match=r"the assignment of consumer x cannot be read: .*'roost db verify'"):
+        asyncio.run(use())
+
+
+def test_assignments_of_a_fleet_that_differ(path, monkeypatch):
+    change(path, assigned("x", *PINNED))
+
+    def spoiled(connection):
+        fleet = load(connection)
+        fleet.assigned.change("x", fleet.assigned.on("p")["x"], None)
+        return fleet
+
+    monkeypatch.setattr(module, "load", spoiled)
+    assert found(path) == [("fleet-differs", "assignments on node p")]
+
+
 def test_unexplained(path):
     spoil(
         path,
         "INSERT INTO traits VALUES (9999, 'CUSTOM_X')",
         "INSERT INTO resource_providers VALUES (9, 'x', 'x', NULL, 0, 0)",
-        "INSERT INTO consumers VALUES (7, 'y', 'project', 'user', 'INSTANCE', 1, 0, NULL)",
+        "INSERT INTO consumers VALUES (7, 'y', 'project', 'user', 'INSTANCE', 1, 0, NULL, NULL)",
         f"INSERT INTO allocations VALUES (7, {ROW}, {VCPU}, 1)",
     )
     expected = {

@@ -23,6 +23,7 @@ from roost.ledger.holdings import held_by_all
 from roost.ledger.tables import commits
 from roost.ledger.verify import verify
 from roost.model.allocation import GroupClaim
+from roost.model.assignment import AssignedCell, Assignment
 from roost.model.change import AllocationsChanged
 from roost.placement.commands.allocations import ConsumerWrite, FreeConsumers, WriteAllocations
 from roost.storage import Database, Schema, SchemaTooNew, SchemaTooOld
@@ -103,7 +104,7 @@ def test_a_database_that_is_behind_is_upgraded_only_if_asked(database):
     # What 0002 brought.
     database.write_now(lambda connection: connection.exec_driver_sql("DROP TABLE waiting_writers"))
     set_revision(database, LEDGER, "0001")
-    with pytest.raises(SchemaTooOld, match="is at ledger revision 0001, this program needs 0006"):
+    with pytest.raises(SchemaTooOld, match="is at ledger revision 0001, this program needs 0007"):
         LEDGER.prepare(database)
     LEDGER.upgrade(database)
     LEDGER.check(database)
@@ -185,7 +186,7 @@ def test_consumers_keep_what_they_hold_when_they_get_ids(database, cut_off):
     assert [each for each in differences if "ledger_schema" not in str(each)] == []
 
 
-def test_a_filled_database_gets_server_groups(database):
+def test_a_filled_database_gets_server_groups_and_assignments(database):
     """Consumers, commits and their history stay; members can join at once."""
     LEDGER.upgrade(database)
 
@@ -201,22 +202,28 @@ def test_a_filled_database_gets_server_groups(database):
 
     def age(connection: sa.Connection) -> None:
         for seq, text in connection.execute(sa.select(commits.c.seq, commits.c.changes)).all():
-            old = text.replace(',"group":null', "")
+            old = text.replace(',"group":null', "").replace(',"assignment":null', "")
             connection.execute(sa.update(commits).where(commits.c.seq == seq).values(changes=old))
 
     database.write_now(age)
     on = "" if database.is_sqlite or "postgresql" in str(database.url) else " ON consumers"
     run_all(
         database,
-        [f"DROP INDEX consumers_by_group{on}", "ALTER TABLE consumers DROP COLUMN server_group"],
+        [
+            f"DROP INDEX consumers_by_group{on}",
+            "ALTER TABLE consumers DROP COLUMN server_group",
+            "ALTER TABLE consumers DROP COLUMN assignment",
+        ],
     )
     set_revision(database, LEDGER, "0005")
     texts = database.read_now(
         lambda connection: connection.execute(sa.select(commits.c.changes)).scalars().all()
     )
     assert any("generation" in text for text in texts)
-    assert not any("group" in text for text in texts)
+    assert not any("group" in text or "assignment" in text for text in texts)
     LEDGER.upgrade(database)
+
+    assignment = Assignment("b", (AssignedCell(0, 1, pinned=((0, 4),)),))
 
     async def use() -> None:
         ledger = await Ledger.open(database)
@@ -229,19 +236,22 @@ def test_a_filled_database_gets_server_groups(database):
             if isinstance(each, AllocationsChanged)
         ]
         assert [each and each.group for each in consumers] == [None] * 3
+        assert [each and each.assignment for each in consumers] == [None] * 3
         member = ConsumerWrite(
             consumer="x",
             allocations={"b": {"VCPU": 1}},
             project_id="p",
             user_id="u",
             group=GroupClaim("g", "anti-affinity"),
+            assignment=assignment,
         )
         await ledger.execute(WriteAllocations((member,)))
         await ledger.close()
 
     asyncio.run(use())
     assert database.read_now(verify) == []
-    assert database.read_now(held_by_all)["x"].consumer.group == "g"
+    owner = database.read_now(held_by_all)["x"].consumer
+    assert (owner.group, owner.assignment) == ("g", assignment)
 
 
 def run_all(database: Database, statements: list[str]) -> None:

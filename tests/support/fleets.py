@@ -95,6 +95,7 @@ def snapshot(fleet: Fleet) -> dict[str, Any]:
             )
             for group in fleet.groups.names()
         },
+        "assigned": {node: dict(fleet.assigned.on(node)) for node in fleet.assigned.nodes()},
         "in aggregate": {name: named(fleet.in_aggregate(name).rows().tolist()) for name in AGGREGATES},
     }
 

@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 import numpy as np
 
+from roost.fleet.assigned import AssignedOnNodes
 from roost.fleet.columns import Int32, Int64, Rows
 from roost.fleet.errors import FleetError, Inconsistent
 from roost.fleet.groups import GroupMembers, Groups
@@ -16,6 +17,7 @@ from roost.fleet.inverted_index import InvertedIndex, NameSets
 from roost.fleet.provider_forest import ProviderColumns, ProviderForest
 from roost.fleet.rowset import RowSet
 from roost.model.allocation import Allocations
+from roost.model.assignment import Assignment
 from roost.model.change import (
     AggregatesChanged,
     AllocationsChanged,
@@ -45,7 +47,8 @@ class Fleet(ProviderForest):
     """All providers with inventories, use, traits and aggregates, at ``version`` of the ledger.
 
     ``resource_classes`` and ``traits``: name -> id in the tables, of all that exist. ``groups``: the
-    members of server groups. ``caches``: what others keep of this fleet, by type; a copy begins with none.
+    members of server groups. ``assigned``: the assignments of consumers. ``caches``: what others keep of
+    this fleet, by type; a copy begins with none.
     """
 
     def __init__(self) -> None:
@@ -54,6 +57,7 @@ class Fleet(ProviderForest):
         self.resource_classes: dict[str, int] = {}
         self.traits: dict[str, int] = {}
         self.groups = Groups()
+        self.assigned = AssignedOnNodes()
         self.caches: dict[type, object] = {}
         self._inventories: dict[str, InventoryColumns] = {}
         self._traits = InvertedIndex()
@@ -68,6 +72,7 @@ class Fleet(ProviderForest):
         aggregates: NameSets,
         used: Mapping[str, tuple[Rows, Int64]],
         members: GroupMembers = NO_MEMBERS,
+        assignments: Iterable[tuple[str, Assignment]] = (),
     ) -> "Fleet":
         """A fleet from the columns of the tables. ``used``: resource class -> rows, and the use of each.
 
@@ -86,6 +91,7 @@ class Fleet(ProviderForest):
         for name, (rows, amounts) in used.items():
             fleet._inventories.setdefault(name, InventoryColumns()).use_all(rows, amounts)
         fleet.groups = Groups.load(members, fleet.hosts_of)
+        fleet.assigned = AssignedOnNodes.load(assignments)
         return fleet
 
     # Data of providers
@@ -194,6 +200,7 @@ class Fleet(ProviderForest):
         other.resource_classes = self.resource_classes.copy()
         other.traits = self.traits.copy()
         other.groups = self.groups.copy()
+        other.assigned = self.assigned.copy()
         other._inventories = {name: columns.copy() for name, columns in self._inventories.items()}
         other._traits = self._traits.copy()
         other._aggregates = self._aggregates.copy()
@@ -252,12 +259,7 @@ class Fleet(ProviderForest):
         """
         match change:
             case AllocationsChanged():
-                before = None if change.before is None else change.before.group
-                after = None if change.after is None else change.after.group
-                if before is None and after is None:
-                    self._apply_allocations(change.held, change.holds)
-                else:
-                    self._apply_member(change, before, after)
+                self._apply_consumer(change)
             case GenerationChanged():
                 row = self.row(change.provider)
                 _expect(f"generation of {change.provider}", self.generation.item(row), change.before)
@@ -292,6 +294,24 @@ class Fleet(ProviderForest):
                 _renumber(self.resource_classes, change)
             case TraitChanged():
                 _renumber(self.traits, change)
+
+    def _apply_consumer(self, change: AllocationsChanged) -> None:
+        before, after = change.before, change.after
+        had = None if before is None else before.assignment
+        has = None if after is None else after.assignment
+        if had != has:
+            self.assigned.check(change.consumer, had, has)
+        group = None if before is None else before.group
+        joins = None if after is None else after.group
+        if group is None and joins is None:
+            self._apply_allocations(change.held, change.holds)
+        else:
+            self._apply_member(change, group, joins)
+        if had != has:
+            self.assigned.change(change.consumer, had, has)
+            for node in {each.node for each in (had, has) if each is not None}:
+                if (row := self.find_row(node)) >= 0:
+                    self.invalidations.append(row)
 
     def _apply_member(self, change: AllocationsChanged, before: str | None, after: str | None) -> None:
         """Apply the change of a consumer that was in server group ``before``, and is in ``after`` then."""

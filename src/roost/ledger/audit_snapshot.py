@@ -13,8 +13,17 @@ from sqlalchemy.engine import Connection
 
 from roost.fleet import Fleet
 from roost.ledger import tables
-from roost.ledger.findings import BROKEN_REFERENCE, EMPTY_CONSUMER, PARENT_LOOP, Finding
+from roost.ledger.assignment_text import assignment_from_text
+from roost.ledger.errors import Damaged
+from roost.ledger.findings import (
+    ASSIGNMENT_UNREADABLE,
+    BROKEN_REFERENCE,
+    EMPTY_CONSUMER,
+    PARENT_LOOP,
+    Finding,
+)
 from roost.model.allocation import Allocations, Consumer
+from roost.model.assignment import Assignment
 from roost.model.change import (
     AggregatesChanged,
     AllocationsChanged,
@@ -42,6 +51,10 @@ KINDS = (*FLEET_KINDS, CONSUMER)
 
 Facts = dict[str, dict[str, Any]]
 """By kind and name. Things that do not exist, and empty ones, have no entry."""
+
+
+Assignments = dict[str, dict[str, Assignment]]
+"""The uuid of a node's root provider -> consumer -> its assignment there."""
 
 
 Members = dict[tuple[str, str], tuple[str, ...]]
@@ -76,13 +89,14 @@ class AuditSnapshot:
     """The facts of the tables.
 
     ``used``: sums of the allocations, by provider and class. ``members``: the providers of each member of a
-    server group, by group and consumer.
+    server group, by group and consumer. ``assigned``: the assignments on each node.
     """
 
     def __init__(self) -> None:
         self.facts: Facts = {kind: {} for kind in KINDS}
         self.used: Counter[tuple[str, str]] = Counter()
         self.members: Members = {}
+        self.assigned: Assignments = {}
 
     def put(self, kind: str, name: str, fact: Any) -> None:
         """Set a fact; None removes it."""
@@ -162,6 +176,11 @@ def members_in(fleet: Fleet) -> Members:
         for group in fleet.groups.names()
         for consumer, rows in fleet.groups.providers(group).items()
     }
+
+
+def assigned_in(fleet: Fleet) -> Assignments:
+    """The assignments according to a fleet."""
+    return {node: dict(fleet.assigned.on(node)) for node in fleet.assigned.nodes()}
 
 
 def differences(ours: Facts, theirs: Facts, kinds: Iterable[str]) -> Iterator[Side]:
@@ -249,8 +268,16 @@ class _Reading:
                 self.snapshot.used[found] += amount
         for row in owners:
             owner = Consumer(
-                row.uuid, row.project_id, row.user_id, row.generation, row.consumer_type, row.server_group
+                row.uuid,
+                row.project_id,
+                row.user_id,
+                row.generation,
+                row.consumer_type,
+                row.server_group,
+                self._assignment(row.uuid, row.assignment),
             )
+            if owner.assignment is not None:
+                self.snapshot.assigned.setdefault(owner.assignment.node, {})[row.uuid] = owner.assignment
             if owner.group is not None and held.get(row.uuid):
                 self.snapshot.members[owner.group, row.uuid] = tuple(sorted(held[row.uuid]))
             self.snapshot.put(CONSUMER, row.uuid, Holding(owner, held.pop(row.uuid, {})))
@@ -258,6 +285,13 @@ class _Reading:
                 self._find(EMPTY_CONSUMER, f"{CONSUMER} {row.uuid}", "holds nothing, and should not be there")
         for consumer, allocations in sorted(held.items()):
             self._find(BROKEN_REFERENCE, f"{CONSUMER} {consumer}", f"is not there, but holds {allocations}")
+
+    def _assignment(self, consumer: str, text: str | None) -> Assignment | None:
+        try:
+            return assignment_from_text(consumer, text)
+        except Damaged as error:
+            self._find(ASSIGNMENT_UNREADABLE, f"{CONSUMER} {consumer}", str(error))
+            return None
 
     def _find_loops(self) -> None:
         providers = self.snapshot.facts[PROVIDER]

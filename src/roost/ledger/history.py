@@ -19,6 +19,7 @@ from roost.ledger.audit_snapshot import (
     KINDS,
     AuditSnapshot,
     Facts,
+    assigned_in,
     differences,
     facts_of,
     members_in,
@@ -130,7 +131,10 @@ class _History:
                 self._tell(UNEXPLAINED, kind, name, f"the tables have {fact}, which no commit put there")
             facts.clear()
         if self._fleet is not None and (
-            any(facts_of(self._fleet).values()) or used_in(self._fleet) or members_in(self._fleet)
+            any(facts_of(self._fleet).values())
+            or used_in(self._fleet)
+            or members_in(self._fleet)
+            or assigned_in(self._fleet)
         ):
             self.findings.append(
                 Finding(FLEET_DIFFERS, "fleet", "not empty though every commit has been undone")
@@ -160,6 +164,10 @@ class _History:
             if self._snapshot.members != members_in(self._fleet):
                 self.findings.append(
                     Finding(FLEET_DIFFERS, "fleet", "a replayed fleet has other members of server groups")
+                )
+            if self._snapshot.assigned != assigned_in(self._fleet):
+                self.findings.append(
+                    Finding(FLEET_DIFFERS, "fleet", "a replayed fleet has other assignments")
                 )
 
     def _undo(self, seq: int, change: Change) -> None:

@@ -7,6 +7,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.engine import Connection
 
+from roost.ledger.assignment_text import assignment_from_text
 from roost.ledger.state import Held
 from roost.ledger.tables import UUID, allocations, consumers, resource_classes, resource_providers
 from roost.model.allocation import Consumer
@@ -28,6 +29,7 @@ HOLDING = (
     consumers.c.generation,
     consumers.c.consumer_type,
     consumers.c.server_group,
+    consumers.c.assignment,
     resource_providers.c.uuid,
     resource_classes.c.name,
     allocations.c.used,
@@ -103,10 +105,11 @@ def holdings_from_rows(rows: Iterable[Sequence[Any]]) -> Holdings:
     """Consumers from rows of the columns `HOLDING`."""
     held: dict[str, Held] = {}
     ids: dict[str, int] = {}
-    for number, uuid, project, user, generation, consumer_type, group, provider, name, used in rows:
+    for number, uuid, project, user, generation, kind, group, assignment, provider, name, used in rows:
         if uuid not in ids:
             ids[uuid] = number
-            held[uuid] = Held(Consumer(uuid, project, user, generation, consumer_type, group), {})
+            has = assignment_from_text(uuid, assignment)
+            held[uuid] = Held(Consumer(uuid, project, user, generation, kind, group, has), {})
         if provider is not None:
             held[uuid].allocations.setdefault(provider, {})[name] = used
     return Holdings(held, ids)

@@ -17,7 +17,9 @@ from roost.fleet.inventory_columns import InventoryRecords
 from roost.fleet.inverted_index import NameSets
 from roost.fleet.provider_forest import ProviderColumns
 from roost.ledger import tables
+from roost.ledger.assignment_text import assignment_from_text
 from roost.ledger.errors import Damaged
+from roost.model.assignment import Assignment
 
 _AT_ONCE = 20_000
 """Rows that are fetched together; only so many are Python objects at the same time."""
@@ -46,6 +48,7 @@ def load(connection: Connection) -> Fleet:
         _aggregates(connection),
         dict(_used(connection, classes, providers.rows)),
         _members(connection),
+        _assignments(connection),
     )
     fleet.resource_classes = {name: number for number, name in classes.items()}
     fleet.traits = {name: number for number, name in traits.items()}
@@ -142,6 +145,17 @@ def _members(connection: Connection) -> GroupMembers:
         for group, consumer, row in zip(*part, strict=True):
             members.setdefault(group, {}).setdefault(consumer, []).append(row)
     return members
+
+
+def _assignments(connection: Connection) -> Iterator[tuple[str, Assignment]]:
+    """The assignments of consumers."""
+    table = tables.consumers
+    query = sa.select(table.c.uuid, table.c.assignment).where(table.c.assignment.is_not(None))
+    for part in _read(connection, query):
+        for consumer, text in zip(*part, strict=True):
+            assignment = assignment_from_text(consumer, text)
+            if assignment is not None:
+                yield consumer, assignment
 
 
 def _named(names: dict[int, str], number: int, what: str) -> str:

@@ -13,6 +13,7 @@ import sqlalchemy as sa
 
 from roost.fleet import Fleet
 from roost.ledger import tables
+from roost.ledger.assignment_text import assignment_text
 from roost.ledger.bulk import Bulk, Row, bulk_delete, bulk_insert, bulk_update
 from roost.model.change import (
     AggregatesChanged,
@@ -208,6 +209,7 @@ class _Projection:
                 "generation": owner.generation,
                 "changed_at": self._at,
                 "server_group": owner.group,
+                "assignment": assignment_text(owner.assignment),
             },
         )
         for provider, resources in change.held.items():

@@ -108,6 +108,8 @@ consumers = sa.Table(
     sa.Column("generation", sa.BigInteger, nullable=False),
     sa.Column("changed_at", sa.Double, nullable=False),
     sa.Column("server_group", NAME),
+    # JSON of `roost.model.assignment.Assignment`.
+    sa.Column("assignment", BIG_TEXT),
     sa.Index("consumers_by_owner", "project_id", "user_id"),
     sa.Index("consumers_by_group", "server_group", **_MEMBERS_ONLY),
     **EXACT,

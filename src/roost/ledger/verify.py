@@ -2,6 +2,7 @@
 
     audit_snapshot  the tables as plain facts; rows that make no sense
     breaches        allocations that their inventories do not allow
+    assigned_twice  CPUs and PCI devices that several consumers have to themselves
     history         the commits, undone to the oldest one and applied again
 
 The code is independent of the writer's projection. It shares `roost.ledger.load` and the fleet, which are
@@ -13,9 +14,11 @@ from sqlalchemy.engine import Connection
 
 from roost.fleet import Fleet
 from roost.fleet.errors import FleetError
+from roost.ledger.assigned_twice import assigned_twice
 from roost.ledger.audit_snapshot import (
     FLEET_KINDS,
     AuditSnapshot,
+    assigned_in,
     differences,
     facts_of,
     members_in,
@@ -24,6 +27,7 @@ from roost.ledger.audit_snapshot import (
 )
 from roost.ledger.breaches import Breaches
 from roost.ledger.findings import (
+    ASSIGNMENT_UNREADABLE,
     BROKEN_REFERENCE,
     FLEET_DIFFERS,
     PARENT_LOOP,
@@ -33,6 +37,8 @@ from roost.ledger.findings import (
 from roost.ledger.history import Progress, no_progress, replay
 from roost.ledger.load import load
 from roost.ledger.tables import allocations, resource_classes, resource_providers
+
+_UNLOADABLE = (BROKEN_REFERENCE, PARENT_LOOP, ASSIGNMENT_UNREADABLE)
 
 
 def verify(connection: Connection, progress: Progress = no_progress) -> list[Finding]:
@@ -45,13 +51,13 @@ def verify(connection: Connection, progress: Progress = no_progress) -> list[Fin
     snapshot, findings = read_audit_snapshot(connection)
     breaches = Breaches(snapshot)
     fleet = None
-    # No fleet can be loaded with broken references, which are findings already.
-    if not any(finding.kind in (BROKEN_REFERENCE, PARENT_LOOP) for finding in findings):
+    # No fleet can be loaded with these, which are findings already.
+    if not any(finding.kind in _UNLOADABLE for finding in findings):
         fleet, differing = _load(connection, snapshot)
         findings += differing
     findings += _check_use(connection, snapshot)
     findings += replay(connection, snapshot, fleet, breaches, progress)
-    return findings + breaches.findings()
+    return findings + breaches.findings() + assigned_twice(snapshot.assigned)
 
 
 def _load(connection: Connection, snapshot: AuditSnapshot) -> tuple[Fleet | None, list[Finding]]:
@@ -89,6 +95,17 @@ def _differences(fleet: Fleet, snapshot: AuditSnapshot) -> list[Finding]:
                     FLEET_DIFFERS,
                     f"member {consumer} of server group {group}",
                     f"a loaded fleet has it on {theirs}, the tables on {ours}",
+                )
+            )
+    assigned = assigned_in(fleet)
+    for node in sorted(snapshot.assigned.keys() | assigned.keys()):
+        stored, loaded = (side.get(node, {}) for side in (snapshot.assigned, assigned))
+        if stored != loaded:
+            findings.append(
+                Finding(
+                    FLEET_DIFFERS,
+                    f"assignments on node {node}",
+                    f"a loaded fleet has {loaded}, the tables {stored}",
                 )
             )
     return findings

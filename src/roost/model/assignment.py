@@ -6,7 +6,7 @@ pinned, the pages, and the PCI devices of the objects that a node reports (``Nod
 """
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import msgspec
 
@@ -72,6 +72,22 @@ Assigned = Mapping[str, Assignment]
 """The assignments of the consumers on one node, by the uuid of the consumer."""
 
 
+def clashes(assignment: Assignment, others: Assigned) -> dict[str, str]:
+    """The consumers with a part of the node that ``assignment`` has to itself, each with the parts in words.
+
+    These are pinned and reserved CPUs, and devices with an address. Amounts of memory and of devices without
+    addresses cannot clash: whether they fit says what the node reports.
+    """
+    found = {}
+    for consumer, other in others.items():
+        cpus, addresses = assignment.cpus & other.cpus, assignment.addresses & other.addresses
+        parts = [f"host CPU {cpu}" for cpu in sorted(cpus)]
+        parts += [f"PCI device {address}" for address in sorted(addresses)]
+        if parts:
+            found[consumer] = ", ".join(parts)
+    return found
+
+
 def digest(assignment: Assignment) -> str:
     """A short text that is the same for equal assignments, and different for others."""
     return _digest(msgspec.json.encode(assignment))
@@ -79,11 +95,7 @@ def digest(assignment: Assignment) -> str:
 
 def digest_of_all(assigned: Assigned) -> str:
     """A short text for all assignments on a node, which changes with any of them."""
-    return _digest(_encoded(sorted(assigned.items())))
-
-
-def _encoded(pairs: Iterable[tuple[str, Assignment]]) -> bytes:
-    return msgspec.json.encode(list(pairs))
+    return _digest(msgspec.json.encode(sorted(assigned.items())))
 
 
 def _digest(text: bytes) -> str:

@@ -125,6 +125,18 @@ class GroupRefused(Conflict):
         self.members = members
 
 
+class AssignmentRefused(Conflict):
+    """Another consumer has a CPU or a device of the assignment to itself."""
+
+    code = "placement.assignment.refused"
+
+
+class AssignmentChanged(Conflict):
+    """The assignments on a node are not those that the written one was fitted beside."""
+
+    code = "placement.assignment.changed"
+
+
 class NameInUse(Conflict):
     """A resource class has inventory, or a trait is on a provider."""
 

@@ -10,6 +10,7 @@ from roost.fleet.columns import Bools, Int64
 from roost.fleet.feasibility import feasibilities
 from roost.fleet.reach import is_flat
 from roost.model.allocation import Candidate
+from roost.model.assignment import Assigned
 from roost.model.request import CandidateQuery
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.offers import Offers, ProviderLevels, in_tie_order
@@ -56,6 +57,9 @@ class FleetOffers(Offers):
         columns = self._fleet.inventory_columns(resource_class)
         slot = columns.slot(self._fleet.row(provider))
         return (columns.capacity.item(slot), columns.used.item(slot)) if slot >= 0 else (0, 0)
+
+    def assigned(self, node: str) -> Assigned:
+        return self._fleet.assigned.on(node)
 
     def hosts_of(self, provider: str) -> Sequence[int]:
         root = self._fleet.root.item(self._fleet.row(provider))

@@ -7,6 +7,7 @@ import numpy as np
 from roost.fleet import Fleet
 from roost.fleet.columns import Bools, Int64
 from roost.model.allocation import Candidate
+from roost.model.assignment import Assigned
 from roost.scheduler.fleet_offers import FleetOffers
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.offers import Offers, ProviderLevels, in_tie_order, positions_of
@@ -61,6 +62,9 @@ class PairedOffers(Offers):
 
     def level(self, provider: str, resource_class: str) -> tuple[int, int]:
         return max(part.level(provider, resource_class) for part in self._parts)
+
+    def assigned(self, node: str) -> Assigned:
+        return self._parts[0].assigned(node)
 
     def hosts_of(self, provider: str) -> Sequence[int]:
         hosts = {part.index.item(place) for part in self._parts for place in part.hosts_of(provider)}

@@ -18,6 +18,7 @@ from itertools import islice
 import msgspec
 
 from roost.model.allocation import Allocations, Candidate
+from roost.model.assignment import Assignment
 from roost.model.spec import Selection
 from roost.scheduler.bounds import Bounds
 from roost.scheduler.errors import CannotWeigh
@@ -71,11 +72,13 @@ class Replacing:
         self._bounds = Bounds(request.question)
         self._refused = 0
 
-    def moved_before(self, held: Allocations, is_of: Callable[[str, str], bool]) -> Replacement | None:
+    def moved_before(
+        self, held: Allocations, assignment: Assignment | None, is_of: Callable[[str, str], bool]
+    ) -> Replacement | None:
         """The result if an earlier call has swapped the claim already.
 
-        ``is_of`` says whether a provider is in the tree of a root. The alternate is not checked again: the
-        instance may be under way there.
+        ``held`` and ``assignment`` are what the instance has now. ``is_of`` says whether a provider is in the
+        tree of a root. The alternate is not checked again: the instance may be under way there.
         """
         request = self.request
         if held == request.failed.allocations:
@@ -83,10 +86,8 @@ class Replacing:
         others = [provider for provider in held if provider not in request.failed.allocations]
         for number, alternate in enumerate(request.alternates):
             if any(is_of(provider, alternate.node) for provider in others):
-                allocations = {"allocations": held, "mappings": alternate.mappings}
-                if held == alternate.allocations:
-                    allocations = {}
-                return self.claimed(number, msgspec.structs.replace(alternate, **allocations))
+                there = msgspec.structs.replace(alternate, allocations=held, assignment=assignment)
+                return self.claimed(number, there)
         return None
 
     @property
@@ -144,7 +145,7 @@ class Replacing:
         """An alternate with the candidate of its host that is claimed."""
         default_zone = self.request.question.options.default_availability_zone
         chosen = selection_of(self._table, index, candidate, alternate.weight, default_zone)
-        return msgspec.structs.replace(chosen, limits=alternate.limits)
+        return msgspec.structs.replace(chosen, limits={**alternate.limits, **chosen.limits})
 
     def to_claim(self, candidates: Sequence[Candidate]) -> Iterator[Candidate]:
         """The candidates of an alternate, the next one as each is refused, within the bounds of a run."""

@@ -6,6 +6,8 @@
     names                  add, rename and delete custom resource classes and traits
     allocations            write and delete the allocations of consumers
     group_condition        the condition of a claim that names a server group
+    consumer_write         the write of one consumer
+    assignment_condition   the assignments of consumers after a write, and whether they may have them
     reshape                change inventories and allocations of several providers in one commit
     generations            check and raise the generation of a provider
 

@@ -8,31 +8,18 @@ import msgspec
 from roost.fleet.fits import fits, meets_units
 from roost.fleet.inventory_columns import InventoryColumns
 from roost.ledger import Command, Held, State
-from roost.model.allocation import UNKNOWN_TYPE, Allocations, Consumer, GroupClaim
+from roost.model.allocation import UNKNOWN_TYPE, Allocations, Consumer
+from roost.model.assignment import Assignment
 from roost.model.change import AllocationsChanged
+from roost.placement.commands import assignment_condition
+from roost.placement.commands.assignment_condition import assignments_after, check_assignment
+from roost.placement.commands.consumer_write import ConsumerWrite as ConsumerWrite
 from roost.placement.commands.generations import raise_generation
 from roost.placement.commands.group_condition import judge
 from roost.placement.errors import BadRequest, CannotAllocate, ConcurrentUpdate, GroupRefused, NotFound
 
 Use = dict[tuple[str, str], int]
 """The amount for each provider uuid and resource class."""
-
-
-class ConsumerWrite(msgspec.Struct, frozen=True, kw_only=True):
-    """All allocations of one consumer after the write; without any the consumer is deleted.
-
-    ``generation`` is the consumer's present one, None for a consumer that must not exist yet, or UNSET, which
-    is not checked. ``consumer_type`` None keeps the present type. ``group`` makes the consumer a member of a
-    server group, if the condition of the claim is met; None keeps the present group.
-    """
-
-    consumer: str
-    allocations: Allocations
-    project_id: str
-    user_id: str
-    consumer_type: str | None = None
-    generation: int | msgspec.UnsetType | None = msgspec.UNSET
-    group: GroupClaim | None = None
 
 
 class WriteAllocations(Command[None], frozen=True):
@@ -97,6 +84,8 @@ def write_allocations(state: State, writes: Sequence[ConsumerWrite]) -> None:
         BadRequest: A provider or class is unknown, or an amount is below 1.
         CannotAllocate: An allocation does not fit.
         GroupRefused: The condition of a server group is not met.
+        AssignmentChanged: The assignments of a node are not those that a write was fitted beside.
+        AssignmentRefused: Another consumer has the same CPU or device to itself.
 
     Nothing is applied if it raises.
     """
@@ -108,9 +97,11 @@ def write_allocations(state: State, writes: Sequence[ConsumerWrite]) -> None:
     wanted: Use = defaultdict(int)
     for write in writes:
         _judge(state, write, freed, wanted)
+    assignments = assignments_after(state, writes, held)
+    assignment_condition.judge(state, writes, held, assignments)
     mark = len(state.changes)
-    for write, before in zip(writes, held, strict=True):
-        _apply(state, write, before, _group_of(write, before, writes, held))
+    for write, before, assignment in zip(writes, held, assignments, strict=True):
+        _apply(state, write, before, _group_of(write, before, writes, held), assignment)
     for write, before in zip(writes, held, strict=True):
         if write.group is not None:
             try:
@@ -130,7 +121,7 @@ def check_writes(state: State, writes: Sequence[ConsumerWrite]) -> list[Held | N
     """Check the writes apart from amounts. Returns the present allocations of each consumer.
 
     Raises, in upstream's order, `ConcurrentUpdate` for a generation, then `BadRequest` for an unknown
-    provider, then for an unknown class.
+    provider, then for an unknown class, then for an assignment that makes no sense.
     """
     held = [_check_consumer(state, write) for write in writes]
     for write in writes:
@@ -145,6 +136,8 @@ def check_writes(state: State, writes: Sequence[ConsumerWrite]) -> list[Held | N
                         f"Unable to allocate inventory for consumer {write.consumer}: "
                         f"No such resource class {name}."
                     )
+    for write in writes:
+        check_assignment(state, write)
     return held
 
 
@@ -229,7 +222,13 @@ def _group_of(
     return None
 
 
-def _apply(state: State, write: ConsumerWrite, before: Held | None, group: str | None) -> None:
+def _apply(
+    state: State,
+    write: ConsumerWrite,
+    before: Held | None,
+    group: str | None,
+    assignment: Assignment | None,
+) -> None:
     if before is None and not write.allocations:
         return
     owner = before.consumer if before is not None else None
@@ -242,6 +241,7 @@ def _apply(state: State, write: ConsumerWrite, before: Held | None, group: str |
             generation=1 if owner is None else owner.generation + 1,
             consumer_type=write.consumer_type or (UNKNOWN_TYPE if owner is None else owner.consumer_type),
             group=group,
+            assignment=assignment,
         )
     held = before.allocations if before is not None else {}
     state.apply(AllocationsChanged(write.consumer, owner, after, held, write.allocations))

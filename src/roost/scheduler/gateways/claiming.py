@@ -24,6 +24,7 @@ def claim_write(question: Question, claim: Claim, generation: int | None = None)
         consumer_type=INSTANCE,
         generation=generation,
         group=None if question.spec.group is None else question.spec.group.claim,
+        assignment=claim.candidate.assignment,
     )
 
 

@@ -42,7 +42,11 @@ class UseAlternate(Command[Replacement], frozen=True):
         except BadRequest as error:
             raise BadRequestSpec(f"placement cannot serve the request: {one_line(error)}") from error
         replacing = Replacing(request, self.table)
-        before = replacing.moved_before(held.allocations, lambda each, root: _root(fleet, each) == root)
+        before = replacing.moved_before(
+            held.allocations,
+            held.consumer.assignment,
+            lambda each, root: _root(fleet, each) == root,
+        )
         if before is not None:
             return before
         for number, alternate in enumerate(request.alternates):

@@ -113,7 +113,9 @@ class HttpReplacing:
         for alternate in self._request.alternates:
             found = await asked(self._placement.tree(alternate.node))
             trees[alternate.node] = {provider.uuid for provider in found}
-        return replacing.moved_before(held.allocations, lambda provider, root: provider in trees[root])
+        return replacing.moved_before(
+            held.allocations, held.consumer.assignment, lambda provider, root: provider in trees[root]
+        )
 
     async def _claim(self, replacing: Replacing, held: Held, alternate: Selection) -> Selection | str:
         """Claim an alternate; returns why it cannot be, if so."""

@@ -14,7 +14,6 @@ from roost.scheduler.kept.known import Room, Rooms
 from roost.scheduler.labels import Indexes
 from roost.scheduler.offers import Chosen, ProviderLevels
 from roost.scheduler.tree_providers import providers_of, with_trait
-from roost.scheduler.unreported import NOTHING
 
 
 class KeptTotals:
@@ -51,7 +50,7 @@ class KeptTotals:
 
     def assigned(self, node: str) -> Assigned:
         """The assignments on the node with a root provider."""
-        return NOTHING
+        return self._fleet.assigned.on(node)
 
     def left(self, resource_class: str, minval: float) -> Float64:
         """What each host has left, ``minval`` at least: float64[places], a column that is kept current."""

@@ -1,0 +1,144 @@
+"""Assignments in the writes of consumers: which one each has after a write, and whether it may have it.
+
+A claim's assignment is chosen on the state that the claim is committed on, or, by a scheduler in another
+process, beside assignments whose digest the write names. What is judged here is what no report need be known
+for: that no CPU and no named device of a node is assigned twice.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from roost.ledger import Held, State
+from roost.model.assignment import Assignment, clashes, digest_of_all
+from roost.placement.commands.consumer_write import ConsumerWrite
+from roost.placement.errors import AssignmentChanged, AssignmentRefused, BadRequest
+
+
+def check_assignment(state: State, write: ConsumerWrite) -> None:
+    """Check that a write's assignment makes sense.
+
+    Raises: `BadRequest` if its node is no root provider that the consumer takes from, or if it has the same
+    CPU or device twice.
+    """
+    assignment = write.assignment
+    if not isinstance(assignment, Assignment):
+        return
+    fleet, node = state.fleet, assignment.node
+    row = fleet.find_row(node)
+    if row < 0:
+        raise BadRequest(f"Assignment on resource provider '{node}' that does not exist.")
+    if fleet.root.item(row) != row:
+        raise BadRequest(f"Assignment on resource provider '{node}' that is not the root of a tree.")
+    if not _takes_from(state, write, node):
+        raise BadRequest(
+            f"Assignment of consumer {write.consumer} on resource provider '{node}', from whose tree it has "
+            "no allocation."
+        )
+    seen: set[str] = set()
+    for part in _parts(assignment):
+        if part in seen:
+            raise BadRequest(f"Assignment of consumer {write.consumer} has {part} twice.")
+        seen.add(part)
+
+
+def assignments_after(
+    state: State, writes: Sequence[ConsumerWrite], held: Sequence[Held | None]
+) -> list[Assignment | None]:
+    """The assignment of each consumer after the writes.
+
+    A write that states one sets it. A consumer that takes over all allocations of another one in the same
+    request takes over its assignment: Nova moves the allocations of an instance to its migration in this way,
+    and back. Any other consumer keeps its assignment as long as it takes from the tree of its node.
+    """
+    after = [_own(state, write, before) for write, before in zip(writes, held, strict=True)]
+    if len(writes) > 1:
+        for number, source in enumerate(held):
+            if source is None or source.consumer.assignment is None:
+                continue
+            heir = _heir(number, source, writes, held)
+            if heir is not None:
+                if writes[number].assignment is msgspec.UNSET:
+                    after[number] = None
+                after[heir] = source.consumer.assignment
+    return after
+
+
+def judge(
+    state: State,
+    writes: Sequence[ConsumerWrite],
+    held: Sequence[Held | None],
+    after: Sequence[Assignment | None],
+) -> None:
+    """Judge the assignments that the writes would leave. Nothing of the writes is applied yet.
+
+    Raises:
+        AssignmentChanged: the assignments of a node are not those that a write was fitted beside.
+        AssignmentRefused: another consumer has the same CPU or device to itself.
+    """
+    for write in writes:
+        if write.beside is not None and isinstance(write.assignment, Assignment):
+            node = write.assignment.node
+            present = digest_of_all(state.fleet.assigned.on(node))
+            if present != write.beside:
+                raise AssignmentChanged(
+                    f"The assignments on resource provider '{node}' have the digest {present} now, and not "
+                    f"{write.beside}: read them and choose again."
+                )
+    written = {write.consumer: number for number, write in enumerate(writes)}
+    for number, (write, before, assignment) in enumerate(zip(writes, held, after, strict=True)):
+        if assignment is None or (before is not None and before.consumer.assignment == assignment):
+            continue
+        others = {
+            consumer: each
+            for consumer, each in state.fleet.assigned.on(assignment.node).items()
+            if consumer not in written
+        }
+        for consumer, other in written.items():
+            each = after[other]
+            if other != number and each is not None and each.node == assignment.node:
+                others[consumer] = each
+        for consumer, parts in clashes(assignment, others).items():
+            raise AssignmentRefused(
+                f"Unable to assign to consumer {write.consumer} on resource provider '{assignment.node}': "
+                f"consumer {consumer} has {parts}."
+            )
+
+
+def _parts(assignment: Assignment) -> Iterator[str]:
+    """What an assignment has to itself, in words."""
+    for cell in assignment.cells:
+        yield from (f"host CPU {cpu}" for _, cpu in cell.pinned)
+        yield from (f"host CPU {cpu}" for cpu in cell.reserved)
+    for devices in assignment.devices:
+        yield from (f"PCI device {address}" for address in devices.addresses)
+
+
+def _own(state: State, write: ConsumerWrite, before: Held | None) -> Assignment | None:
+    """The assignment of a consumer after its write, apart from what it takes over."""
+    if not write.allocations:
+        return None
+    if not isinstance(write.assignment, msgspec.UnsetType):
+        return write.assignment
+    kept = None if before is None else before.consumer.assignment
+    return kept if kept is not None and _takes_from(state, write, kept.node) else None
+
+
+def _heir(
+    number: int, source: Held, writes: Sequence[ConsumerWrite], held: Sequence[Held | None]
+) -> int | None:
+    """The number of the write that takes over all allocations of a consumer, which has others then."""
+    if writes[number].allocations == source.allocations:
+        return None
+    for heir, (write, before) in enumerate(zip(writes, held, strict=True)):
+        takes = write.allocations == source.allocations and write.assignment is msgspec.UNSET
+        if heir != number and takes and (before is None or before.allocations != write.allocations):
+            return heir
+    return None
+
+
+def _takes_from(state: State, write: ConsumerWrite, node: str) -> bool:
+    """Whether a consumer has an allocation in the tree of a root provider after its write."""
+    fleet = state.fleet
+    row = fleet.find_row(node)
+    return row >= 0 and any(fleet.root.item(fleet.row(provider)) == row for provider in write.allocations)

@@ -1,0 +1,29 @@
+"""The write of one consumer: all that it holds afterwards."""
+
+import msgspec
+
+from roost.model.allocation import Allocations, GroupClaim
+from roost.model.assignment import Assignment
+
+
+class ConsumerWrite(msgspec.Struct, frozen=True, kw_only=True):
+    """All allocations of one consumer after the write; without any the consumer is deleted.
+
+    ``generation`` is the consumer's present one, None for a consumer that must not exist yet, or UNSET, which
+    is not checked. ``consumer_type`` None keeps the present type. ``group`` makes the consumer a member of a
+    server group, if the condition of the claim is met; None keeps the present group.
+
+    ``assignment`` is what the consumer has of a node's hardware then; None takes away what it has, UNSET
+    keeps it (see `roost.placement.commands.assignment_condition`). ``beside`` is the digest of all
+    assignments on the node that the assignment was fitted beside; None: it is not checked.
+    """
+
+    consumer: str
+    allocations: Allocations
+    project_id: str
+    user_id: str
+    consumer_type: str | None = None
+    generation: int | msgspec.UnsetType | None = msgspec.UNSET
+    group: GroupClaim | None = None
+    assignment: Assignment | msgspec.UnsetType | None = msgspec.UNSET
+    beside: str | None = None
