@@ -120,7 +120,7 @@ def _providers(plan: FleetPlan, batch: HostBatch) -> Iterator[tuple[Any, ...]]:
 
 def _consumers(batch: HostBatch) -> Iterator[tuple[Any, ...]]:
     for number, uuid in enumerate(batch.consumers, IDS_OF_A_COMMIT + batch.first):
-        yield number, uuid, PROJECT, USER, "INSTANCE", 1, 0.0, None
+        yield number, uuid, PROJECT, USER, "INSTANCE", 1, 0.0, None, None
 
 
 def _allocations(plan: FleetPlan, batch: HostBatch, classes: dict[str, int]) -> Iterator[tuple[Any, ...]]:
