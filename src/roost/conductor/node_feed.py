@@ -4,17 +4,15 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable
 
-import msgspec
 import structlog
 
 from roost.cells import Cell
 from roost.conductor.aggregates.known import AggregateSource
-from roost.conductor.node_journal import NodeJournal
+from roost.conductor.node_journal import JournalWriter, NodeJournals
 from roost.ledger.retention import DAY, Retention
 from roost.model.instance import ACTIVE, ASSIGNED, DELETING
-from roost.model.node_event import NodeEvent, NodeRemoved, NodeReported
 from roost.scheduler.nodes import NodeTable
-from roost.storage import StorageError
+from roost.storage import Database, StorageError
 
 _log = structlog.get_logger()
 
@@ -32,8 +30,9 @@ class NodeFeed:
     aggregates that have changed.
 
     A cell that cannot be read is only logged: its nodes stop being seen and the scheduler takes them for
-    down after a while. ``monotonic``: seconds. What changes goes into ``journal``, of which ``retention``
-    says how much is kept; a service that was not seen for ``down_seconds`` is down.
+    down after a while. ``monotonic``: seconds. What changes goes into a journal in the database ``journal``,
+    of which ``retention`` says how many days are kept. A service that was not seen for ``down_seconds`` is
+    down.
     """
 
     def __init__(
@@ -43,7 +42,7 @@ class NodeFeed:
         every_seconds: float = 1.0,
         monotonic: Callable[[], float] = time.monotonic,
         *,
-        journal: NodeJournal | None = None,
+        journal: Database | None = None,
         aggregates: AggregateSource | None = None,
         retention: Retention = Retention(),  # noqa: B008 - it is frozen
         down_seconds: float = 60.0,
@@ -53,16 +52,14 @@ class NodeFeed:
         self._table = table
         self._every_seconds = every_seconds
         self._monotonic = monotonic
-        self._journal = journal
+        self._journal = None if journal is None else JournalWriter(journal, table)
+        self._journals = None if journal is None else NodeJournals(journal)
         self._aggregates = aggregates
         self._aggregates_version: int | None = None
         self._retention = retention
         self._down_seconds = down_seconds
         self._clock = clock
-        self._events: list[NodeEvent] = []
         self._trimmed = monotonic()
-        if journal is not None:
-            table.transitions = []
         self._seen: dict[str, float] = {}
         # When each claim was looked for and not found, or found built, first.
         self._since: dict[str, float] = {}
@@ -80,7 +77,7 @@ class NodeFeed:
         for cell in self._cells:
             try:
                 reports = await cell.nodes(self._seen.get(cell.name, 0.0))
-                self._events += self._table.update(reports)
+                self._table.update(reports)
                 await self._remove(cell)
                 await self._settle(cell)
             except StorageError as error:
@@ -89,8 +86,7 @@ class NodeFeed:
             if reports:
                 # A second less: a heartbeat may become visible after a later one.
                 self._seen[cell.name] = max(report.last_seen for report in reports) - 1.0
-        if self._journal is not None:
-            await self._write_events(self._journal)
+        await self._write_journal()
         self._since = {name: at for name, at in self._since.items() if self._table.outstanding.of(name)}
 
     async def _read_aggregates(self, source: AggregateSource) -> None:
@@ -100,28 +96,27 @@ class NodeFeed:
             _log.warning("host aggregates cannot be read", error=str(error))
             return
         if changes is not None:
-            self._events += self._table.set_aggregates(changes.changed, changes.all)
+            self._table.set_aggregates(changes.changed, changes.all)
             self._aggregates_version = changes.version
 
-    async def _write_events(self, journal: NodeJournal) -> None:
-        """Append what has changed to the journal; what cannot be written now waits for the next time."""
+    async def close(self) -> None:
+        """Write what is not in the journal yet. The feed must not be running."""
+        if self._journal is not None:
+            await self._write_journal()
+            await self._journal.close()
+
+    async def _write_journal(self) -> None:
+        """Write what has changed into the journal; what cannot be written now waits for the next time."""
+        if self._journal is None or self._journals is None:
+            return
         now = self._clock()
         self._table.seen_since(now - self._down_seconds)
-        if self._table.transitions:
-            self._events += self._table.transitions
-            self._table.transitions = []
         try:
-            if self._events or self._table.version is None:
-                events, self._events = self._events, []
-                try:
-                    self._table.version = await journal.append(map(_without_heartbeat, events), now)
-                except StorageError:
-                    self._events = events + self._events
-                    raise
+            await self._journal.write(now)
             kept = self._retention
             if kept.interval and self._monotonic() - self._trimmed >= kept.interval:
                 self._trimmed = self._monotonic()
-                await journal.trim(kept.commits, now - kept.days * DAY)
+                await self._journals.trim(now - kept.days * DAY)
         except StorageError as error:
             _log.warning("the node journal cannot be written", error=str(error))
 
@@ -129,8 +124,7 @@ class NodeFeed:
         """Remove nodes that the cell has no longer."""
         if self._table.count_of_cell(cell.name) != await cell.count_nodes():
             gone = self._table.nodes_of_cell(cell.name) - await cell.node_uuids()
-            self._table.remove(gone)
-            self._events += map(NodeRemoved, sorted(gone))
+            self._table.remove(sorted(gone))
 
     async def _settle(self, cell: Cell) -> None:
         """Find out what has become of the instances that were claimed on the cell's nodes."""
@@ -157,9 +151,3 @@ class NodeFeed:
                     self._since[instance] = now
             elif place.node == table.nodes[taken.index]:
                 table.release(instance)
-
-
-def _without_heartbeat(event: NodeEvent) -> NodeEvent:
-    if isinstance(event, NodeReported):
-        return NodeReported(msgspec.structs.replace(event.report, last_seen=0.0))
-    return event

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import sqlalchemy as sa
-from sqlalchemy.dialects.mysql import LONGTEXT
+from sqlalchemy.dialects.mysql import LONGBLOB, LONGTEXT
 
 from roost.storage import EXACT, Schema, identity_table
 
@@ -37,14 +37,17 @@ instance_mappings = sa.Table(
     **EXACT,
 )
 
-node_events = sa.Table(
-    "node_events",
+node_journal = sa.Table(
+    # The batches of all node journals, see `roost.conductor.node_journal`.
+    "node_journal",
     metadata,
-    sa.Column("version", sa.BigInteger, primary_key=True, autoincrement=False),
-    sa.Column("subject", sa.String(300), nullable=False),
-    sa.Column("leaves_nothing", sa.Boolean, nullable=False),
+    sa.Column("journal", sa.String(36), primary_key=True),
+    sa.Column("batch", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("last", sa.BigInteger, nullable=False),
     sa.Column("at", sa.Double, nullable=False),
-    sa.Column("event", sa.Text().with_variant(LONGTEXT(), "mysql", "mariadb"), nullable=False),
+    sa.Column("base", sa.Boolean, nullable=False),
+    sa.Column("body", sa.LargeBinary().with_variant(LONGBLOB(), "mysql", "mariadb"), nullable=False),
+    sa.Index("node_journal_by_time", "at"),
     **EXACT,
 )
 

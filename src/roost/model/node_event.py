@@ -1,90 +1,98 @@
-"""Events of the node table: all changes of what the scheduler knows of nodes that can change a decision.
+"""Events of the node table: all changes of what one scheduler knows of nodes that can change a decision.
 
 Heartbeats are no events; a service that comes up or goes down is. A service that never came up is down.
+Events are stored as MessagePack arrays of these types: the order of fields and the tags are a storage format.
 """
+
+from typing import Any
 
 import msgspec
 
 from roost.model.aggregate import HostAggregate
-from roost.model.node import NodeReport
+from roost.model.node import NodeInstance, NodeReport
 
 
-class NodeReported(msgspec.Struct, frozen=True, tag=True):
-    """A node is new, or its report differs from the one before. ``report.last_seen`` is 0."""
+class NodeReported(msgspec.Struct, frozen=True, tag=True, array_like=True):
+    """A node is new, or its report differs from the one before."""
 
     report: NodeReport
 
-    @property
-    def subject(self) -> str:
-        """What the event is about: a later event of the same subject replaces it."""
-        return self.report.node
+
+class ReportChanged(msgspec.Struct, frozen=True, tag=True, array_like=True):
+    """The form in which the journal stores `NodeReported` for a node whose report it has already.
+
+    ``fields``: the fields that differ but ``instances``, as plain data. ``came``: instances that are new or
+    differ. ``went``: instances that are gone.
+    """
+
+    node: str
+    fields: dict[str, Any]
+    came: dict[str, NodeInstance] = {}
+    went: tuple[str, ...] = ()
 
 
-class NodeRemoved(msgspec.Struct, frozen=True, tag=True):
+class NodeRemoved(msgspec.Struct, frozen=True, tag=True, array_like=True):
     """A node is gone."""
 
     node: str
 
-    @property
-    def subject(self) -> str:
-        """See `NodeReported.subject`."""
-        return self.node
 
-
-class ServiceTransition(msgspec.Struct, frozen=True, tag=True):
+class ServiceTransition(msgspec.Struct, frozen=True, tag=True, array_like=True):
     """A compute service came up or went down."""
 
     host: str
     up: bool
 
-    @property
-    def subject(self) -> str:
-        """See `NodeReported.subject`."""
-        return f"service {self.host}"
 
-
-class AggregateSet(msgspec.Struct, frozen=True, tag=True):
+class AggregateSet(msgspec.Struct, frozen=True, tag=True, array_like=True):
     """A host aggregate is new, or has another name or metadata than before."""
 
     aggregate: HostAggregate
 
-    @property
-    def subject(self) -> str:
-        """See `NodeReported.subject`."""
-        return f"aggregate {self.aggregate.uuid}"
 
-
-class AggregateRemoved(msgspec.Struct, frozen=True, tag=True):
+class AggregateRemoved(msgspec.Struct, frozen=True, tag=True, array_like=True):
     """A host aggregate is gone."""
 
     uuid: str
 
-    @property
-    def subject(self) -> str:
-        """See `NodeReported.subject`."""
-        return f"aggregate {self.uuid}"
 
-
-class MembershipsSet(msgspec.Struct, frozen=True, tag=True):
+class MembershipsSet(msgspec.Struct, frozen=True, tag=True, array_like=True):
     """A node is in other host aggregates than before: the uuids of all that it is in, sorted."""
 
     node: str
     aggregates: tuple[str, ...]
 
-    @property
-    def subject(self) -> str:
-        """See `NodeReported.subject`."""
-        return f"aggregates of {self.node}"
+
+class ClaimCounted(msgspec.Struct, frozen=True, tag=True, array_like=True):
+    """A claim counts on a node until its reports list the instance. Amounts are in MiB."""
+
+    instance: str
+    node: str
+    memory_mb: int = 0
+    disk_mb: int = 0
+
+
+class ClaimBuilt(msgspec.Struct, frozen=True, tag=True, array_like=True):
+    """The instance of a claim is built: it burdens the disk no longer."""
+
+    instance: str
+
+
+class ClaimReleased(msgspec.Struct, frozen=True, tag=True, array_like=True):
+    """The claim of an instance counts no longer."""
+
+    instance: str
+
+
+class ColumnsReported(msgspec.Struct, frozen=True, tag=True, array_like=True):
+    """Columns in which some node has reported something, now or at any time before.
+
+    A weigher says nothing before a node has reported what it weighs by, and never goes back to that.
+    """
+
+    columns: tuple[str, ...]
 
 
 AggregateEvent = AggregateSet | AggregateRemoved | MembershipsSet
-NodeEvent = NodeReported | NodeRemoved | ServiceTransition | AggregateEvent
-
-
-def leaves_nothing(event: NodeEvent) -> bool:
-    """Whether the state after an event is that of a subject without any event."""
-    if isinstance(event, ServiceTransition):
-        return not event.up
-    if isinstance(event, MembershipsSet):
-        return not event.aggregates
-    return isinstance(event, NodeRemoved | AggregateRemoved)
+ClaimEvent = ClaimCounted | ClaimBuilt | ClaimReleased
+NodeEvent = NodeReported | NodeRemoved | ServiceTransition | AggregateEvent | ClaimEvent | ColumnsReported

@@ -44,6 +44,13 @@ class NodeAggregates:
         """Each key and value, and the uuids of the aggregates that have them."""
         return ((key, value, found) for (key, value), found in self._having.items())
 
+    def state(self) -> list[AggregateEvent]:
+        """The events that give these aggregates and memberships, applied to none."""
+        return [
+            *(AggregateSet(self._by_uuid[uuid]) for uuid in sorted(self._by_uuid)),
+            *(MembershipsSet(node, self._of_node[node]) for node in sorted(self._of_node)),
+        ]
+
     def differences(self, changed: Iterable[Aggregate], every: AbstractSet[str]) -> list[AggregateEvent]:
         """The events that make the aggregates those that ``changed`` tells, and leave only ``every``."""
         events: list[AggregateEvent] = []

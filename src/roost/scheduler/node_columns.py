@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from roost.fleet.columns import Bools, Float64, Int32, Int64, grown
 from roost.fleet.invalidation_log import InvalidationLog
 from roost.hardware.pci_pools import free_devices
 from roost.model.node import NodeReport
+from roost.model.node_event import ClaimBuilt, ClaimCounted, ClaimReleased, NodeEvent
 from roost.scheduler.metric_columns import MetricColumns
 from roost.scheduler.outstanding import OutstandingClaims, Sums, Taken
 from roost.scheduler.pci_columns import PciColumns
@@ -82,6 +83,8 @@ class NodeColumns:
         for name, (dtype, _) in _COLUMNS.items():
             setattr(self, name, np.zeros(0, dtype=dtype))
         self._reports: list[NodeReport] = []
+        self.version: int | None = None
+        self._events: list[NodeEvent] | None = None
         self._had: set[str] = set()
         self._service_versions = Counter[int]()
         self._metrics = MetricColumns()
@@ -108,6 +111,12 @@ class NodeColumns:
         changes would have its numbers for some instances only. A column of zeros weighs nothing.
         """
         return column in self._had
+
+    def set_reported(self, columns: Iterable[str]) -> None:
+        """Take in that some node has reported something in these columns before."""
+        new = {*columns} - self._had
+        self._had |= new
+        self.structure += len(new)
 
     def metric(self, name: str) -> Float64:
         """A metric of every node: float64[size], NaN where a node does not report it."""
@@ -155,7 +164,9 @@ class NodeColumns:
         A claim of the same instance on another node counts no longer. Amounts are in MiB.
         """
         self.release(instance)
-        if instance not in self._reports[index].instances:
+        report = self._reports[index]
+        if instance not in report.instances:
+            self._note(ClaimCounted(instance, report.node, memory_mb, disk_mb))
             self._claims.put(instance, Taken(index, memory_mb, disk_mb))
             self._recount_claims(index)
 
@@ -163,6 +174,7 @@ class NodeColumns:
         """An instance is built: its claim counts as an I/O operation no longer."""
         taken = self._claims.of(instance)
         if taken is not None and taken.building:
+            self._note(ClaimBuilt(instance))
             self._claims.put(instance, Taken(taken.index, taken.memory_mb, taken.disk_mb, building=False))
             self._recount_claims(taken.index)
 
@@ -171,7 +183,14 @@ class NodeColumns:
         for instance in instances:
             taken = self._claims.drop(instance)
             if taken is not None:
+                self._note(ClaimReleased(instance))
                 self._recount_claims(taken.index)
+
+    def _note(self, event: NodeEvent) -> None:
+        """Put an event into the journal, if there is one: the table is at its version then."""
+        if self._events is not None:
+            self._events.append(event)
+            self.version = (self.version or 0) + 1
 
     def _recount_claims(self, index: int) -> None:
         report = self._reports[index]

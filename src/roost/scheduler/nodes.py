@@ -13,6 +13,10 @@ from roost.model.aggregate import Aggregate, HostAggregate
 from roost.model.node import NodeReport, SupportedInstance
 from roost.model.node_event import (
     AggregateEvent,
+    ClaimBuilt,
+    ClaimCounted,
+    ClaimReleased,
+    ColumnsReported,
     NodeEvent,
     NodeRemoved,
     NodeReported,
@@ -49,15 +53,13 @@ class NodeTable(NodeColumns):
     ``supported_instances``. Lists by index: ``hosts`` (names of compute services), ``nodes`` (uuids of root
     providers), ``nodenames``.
 
-    ``version`` is that of the node journal, None without one. ``transitions``, if it is a list, gets each
-    service that comes up or goes down.
+    ``journal`` is the id of this table's journal and ``version`` the number of the last event in it, None
+    without a journal: see `record`.
     """
 
     def __init__(self, reports: Iterable[NodeReport] = ()) -> None:
         super().__init__()
-        self.version: int | None = None
-        self._seen_in_journal: dict[str, float] = {}
-        self.transitions: list[ServiceTransition] | None = None
+        self.journal: str | None = None
         self.hypervisor_type = Labels("")
         self.host_ip: Labels[str | None] = Labels(None)
         self.supported_instances: Labels[tuple[SupportedInstance, ...]] = Labels(())
@@ -167,25 +169,23 @@ class NodeTable(NodeColumns):
 
     # Changes
 
-    def update(self, reports: Iterable[NodeReport]) -> list[NodeReported]:
-        """Take in reports; a node reported before is updated. Returns the events but for transitions.
+    def update(self, reports: Iterable[NodeReport]) -> None:
+        """Take in reports; a node reported before is updated.
 
         A node with the names of another one (host and nodename) replaces it: the host was made anew.
         """
-        events = []
         for report in reports:
             index = self._names.index_of_node(report.node)
             old = None if index is None else self._reports[index]
             if index is None or old is None:
+                self._note(NodeReported(report))
                 index = self._add(report)
-                events.append(NodeReported(report))
             elif _changed(old, report):
+                self._note(NodeReported(report))
                 self._change(index, old, report)
-                events.append(NodeReported(report))
             else:
                 self._reports[index] = report
             self._beat(index, old, report.last_seen)
-        return events
 
     def set_aggregates(self, changed: Iterable[Aggregate], every: AbstractSet[str]) -> list[AggregateEvent]:
         """Take in host aggregates that have changed, and remove those that are not among ``every``, the uuids
@@ -202,29 +202,73 @@ class NodeTable(NodeColumns):
         for event in events:
             self._apply_to_aggregates(event)
 
-    def apply(self, version: int, event: NodeEvent) -> None:
-        """Take in an event of the journal: the table is at its version then."""
-        if isinstance(event, NodeReported):
-            seen = self._seen_in_journal.get(event.report.host, -math.inf)
-            self.update([msgspec.structs.replace(event.report, last_seen=seen)])
-        elif isinstance(event, NodeRemoved):
-            self.remove([event.node])
-        elif isinstance(event, AggregateEvent):
-            self.apply_to_aggregates(event)
-        else:
-            seen = self._seen_in_journal[event.host] = math.inf if event.up else -math.inf
-            nodes = [self._reports[index] for index in self.indexes_of_host(event.host)]
-            self.update([msgspec.structs.replace(report, last_seen=seen) for report in nodes])
-        self.version = version
+    # The journal
+
+    def record(self, journal: str) -> None:
+        """Keep every change from now on as an event, in ``journal``, until `take_events` takes it."""
+        self.journal, self.version, self._events = journal, 0, []
+
+    def take_events(self) -> list[NodeEvent]:
+        """The events since the last call, up to ``version``."""
+        events, self._events = self._events or [], []
+        return events
+
+    def state(self) -> list[NodeEvent]:
+        """The events that give the present state, applied to an empty table."""
+        nodes = sorted(index for _, index in self._names)
+        alive = {self.hosts[index]: None for index in nodes if self.alive[index]}
+        claims = [*self._claims]
+        return [
+            ColumnsReported(tuple(sorted(self._had))),
+            *(NodeReported(self._reports[index]) for index in nodes),
+            *(ServiceTransition(host, True) for host in alive),
+            *self._aggregates.state(),
+            *(
+                ClaimCounted(instance, self.nodes[taken.index], taken.memory_mb, taken.disk_mb)
+                for instance, taken in claims
+            ),
+            *(ClaimBuilt(instance) for instance, taken in claims if not taken.building),
+        ]
+
+    def apply(self, event: NodeEvent) -> None:
+        """Take in an event of a journal. The table must not record one itself."""
+        match event:
+            case NodeReported(report):
+                seen = math.inf if self._is_up(report.host) else -math.inf
+                self.update([msgspec.structs.replace(report, last_seen=seen)])
+            case NodeRemoved(node):
+                self.remove([node])
+            case ServiceTransition(host, up):
+                seen = math.inf if up else -math.inf
+                nodes = [self._reports[index] for index in self.indexes_of_host(host)]
+                self.update([msgspec.structs.replace(report, last_seen=seen) for report in nodes])
+            case ClaimCounted(instance, node, memory_mb, disk_mb):
+                index = self.index_of_node(node)
+                if index is not None:
+                    self.claim(instance, index, memory_mb, disk_mb)
+            case ClaimBuilt(instance):
+                self.built(instance)
+            case ClaimReleased(instance):
+                self.release(instance)
+            case ColumnsReported(columns):
+                self.set_reported(columns)
+            case _:
+                self.apply_to_aggregates(event)
+
+    def _is_up(self, host: str) -> bool:
+        index = next(iter(self._services.nodes_of(host)), None)
+        return index is not None and self._heartbeats.is_alive(self.service.item(index))
 
     def remove(self, nodes: Iterable[str]) -> None:
         """Remove nodes by root provider; one that is not known is left out."""
         for node in nodes:
             index = self._names.index_of_node(node)
             if index is not None:
+                self._note(NodeRemoved(node))
                 self._remove(index)
 
     def _apply_to_aggregates(self, event: AggregateEvent) -> None:
+        self._note(event)
         affected = [
             (node, index)
             for node in self._aggregates.affected(event)
@@ -294,7 +338,11 @@ class NodeTable(NodeColumns):
         self._names.leave(index, old)
         self._in_cells.leave(old.cell)
         if self._services.leave(old.host, index):
-            self._heartbeats.forget(self.service.item(index))
+            service = self.service.item(index)
+            if self._heartbeats.is_alive(service):
+                # Its next node may be reported with an old heartbeat, and the journal has none.
+                self._note(ServiceTransition(old.host, False))
+            self._heartbeats.forget(service)
         else:
             self._recount(index, old.host, old.last_seen)
 
@@ -314,8 +362,7 @@ class NodeTable(NodeColumns):
             self._heartbeats.put(service, max(self._reports[each].last_seen for each in nodes))
 
     def _set_alive(self, service: int, alive: bool) -> None:
-        if self.transitions is not None:
-            self.transitions.append(ServiceTransition(self._services.host(service), alive))
+        self._note(ServiceTransition(self._services.host(service), alive))
         for index in self._services.members(service):
             self.alive[index] = alive
             self.invalidations.append(index)

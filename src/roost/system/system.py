@@ -20,7 +20,6 @@ from roost.conductor.aggregates.mirror import AggregateMirror
 from roost.conductor.aggregates.store import AggregateStore
 from roost.conductor.cell_conductor import CellConductor
 from roost.conductor.node_feed import NodeFeed
-from roost.conductor.node_journal import NodeJournal
 from roost.conductor.requests import Requests
 from roost.conductor.server_groups.store import ServerGroups
 from roost.conductor.super_conductor import CELL0, SuperConductor
@@ -126,6 +125,8 @@ class System:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        if hasattr(self, "_feed"):
+            await self._feed.close()
         if hasattr(self, "ledger"):
             await self.ledger.close()
         await self.records.close()
@@ -175,10 +176,10 @@ class System:
         self.groups = ServerGroups(api)
         self.aggregates = HostAggregates(AggregateStore(api), self.cells.values())
         self.table = NodeTable()
-        feed = NodeFeed(
+        self._feed = feed = NodeFeed(
             self.cells.values(),
             self.table,
-            journal=NodeJournal(api),
+            journal=api,
             aggregates=self.aggregates.store,
             retention=options.retention,
             down_seconds=options.scheduler.service_down_time,
