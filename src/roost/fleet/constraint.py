@@ -132,6 +132,11 @@ def replaced(query: CandidateQuery, constraint: Constraint, resource_class: str)
     return _replaced(query, constraint, Constraint(constraint.group, RESOURCES, (resource_class,), 1))
 
 
+def with_amount(query: CandidateQuery, constraint: Constraint, amount: int) -> CandidateQuery:
+    """The query with another amount (at least 1) of the resource class of one of its constraints."""
+    return _replaced(query, constraint, msgspec.structs.replace(constraint, amount=amount))
+
+
 def _replaced(query: CandidateQuery, old: Constraint, new: Constraint | None) -> CandidateQuery:
     """Replace ``old`` by ``new``. Only its group is rebuilt, because a query may have hundreds of groups."""
     if old.group is None:

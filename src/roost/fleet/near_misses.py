@@ -7,7 +7,7 @@ violates the constraint. So hardly more trees are searched than are returned.
 """
 
 from bisect import insort
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -77,22 +77,36 @@ def near_misses(
 
     Also sets ``trees_sole`` of the ``steps``. ``served``: the trees that do have a candidate.
     """
+    relaxed = relaxed_queries(fleet, query, reach, steps, ~served.possible(fleet.n_rows))
+    for each in relaxed:
+        each.step.trees_sole = len(each.anchors)
+    return nearest_of(fleet, relaxed, limit)
+
+
+def relaxed_queries(
+    fleet: Fleet, query: CandidateQuery, reach: Reach, steps: list[Removal], among: Bools
+) -> "list[RelaxedQuery]":
+    """The query without each of its constraints, where some of the trees ``among`` (bool[n_rows]) might be
+    near misses of it."""
     # A query may have the same constraint twice.
     by_constraint = {step.constraint: step for step in steps}
     failing = np.zeros(fleet.n_rows, dtype=np.int32)
     for step in by_constraint.values():
         failing += step.failing
-    relaxed: list[_Relaxed] = []
-    unserved = ~served.possible(fleet.n_rows)
+    relaxed: list[RelaxedQuery] = []
     for step in by_constraint.values():
         # A tree that fails another constraint too is no near miss.
-        possible = (failing == step.failing) & unserved
+        possible = (failing == step.failing) & among
         if step.constraint.kind in (ANY_PROVIDER, TOGETHER) or not possible[reach.anchors].any():
             continue
-        relaxed.append(_Relaxed(fleet, query, step.constraint, reach, possible))
-        step.trees_sole = len(relaxed[-1].anchors)
+        relaxed.append(RelaxedQuery(fleet, query, step, reach, possible))
         if len(relaxed) * len(query.groups) >= MAX_GROUPS:
             break
+    return relaxed
+
+
+def nearest_of(fleet: Fleet, relaxed: "Sequence[RelaxedQuery]", limit: int) -> list[NearMiss]:
+    """The nearest misses of some relaxed queries, at most ``limit``, nearest first."""
     if not relaxed or not limit:
         return []
     distances = np.concatenate([each.distances for each in relaxed])
@@ -126,17 +140,18 @@ class _Measure(NamedTuple):
     unit: Unit | None
 
 
-class _Relaxed:
-    """A query without one constraint.
+class RelaxedQuery:
+    """A query without the constraint of one ``step``.
 
     ``anchors``: the roots of the trees that it admits. ``distances``: float64[len(anchors)], lower bounds of
     their distances.
     """
 
     def __init__(
-        self, fleet: Fleet, query: CandidateQuery, constraint: Constraint, reach: Reach, possible: Bools
+        self, fleet: Fleet, query: CandidateQuery, step: Removal, reach: Reach, possible: Bools
     ) -> None:
-        self.constraint = constraint
+        self.step = step
+        self.constraint = constraint = step.constraint
         self._fleet = fleet
         self._reach = reach
         if constraint.kind == RESOURCES:

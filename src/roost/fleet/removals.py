@@ -14,8 +14,9 @@ from roost.fleet.constraint import (
     constraints_of,
 )
 from roost.fleet.constraint_mask import constraint_mask
+from roost.fleet.feasibility import feasibilities
 from roost.fleet.fleet import Fleet
-from roost.fleet.reach import Reach
+from roost.fleet.reach import Reach, is_flat
 from roost.model.request import CandidateQuery
 
 MAX_SEARCHED_TERMS = 1000
@@ -32,12 +33,13 @@ class Removal:
     Each constraint is evaluated for each provider as if it served its group alone. A tree is removed as soon
     as some term has no provider left that may serve it. `TOGETHER` and the constraints after it are evaluated
     on whole candidates. ``failing``: bool[n_rows], whether ``trees_alone`` counts the tree with the root at
-    each row.
+    each row. ``left``: bool[n_rows], the trees that this constraint and those before it leave.
     """
 
     __slots__ = (
         "constraint",
         "failing",
+        "left",
         "providers",
         "providers_alone",
         "trees",
@@ -48,6 +50,7 @@ class Removal:
     def __init__(self, constraint: Constraint, failing: Bools) -> None:
         self.constraint = constraint
         self.failing = failing
+        self.left = failing
         self.providers_alone = self.providers = 0
         self.trees_alone = self.trees = self.trees_sole = 0
 
@@ -57,9 +60,17 @@ class ServedTrees:
 
     ``served``: roots of trees with one. ``unknown``: roots of trees that were not searched, because
     there are too many. Both ascend. ``among``: bool[n_rows], the only trees to search; None for all.
+    ``kept``: the feasibility of the query is kept for the scheduler; then no tree is unknown.
     """
 
-    def __init__(self, fleet: Fleet, query: CandidateQuery, among: Bools | None = None) -> None:
+    def __init__(
+        self, fleet: Fleet, query: CandidateQuery, among: Bools | None = None, *, kept: bool = False
+    ) -> None:
+        if kept and not is_flat(fleet, query):
+            feasibility = feasibilities(fleet).of(query)
+            self.served: Rows = CandidateSearch(fleet, query, feasibility=feasibility).anchors
+            self.unknown: Rows = self.served[:0]
+            return
         search = CandidateSearch(fleet, query)
         anchors = search.anchors
         sure = (
@@ -73,16 +84,19 @@ class ServedTrees:
             unsure = unsure[among[anchors[unsure]]]
         most = max(1, MAX_SEARCHED_TERMS // sum(max(1, len(group.resources)) for group in query.groups))
         sure[unsure[:most]] = search.have_candidates(anchors[unsure[:most]])
-        self.served: Rows = anchors[sure]
-        self.unknown: Rows = anchors[unsure[most:]]
+        self.served = anchors[sure]
+        self.unknown = anchors[unsure[most:]]
 
     def possible(self, n_rows: int) -> Bools:
         """Whether the tree with the root at each row has a candidate or is unknown: bool[n_rows]."""
         return _marked(n_rows, self.served) | _marked(n_rows, self.unknown)
 
 
-def removals(fleet: Fleet, query: CandidateQuery, reach: Reach) -> tuple[list[Removal], ServedTrees]:
-    """The removals of each constraint, and the trees with a candidate of the query.
+def removals(
+    fleet: Fleet, query: CandidateQuery, reach: Reach, *, kept: bool = False
+) -> tuple[list[Removal], ServedTrees]:
+    """The removals of each constraint, and the trees with a candidate of the query. ``kept``: see
+    `ServedTrees`.
 
     The order is that of `constraints_of`, except that constraints on whole candidates come last, after
     `TOGETHER`.
@@ -109,10 +123,10 @@ def removals(fleet: Fleet, query: CandidateQuery, reach: Reach) -> tuple[list[Re
         removed.trees_alone = int(removed.failing.sum())
         left = trees & terms.left_by(constraint, by_row)
         removed.trees = int(trees.sum() - left.sum())
-        trees = left
+        removed.left = trees = left
         found.append(removed)
     query_so_far = CandidateQuery(query.groups, False, (), query.root_required, query.root_forbidden)
-    served = ServedTrees(fleet, query_so_far, trees)
+    served = ServedTrees(fleet, query_so_far, trees, kept=kept)
     for number, constraint in enumerate((Constraint(None, TOGETHER), *whole)):
         if number:
             applied = whole[:number]
@@ -123,11 +137,11 @@ def removals(fleet: Fleet, query: CandidateQuery, reach: Reach) -> tuple[list[Re
                 query.root_required,
                 query.root_forbidden,
             )
-            served = ServedTrees(fleet, query_so_far, trees)
+            served = ServedTrees(fleet, query_so_far, trees, kept=kept)
         removed = Removal(constraint, np.zeros(fleet.n_rows, dtype=np.bool_))
         left = trees & served.possible(fleet.n_rows)
         removed.trees = int(trees.sum() - left.sum())
-        trees = left
+        removed.left = trees = left
         found.append(removed)
     return found, served
 

@@ -15,17 +15,18 @@ _FOLDED = re.compile(r"([^\[\]]*)\[([0-9,-]+)\]([^\[\]]*)")
 def folded(names: Iterable[str]) -> tuple[str, ...]:
     """Names folded by their last number, in order of text around it and number. Repeated names are one."""
     plain: set[str] = set()
-    numbers: dict[tuple[str, str, int], set[int]] = {}
+    numbers: dict[tuple[str, str], set[str]] = {}
     for name in names:
         found = _NUMBERED.fullmatch(name)
         if found is None:
             plain.add(name)
         else:
             before, digits, after = found.groups()
-            numbers.setdefault((before, after, len(digits)), set()).add(int(digits))
+            numbers.setdefault((before, after), set()).add(digits)
     made = [
-        f"{before}{_ranges(sorted(values), width)}{after}"
-        for (before, after, width), values in numbers.items()
+        f"{before}{ranges}{after}"
+        for (before, after), all_of in numbers.items()
+        for ranges in _ranges(all_of)
     ]
     return tuple(sorted((*plain, *made)))
 
@@ -49,17 +50,21 @@ def host_names(names: Iterable[str], left_out: int = 0) -> HostNames:
     return HostNames(folded(names), left_out)
 
 
-def _ranges(values: list[int], width: int) -> str:
-    ranges: list[tuple[int, int]] = []
-    for value in values:
-        if ranges and ranges[-1][1] == value - 1:
-            ranges[-1] = ranges[-1][0], value
-        else:
-            ranges.append((value, value))
-    if len(values) == 1:
-        return f"{values[0]:0{width}}"
-    texts = (
-        f"{first:0{width}}" if first == last else f"{first:0{width}}-{last:0{width}}"
-        for first, last in ranges
-    )
-    return f"[{','.join(texts)}]"
+def _ranges(digits: set[str]) -> Iterator[str]:
+    """Numbers as ranges. Those with leading zeros are apart by their width."""
+    by_width: dict[int, list[int]] = {}
+    padded = any(len(each) > 1 and each[0] == "0" for each in digits)
+    for each in digits:
+        by_width.setdefault(len(each) if padded else 1, []).append(int(each))
+    for width, values in sorted(by_width.items()):
+        ranges: list[tuple[int, int]] = []
+        for value in sorted(values):
+            if ranges and ranges[-1][1] == value - 1:
+                ranges[-1] = ranges[-1][0], value
+            else:
+                ranges.append((value, value))
+        texts = (
+            f"{first:0{width}}" if first == last else f"{first:0{width}}-{last:0{width}}"
+            for first, last in ranges
+        )
+        yield f"[{','.join(texts)}]" if len(values) > 1 else f"{values[0]:0{width}}"

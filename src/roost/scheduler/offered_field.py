@@ -7,6 +7,7 @@ import numpy as np
 
 from roost.fleet.columns import Bools
 from roost.model.allocation import Candidate
+from roost.model.reasons import WeigherNumber
 from roost.model.record import Step
 from roost.scheduler.asking import ask_filter, ask_key
 from roost.scheduler.candidate_order import CandidateOrder
@@ -79,6 +80,10 @@ class OfferedField:
 
     def weight(self, host: int) -> float:
         return self._weights.weight(host)
+
+    def numbers(self, host: int) -> tuple[WeigherNumber, ...]:
+        """What each weigher says of a host that was weighed last."""
+        return self._weights.numbers(host)
 
     def candidates(self, host: int) -> Iterator[Candidate]:
         candidates = self._offers.candidates(host)

@@ -7,6 +7,7 @@ from copy import copy
 import numpy as np
 
 from roost.fleet.columns import Bools, Float64
+from roost.model.reasons import WeigherNumber
 from roost.scheduler.asking import ask_key, ask_multipliers, ask_weigher
 from roost.scheduler.declarations import has_domain, is_negated, minval_of
 from roost.scheduler.errors import SchedulerFault
@@ -57,6 +58,11 @@ class Weighing:
     def weight(self, position: int) -> float:
         """The weight of an allowed host."""
         return self._weights.item(self._positions.searchsorted(position))
+
+    def numbers(self, position: int) -> tuple[WeigherNumber, ...]:
+        """What each weigher says of an allowed host. Those that tell no difference are left out."""
+        place = int(self._positions.searchsorted(position))
+        return tuple(scale.number(place) for scale in self._scales if scale.least != scale.greatest)
 
     def best(self, among: int, within: Bools | None = None) -> Positions:
         """The best ``among`` hosts of those allowed, best first; of equal ones the first of those offered.
@@ -145,6 +151,13 @@ class _Scale:
         elif self._multiplier != 1.0:
             part *= self._multiplier
         return part
+
+    def number(self, place: int) -> WeigherNumber:
+        """What this weigher says of one host."""
+        raw, multiplier = self._raw.item(place), self._multiplier
+        normalised = (raw - self.least) / (self.greatest - self.least)
+        one = multiplier if isinstance(multiplier, float) else multiplier.item(place)
+        return WeigherNumber(self.weigher.name, raw, normalised, one)
 
     def put(self, places: Positions, raw: Float64 | None) -> bool:
         """Take in new numbers of some hosts; returns whether that changes the weights of all.

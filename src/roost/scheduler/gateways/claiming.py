@@ -1,7 +1,9 @@
 """What the gateways have in common: how a claim is written, and a selection under way."""
 
-from roost.placement.commands.allocations import ConsumerWrite
-from roost.scheduler.claim_result import ClaimResult
+from roost.ledger import State
+from roost.placement.commands.allocations import ConsumerWrite, write_allocations
+from roost.placement.errors import PlacementError
+from roost.scheduler.claim_result import CLAIMED, ClaimResult, Verdict, result_of
 from roost.scheduler.outcome import Claim, Outcome
 from roost.scheduler.question import Question
 from roost.scheduler.selection import Selecting
@@ -26,6 +28,21 @@ def claim_write(question: Question, claim: Claim, generation: int | None = None)
         group=None if question.spec.group is None else question.spec.group.claim,
         assignment=claim.candidate.assignment,
     )
+
+
+def claimed(state: State, question: Question, claim: Claim) -> ClaimResult:
+    """Make a claim in a ledger's state.
+
+    Raises: `PlacementError` that is no refusal of this claim.
+    """
+    try:
+        write_allocations(state, [claim_write(question, claim)])
+    except PlacementError as error:
+        result = result_of(error)
+        if result.verdict is not Verdict.REFUSED:
+            raise
+        return result
+    return CLAIMED
 
 
 class Driven:

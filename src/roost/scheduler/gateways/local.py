@@ -15,19 +15,18 @@ from roost.ledger import Command, Ledger, State
 from roost.model.record import Step
 from roost.model.request import CandidateQuery
 from roost.placement.addressing import check_query
-from roost.placement.commands.allocations import write_allocations
-from roost.placement.errors import BadRequest, PlacementError
-from roost.scheduler.claim_result import CLAIMED, ClaimResult, Verdict, one_line, result_of
+from roost.placement.errors import BadRequest
+from roost.scheduler.claim_result import one_line
 from roost.scheduler.errors import BadRequestSpec
 from roost.scheduler.field import OFFERED, Field
 from roost.scheduler.gateways import Decided
 from roost.scheduler.gateways.claiming import INSTANCE as INSTANCE
-from roost.scheduler.gateways.claiming import Driven, claim_write
+from roost.scheduler.gateways.claiming import Driven, claimed
 from roost.scheduler.gateways.replacing import UseAlternate
 from roost.scheduler.group_members import progress_at_start
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.offered_field import OfferedField
-from roost.scheduler.outcome import BOUND, Claim, Outcome
+from roost.scheduler.outcome import BOUND, Outcome
 from roost.scheduler.paired_offers import fleet_offers
 from roost.scheduler.question import Question
 from roost.scheduler.replacement import Replacement, ReplacementRequest
@@ -84,7 +83,7 @@ class Decide(Command[Decided], frozen=True):
         selecting = choose(self.question, self.table, self._field(state.fleet), Draw(self.question.seed))
         driven = Driven(selecting)
         while driven.claim is not None:
-            driven.answer(self._claim(state, driven.claim))
+            driven.answer(claimed(state, self.question, driven.claim))
         outcome = driven.outcome
         if not outcome.destinations:
             state.take_back(mark)
@@ -103,16 +102,6 @@ class Decide(Command[Decided], frozen=True):
         progress = progress_at_start(self.question, self.table, fleet)
         plugins = self.plugins
         return OfferedField(self.question, self.table, offers, plugins.filters, plugins.weighers, progress)
-
-    def _claim(self, state: State, claim: Claim) -> ClaimResult:
-        try:
-            write_allocations(state, [claim_write(self.question, claim)])
-        except PlacementError as error:
-            result = result_of(error)
-            if result.verdict is not Verdict.REFUSED:
-                raise
-            return result
-        return CLAIMED
 
 
 def _explained(outcome: Outcome, fleet: Fleet, queries: Sequence[CandidateQuery]) -> Outcome:

@@ -1,0 +1,10 @@
+"""Why the scheduler decided as it did: found beside the ledger's writer, on a fleet that nobody else uses.
+
+explained   the whole: decides the question again, and puts together what the others find
+survey      which conditions each host meets, and which hosts each condition removes in turn: the funnel
+misses      hosts that one condition alone keeps from the request
+relaxing    single changes of the request with which it is placed, each tried by deciding it
+sentence    the reason in one sentence; wording has its words
+weighed     what the best hosts weigh, weigher by weigher
+scratch     decisions that are taken back
+"""

@@ -1,0 +1,135 @@
+"""The reason of a refusal in one sentence, for who asked."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from roost.fleet.columns import Bools
+from roost.fleet.constraint import RESOURCES, TOGETHER, Constraint
+from roost.model.reasons import Miss, Relaxation
+from roost.scheduler.reasons.survey import Condition, Survey
+from roost.scheduler.reasons.wording import listed, negated, plural, singular
+
+MOST_NAMED = 3
+"""Conditions that the sentence names as met; the others of a long request are not named."""
+
+
+def sentences(survey: Survey, misses: Sequence[Miss], placed: int, wanted: int) -> tuple[str, str]:
+    """The sentence with names and numbers of hosts, and without. Both are to be read before the survey's
+    fleet changes."""
+    first = f"only {placed} of {wanted} instances fit: " if placed else ""
+    known = int(survey.is_host.sum())
+    if not known:
+        return first + _without_hosts(survey), first + "no host is there"
+    binding, before = _binding(survey)
+    if binding is None:
+        text = (
+            "no host that could take it is left untried"
+            if not survey.left.any()
+            else "hosts are left untried"
+        )
+        return first + text, first + text
+    words = plural(binding, survey)
+    met = [plural(each, survey) for each, _ in before]
+    if met:
+        n, named = before[-1][1], met[-MOST_NAMED:]
+        more = " (and more)" if len(met) > MOST_NAMED else ""
+        verbs = listed(named if n > 1 else list(map(singular, named)))
+        fails = f"none of these {singular(words)}" if n > 1 else f"that one {negated(words)}"
+        text = f"{n} of {known} hosts {verbs}{more}; {fails}"
+        public = f"no host that {listed(list(map(singular, named)))} {singular(words)}"
+    else:
+        fails = f"none of {known} hosts {singular(words)}"
+        text = fails if known > 1 else f"the only host known {negated(words)}"
+        public = f"no host {singular(words)}"
+    closest = next((each for each in misses if each.name == binding.name and each.kind == binding.kind), None)
+    if closest is None:
+        text += _most(survey, binding, before)
+        closest = misses[0] if misses else None
+    if closest is not None:
+        text += f"; the closest, {closest.host}, {closest.text}"
+    missing = survey.hosts - known
+    if missing:
+        text += f"; {missing} of {survey.hosts} hosts that report have no provider in placement"
+    return first + text, first + public
+
+
+def _without_hosts(survey: Survey) -> str:
+    if not survey.hosts:
+        return "no host is known"
+    number = survey.hosts
+    return f"placement is being filled: {number} of {number} hosts that report have no provider there"
+
+
+def _binding(survey: Survey) -> tuple[Condition | None, list[tuple[Condition, int]]]:
+    """The condition that no host is left after, and those before it that remove hosts, with how many remain.
+
+    Unlike in the funnel, amounts come after what else the query asks for: an amount is what can change.
+    """
+    conditions = [each for each in survey.conditions if each.kind == "query"]
+    conditions.sort(key=_order)
+    left: Bools = survey.is_host
+    before: list[tuple[Condition, int]] = []
+    for each in conditions:
+        if each.failing is None:
+            continue
+        after = left & (~each.failing | survey.offered)
+        if not after.any():
+            return each, before
+        if int(after.sum()) < int(left.sum()):
+            before.append((each, int(after.sum())))
+        left = after
+    if not (left & survey.offered).any():
+        whole = [each for each in conditions if each.failing is None]
+        together = Constraint(None, TOGETHER)
+        return (whole[-1] if whole else Condition("query", str(together), together, left)), before
+    if int((left & survey.offered).sum()) < int(left.sum()):
+        together = Constraint(None, TOGETHER)
+        before.append((Condition("query", str(together), together, left), int((left & survey.offered).sum())))
+    left = left & survey.offered
+    for each in survey.conditions:
+        if each.kind == "query":
+            continue
+        after = left & ~each.removed
+        if not after.any():
+            return each, before
+        if int(after.sum()) < int(left.sum()):
+            before.append((each, int(after.sum())))
+        left = after
+    return None, before
+
+
+def _most(survey: Survey, binding: Condition, before: Sequence[tuple[Condition, int]]) -> str:
+    """The host that has most of what none has enough of, where it lacks something else too."""
+    subject = binding.subject
+    if not isinstance(subject, Constraint) or subject.kind != RESOURCES:
+        return ""
+    left: Bools = survey.is_host
+    for each, _ in before:
+        if each.failing is not None:
+            left = left & ~each.failing
+    fleet, name = survey.fleet, subject.names[0]
+    columns = fleet.inventory_columns(name)
+    rows = columns.row[: columns.n].astype(np.intp)
+    position = np.full(fleet.n_rows, -1, dtype=np.intp)
+    position[survey.roots[left]] = np.flatnonzero(left)
+    at = position[fleet.roots(rows)]
+    mine = np.flatnonzero(at >= 0)
+    if not len(mine):
+        return ""
+    amounts = columns.largest_in(columns.slots(rows[mine]))
+    best = int(amounts.argmax())
+    return f"; the most, on {survey.name(at.item(mine.item(best)))}, is {int(amounts.item(best))}"
+
+
+def _order(condition: Condition) -> int:
+    subject = condition.subject
+    if not isinstance(subject, Constraint) or condition.failing is None:
+        return 2
+    return int(subject.kind == RESOURCES)
+
+
+def way_out(relaxations: Sequence[Relaxation]) -> str:
+    """The end of the sentence: what the user may change, nothing that names hosts or filters."""
+    mine = next((each for each in relaxations if each.kind in ("amount", "group")), None)
+    return "" if mine is None else f"; it fits with {mine.text}"

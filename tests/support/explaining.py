@@ -1,0 +1,209 @@
+"""A world in which each decision is explained, and everything that the reasons say is checked."""
+
+from typing import Any
+
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from roost.fleet.constraint import Constraint, constraints_of, with_amount, without
+from roost.ledger import State
+from roost.model.allocation import GroupPolicy
+from roost.model.folded_names import unfolded
+from roost.model.reasons import Reasons, Relaxation
+from roost.model.request import CandidateQuery, RequestGroup
+from roost.model.spec import Flavor, RequestedDestination, RequestSpec, ServerGroup
+from roost.scheduler.errors import BadRequestSpec, SchedulerError
+from roost.scheduler.gateways.local import Decide
+from roost.scheduler.outcome import Outcome
+from roost.scheduler.plugins import Filter
+from roost.scheduler.query import placement_queries
+from roost.scheduler.question import Question
+from roost.scheduler.reasons.explained import explained
+from roost.scheduler.request_filters import Facts
+from roost.scheduler.selection import Plugins
+from support.clouds import uuid_of
+from support.decisions import HOSTS, Step, World
+
+
+class ExplainedWorld(World):
+    """``refusals``: how many refusals were explained. ``relaxed``: how many relaxations were found, by
+    kind."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.refusals = 0
+        self.relaxed: dict[str, int] = {}
+
+    def decide(self, spec: RequestSpec, count: int, alternates: int, min_count: int, keep: bool) -> None:
+        names = []
+        for _ in range(count):
+            self.consumers += 1
+            names.append(uuid_of(0xA00000 + self.consumers))
+        try:
+            wanted = placement_queries(spec, Facts(self.table, self.options))
+        except BadRequestSpec:
+            return
+        question = Question(
+            "run",
+            spec,
+            wanted.query,
+            tuple(names),
+            0,
+            min_count,
+            self.now,
+            self.options,
+            fallback=wanted.fallback,
+            places=wanted.places,
+        )
+        plugins = self._plugins()
+        try:
+            outcome = self.decided(question, plugins.filters)
+        except SchedulerError:
+            return
+        self.check(question, plugins, outcome)
+        if keep and outcome.destinations:
+            self._decided(question, self.table, plugins, keep=True)
+            self.held += names
+
+    def decided(self, question: Question, filters: Any) -> Outcome:
+        """The outcome of a question, which is taken back."""
+        state = State(self.fleet, {}, 0.0)
+        state.name(question.instances)
+        try:
+            return Decide(question, self.table, Plugins(filters, self._plugins().weighers)).run(state).outcome
+        finally:
+            state.take_back(0)
+            self.table.release(*question.instances)
+
+    def check(self, question: Question, plugins: Plugins, outcome: Outcome) -> None:
+        before = self._used()
+        reasons = explained(self.fleet, question, self.table, plugins)
+        assert self._used() == before
+        self._check_counts(reasons)
+        fits = len(outcome.destinations) == len(question.instances)
+        assert reasons.sentence.startswith("it fits") == fits, (reasons, outcome)
+        if fits:
+            assert reasons.left > 0
+            return
+        self.refusals += 1
+        placed = len(outcome.destinations) or len(
+            {each.instance for each in outcome.tries if not each.refusal}
+        )
+        assert reasons.placed == placed
+        assert "host" in reasons.public
+        assert not any(name in reasons.public for name in self._hosts())
+        if not reasons.left:
+            assert reasons.complete
+        distances = [each.distance for each in reasons.misses]
+        assert distances == sorted(distances)
+        for relaxation in reasons.relaxations:
+            self.relaxed[relaxation.kind] = self.relaxed.get(relaxation.kind, 0) + 1
+            changed, filters = self.applied(question, plugins.filters, relaxation)
+            found = self.decided(changed, filters)
+            assert found.destinations, (relaxation, found)
+        sizes = [each.distance for each in reasons.relaxations]
+        assert sizes == sorted(sizes)
+
+    def _check_counts(self, reasons: Reasons) -> None:
+        assert reasons.hosts == len(self.table)
+        assert sum(stage.hosts for stage in reasons.stages) + reasons.left == reasons.hosts
+        trees = sum(stage.trees or 0 for stage in reasons.stages)
+        assert trees + reasons.trees_left == reasons.trees
+        assert reasons.providers == len(self.fleet)
+        named: list[str] = []
+        for stage in reasons.stages:
+            assert 0 <= stage.hosts <= (stage.hosts if stage.hosts_alone is None else stage.hosts_alone)
+            if stage.kind in ("place", "filter", "candidate"):
+                names = list(unfolded(stage.removed.names))
+                assert len(names) + stage.removed.left_out == stage.hosts
+                named += names
+        assert len(set(named)) == len(named)
+        assert set(named) <= set(self._hosts())
+
+    def _used(self) -> tuple[object, ...]:
+        fleet = self.fleet
+        usages = [fleet.usages(row) for row in fleet.rows().tolist()]
+        return usages, sorted(instance for instance, _ in self.table.outstanding)
+
+    def _hosts(self) -> list[str]:
+        return [self.table.hosts[index] for index in range(self.table.size)]
+
+    def applied(
+        self, question: Question, filters: Any, relaxation: Relaxation
+    ) -> tuple[Question, list[Filter]]:
+        """A question with a relaxation, made of nothing but what the relaxation says."""
+        spec = question.spec
+        match relaxation.kind:
+            case "amount":
+                constraint = named(question.query, relaxation)
+                query = with_amount(question.query, constraint, relaxation.after or 0)
+                flavor = spec.flavor
+                if (
+                    not constraint.group
+                    and constraint.names == ("VCPU",)
+                    and flavor.vcpus == relaxation.before
+                ):
+                    flavor = replace(flavor, vcpus=relaxation.after)
+                changed = replace(question, spec=replace(spec, flavor=flavor), query=query)
+            case "constraint":
+                changed = replace(question, query=without(question.query, named(question.query, relaxation)))
+            case "filter":
+                assert any(each.name == relaxation.name for each in filters)
+                return question, [each for each in filters if each.name != relaxation.name]
+            case "place":
+                empty = frozenset[str]() if relaxation.name == "ignore_hosts" else spec.ignore_hosts
+                places = tuple(each for each in question.places if each.step != relaxation.name)
+                changed = replace(question, spec=replace(spec, ignore_hosts=empty), places=places)
+            case "group":
+                group = spec.group
+                assert group is not None
+                after = relaxation.after
+                other = None if after is None else replace(group, max_server_per_host=after)
+                changed = replace(question, spec=replace(spec, group=other))
+            case "count":
+                names = question.instances[: relaxation.after]
+                changed = replace(question, instances=names, min_count=len(names))
+        return changed, list(filters)
+
+
+def named(query: CandidateQuery, relaxation: Relaxation) -> Constraint:
+    """The constraint that a relaxation is of."""
+    [constraint] = {each for each in constraints_of(query) if str(each) == relaxation.name}
+    return constraint
+
+
+@st.composite
+def greedy(draw: st.DrawFn) -> Step:
+    """A request that many hosts cannot take."""
+    wishes: dict[str, Any] = {}
+    extra: dict[str, str] = {}
+    for wish in draw(st.lists(st.sampled_from(_WISHES), max_size=3, unique=True)):
+        if wish == "zone":
+            wishes["availability_zone"] = draw(st.sampled_from(["az0", "az1", "moon"]))
+        elif wish == "trait":
+            extra["trait:CUSTOM_FAST"] = draw(st.sampled_from(["required", "forbidden"]))
+        elif wish == "ignore":
+            wishes["ignore_hosts"] = frozenset(f"host{host}" for host in range(draw(st.integers(1, HOSTS))))
+        elif wish == "destination":
+            wishes["requested_destination"] = RequestedDestination(cell=draw(st.sampled_from(["cell0", "x"])))
+        elif wish == "group":
+            policy: GroupPolicy = draw(st.sampled_from(["affinity", "anti-affinity"]))
+            wishes["group"] = ServerGroup("g", policy, (), draw(st.integers(1, 2)))
+        else:
+            amount = draw(st.integers(1, 9))
+            wishes["requested_resources"] = (RequestGroup({"VCPU": amount}, "_port"),)
+            extra["group_policy"] = draw(st.sampled_from(["none", "isolate"]))
+    flavor = Flavor(
+        "greedy",
+        draw(st.integers(1, 12)),
+        draw(st.sampled_from([512, 3000, 5000])),
+        draw(st.sampled_from([5, 35, 45])),
+        extra,
+    )
+    count = draw(st.sampled_from([1, 1, 1, 2, 5]))
+    least = draw(st.sampled_from([1, count, count]))
+    spec = RequestSpec(project_id="p", user_id="u", flavor=flavor, **wishes)
+    return lambda world: world.decide(spec, count, 0, least, keep=True)
+
+
+_WISHES = ["zone", "trait", "ignore", "destination", "group", "port"]
