@@ -344,23 +344,3 @@ def test_weigher_of_another_package_has_multipliers_and_a_greatest_number() -> N
     assert [weighing.weight(position) for position in range(3)] == [0.0, 0.75, 2.0]
     with pytest.raises(SchedulerFault, match="weigher HotWeigher failed on host h0: TypeError"):
         multiplier_of(view, hot, question())
-
-
-@pytest.mark.parametrize(
-    ("name", "extra_specs"),
-    [
-        ("NUMATopologyFilter", {"hw:numa_nodes": "2"}),
-        ("NUMATopologyFilter", {"hw:cpu_policy": "dedicated"}),
-    ],
-)
-def test_filter_that_cannot_judge_yet_warns_and_excludes_what_it_would_judge(
-    name: str, extra_specs: dict[str, str]
-) -> None:
-    with capture_logs() as logs:
-        [judge] = named_filters(name)
-    assert [(line["log_level"], line["filter"]) for line in logs] == [("warning", name)]
-    assert "find no host" in logs[0]["reason"]
-    view = HostView(NodeTable([report("one", "n0")]), MadeUp([1]))
-    for specs, passing in ((extra_specs, [False]), ({}, None), ({"hw:cpu_policy": "shared"}, None)):
-        mask = verdict(judge, view, question(of=spec(extra_specs=specs)), Progress())
-        assert (None if mask is None else mask.tolist()) == passing

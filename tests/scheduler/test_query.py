@@ -99,7 +99,7 @@ def test_requested_resources_and_group_policy() -> None:
 
 def test_other_extra_specs_are_not_for_placement() -> None:
     extra = {"hw:numa_nodes": "2", "aggregate_instance_extra_specs:ssd": "yes", "quota": "1"}
-    assert query(1, 512, 0, extra_specs=extra) == query(1, 512, 0)
+    assert query(2, 512, 0, extra_specs=extra) == query(2, 512, 0)
 
 
 def test_disks_are_rounded_up_and_a_volume_is_no_disk_of_the_host() -> None:

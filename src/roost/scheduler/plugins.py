@@ -175,9 +175,6 @@ def filters(options: SchedulerOptions) -> list[Filter]:
     for name, instead in left_out(options.filters).items():
         _log.warning("a filter of enabled_filters is left out", filter=name, instead=instead)
     classes = filter_classes(options.filters, options.available_filters)
-    for each in classes:
-        if unsupported := getattr(each, "unsupported", None):
-            _log.warning("a filter excludes requests", filter=each.name, reason=unsupported)
     return [_made(each, options) for each in classes]
 
 

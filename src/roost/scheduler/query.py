@@ -17,6 +17,7 @@ from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.places import Place, in_aggregates, places_of, target_of
 from roost.scheduler.request_filters import SPEC_FILTERS, TABLE_FILTERS, Facts
 from roost.scheduler.requested.groups import queries_of
+from roost.scheduler.requested.guest_topology import guest_topology
 from roost.scheduler.requested.pci import with_pci_groups
 
 GROUP_POLICIES: tuple[str, ...] = get_args(GroupPolicy)
@@ -110,6 +111,8 @@ def _known(spec: RequestSpec, options: SchedulerOptions) -> tuple[CandidateQuery
     found = _KNOWN.get(key)
     if found is None:
         query, fallback = queries_of(spec)
+        # Refused here, a bad topology is refused whether or not the filter is enabled that fits it.
+        guest_topology(spec.flavor, image)
         for spec_filter in SPEC_FILTERS:
             query = spec_filter(query, spec, options)
             fallback = fallback and spec_filter(fallback, spec, options)

@@ -6,8 +6,9 @@ from unittest import mock
 
 import nova.conf
 from nova.scheduler import request_filter, utils
+from nova.virt import hardware
 
-from nova import context, objects
+from nova import context, exception, objects
 
 objects.register_all()
 CONF = nova.conf.CONF
@@ -47,6 +48,16 @@ def query_strings(spec, cloud, options, fallback):
             second = utils.resources_from_request_spec(ctxt, wanted, hosts, enable_pinning_translate=False)
             strings[1] = second.to_querystring()
     return strings
+
+
+def refused_by_api(spec):
+    """Whether Nova's API refuses a request for its NUMA topology, before a scheduler sees it."""
+    wanted = _request_spec(spec)
+    try:
+        hardware.numa_get_constraints(wanted.flavor, wanted.image)
+    except exception.NovaException:
+        return True
+    return False
 
 
 def _request_spec(spec):

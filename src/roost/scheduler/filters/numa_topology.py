@@ -1,45 +1,167 @@
-"""Hosts that fit the NUMA topology of a request: none yet, so that no instance is where it does not fit."""
+"""Hosts with NUMA cells that the guest's cells fit on, by the topologies that nodes report."""
 
-from collections.abc import Hashable
-from typing import Final
+from collections.abc import Hashable, Sequence
+from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
+import msgspec
 import numpy as np
+from oslo_config import cfg
 
 from roost.fleet.columns import Bools
-from roost.scheduler.offers import HostView
+from roost.hardware.fit import Fit, fit
+from roost.hardware.guest_topology import GuestTopology
+from roost.hardware.pci_choice import Mappings
+from roost.model.allocation import Candidate
+from roost.model.assignment import Assignment
+from roost.model.pci import PciRequest
+from roost.model.spec import NetworkMetadata
+from roost.scheduler.filters.pci_passthrough import free_pools
+from roost.scheduler.nodes import NodeTable
+from roost.scheduler.numa_columns import is_exact
+from roost.scheduler.numa_topologies import NumaTopologies, limits_of
+from roost.scheduler.offers import HostView, OneHost
+from roost.scheduler.pci_near_cells import DevicesNearCells
+from roost.scheduler.plugin_options import PluginOptions
 from roost.scheduler.plugins import Looks
 from roost.scheduler.question import Progress, Question
+from roost.scheduler.requested.guest_topology import wanted_topology
+from roost.scheduler.requested.pci import pci_requests
 
-UNSUPPORTED: Final = (
-    "NUMA topologies of hosts are not fitted: requests for NUMA nodes, page sizes, or dedicated or mixed "
-    "CPUs find no host. Without the filter they are placed by the totals of each host"
+
+class NumaOptions(msgspec.Struct, frozen=True):
+    """``packing_host_numa_cells_allocation_strategy``: host cells that are used already go first."""
+
+    packing_host_numa_cells_allocation_strategy: bool = False
+
+
+OPTIONS = PluginOptions(
+    "compute",
+    (
+        cfg.BoolOpt(
+            "packing_host_numa_cells_allocation_strategy",
+            default=False,
+            help="A guest gets the NUMA cells of its host that are used most, so that others stay whole. "
+            "Otherwise it gets those that are used least.",
+        ),
+    ),
+    NumaOptions,
 )
 
-_EXTRA_SPECS = ("hw:numa_nodes", "hw:mem_page_size")
-_PROPERTIES = ("hw_numa_nodes", "hw_mem_page_size")
-_PINNED = ("dedicated", "mixed")
+
+class _Wanted(NamedTuple):
+    """All of a request that the fit depends on."""
+
+    guest: GuestTopology
+    network: NetworkMetadata | None
+    requests: tuple[PciRequest, ...]
 
 
 class NUMATopologyFilter:
-    """Excludes every host if the request has a NUMA topology: NUMA nodes, a page size, or a CPU policy
-    ``dedicated`` or ``mixed`` in flavor or image."""
+    """The cells of the guest that flavor and image ask for (NUMA nodes, page sizes, dedicated or mixed CPUs,
+    persistent memory) fit on cells of the host, beside what claims have taken since its report; allocation
+    candidates get cells, CPUs, pages and devices assigned."""
 
     name = "NUMATopologyFilter"
-    looks_at = Looks.NOTHING
-    unsupported = UNSUPPORTED
+    looks_at = Looks.REPORT | Looks.TREE
+    depends_on_claims = True
+    OPTIONS = OPTIONS
+
+    def __init__(self, options: NumaOptions) -> None:
+        self._pack = options.packing_host_numa_cells_allocation_strategy
+        self._of_table: WeakKeyDictionary[NodeTable, NumaTopologies] = WeakKeyDictionary()
 
     def key(self, question: Question) -> Hashable | None:
-        specs, properties = question.spec.flavor.extra_specs, question.spec.image_properties
-        wanted = (
-            any(key in specs for key in _EXTRA_SPECS)
-            or any(key in properties for key in _PROPERTIES)
-            or specs.get("hw:cpu_policy") in _PINNED
-            or properties.get("hw_cpu_policy") in _PINNED
-        )
-        return True if wanted else None
+        wanted = _wanted(question)
+        if wanted is None:
+            return None
+        return wanted.guest, wanted.network, tuple(each.wanted for each in wanted.requests)
 
     def mask(self, hosts: HostView, question: Question, progress: Progress) -> Bools | None:
-        return None if self.key(question) is None else np.zeros(len(hosts), dtype=np.bool_)
+        wanted = _wanted(question)
+        if wanted is None:
+            return None
+        fits = self._topologies(hosts).fits(wanted.guest, hosts)
+        if wanted.requests or wanted.network is not None or not is_exact(wanted.guest):
+            for position in np.flatnonzero(fits).tolist():
+                fits[position] = self._fit(hosts, position, wanted) is not None
+        return fits
+
+    def narrow(
+        self, host: OneHost, candidates: Sequence[Candidate], question: Question
+    ) -> Sequence[Candidate]:
+        wanted = _wanted(question)
+        if wanted is None:
+            return candidates
+        node = host.table.nodes[host.index.item(0)]
+        limits = {"numa_topology": self._limits(host, wanted)}
+        # Without devices the candidate makes no difference.
+        found = None if wanted.requests else self._fit(host, 0, wanted)
+        left: list[Candidate] = []
+        for candidate in candidates:
+            if wanted.requests:
+                found = self._fit(host, 0, wanted, candidate.mappings)
+            if found is not None:
+                assignment = Assignment(node, found.cells, found.devices)
+                left.append(
+                    msgspec.structs.replace(
+                        candidate, assignment=assignment, limits={**candidate.limits, **limits}
+                    )
+                )
+        return left
+
+    def _fit(
+        self, hosts: HostView, position: int, wanted: _Wanted, mappings: Mappings | None = None
+    ) -> Fit | None:
+        """What a guest gets of a host; None if it does not fit."""
+        topology = self._topologies(hosts).topology(hosts, position)
+        if topology is None:
+            return None
+        devices = None
+        # The cells with devices are left to guests that want some, so that all guests look at them.
+        pools = free_pools(hosts, position)
+        if pools:
+            devices = DevicesNearCells(pools, wanted.requests, topology.sockets, mappings)
+        elif wanted.requests:
+            return None
+        return fit(
+            topology,
+            wanted.guest,
+            limits_of(hosts.table.report(hosts.index.item(position))),
+            pack=self._pack,
+            network=wanted.network,
+            devices=devices,
+        )
+
+    def _topologies(self, hosts: HostView) -> NumaTopologies:
+        found = self._of_table.get(hosts.table)
+        if found is None:
+            found = self._of_table[hosts.table] = NumaTopologies()
+        return found
+
+    def _limits(self, host: OneHost, wanted: _Wanted) -> dict[str, object]:
+        """The limits that the host has to keep to. Source: ``NUMATopologyLimits`` of Nova."""
+        ratios = limits_of(host.table.report(host.index.item(0)))
+        limits: dict[str, object] = {
+            "cpu_allocation_ratio": ratios.cpu_ratio,
+            "ram_allocation_ratio": ratios.ram_ratio,
+        }
+        if wanted.network is not None:
+            physnets = sorted(wanted.network.physnets)
+            limits["network_metadata"] = {"physnets": physnets, "tunneled": wanted.network.tunneled}
+        return limits
+
+
+def _wanted(question: Question) -> _Wanted | None:
+    """What a request wants, None if it wants no topology. Raises: `BadRequestSpec`."""
+    spec = question.spec
+    guest = wanted_topology(spec)
+    if guest is None:
+        return None
+    network = spec.network_metadata
+    if network is not None and not (network.physnets or network.tunneled):
+        network = None
+    return _Wanted(guest, network, pci_requests(spec, question.options))
 
 
 PLUGIN = NUMATopologyFilter

@@ -18,7 +18,7 @@ from roost.hardware.guest_topology import (
     GuestTopology,
     ThreadPolicy,
 )
-from roost.model.spec import Flavor, Image
+from roost.model.spec import Flavor, Image, RequestSpec
 from roost.scheduler.image_properties import is_true
 from roost.scheduler.requested.cpu_set import cpu_set
 from roost.scheduler.requested.cpus import (
@@ -67,6 +67,27 @@ def guest_topology(flavor: Flavor, image: Image | None) -> GuestTopology | None:
         page_size=size or None,
         isolate_emulator=asked.of_flavor("emulator_threads_policy", EMULATOR) == "isolate",
     )
+
+
+def wanted_topology(spec: RequestSpec) -> GuestTopology | None:
+    """As `guest_topology`, for a request. The last answers are kept: one decision asks several times.
+
+    Raises: `BadRequestSpec`.
+    """
+    flavor, image = spec.flavor, spec.image
+    if not flavor.extra_specs and (image is None or not image.properties):
+        return None
+    found = _last.get((id(flavor), id(image)))
+    if found is None:
+        if len(_last) >= _MOST_LAST:
+            _last.clear()
+        # Flavor and image are kept as well: as long as they live no others have their ids.
+        found = _last[id(flavor), id(image)] = flavor, image, guest_topology(flavor, image)
+    return found[2]
+
+
+_MOST_LAST = 64
+_last: dict[tuple[int, int], tuple[Flavor, Image | None, GuestTopology | None]] = {}
 
 
 # CPUs

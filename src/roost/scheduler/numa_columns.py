@@ -1,0 +1,204 @@
+"""The NUMA cells of nodes as columns: which nodes a guest topology fits on, for all nodes at once.
+
+A column has a number for each node and each of its cells. A condition of one guest cell on one host cell is a
+comparison of columns, the one that `roost.hardware.cell_fit` makes for a single cell. Guest cells that want
+the same are one *demand*. By Hall's theorem guest cells find host cells of their own if for each set of
+demands at least as many host cells serve one of them as there are guest cells with one of them.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from functools import reduce
+from itertools import combinations
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from roost.fleet.columns import Bools, Float64, Int64
+from roost.hardware.cell_fit import Limits
+from roost.hardware.guest_topology import ANY, LARGE, SMALL, GuestTopology
+from roost.hardware.host_topology import HostCell, HostTopology
+from roost.scheduler.labels import Indexes
+
+MOST_DEMANDS: Final = 4
+"""Different demands of one guest that the columns decide exactly; for a guest with more the answer of the
+columns is that it may fit."""
+
+_FIELDS: Final = (
+    "exists",
+    "shared_cpus",
+    "free_cpus",
+    "free_in_cores",
+    "free_cores",
+    "whole_cores",
+    "with_siblings",
+    "cpu_usage",
+    "memory_mb",
+    "memory_used_mb",
+    "smallest_page_kb",
+    "smallest_free_kb",
+    "smallest_total_kb",
+)
+
+
+class Demand(NamedTuple):
+    """What one guest cell wants: shared and dedicated vCPUs, host CPUs for emulator threads, MiB."""
+
+    shared: int
+    pinned: int
+    reserved: int
+    memory_mb: int
+
+
+class NumaColumns:
+    """The columns, by index in the node table. A node without a topology has no cells."""
+
+    def __init__(self) -> None:
+        # int64[fields, nodes, cells], zeros where a node has no such cell.
+        self._cells: Int64 = np.zeros((len(_FIELDS), 0, 0), dtype=np.int64)
+        # By page size in KiB: KiB in free pages, int64[nodes, cells], -1 where a cell has no such pages.
+        self._pages: dict[int, Int64] = {}
+        # Allocation ratios of each node: float64[2, nodes].
+        self._ratios: Float64 = np.ones((2, 0))
+
+    def put(self, index: int, topology: HostTopology | None, limits: Limits) -> None:
+        """What a node has and what of it is used."""
+        cells = () if topology is None else topology.cells
+        self._make_room(index + 1, len(cells))
+        self._cells[:, index, :] = 0
+        for pages in self._pages.values():
+            pages[index] = -1
+        if cells:
+            self._cells[:, index, : len(cells)] = np.array([_numbers(cell) for cell in cells]).T
+        for at, cell in enumerate(cells):
+            for each in cell.pages:
+                self._pages_of(each.size_kb)[index, at] = each.free_kb
+        self._ratios[:, index] = limits
+
+    def fits(self, guest: GuestTopology, index: Indexes) -> Bools:
+        """The nodes of which no cell lacks what it needs for a guest: bool[len(index)].
+
+        With up to `MOST_DEMANDS` different cells the guest fits on just these nodes, as far as devices and
+        networks allow. ``index`` must be of nodes that were `put`.
+        """
+        demands = demands_of(guest)
+        serving = [self._serve(guest, demand, index) for demand in demands]
+        fits: Bools = np.ones(len(index), dtype=np.bool_)
+        most = len(demands) if len(demands) <= MOST_DEMANDS else 1
+        sizes = {*range(1, most + 1), len(demands)}
+        for some in (each for size in sorted(sizes) for each in combinations(range(len(demands)), size)):
+            cells = reduce(np.logical_or, (serving[number] for number in some))
+            needed = sum(list(demands.values())[number] for number in some)
+            fits &= np.count_nonzero(cells, axis=1) >= needed
+        return fits
+
+    def _serve(self, guest: GuestTopology, demand: Demand, index: Indexes) -> Bools:
+        """The host cells that serve one demand: bool[len(index), cells]."""
+        column = dict(zip(_FIELDS, self._cells[:, index], strict=True))
+        serve: Bools = column["exists"] > 0
+        serve &= self._enough_memory(guest, demand, column, index)
+        if guest.shares:
+            cpu_ratio, ram_ratio = self._ratios[:, index, np.newaxis]
+            serve &= demand.shared <= column["shared_cpus"]
+            serve &= column["cpu_usage"] + demand.shared <= column["shared_cpus"] * cpu_ratio
+            serve &= column["memory_used_mb"] + demand.memory_mb <= column["memory_mb"] * ram_ratio
+        if guest.pins:
+            serve &= _enough_cpus(guest, demand, column)
+        return serve
+
+    def _enough_memory(
+        self, guest: GuestTopology, demand: Demand, column: dict[str, Int64], index: Indexes
+    ) -> Bools:
+        memory_kb = demand.memory_mb * 1024
+        smallest = column["smallest_page_kb"]
+        if guest.page_size is None:
+            have_mb = column["memory_mb"] - (column["memory_used_mb"] if guest.pins else 0)
+            have_kb = column["smallest_free_kb" if guest.pins else "smallest_total_kb"]
+            in_pages = (memory_kb <= have_kb) & (memory_kb % np.maximum(smallest, 1) == 0)
+            return np.where(smallest > 0, in_pages, demand.memory_mb <= have_mb)
+        enough: Bools = np.zeros(smallest.shape, dtype=np.bool_)
+        for size, free_kb in self._pages.items():
+            if memory_kb % size or guest.page_size not in (SMALL, LARGE, ANY, size):
+                continue
+            serves = memory_kb <= free_kb[index]
+            if guest.page_size in (SMALL, LARGE):
+                serves &= (smallest == size) == (guest.page_size == SMALL)
+            enough |= serves
+        return enough
+
+    def _pages_of(self, size_kb: int) -> Int64:
+        found = self._pages.get(size_kb)
+        if found is None:
+            found = self._pages[size_kb] = np.full(self._cells.shape[1:], -1, dtype=np.int64)
+        return found
+
+    def _make_room(self, nodes: int, cells: int) -> None:
+        _, had_nodes, had_cells = self._cells.shape
+        if nodes <= had_nodes and cells <= had_cells:
+            return
+        nodes = had_nodes if nodes <= had_nodes else max(nodes, 2 * had_nodes)
+        cells = max(cells, had_cells)
+        self._cells = _grown(self._cells, (len(_FIELDS), nodes, cells), 0)
+        self._pages = {size: _grown(pages, (nodes, cells), -1) for size, pages in self._pages.items()}
+        ratios = np.ones((2, nodes))
+        ratios[:, :had_nodes] = self._ratios
+        self._ratios = ratios
+
+
+def demands_of(guest: GuestTopology) -> Counter[Demand]:
+    """The demands of a guest's cells, and how many cells have each."""
+    return Counter(
+        Demand(cell.shared, cell.pinned, guest.reserved(number), cell.memory_mb)
+        for number, cell in enumerate(guest.cells)
+    )
+
+
+def is_exact(guest: GuestTopology) -> bool:
+    """Whether the columns decide if a guest fits, as far as devices and networks allow."""
+    return len(demands_of(guest)) <= MOST_DEMANDS
+
+
+def _enough_cpus(guest: GuestTopology, demand: Demand, column: dict[str, Int64]) -> Bools:
+    """As `roost.hardware.pinning.pin`."""
+    count, reserved = demand.pinned, demand.reserved
+    enough: Bools = column["free_cpus"] >= count + reserved
+    if guest.thread_policy == "isolate":
+        enough &= column["whole_cores"] >= max(1, count)
+        enough &= column["free_cores"] >= count + reserved
+        return enough & (count > 0)
+    if guest.thread_policy == "require":
+        enough &= column["with_siblings"] >= max(1, count)
+    enough &= column["free_in_cores"] >= count + reserved
+    return enough & (count > 0 or not reserved)
+
+
+def _numbers(cell: HostCell) -> Sequence[int]:
+    """The columns of one cell, in the order of `_FIELDS`."""
+    cores = [core.bit_count() for core in cell.free_cores]
+    threads = cell.threads_per_core
+    # Siblings can only be kept idle where dedicated CPUs are not told from shared ones.
+    whole = sum(core >= threads for core in cores) if threads == 1 or cell.pcpuset == cell.cpuset else 0
+    by_threads = (number * sum(core >= number for core in cores) for number in range(2, threads + 1))
+    smallest = cell.pages[0] if cell.pages else None
+    return (
+        1,
+        cell.cpuset.bit_count(),
+        cell.free_cpus.bit_count(),
+        sum(cores),
+        len(cores),
+        whole,
+        max(by_threads, default=0),
+        cell.cpu_usage,
+        cell.memory_mb,
+        cell.memory_used_mb,
+        0 if smallest is None else smallest.size_kb,
+        0 if smallest is None else smallest.free_kb,
+        0 if smallest is None else smallest.total_kb,
+    )
+
+
+def _grown(column: Int64, shape: tuple[int, ...], fill: int) -> Int64:
+    grown: npt.NDArray[np.int64] = np.full(shape, fill, dtype=np.int64)
+    grown[tuple(slice(size) for size in column.shape)] = column
+    return grown

@@ -1,0 +1,222 @@
+"""NUMATopologyFilter: which hosts it lets pass, and what it assigns to their candidates."""
+
+from collections.abc import Mapping
+from random import Random
+from typing import Any
+
+import msgspec
+import pytest
+from structlog.testing import capture_logs
+
+from roost.hardware.cell_fit import Limits
+from roost.hardware.fit import fit
+from roost.hardware.host_topology import decoded
+from roost.model.allocation import Candidate
+from roost.model.assignment import Assigned, AssignedCell, AssignedDevices, Assignment
+from roost.model.node import NodeReport
+from roost.model.pci import PciRequest
+from roost.model.spec import NetworkMetadata, RequestSpec
+from roost.scheduler.asking import ask_key
+from roost.scheduler.errors import BadRequestSpec
+from roost.scheduler.filters.numa_topology import NumaOptions, NUMATopologyFilter
+from roost.scheduler.numa_columns import is_exact
+from roost.scheduler.numa_topologies import NumaTopologies
+from roost.scheduler.offers import HostView, OneHost
+from roost.scheduler.question import Progress
+from roost.scheduler.requested.guest_topology import guest_topology
+from support import numa_worlds
+from support.clouds import report, spec, table_of
+from support.numa_hosts import enveloped, reported, reported_cell, two_cells
+from support.offering import MadeUp, question
+
+PINNED = {"hw:cpu_policy": "dedicated"}
+
+
+class Taken(MadeUp):
+    """Offers where consumers have assignments on nodes."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__([1] * count)
+        self.on: dict[str, dict[str, Assignment]] = {}
+
+    def assigned(self, node: str) -> Assigned:
+        return self.on.get(node, {})
+
+
+def numa_report(number: int, topology: Mapping[str, Any] | None, **more: Any) -> NodeReport:
+    made = None if topology is None else dict(topology)
+    return report(f"host{number}", f"node{number}", numa_topology=made, **more)
+
+
+def wanting(vcpus: int = 2, memory_mb: int = 512, **more: Any) -> RequestSpec:
+    return spec(vcpus, memory_mb, **more)
+
+
+def passed(
+    reports: list[NodeReport], of: RequestSpec, taken: Mapping[str, Mapping[str, Assignment]] | None = None
+) -> list[str] | None:
+    """The hosts that the filter lets pass; None if it says nothing."""
+    offers = Taken(len(reports))
+    offers.on = {node: dict(each) for node, each in (taken or {}).items()}
+    view = HostView(table_of(reports), offers)
+    mask = NUMATopologyFilter(NumaOptions()).mask(view, question(of=of), Progress())
+    if mask is None:
+        return None
+    return [name for name, may in zip(view.table.hosts, mask.tolist(), strict=True) if may]
+
+
+def narrowed(
+    one: NodeReport, of: RequestSpec, taken: Mapping[str, Assignment] | None = None, **options: Any
+) -> list[Candidate]:
+    """What the filter leaves of the one candidate of a host."""
+    offers = Taken(1)
+    offers.on = {one.node: dict(taken or {})}
+    host = OneHost(table_of([one]), offers, 0, offers.level)
+    [judge] = [NUMATopologyFilter(NumaOptions(**options))]
+    return list(judge.narrow(host, list(offers.candidates(0)), question(of=of)))
+
+
+def test_requests_without_a_topology_are_not_judged() -> None:
+    assert passed([numa_report(0, None)], wanting()) is None
+    assert passed([numa_report(0, None)], wanting(extra_specs={"hw:cpu_policy": "shared"})) is None
+    [candidate] = narrowed(numa_report(0, two_cells()), wanting())
+    assert (candidate.assignment, candidate.limits) == (None, {})
+
+
+def test_hosts_pass_whose_cells_have_room() -> None:
+    reports = [
+        numa_report(0, two_cells()),
+        numa_report(1, enveloped(two_cells((2, 2)))),
+        numa_report(2, None),
+        numa_report(3, two_cells(pinned_cpus=[0, 1, 2])),
+        numa_report(4, two_cells((1, 1))),
+    ]
+    assert passed(reports, wanting(extra_specs=PINNED)) == ["host0", "host1", "host3"]
+    assert passed(reports, wanting(4, extra_specs=PINNED)) == ["host0", "host3"]
+    assert passed(reports, wanting(6, extra_specs={**PINNED, "hw:numa_nodes": "2"})) == ["host0"]
+
+
+def test_what_claims_took_since_the_report_is_used() -> None:
+    reports = [numa_report(0, two_cells((2, 2))), numa_report(1, two_cells((2, 2)))]
+    cell = AssignedCell(guest=0, host=0, pinned=((0, 0),))
+    taken = {
+        "node0": {"c": Assignment("node0", (cell, msgspec.structs.replace(cell, host=1, pinned=((0, 3),))))}
+    }
+    assert passed(reports, wanting(extra_specs=PINNED), taken) == ["host1"]
+    [candidate] = narrowed(reports[0], wanting(1, extra_specs=PINNED), taken["node0"])
+    assert candidate.assignment is not None
+    assert candidate.assignment.cpus == {1}
+
+
+def test_a_host_is_looked_at_again_when_it_reports_or_something_is_assigned() -> None:
+    offers = Taken(1)
+    table = table_of([numa_report(0, two_cells((2, 2)))])
+    judge = NUMATopologyFilter(NumaOptions())
+
+    def passes(vcpus: int) -> bool:
+        mask = judge.mask(
+            HostView(table, offers), question(of=wanting(vcpus, extra_specs=PINNED)), Progress()
+        )
+        assert mask is not None
+        return bool(mask[0])
+
+    assert (passes(2), passes(3)) == (True, False)
+    table.update([numa_report(0, two_cells((3, 3)))])
+    assert passes(3)
+    offers.on = {"node0": {"c": Assignment("node0", (AssignedCell(guest=0, host=0, pinned=((0, 0),)),))}}
+    assert passes(3)
+    offers.on["node0"] = {
+        **offers.on["node0"],
+        "d": Assignment("node0", (AssignedCell(guest=0, host=1, pinned=((0, 3),)),)),
+    }
+    assert (passes(2), passes(3)) == (True, False)
+    offers.on = {}
+    assert passes(3)
+    table.update([numa_report(0, None)])
+    assert not passes(1)
+
+
+def test_candidates_say_what_is_assigned_and_the_limits_that_hold() -> None:
+    one = numa_report(0, two_cells((4, 4)), cpu_allocation_ratio=4.0, ram_allocation_ratio=1.5)
+    network = NetworkMetadata(physnets=frozenset({"red"}))
+    [candidate] = narrowed(one, wanting(extra_specs={"hw:numa_nodes": "1"}, network_metadata=network))
+    assert candidate.assignment == Assignment(
+        "node0", (AssignedCell(guest=0, host=0, shared=2, memory_mb=512),)
+    )
+    assert candidate.limits == {
+        "numa_topology": {
+            "cpu_allocation_ratio": 4.0,
+            "ram_allocation_ratio": 1.5,
+            "network_metadata": {"physnets": ["red"], "tunneled": False},
+        }
+    }
+    assert narrowed(one, wanting(5, extra_specs=PINNED)) == []
+
+
+def test_used_cells_go_first_if_the_option_says_so() -> None:
+    one = numa_report(0, reported(reported_cell(0, range(4), cpu_usage=1), reported_cell(1, range(4, 8))))
+    of = wanting(extra_specs={"hw:numa_nodes": "1"})
+    for pack, host in ((False, 1), (True, 0)):
+        [candidate] = narrowed(one, of, packing_host_numa_cells_allocation_strategy=pack)
+        assert candidate.assignment is not None
+        assert [cell.host for cell in candidate.assignment.cells] == [host]
+
+
+def test_devices_and_cells_are_chosen_together() -> None:
+    pool = {"vendor_id": "8086", "product_id": "1", "numa_node": 1, "count": 1, "tags": {}}
+    asked = PciRequest(id="r", specs=({"vendor_id": "8086"},), numa_policy="required")
+    one = numa_report(0, two_cells((2, 4)), pci_device_pools=(pool,))
+    of = wanting(extra_specs=PINNED, pci_requests=(asked,))
+    assert passed([one, numa_report(1, two_cells())], of) == ["host0"]
+    [candidate] = narrowed(one, of)
+    assert candidate.assignment is not None
+    assert [cell.host for cell in candidate.assignment.cells] == [1]
+    [devices] = candidate.assignment.devices
+    assert (devices.request, devices.count) == ("r", 1)
+    taken = {"c": Assignment("node0", devices=(AssignedDevices("r", devices.pool, 1),))}
+    assert narrowed(one, of, taken) == []
+
+
+def test_a_topology_that_cannot_be_read_takes_no_guest_and_is_logged() -> None:
+    bad = two_cells()
+    bad["cells"][0]["memory"] = "much"
+    with capture_logs() as logs:
+        assert passed([numa_report(0, bad)], wanting(extra_specs=PINNED)) == []
+    [line] = logs
+    assert (line["log_level"], line["host"]) == ("warning", "host0")
+    assert "memory" in line["error"]
+
+
+def test_a_bad_topology_is_the_requests_fault() -> None:
+    [judge] = [NUMATopologyFilter(NumaOptions())]
+    with pytest.raises(BadRequestSpec, match="hw:numa_nodes='3' does not divide 2 vCPUs"):
+        ask_key(judge, question(of=wanting(extra_specs={"hw:numa_nodes": "3"})))
+
+
+@pytest.mark.parametrize("count", [400, pytest.param(40_000, marks=pytest.mark.nightly)])
+def test_the_columns_say_what_the_fit_says(count: int) -> None:
+    random = Random(count)
+    hosts = [numa_worlds.topology(random) for _ in range(40)]
+    ratios = [numa_worlds.ratios(random) for _ in hosts]
+    reports = [
+        numa_report(number, each, cpu_allocation_ratio=cpu, ram_allocation_ratio=ram)
+        for number, (each, (cpu, ram)) in enumerate(zip(hosts, ratios, strict=True))
+    ]
+    view = HostView(table_of(reports), Taken(len(reports)))
+    topologies = NumaTopologies()
+    verdicts = set()
+    for _ in range(count // len(hosts)):
+        flavor = numa_worlds.flavor(random)
+        try:
+            guest = guest_topology(flavor, None)
+        except BadRequestSpec:
+            continue
+        assert guest is not None
+        assert is_exact(guest)
+        exact = [
+            fit(decoded(each), guest, Limits(*limits)) is not None
+            for each, limits in zip(hosts, ratios, strict=True)
+        ]
+        assert topologies.fits(guest, view).tolist() == exact, flavor
+        verdicts.update(exact)
+    assert verdicts == {True, False}
