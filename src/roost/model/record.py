@@ -5,6 +5,10 @@ from typing import Protocol
 
 import msgspec
 
+from roost.model.reasons import Reasons, WeighedHost
+from roost.model.request import CandidateQuery
+from roost.model.spec import Destination
+
 
 class Step(msgspec.Struct, frozen=True):
     """One constraint that narrows the hosts (resource class, trait, filter); ``left`` hosts remain."""
@@ -13,16 +17,70 @@ class Step(msgspec.Struct, frozen=True):
     left: int
 
 
+class PluginVersion(msgspec.Struct, frozen=True):
+    """A filter or weigher: its name, the module of its class, and the version of the distribution."""
+
+    name: str
+    module: str
+    version: str
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """What a scheduler decides by besides the request and the state: options, plugins, version of Roost.
+
+    ``digest`` identifies the settings: equal settings have equal digests. ``options`` are the scheduler's
+    options as JSON data. Backends store settings once, under their digest.
+    """
+
+    digest: str
+    roost: str
+    options: dict[str, object]
+    filters: tuple[PluginVersion, ...] = ()
+    weighers: tuple[PluginVersion, ...] = ()
+
+
+class AskedPlace(msgspec.Struct, frozen=True, array_like=True):
+    """Nodes of the node table, by index, that are the only ones allowed, or that are not allowed."""
+
+    step: str
+    nodes: tuple[int, ...]
+    allowed: bool
+
+
+class Asked(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What placement was asked for one instance, and the places that the request is restricted to."""
+
+    query: CandidateQuery
+    fallback: CandidateQuery | None = None
+    limit: int | None = None
+    places: tuple[AskedPlace, ...] = ()
+
+
 class Run(msgspec.Struct, frozen=True, kw_only=True):
     """One scheduler run: one call of ``select_destinations``, successful or not.
 
     ``request_id`` is the id of the user's request, and ``global_request_id`` the one that the user's own
     client gave it, if it did.
-    Times are seconds since the epoch. ``version`` is the ledger version that the run decided on, None if
-    the placement service does not report versions. ``seed`` is that of the run's random numbers, None in
-    records of versions that had none. ``node_version`` is that of the node journal, None
-    without a journal. ``spec`` is the request spec as JSON data. The first of
-    ``steps`` has the number of known hosts. ``refusal`` is None if all requested instances were placed.
+    Times are seconds since the epoch; ``started_at`` is also the ``now`` of the decision. ``spec`` is the
+    request spec as JSON data without secrets. The first of ``steps`` has the number of known hosts.
+    ``refusal`` is None if all requested instances were placed.
+
+    What the decision was made on:
+
+    - ``asked``: what placement was asked. ``num_alternates``, ``min_count``: as the caller gave them; a
+      ``min_count`` of 0 stands for all instances.
+    - ``version``: the ledger version, None if the placement service does not report versions. ``position``:
+      how many changes the commit of the decision had before it, None if unknown.
+    - ``journal``, ``node_version``: the node journal and its version, None without a journal.
+    - ``seed``: that of the run's random numbers. ``settings``: options and plugins.
+
+    What came of it:
+
+    - ``destinations`` with alternates and weights; empty if the run was refused.
+    - ``weighed``: the numbers that the weighers gave the best hosts.
+    - ``reasons`` of a refusal, which come after the run.
+
+    Fields with a default are absent from runs of earlier versions.
     """
 
     id: str
@@ -39,36 +97,73 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     refusal: str | None = None
     seed: int | None = None
     node_version: int | None = None
+    position: int | None = None
+    journal: str | None = None
+    asked: Asked | None = None
+    num_alternates: int = 0
+    min_count: int = 0
+    settings: Settings | None = None
+    destinations: tuple[Destination, ...] = ()
+    weighed: tuple[WeighedHost, ...] = ()
+    reasons: Reasons | None = None
+
+
+class RunReasons(msgspec.Struct, frozen=True):
+    """The reasons of a run that has been put before."""
+
+    run: str
+    reasons: Reasons
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     """One attempt to place one instance on one host.
 
-    ``result`` is one of the constants below; ``reason`` explains a refusal or failure. ``run`` is the id of
-    the scheduler run that chose the host. ``at`` is in seconds since the epoch.
+    Run, instance and ``ordinal`` (from 1, in the order of the attempts) identify it; ``run`` is the id of the
+    scheduler run that chose the host. ``result`` is one of the constants below; ``reason`` explains one that
+    is not `PENDING` or `BUILT`. An attempt that is put again with another result is the same attempt, which
+    has ended: the first end counts.
+
+    ``at`` and ``finished_at`` are in seconds since the epoch, ``finished_at`` is None while the attempt is
+    pending. ``node`` is the uuid of the node's root provider, empty in attempts of earlier versions.
+    ``version`` is the ledger version of the claim where a run has one for each claim, else None.
     """
 
     run: str
     request_id: str
     instance: str
+    ordinal: int
     at: float
     host: str
     cell: str
     weight: float
     result: str
     reason: str | None = None
+    node: str = ""
+    finished_at: float | None = None
+    version: int | None = None
 
 
-CLAIMED = "claimed"
-"""The scheduler or a conductor claimed the host."""
+PENDING = "pending"
+"""The host is claimed and handed to a conductor. The end of the build is not known yet."""
+BUILT = "built"
+"""The instance runs on the host."""
 REFUSED = "refused"
-"""Placement refused the claim."""
+"""Placement or a check refused the claim."""
 FAILED = "failed"
-"""The build failed on the host, and its claim was released."""
+"""The build failed on the host, and its claim was released or moved."""
+ABANDONED = "abandoned"
+"""The claim was given back before a build ended: the run came to nothing, or the instance was deleted."""
+
+RESULTS = (PENDING, BUILT, REFUSED, FAILED, ABANDONED)
 
 
 class RecordSink(Protocol):
     """Where runs and attempts are recorded; `roost.records.RecordQueue` is one."""
 
-    def put(self, runs: Sequence[Run], attempts: Sequence[Attempt]) -> None:
-        """Take records that are to be written. Never raises and never waits."""
+    def put(
+        self, runs: Sequence[Run], attempts: Sequence[Attempt], reasons: Sequence[RunReasons] = ()
+    ) -> None:
+        """Take records that are to be written. Never raises and never waits.
+
+        Attempts and reasons are put with their run or later.
+        """

@@ -160,6 +160,7 @@ class Selection(msgspec.Struct, frozen=True):
     filters found that the host must keep to, by name, as in Nova. ``weight`` is the host's weighed score.
     ``assignment`` is what the instance has of the node's hardware. That of an alternate says what was free
     when the alternate was found; it is chosen anew when the alternate is used.
+    ``ordinal`` is the number of the recorded attempt that claimed the host, 0 in alternates.
     """
 
     host: str
@@ -172,6 +173,7 @@ class Selection(msgspec.Struct, frozen=True):
     limits: dict[str, object] = {}
     allocation_request_version: str = "1.39"
     assignment: Assignment | None = None
+    ordinal: int = 0
 
 
 class Destination(msgspec.Struct, frozen=True):

@@ -1,13 +1,13 @@
 """Records in a file of JSON lines, one row a line, in the order in which they were recorded."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from pathlib import Path
 
 import msgspec
 
 from roost.lane import Lane
-from roost.model.record import Attempt, Run
+from roost.model.record import Attempt, Run, RunReasons, Settings
 from roost.records.errors import DamagedRecords
 from roost.records.lines import LineFile
 from roost.records.records import Retention, RunWithAttempts, check, check_criteria
@@ -15,17 +15,21 @@ from roost.records.rows import RunRow, row_of, run_with_attempts
 
 
 class Line(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One line, which has either a run or an attempt."""
+    """One line, which has one of these."""
 
     run: RunRow | None = None
     attempt: Attempt | None = None
+    reasons: RunReasons | None = None
+    settings: Settings | None = None
 
     @property
     def run_id(self) -> str | None:
-        """The id of the run that this line stores or whose attempt it stores; None if it stores neither."""
+        """The id of the run that this line is about; None for settings."""
         if self.run is not None:
             return self.run.id
-        return self.attempt.run if self.attempt is not None else None
+        if self.attempt is not None:
+            return self.attempt.run
+        return self.reasons.run if self.reasons is not None else None
 
 
 _encode = msgspec.json.Encoder().encode
@@ -42,12 +46,19 @@ class JsonLinesRecords:
     def __init__(self, path: Path, retention: Retention) -> None:
         self.retention = retention
         self._file = LineFile(path)
+        self._settings: dict[str, Settings] = {}
+        self._settings_written: set[str] = set()
         self._reader = Lane("records-reader")
         self._writer = Lane("records-writer")
 
-    async def write(self, runs: Sequence[Run], attempts: Sequence[Attempt]) -> None:
-        """Record runs and attempts; see `Records.write`. A kill during a write may leave a part of it."""
-        await self._writer.run(lambda: self._write(runs, attempts))
+    async def write(
+        self, runs: Sequence[Run], attempts: Sequence[Attempt], reasons: Sequence[RunReasons] = ()
+    ) -> None:
+        """Record runs, attempts and reasons; see `Records.write`.
+
+        A kill during a write may leave a part of it.
+        """
+        await self._writer.run(lambda: self._write(runs, attempts, reasons))
 
     async def last(self, n: int, refused: bool = False) -> list[RunWithAttempts]:
         """Return the last ``n`` runs; see `Records.last`."""
@@ -85,27 +96,49 @@ class JsonLinesRecords:
             await lane.close(None)
         self._file.close()
 
-    def _write(self, runs: Sequence[Run], attempts: Sequence[Attempt]) -> None:
+    def _write(
+        self, runs: Sequence[Run], attempts: Sequence[Attempt], reasons: Sequence[RunReasons]
+    ) -> None:
         check(runs, attempts)
-        lines = [_encode(Line(run=row_of(run))) for run in runs]
+        new = {run.settings.digest: run.settings for run in runs if run.settings is not None}
+        for digest in self._settings_written:
+            new.pop(digest, None)
+        lines = [_encode(Line(settings=settings)) for settings in new.values()]
+        lines += [_encode(Line(run=row_of(run))) for run in runs]
         lines += [_encode(Line(attempt=attempt)) for attempt in attempts]
+        lines += [_encode(Line(reasons=each)) for each in reasons]
         if lines:
             self._file.append(b"\n".join((*lines, b"")))
+        self._settings_written.update(new)
 
     def _read(self, wanted: Callable[[RunRow], bool], limit: int) -> list[RunWithAttempts]:
-        found: dict[str, RunWithAttempts] = {}
+        found: dict[str, RunRow] = {}
         attempts: dict[str, list[Attempt]] = defaultdict(list)
+        reasons: dict[str, RunReasons] = {}
+        missing: set[str] = set()
         for line in self._lines_backwards() if limit > 0 else ():
-            if line.attempt is not None:
+            if line.settings is not None:
+                self._settings[line.settings.digest] = line.settings
+                missing.discard(line.settings.digest)
+            elif line.attempt is not None:
                 attempts[line.attempt.run].append(line.attempt)
-            elif line.run is not None:
-                # An attempt is written with its run or later: all attempts of this run have been read.
-                row, latest_first = line.run, attempts.pop(line.run.id, [])
-                if wanted(row) and row.id not in found:
-                    found[row.id] = run_with_attempts(row, reversed(latest_first))
-                    if len(found) == limit:
-                        break
-        return list(found.values())
+            elif line.reasons is not None:
+                reasons.setdefault(line.reasons.run, line.reasons)
+            elif line.run is not None and len(found) < limit and wanted(line.run):
+                found.setdefault(line.run.id, line.run)
+                if line.run.settings is not None and line.run.settings not in self._settings:
+                    missing.add(line.run.settings)
+            if len(found) == limit and not missing:
+                break
+        return [
+            run_with_attempts(
+                row,
+                reversed(attempts[row.id]),
+                None if row.settings is None else self._settings.get(row.settings),
+                reasons.get(row.id),
+            )
+            for row in found.values()
+        ]
 
     def _trim(self, now: float) -> int:
         with self._file.changing():
@@ -119,8 +152,19 @@ class JsonLinesRecords:
             newest = list(started.items())[-self.retention.runs :]  # all of them if it is 0
             kept = {run for run, started_at in newest if started_at >= oldest}
             if len(kept) < len(started):
-                self._file.replace(text for text, line in self._lines() if line.run_id in kept)
+                self._file.replace(self._kept_lines(kept))
             return len(started) - len(kept)
+
+    def _kept_lines(self, runs: Set[str]) -> Iterator[bytes]:
+        """The lines of these runs, and all settings once: another process may be using them."""
+        seen: set[str] = set()
+        for text, line in self._lines():
+            if line.settings is None:
+                if line.run_id in runs:
+                    yield text
+            elif line.settings.digest not in seen:
+                seen.add(line.settings.digest)
+                yield text
 
     def _lines(self) -> Iterator[tuple[bytes, Line]]:
         for number, text in enumerate(self._file.forwards(), 1):
@@ -142,6 +186,6 @@ class JsonLinesRecords:
 
 def _line_of(text: bytes) -> Line:
     line = _decode(text)
-    if line.run_id is None:
+    if line.run_id is None and line.settings is None:
         raise msgspec.ValidationError("neither a run nor an attempt")
     return line

@@ -14,7 +14,7 @@ import msgspec
 import structlog
 
 from roost.metrics import catalogue as metrics
-from roost.model.record import Attempt, Run
+from roost.model.record import Attempt, Run, RunReasons
 from roost.records.errors import RecordsUnavailable
 from roost.records.records import Records
 
@@ -45,10 +45,11 @@ class _Entry(msgspec.Struct, frozen=True):
 
     runs: tuple[Run, ...]
     attempts: tuple[Attempt, ...]
+    reasons: tuple[RunReasons, ...]
 
     @property
     def size(self) -> int:
-        return len(self.runs) + len(self.attempts)
+        return len(self.runs) + len(self.attempts) + len(self.reasons)
 
 
 class RecordQueue:
@@ -95,12 +96,14 @@ class RecordQueue:
         """Records that are queued or being written."""
         return self._waiting
 
-    def put(self, runs: Sequence[Run], attempts: Sequence[Attempt]) -> None:
+    def put(
+        self, runs: Sequence[Run], attempts: Sequence[Attempt], reasons: Sequence[RunReasons] = ()
+    ) -> None:
         """Queue records, or drop and count them if the queue is full or closed.
 
-        An attempt is put with its run or later. Needs a running event loop.
+        Attempts and reasons are put with their run or later. Needs a running event loop.
         """
-        entry = _Entry(tuple(runs), tuple(attempts))
+        entry = _Entry(tuple(runs), tuple(attempts), tuple(reasons))
         if self._closed or self._waiting + entry.size > self._limit:
             self._begin_outage("the queue is closed" if self._closed else f"{self._waiting} records wait")
             self.dropped += entry.size
@@ -191,6 +194,7 @@ class RecordQueue:
             await self.backend.write(
                 [run for entry in batch for run in entry.runs],
                 [attempt for entry in batch for attempt in entry.attempts],
+                [reasons for entry in batch for reasons in entry.reasons],
             )
         finally:
             slow.cancel()

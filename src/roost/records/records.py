@@ -6,17 +6,16 @@ from typing import Protocol
 
 import msgspec
 
-from roost.model.record import CLAIMED, FAILED, REFUSED, Attempt, Run
+from roost.model.record import RESULTS, Attempt, Run, RunReasons
 from roost.records.errors import RecordRefused
 
-RESULTS = (CLAIMED, REFUSED, FAILED)
 SECONDS_PER_DAY = 86_400.0
 BEFORE_ALL = -1e18
 """Seconds since the epoch, before the start of any run. Finite, because MariaDB has no infinity."""
 
 
 class RunWithAttempts(msgspec.Struct, frozen=True):
-    """A run and the attempts that belong to it, in order of time."""
+    """A run and the attempts that belong to it, in the order of its instances, then of their ordinals."""
 
     run: Run
     attempts: tuple[Attempt, ...] = ()
@@ -54,11 +53,14 @@ class Records(Protocol):
         RecordsUnavailable: by every method, if the file or database cannot be read or written.
     """
 
-    async def write(self, runs: Sequence[Run], attempts: Sequence[Attempt]) -> None:
-        """Record runs and attempts, all or none of them; they are durable when this returns.
+    async def write(
+        self, runs: Sequence[Run], attempts: Sequence[Attempt], reasons: Sequence[RunReasons] = ()
+    ) -> None:
+        """Record runs and attempts, and reasons of runs, all or none; they are durable when this returns.
 
-        An attempt is written with its run or later. A run or an attempt that is written again is recorded
-        once.
+        A run or an attempt that is written again is recorded once. An attempt that is written with another
+        result than `roost.model.record.PENDING` has ended; of several ends the first counts. Begin and end
+        may come in any order, as two processes write them. Reasons of a run that is not there are dropped.
 
         Raises:
             RecordRefused: a value cannot be recorded.
@@ -109,10 +111,10 @@ def check(runs: Sequence[Run], attempts: Sequence[Attempt]) -> None:
         if not (math.isfinite(run.started_at) and math.isfinite(run.finished_at)):
             raise RecordRefused(f"run {run.id}: its times are {run.started_at} and {run.finished_at}")
     for attempt in attempts:
-        if not (math.isfinite(attempt.at) and math.isfinite(attempt.weight)):
+        if not all(map(math.isfinite, (attempt.at, attempt.weight, attempt.finished_at or 0.0))):
             raise RecordRefused(
-                f"attempt on {attempt.host} of run {attempt.run}: its time is {attempt.at}, "
-                f"its weight {attempt.weight}"
+                f"attempt on {attempt.host} of run {attempt.run}: its times are {attempt.at} and "
+                f"{attempt.finished_at}, its weight {attempt.weight}"
             )
         if attempt.result not in RESULTS:
             raise RecordRefused(

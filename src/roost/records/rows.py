@@ -1,7 +1,7 @@
 """Rows: the form in which both backends store runs and attempts.
 
 A run is stored as a `RunRow`, an attempt as an `Attempt`, whose fields are all plain. The SQL backend has a
-column for each field, and a table of instances. The JSON-lines backend has a line ``{"run": {…}}``
+column for each field, and tables of instances and settings. The JSON-lines backend has a line ``{"run": {…}}``
 or ``{"attempt": {…}}`` for each row.
 """
 
@@ -9,13 +9,30 @@ from collections.abc import Iterable
 
 import msgspec
 
-from roost.model.record import Attempt, Run, Step
+from roost.model.reasons import Reasons, WeighedHost
+from roost.model.record import PENDING, Asked, Attempt, Run, RunReasons, Settings, Step
+from roost.model.spec import Destination
 from roost.records.errors import DamagedRecords
 from roost.records.records import RunWithAttempts
 
 
+class RunDetails(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The fields of a run by which nothing is searched: one JSON object. A new field needs no migration."""
+
+    position: int | None = None
+    journal: str | None = None
+    asked: Asked | None = None
+    num_alternates: int = 0
+    min_count: int = 0
+    destinations: tuple[Destination, ...] = ()
+    weighed: tuple[WeighedHost, ...] = ()
+
+
 class RunRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A run whose request spec and steps are encoded as JSON, so that a search need not decode them."""
+    """A run of which spec, steps, details and reasons are encoded as JSON: a search need not decode them.
+
+    ``settings`` is the digest of the run's settings.
+    """
 
     id: str
     request_id: str
@@ -31,6 +48,9 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     refusal: str | None = None
     seed: int | None = None
     node_version: int | None = None
+    settings: str | None = None
+    details: msgspec.Raw = msgspec.Raw(b"{}")
+    reasons: msgspec.Raw | None = None
 
     def matches(self, request_id: str | None, instance: str | None) -> bool:
         """Whether this is a run of this request and for this instance; None stands for any."""
@@ -39,29 +59,87 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _encode = msgspec.json.Encoder().encode
-_decode_spec = msgspec.json.Decoder(dict[str, object]).decode
+_decode_object = msgspec.json.Decoder(dict[str, object]).decode
 _decode_steps = msgspec.json.Decoder(tuple[Step, ...]).decode
-_PLAIN_FIELDS = tuple(field for field in Run.__struct_fields__ if field not in ("spec", "steps"))
+_decode_reasons = msgspec.json.Decoder(Reasons).decode
+_decode_details = msgspec.json.Decoder(RunDetails).decode
+decode_settings = msgspec.json.Decoder(Settings).decode
+_DETAILS = RunDetails.__struct_fields__
+_ENCODED = ("spec", "steps", "settings", "reasons")
+_PLAIN_FIELDS = tuple(name for name in Run.__struct_fields__ if name not in (*_ENCODED, *_DETAILS))
 
 
 def row_of(run: Run) -> RunRow:
     """Return the row that stores a run."""
-    plain = {field: getattr(run, field) for field in _PLAIN_FIELDS}
-    return RunRow(**plain, spec=msgspec.Raw(_encode(run.spec)), steps=msgspec.Raw(_encode(run.steps)))
+    return RunRow(
+        **{field: getattr(run, field) for field in _PLAIN_FIELDS},
+        spec=msgspec.Raw(_encode(run.spec)),
+        steps=msgspec.Raw(_encode(run.steps)),
+        settings=None if run.settings is None else run.settings.digest,
+        details=msgspec.Raw(_encode(RunDetails(**{field: getattr(run, field) for field in _DETAILS}))),
+        reasons=None if run.reasons is None else reasons_json(run.reasons),
+    )
 
 
-def run_with_attempts(row: RunRow, attempts: Iterable[Attempt]) -> RunWithAttempts:
-    """Return the run that a row stores, with its attempts in order of time.
+def reasons_json(reasons: Reasons) -> msgspec.Raw:
+    """Return reasons as a row has them."""
+    return msgspec.Raw(_encode(reasons))
 
-    ``attempts`` are in the order in which they were recorded. Equal ones are one attempt: a write whose
-    outcome was unknown is repeated.
+
+def run_with_attempts(
+    row: RunRow,
+    attempts: Iterable[Attempt],
+    settings: Settings | None = None,
+    reasons: RunReasons | None = None,
+) -> RunWithAttempts:
+    """Return the run that a row stores, with its settings and its attempts, by instance and ordinal.
+
+    ``attempts`` are in the order in which they were recorded. ``reasons`` were recorded after the run.
 
     Raises:
-        DamagedRecords: the row's spec or steps cannot be decoded.
+        DamagedRecords: a part of the row cannot be decoded.
     """
     plain = {field: getattr(row, field) for field in _PLAIN_FIELDS}
     try:
-        run = Run(**plain, spec=_decode_spec(row.spec), steps=_decode_steps(row.steps))
+        details = _decode_details(row.details)
+        run = Run(
+            **plain,
+            **{field: getattr(details, field) for field in _DETAILS},
+            spec=_decode_object(row.spec),
+            steps=_decode_steps(row.steps),
+            settings=settings,
+            reasons=None if row.reasons is None else _decode_reasons(row.reasons),
+        )
     except msgspec.DecodeError as error:
-        raise DamagedRecords(f"run {row.id}: its spec or its steps are unreadable: {error}") from error
-    return RunWithAttempts(run, tuple(sorted(dict.fromkeys(attempts), key=lambda attempt: attempt.at)))
+        raise DamagedRecords(f"run {row.id}: a part of it is unreadable: {error}") from error
+    if reasons is not None:
+        run = msgspec.structs.replace(run, reasons=reasons.reasons)
+    return RunWithAttempts(run, _merged(run.instances, attempts))
+
+
+def _merged(instances: tuple[str, ...], attempts: Iterable[Attempt]) -> tuple[Attempt, ...]:
+    """One of each attempt, ended if an end is recorded. Begin and end may be recorded in any order."""
+    merged: dict[tuple[str, int], Attempt] = {}
+    for attempt in attempts:
+        key = attempt.instance, attempt.ordinal
+        known = merged.get(key)
+        merged[key] = attempt if known is None else ended(known, attempt)
+    place = {instance: position for position, instance in enumerate(instances)}
+    last = len(place)
+    return tuple(
+        sorted(merged.values(), key=lambda each: (place.get(each.instance, last), each.instance, each.ordinal))
+    )
+
+
+def ended(known: Attempt, other: Attempt) -> Attempt:
+    """Two records of one attempt as one: the begin of the pending one, and the first end.
+
+    The end alone does not tell when the attempt began.
+    """
+    if other.result == PENDING:
+        known, other = other, known
+    if known.result != PENDING or other.result == PENDING:
+        return known
+    return msgspec.structs.replace(
+        known, result=other.result, reason=other.reason, finished_at=other.finished_at
+    )

@@ -1,8 +1,8 @@
 """Records in a SQL database."""
 
+import zlib
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
-from functools import lru_cache
 from typing import Any, TypeVar
 
 import msgspec
@@ -10,11 +10,12 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, SQLAlchemyError
 
-from roost.model.record import Attempt, Run
+from roost.model.record import Attempt, Run, RunReasons
 from roost.records.errors import RecordRefused, RecordsUnavailable
 from roost.records.records import Retention, RunWithAttempts, check, check_criteria
-from roost.records.rows import RunRow, row_of, run_with_attempts
-from roost.records.tables import SCHEMA, attempts, run_instances, runs
+from roost.records.rows import RunRow, decode_settings, run_with_attempts
+from roost.records.sql_batch import ATTEMPT_COLUMNS, RUN_COLUMNS, Batch
+from roost.records.tables import SCHEMA, attempts, run_instances, runs, settings
 from roost.storage import Database, StorageError
 
 T = TypeVar("T")
@@ -25,15 +26,13 @@ READ_CHUNK = 500
 TRIM_CHUNK = 200
 """Runs that are removed in one transaction. Writes wait for no more than one."""
 
-_RUN_COLUMNS = tuple(column.name for column in runs.columns if column.name != "number")
-_INSTANCE_COLUMNS = tuple(column.name for column in run_instances.columns)
-_ATTEMPT_COLUMNS = tuple(column.name for column in attempts.columns if column.name != "number")
 
 _LAST_FIRST = runs.c.number.desc()
 _INSTANCES = sa.select(run_instances.c.run, run_instances.c.instance).order_by(
     run_instances.c.run, run_instances.c.position
 )
-_ATTEMPTS = sa.select(*(attempts.c[name] for name in _ATTEMPT_COLUMNS)).order_by(attempts.c.number)
+_ATTEMPTS = sa.select(*(attempts.c[name] for name in ATTEMPT_COLUMNS)).order_by(attempts.c.number)
+_SETTINGS = sa.select(settings.c.digest, settings.c.settings)
 
 
 class SqlRecords:
@@ -46,28 +45,25 @@ class SqlRecords:
     def __init__(self, database: Database, retention: Retention) -> None:
         self.retention = retention
         self._database = database
+        self._settings: set[str] = set()
         try:
             SCHEMA.prepare(database)
         except (StorageError, SQLAlchemyError) as error:
             raise RecordsUnavailable(f"cannot keep records in {database}: {cause(error)}") from error
 
-    async def write(self, runs: Sequence[Run], attempts: Sequence[Attempt]) -> None:
-        """Record runs and attempts; see `Records.write`."""
+    async def write(
+        self, runs: Sequence[Run], attempts: Sequence[Attempt], reasons: Sequence[RunReasons] = ()
+    ) -> None:
+        """Record runs, attempts and reasons; see `Records.write`."""
         check(runs, attempts)
-
-        def insert(connection: Connection) -> None:
-            _insert(connection, [row_of(run) for run in runs], attempts)
-
-        def insert_new(connection: Connection) -> None:
-            recorded = _recorded(connection, [run.id for run in runs])
-            _insert(connection, [row_of(run) for run in runs if run.id not in recorded], attempts)
-
+        batch = Batch(runs, attempts, reasons, frozenset(self._settings))
         try:
-            await self._database.write(insert)
+            await self._database.write(batch.insert)
         except IntegrityError:
-            await self._answer(self._database.write(insert_new))
+            await self._answer(self._database.write(batch.insert_new))
         except (StorageError, SQLAlchemyError) as error:
             raise self._error(error) from error
+        self._settings.update(batch.settings)
 
     async def last(self, n: int, refused: bool = False) -> list[RunWithAttempts]:
         """Return the last ``n`` runs; see `Records.last`."""
@@ -137,66 +133,6 @@ class SqlRecords:
         return RecordsUnavailable(f"records in {self._database}: {cause(error)}")
 
 
-def _insert(connection: Connection, new_runs: Sequence[RunRow], new_attempts: Sequence[Attempt]) -> None:
-    _insert_into(connection, runs, _RUN_COLUMNS, [_run_values(row) for row in new_runs])
-    _insert_into(
-        connection,
-        run_instances,
-        _INSTANCE_COLUMNS,
-        [(row.id, position, instance) for row in new_runs for position, instance in enumerate(row.instances)],
-    )
-    _insert_into(
-        connection, attempts, _ATTEMPT_COLUMNS, [msgspec.structs.astuple(attempt) for attempt in new_attempts]
-    )
-
-
-def _run_values(row: RunRow) -> tuple[Any, ...]:
-    """The values of a run's columns, in the order of `_RUN_COLUMNS`."""
-    return (
-        row.id,
-        row.request_id,
-        row.project_id,
-        row.user_id,
-        row.started_at,
-        row.finished_at,
-        row.version,
-        row.refusal,
-        bytes(row.steps).decode(),
-        bytes(row.spec).decode(),
-        row.global_request_id,
-        row.seed,
-        row.node_version,
-    )
-
-
-def _insert_into(
-    connection: Connection, table: sa.Table, columns: tuple[str, ...], rows: list[tuple[Any, ...]]
-) -> None:
-    """Insert rows by the driver. SQLAlchemy Core would process every value, which costs as much again."""
-    if not rows:
-        return
-    statement, positional = insert_statement(table, columns, connection.dialect)
-    if positional:
-        connection.exec_driver_sql(statement, rows)
-    else:
-        connection.exec_driver_sql(statement, [dict(zip(columns, row, strict=True)) for row in rows])
-
-
-@lru_cache(32)
-def insert_statement(table: sa.Table, columns: tuple[str, ...], dialect: sa.Dialect) -> tuple[str, bool]:
-    """Return the statement that inserts these columns, and whether its values go by position, not by name."""
-    compiled = table.insert().inline().compile(dialect=dialect, column_keys=columns)
-    if compiled.positiontup is None:
-        return str(compiled), False
-    assert tuple(compiled.positiontup) == columns
-    return str(compiled), True
-
-
-def _recorded(connection: Connection, ids: Sequence[str]) -> set[str]:
-    """Return the ids among these whose runs are recorded."""
-    return set(connection.scalars(sa.select(runs.c.id).where(runs.c.id.in_(ids))))
-
-
 def _select(connection: Connection, query: sa.Select[Any]) -> list[RunWithAttempts]:
     """Return the runs that ``query`` selects from `runs`, in its order.
 
@@ -213,14 +149,24 @@ def _select(connection: Connection, query: sa.Select[Any]) -> list[RunWithAttemp
         tried: dict[str, list[Attempt]] = defaultdict(list)
         for row in connection.execute(_ATTEMPTS.where(attempts.c.run.in_(ids))):
             tried[row.run].append(Attempt(**row._mapping))
-        found += [run_with_attempts(_run_row(row, instances[row.id]), tried[row.id]) for row in chunk]
+        digests = {row.settings for row in chunk} - {None}
+        known = dict(connection.execute(_SETTINGS.where(settings.c.digest.in_(digests))).tuples().all())
+        settings_by_digest = {digest: decode_settings(text) for digest, text in known.items()}
+        found += [
+            run_with_attempts(
+                _run_row(row, instances[row.id]), tried[row.id], settings_by_digest.get(row.settings)
+            )
+            for row in chunk
+        ]
     return found
 
 
 def _run_row(row: sa.Row[Any], instances: Sequence[str]) -> RunRow:
-    values = {name: row._mapping[name] for name in _RUN_COLUMNS}
+    values = {name: row._mapping[name] for name in RUN_COLUMNS}
     values["spec"] = msgspec.Raw(row.spec.encode())
     values["steps"] = msgspec.Raw(row.steps.encode())
+    values["details"] = msgspec.Raw(b"{}" if row.details is None else row.details.encode())
+    values["reasons"] = None if row.reasons is None else msgspec.Raw(zlib.decompress(row.reasons))
     return RunRow(**values, instances=tuple(instances))
 
 

@@ -1,9 +1,9 @@
-"""The tables of the records: runs, the instances of runs, and attempts."""
+"""The tables of the records: runs, the instances of runs, settings of schedulers, and attempts."""
 
 from pathlib import Path
 
 import sqlalchemy as sa
-from sqlalchemy.dialects.mysql import LONGTEXT
+from sqlalchemy.dialects.mysql import LONGBLOB, LONGTEXT
 
 from roost.storage import EXACT, Schema, identity_table
 
@@ -11,6 +11,7 @@ metadata = sa.MetaData()
 
 NAME = sa.String(255)
 BIG_TEXT = sa.Text().with_variant(LONGTEXT(), "mysql", "mariadb")
+COMPRESSED = sa.LargeBinary().with_variant(LONGBLOB(), "mysql", "mariadb")
 NUMBER = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 """A key that the database generates, in the order of recording. SQLite generates only INTEGER keys."""
 
@@ -31,9 +32,13 @@ runs = sa.Table(
     sa.Column("global_request_id", NAME),
     sa.Column("seed", sa.BigInteger),
     sa.Column("node_version", sa.BigInteger),
+    sa.Column("settings", sa.String(64)),
+    sa.Column("details", BIG_TEXT),
+    sa.Column("reasons", COMPRESSED),
     sa.Index("runs_by_start", "started_at"),
     sa.Index("runs_by_request", "request_id"),
     sa.Index("runs_by_global_request", "global_request_id"),
+    sa.Index("runs_by_project", "project_id"),
     **EXACT,
 )
 
@@ -48,8 +53,17 @@ run_instances = sa.Table(
     **EXACT,
 )
 
-# There is no foreign key to the run. A build may fail after its run was trimmed, and a refusal of its attempt
-# would refuse the whole batch. Trimming removes such attempts by their time.
+settings = sa.Table(
+    "settings",
+    metadata,
+    sa.Column("digest", sa.String(64), primary_key=True),
+    sa.Column("settings", BIG_TEXT, nullable=False),
+    **EXACT,
+)
+
+# There is no foreign key to the run. A build may end before the run is written by another process, or after
+# it was trimmed, and a refusal of its attempt would refuse the whole batch. Trimming removes such attempts by
+# their time.
 attempts = sa.Table(
     "attempts",
     metadata,
@@ -57,16 +71,21 @@ attempts = sa.Table(
     sa.Column("run", NAME, nullable=False),
     sa.Column("request_id", NAME, nullable=False),
     sa.Column("instance", NAME, nullable=False),
+    sa.Column("ordinal", sa.Integer, nullable=False),
     sa.Column("at", sa.Double, nullable=False),
     sa.Column("host", NAME, nullable=False),
     sa.Column("cell", NAME, nullable=False),
     sa.Column("weight", sa.Double, nullable=False),
     sa.Column("result", sa.String(16), nullable=False),
     sa.Column("reason", BIG_TEXT),
-    sa.CheckConstraint("result IN ('claimed', 'refused', 'failed')", name="known_result"),
-    sa.Index("attempts_by_run", "run"),
-    sa.Index("attempts_by_instance", "instance"),
-    sa.Index("attempts_by_time", "at"),
+    sa.Column("node", NAME, nullable=False),
+    sa.Column("finished_at", sa.Double),
+    sa.Column("version", sa.BigInteger),
+    sa.Index("attempts_by_identity", "run", "instance", "ordinal", unique=True),
+    sa.Index("attempts_of_instance", "instance"),
+    sa.Index("attempts_on_host", "host"),
+    sa.Index("attempts_by_result", "result"),
+    sa.Index("attempts_by_begin", "at"),
     **EXACT,
 )
 

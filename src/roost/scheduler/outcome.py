@@ -28,10 +28,11 @@ class Claim(msgspec.Struct, frozen=True):
 
 
 class Try(msgspec.Struct, frozen=True):
-    """One claim that was tried."""
+    """One claim that was tried, on the node with this root provider."""
 
     instance: str
     host: str
+    node: str
     cell: str
     weight: float
     refusal: str | None

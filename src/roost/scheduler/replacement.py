@@ -158,12 +158,26 @@ class Replacing:
     def passed_over(self, alternate: Selection, reason: str) -> None:
         """Take note that an alternate cannot be used."""
         self._tries.append(
-            Try(self.request.instance, alternate.host, alternate.cell, alternate.weight, reason)
+            Try(
+                self.request.instance,
+                alternate.host,
+                alternate.node,
+                alternate.cell,
+                alternate.weight,
+                reason,
+            )
         )
 
     def claimed(self, number: int, selection: Selection) -> Replacement:
-        """The result: the alternate at this place is claimed."""
-        tried = Try(self.request.instance, selection.host, selection.cell, selection.weight, None)
+        """The result: the alternate at this place is claimed.
+
+        A repeated call numbers the attempt as the first one did, though it does not judge the alternates
+        before it again.
+        """
+        selection = msgspec.structs.replace(selection, ordinal=self.request.failed.ordinal + number + 1)
+        tried = Try(
+            self.request.instance, selection.host, selection.node, selection.cell, selection.weight, None
+        )
         return Replacement(
             selected=selection,
             alternates=self.request.alternates[number + 1 :],

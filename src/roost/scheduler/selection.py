@@ -190,7 +190,8 @@ class _Run:
     def _note(self, instance: str, host: int, weight: float, refusal: str | None) -> None:
         index = self._field.index(host)
         cell = self._table.cells[self._table.cell.item(index)]
-        self._tries.append(Try(instance, self._table.hosts[index], cell, weight, refusal))
+        table = self._table
+        self._tries.append(Try(instance, table.hosts[index], table.nodes[index], cell, weight, refusal))
 
     def _cause(self, instance: str, steps: Sequence[Step]) -> str:
         """Why ``instance`` was not placed: see `Outcome`. ``steps`` are its own."""
