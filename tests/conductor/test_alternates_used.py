@@ -10,8 +10,8 @@ import sqlalchemy as sa
 
 from roost.cells.tables import instances
 from roost.model.instance import ASSIGNED, ERROR, FAILED, Instance
-from roost.model.record import CLAIMED, REFUSED
 from roost.model.record import FAILED as BUILD_FAILED
+from roost.model.record import PENDING, REFUSED
 from roost.placement.commands.allocations import ConsumerWrite
 from roost.storage import DatabaseUnavailable
 from support.conducting import NOW, VCPUS, Conductors, conducting, request
@@ -97,7 +97,7 @@ def test_alternate_that_no_longer_does_is_passed_over_with_the_reason(tmp_path, 
         assert moved.attempts() == [
             (first, BUILD_FAILED, "no IP"),
             (second, REFUSED, reason),
-            (third, CLAIMED, None),
+            (third, PENDING, None),
         ]
         assert instance.selection is not None
         assert (await moved.now.claims())[ONE] == instance.selection.allocations

@@ -6,8 +6,8 @@ from itertools import pairwise
 import pytest
 
 from roost.model.instance import ACTIVE, ASSIGNED, ERROR
-from roost.model.record import CLAIMED, REFUSED
 from roost.model.record import FAILED as BUILD_FAILED
+from roost.model.record import PENDING, REFUSED
 from roost.placement.commands.allocations import ConsumerWrite
 from roost.storage import DatabaseUnavailable
 from support.conducting import VCPUS, Conductors, Dead, Death, conducting, request
@@ -86,10 +86,10 @@ def test_alternate_that_is_full_is_passed_over(tmp_path) -> None:
             assert (instance.host, instance.attempt, instance.alternates) == (hosts[2], 2, ())
             results = [(attempt.host, attempt.result) for attempt in now.records.attempts]
             assert results == [
-                (hosts[0], CLAIMED),
+                (hosts[0], PENDING),
                 (hosts[0], BUILD_FAILED),
                 (hosts[1], REFUSED),
-                (hosts[2], CLAIMED),
+                (hosts[2], PENDING),
             ]
             await now.check()
 
@@ -253,7 +253,7 @@ def test_attempts_of_an_instance_are_recorded_in_order(tmp_path) -> None:
             await place_and_fail(now)
             await now.settle(failing="abc")
             results = [attempt.result for attempt in now.records.attempts]
-            assert results == [CLAIMED, BUILD_FAILED] * 3
+            assert results == [PENDING, BUILD_FAILED] * 3
             hosts = [attempt.host for attempt in now.records.attempts]
             assert all(claimed == failed for claimed, failed in list(pairwise(hosts))[::2])
             assert (await one(now)).state == ERROR

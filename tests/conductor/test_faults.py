@@ -10,7 +10,7 @@ import pytest
 from roost.conductor.backoff import Backoff
 from roost.conductor.super_conductor import CELL0, SuperConductor
 from roost.model.instance import ASSIGNED, ERROR, FAILED
-from roost.model.record import CLAIMED
+from roost.model.record import PENDING
 from roost.placement.commands.allocations import ConsumerWrite
 from roost.placement.errors import Forbidden, error_for
 from roost.scheduler.errors import PlacementRefused, PlacementUnavailable, SchedulerFault
@@ -245,7 +245,7 @@ def test_alternates_are_kept_while_placement_does_not_answer(tmp_path, monkeypat
             instance = (await now.instances())[ONE]
             assert (instance.state, instance.host, instance.attempt) == (ASSIGNED, hosts[1], 2)
             assert [other.host for other in instance.alternates] == hosts[2:]
-            assert [each.host for each in now.records.attempts if each.result == CLAIMED] == hosts[:2]
+            assert [each.host for each in now.records.attempts if each.result == PENDING] == hosts[:2]
             await now.check()
 
     asyncio.run(run())

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import pytest
 
-from roost.model.record import CLAIMED, REFUSED, Attempt, Run, Step
+from roost.model.record import PENDING, REFUSED, Attempt, Run, Step
 from roost.model.spec import Flavor, Image, RequestSpec
 from roost.records import Records, Retention, RunWithAttempts, redacted
 from roost.records.backend import open_sql_records
@@ -57,8 +57,11 @@ def make_attempt(run: Run, place: int, tries: int) -> Attempt:
         host=f"host-{place}",
         cell="cell1",
         weight=1.5,
-        result=CLAIMED if last else REFUSED,
+        result=PENDING if last else REFUSED,
         reason=None if last else "line one\nline two",
+        ordinal=place + 1,
+        node=f"node-{place}",
+        finished_at=None if last else run.started_at + 0.1 + place / 100,
     )
 
 

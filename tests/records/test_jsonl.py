@@ -21,8 +21,12 @@ OLD_FILE = """\
 "weight":1.5,"result":"refused","reason":"full"}}
 {"attempt":{"run":"run-1","request_id":"req-1","instance":"i-1","at":1.2,"host":"host-1","cell":"cell1",\
 "weight":0.5,"result":"claimed","reason":null}}
+{"attempt":{"run":"run-1","request_id":"req-1","instance":"i-1","at":8.0,"host":"host-1","cell":"cell1",\
+"weight":0.5,"result":"failed","reason":"no image"}}
+{"attempt":{"run":"run-1","request_id":"req-1","instance":"i-1","at":8.1,"host":"host-2","cell":"cell1",\
+"weight":0.5,"result":"claimed","reason":null}}
 """
-"""Lines as they were written before records were queued."""
+"""Lines as they were written before an attempt had one record."""
 
 WRITER = """
 import asyncio, sys
@@ -39,7 +43,7 @@ async def main():
         run = Run(id=name, request_id="r", project_id="p", user_id="u", instances=("i",),
                   spec={"padding": "x" * 20_000}, started_at=1.0, finished_at=2.0, version=number)
         attempt = Attempt(run=name, request_id="r", instance="i", at=1.5, host="h", cell="c",
-                          weight=1.0, result="claimed")
+                          weight=1.0, result="pending")
         await records.write([run], [attempt])
         print(number, flush=True)
 
@@ -112,9 +116,13 @@ def test_a_file_of_an_earlier_version_is_read(using_jsonl, tmp_path):
     assert found.run.spec == {"project_id": "p", "image_properties": {"os_distro": "täst"}}
     assert found.run.steps == (Step("hosts", 10), Step("ComputeFilter", 2))
     assert (found.run.instances, found.run.version, found.run.refusal) == (("i-1", "i-2"), 7, None)
-    assert [(attempt.host, attempt.result, attempt.reason) for attempt in found.attempts] == [
-        ("host-0", "refused", "full"),
-        ("host-1", "claimed", None),
+    assert [
+        (each.ordinal, each.host, each.result, each.reason, each.at, each.finished_at)
+        for each in found.attempts
+    ] == [
+        (1, "host-0", "refused", "full", 1.1, 1.1),
+        (2, "host-1", "failed", "no image", 1.2, 8.0),
+        (3, "host-2", "pending", None, 8.1, None),
     ]
 
 
@@ -160,7 +168,7 @@ async def main():
     queue = RecordQueue(JsonLinesRecords(path, Retention()), close_seconds=0.05)
     fcntl.flock(other, fcntl.LOCK_EX)
     queue.put([], [Attempt(run="run-1", request_id="r", instance="i", at=1.5, host="h", cell="c",
-                           weight=1.0, result="claimed")])
+                           weight=1.0, result="pending")])
     await queue.close()
     assert queue.dropped == 1
 

@@ -109,10 +109,10 @@ def test_each_outage_is_logged(make, logs):
 
 def test_refused_records_are_counted_and_their_neighbours_are_written(make, logs):
     class Choosy(Backend):
-        async def write(self, runs, attempts):
+        async def write(self, runs, attempts, reasons=()):
             if any(run.version in (3, 4, 11) for run in runs):
                 raise ValueError("an odd value")
-            await super().write(runs, attempts)
+            await super().write(runs, attempts, reasons)
 
     async def run():
         backend = Choosy()

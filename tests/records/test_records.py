@@ -1,13 +1,17 @@
 """What every backend of records does."""
 
 import asyncio
+import itertools
 import math
 
 import msgspec
 import pytest
 
-from roost.model.record import FAILED
-from roost.records import RecordRefused, Retention
+from roost.model.reasons import Reasons, WeighedHost, WeigherNumber
+from roost.model.record import BUILT, FAILED, Asked, AskedPlace, PluginVersion, RunReasons, Settings
+from roost.model.request import CandidateQuery, RequestGroup
+from roost.model.spec import Destination, Selection
+from roost.records import RecordRefused, Retention, RunWithAttempts
 
 DAY = 86_400
 
@@ -31,20 +35,91 @@ def test_records_outlive_the_process_that_wrote_them(using, make, write):
     assert using(lambda records: records.last(9)) == [make(2), make(1)]
 
 
-def test_an_attempt_may_be_written_after_its_run_and_is_sorted_by_time(using, make):
+def test_an_attempt_may_be_written_after_its_run_and_has_its_place(using, make):
     whole = make(1, tries=2)
     first, second = whole.attempts
-    late = msgspec.structs.replace(second, at=9.0, result=FAILED, reason="no image")
 
     async def use(records):
         await records.write([whole.run], [second])
         await records.write([make(2).run], [])
-        await records.write([], [late, first])
+        await records.write([], [first])
         return await records.last(9)
 
     newest, oldest = using(use)
     assert newest.attempts == ()
-    assert oldest.attempts == (first, second, late)
+    assert oldest.attempts == (first, second)
+
+
+def test_the_begin_and_the_first_end_of_an_attempt_are_one_in_any_order(using, make):
+    """Another process may write the end before the scheduler's writes the run; ends may come twice."""
+    wanted, turns = [], []
+    for number, order in enumerate(itertools.permutations(range(4))):
+        whole = make(number, tries=1)
+        [begin] = whole.attempts
+        end = msgspec.structs.replace(begin, at=7.0, weight=0.0, result=BUILT, finished_at=7.0)
+        later = msgspec.structs.replace(end, result=FAILED, reason="no image", finished_at=8.0)
+        writes = [([whole.run], []), ([], [begin]), ([], [end]), ([], [later])]
+        turns.append([writes[place] for place in order])
+        first = min(end, later, key=lambda each: order.index(2 if each is end else 3))
+        ended = {name: getattr(first, name) for name in ("result", "reason", "finished_at")}
+        wanted.append(RunWithAttempts(whole.run, (msgspec.structs.replace(begin, **ended),)))
+
+    async def use(records):
+        for turn in zip(*turns, strict=True):
+            for runs, attempts in turn:
+                await records.write(runs, attempts)
+        return await records.last(99)
+
+    assert sorted(using(use), key=lambda each: each.run.started_at) == wanted
+
+
+def test_begin_and_end_in_one_write(using, make):
+    whole = make(1, tries=1)
+    [begin] = whole.attempts
+    end = msgspec.structs.replace(begin, result=BUILT, finished_at=8.0)
+
+    async def use(records):
+        await records.write([whole.run], [begin, end, begin, end])
+        return await records.last(9)
+
+    assert using(use)[0].attempts == (end,)
+
+
+def test_everything_of_a_run_comes_back(using, make):
+    settings = Settings(
+        digest="d", roost="1", options={"a": [1, None]}, filters=(PluginVersion("F", "m", "1"),)
+    )
+    group = RequestGroup({"VCPU": 1}, "_a", required=(frozenset("AB"),), forbidden=frozenset("C"))
+    query = CandidateQuery((group,), isolate=True, same_subtree=(frozenset("_a"),))
+    selected = Selection("h", "n", "c", {"n": {"VCPU": 1}}, {"_a": ["n"]}, 1.5, ordinal=2)
+    reasons = Reasons(sentence="all of 9 hosts are full", public="no host has room", hosts=9)
+    run = msgspec.structs.replace(
+        make(1).run,
+        global_request_id="req-0",
+        seed=2**63 - 1,
+        node_version=7,
+        position=3,
+        journal="j",
+        asked=Asked(query, query, 1000, (AskedPlace("step", (1, 2), True),)),
+        num_alternates=2,
+        min_count=1,
+        settings=settings,
+        destinations=(Destination("run-1", "i", selected, (selected,)),),
+        weighed=(WeighedHost("h", 1.5, (WeigherNumber("W", 1.0, 0.5, -1.0),)),),
+    )
+    other = msgspec.structs.replace(make(2).run, settings=settings, reasons=reasons)
+
+    async def use(records):
+        await records.write([run], [])
+        await records.write([other], [])
+        before = await records.last(9)
+        await records.write([], [], [RunReasons("run-1", reasons), RunReasons("nobody", reasons)])
+        return before, await records.last(9)
+
+    before, after = using(use)
+    assert [each.run for each in before] == [other, run]
+    assert [each.run for each in after] == [other, msgspec.structs.replace(run, reasons=reasons)]
+    assert [each.run for each in using(lambda records: records.last(9))] == [each.run for each in after]
 
 
 def test_concurrent_writes_are_all_recorded(using, make, write):

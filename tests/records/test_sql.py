@@ -13,7 +13,7 @@ from sqlalchemy.engine import Connection
 from roost.records import RecordsUnavailable, Retention
 from roost.records import sql as sql_module
 from roost.records.backend import open_sql_records
-from roost.records.sql import insert_statement
+from roost.records.sql_batch import insert_statement
 from roost.records.tables import SCHEMA, attempts, metadata, run_instances, runs
 from roost.storage import Database
 

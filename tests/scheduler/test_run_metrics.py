@@ -53,9 +53,9 @@ def test_the_cause_of_a_refusal_is_from_a_bounded_set(cause: str, counted: str) 
 
 def test_attempts_are_counted_by_outcome() -> None:
     tries = (
-        Try("i", "h1", "c", 1.0, "full"),
-        Try("i", "h2", "c", 1.0, "full"),
-        Try("i", "h3", "c", 1.0, None),
+        Try("i", "h1", "node", "c", 1.0, "full"),
+        Try("i", "h2", "node", "c", 1.0, "full"),
+        Try("i", "h3", "node", "c", 1.0, None),
     )
     RunMetrics(FILTERS).decided(Outcome((), tries, (), None))
     assert (metrics.ATTEMPTS.labels("refused").value, metrics.ATTEMPTS.labels("claimed").value) == (2, 1)

@@ -49,8 +49,8 @@ def test_run_and_attempts_are_recorded(within: Within) -> None:
             ("ServerGroupAffinityFilter", 2),
         ]
         assert [(each.instance, each.host, each.result, each.run) for each in room.kept.attempts] == [
-            (INSTANCES[0], "host0", "claimed", run.id),
-            (INSTANCES[1], "host1", "claimed", run.id),
+            (INSTANCES[0], "host0", "pending", run.id),
+            (INSTANCES[1], "host1", "pending", run.id),
         ]
 
     within(flat(2), work)

@@ -20,7 +20,7 @@ from roost.model.allocation import Allocations
 from roost.model.inventory import Inventory
 from roost.model.node import NodeReport
 from roost.model.node_event import AggregateSet, MembershipsSet
-from roost.model.record import Attempt, Run
+from roost.model.record import Attempt, Run, RunReasons
 from roost.model.request import RequestGroup, all_of
 from roost.model.spec import Flavor, RequestedDestination, RequestSpec, ServerGroup
 from roost.model.vocabulary import DISABLED_TRAIT, SHARING_TRAIT
@@ -190,7 +190,9 @@ class Kept:
         self.runs: list[Run] = []
         self.attempts: list[Attempt] = []
 
-    def put(self, runs: Sequence[Run], attempts: Sequence[Attempt]) -> None:
+    def put(
+        self, runs: Sequence[Run], attempts: Sequence[Attempt], reasons: Sequence[RunReasons] = ()
+    ) -> None:
         self.runs += runs
         self.attempts += attempts
 

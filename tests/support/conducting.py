@@ -29,7 +29,7 @@ from roost.ledger import Ledger
 from roost.model.instance import ASSIGNED, BuildRequest, BuildResult, Instance
 from roost.model.inventory import Inventory
 from roost.model.node import NodeReport
-from roost.model.record import Attempt, Run
+from roost.model.record import Attempt, Run, RunReasons
 from roost.model.spec import Flavor, RequestSpec, ServerGroup
 from roost.placement.commands.inventories import SetInventories
 from roost.placement.commands.providers import CreateProvider
@@ -53,7 +53,9 @@ class Memory:
     def __init__(self) -> None:
         self.attempts: list[Attempt] = []
 
-    def put(self, runs: Sequence[Run], attempts: Sequence[Attempt]) -> None:
+    def put(
+        self, runs: Sequence[Run], attempts: Sequence[Attempt], reasons: Sequence[RunReasons] = ()
+    ) -> None:
         self.attempts += attempts
 
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
-from roost.model.record import Attempt, Run
+from roost.model.record import Attempt, Run, RunReasons
 from roost.records import RecordRefused, RecordsUnavailable, Retention, RunWithAttempts
 from roost.records.jsonl import JsonLinesRecords
 from roost.records.records import Records
@@ -30,7 +30,9 @@ class Backend:
         self.writes = 0
         self.closed = False
 
-    async def write(self, runs: Sequence[Run], attempts: Sequence[Attempt]) -> None:
+    async def write(
+        self, runs: Sequence[Run], attempts: Sequence[Attempt], reasons: Sequence[RunReasons] = ()
+    ) -> None:
         self.writes += 1
         if not self.works.is_set():
             if self.how == "raises":

@@ -22,7 +22,7 @@ from roost.bench.requests import PROJECTS, Kind, Requests, Shapes, flavors
 from roost.bench.store import Store
 from roost.fleet import Fleet
 from roost.ledger import Ledger, State, keep_what_is_loaded
-from roost.model.record import Attempt, Run
+from roost.model.record import Attempt, Run, RunReasons
 from roost.model.spec import RequestSpec
 from roost.scheduler import Scheduler, SchedulerOptions
 from roost.scheduler.gateways.local import Decide, LocalGateway
@@ -186,7 +186,9 @@ def measure_durable(
 class _DiscardedRecords:
     """A record backend that discards everything, because the benchmark is of decisions alone."""
 
-    def put(self, runs: Sequence[Run], attempts: Sequence[Attempt]) -> None: ...
+    def put(
+        self, runs: Sequence[Run], attempts: Sequence[Attempt], reasons: Sequence[RunReasons] = ()
+    ) -> None: ...
 
 
 async def _durable(

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from roost.cli.options import as_json, print_json
 from roost.model.errors import OperatorError
-from roost.model.record import CLAIMED
+from roost.model.record import BUILT, PENDING
 from roost.records import Records, Retention, RunWithAttempts
 from roost.records.backend import open_sql_records
 from roost.records.jsonl import JsonLinesRecords
@@ -131,10 +131,11 @@ def _detailed(each: RunWithAttempts) -> Group:
 
 def _outcome(each: RunWithAttempts) -> str:
     run = each.run
-    claimed = {attempt.instance for attempt in each.attempts if attempt.result == CLAIMED}
+    placed = [attempt for attempt in each.attempts if attempt.result in (PENDING, BUILT)]
+    claimed = {attempt.instance for attempt in placed}
     if run.refusal is not None and not claimed:
         return f"refused: {run.refusal}"
-    hosts = {attempt.instance: attempt.host for attempt in each.attempts if attempt.result == CLAIMED}
+    hosts = {attempt.instance: attempt.host for attempt in placed}
     names = sorted(set(hosts.values()))
     shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
     rest = "" if run.refusal is None else f"; {run.refusal}"

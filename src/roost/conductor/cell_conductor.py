@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
+import msgspec
 import structlog
 
 from roost.cells import Cell
@@ -18,7 +19,7 @@ from roost.logs import RequestIds, serving
 from roost.metrics import catalogue as metrics
 from roost.model.instance import ABANDONED, DESTROYED, FAILED, Fault, Instance
 from roost.model.record import FAILED as BUILD_FAILED
-from roost.model.record import Attempt, RecordSink
+from roost.model.record import RecordSink, end_of
 from roost.model.spec import Flavor, RequestSpec, Selection
 from roost.placement.errors import PlacementError
 from roost.placement.interface import Placement
@@ -204,22 +205,21 @@ class CellConductor:
 
     def _claimed(self, instance: Instance) -> Selection:
         """What is claimed for an instance, as far as its row says."""
-        if instance.selection is not None:
-            return instance.selection
+        claimed = instance.selection
+        if claimed is not None:
+            # A selection that an earlier version stored has no ordinal.
+            return msgspec.structs.replace(claimed, ordinal=claimed.ordinal or instance.attempt)
         return Selection(instance.host or "", instance.node or "", self._cell.name, {}, {}, 0.0)
 
     def _record_failure(self, instance: Instance) -> None:
         """Record an attempt whose end nobody else records."""
-        claimed = self._claimed(instance)
-        attempt = Attempt(
+        attempt = end_of(
+            self._claimed(instance),
+            BUILD_FAILED,
+            self._clock(),
             run=instance.run,
             request_id=instance.request_id,
             instance=instance.uuid,
-            at=self._clock(),
-            host=claimed.host,
-            cell=self._cell.name,
-            weight=claimed.weight,
-            result=BUILD_FAILED,
             reason=instance.reason or "",
         )
         self._records.put([], [attempt])

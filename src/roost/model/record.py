@@ -7,7 +7,7 @@ import msgspec
 
 from roost.model.reasons import Reasons, WeighedHost
 from roost.model.request import CandidateQuery
-from roost.model.spec import Destination
+from roost.model.spec import Destination, Selection
 
 
 class Step(msgspec.Struct, frozen=True):
@@ -118,7 +118,8 @@ class RunReasons(msgspec.Struct, frozen=True):
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     """One attempt to place one instance on one host.
 
-    Run, instance and ``ordinal`` (from 1, in the order of the attempts) identify it; ``run`` is the id of the
+    Run, instance and ``ordinal`` (from 1, in the order of the attempts; earlier versions wrote none) identify
+    it; ``run`` is the id of the
     scheduler run that chose the host. ``result`` is one of the constants below; ``reason`` explains one that
     is not `PENDING` or `BUILT`. An attempt that is put again with another result is the same attempt, which
     has ended: the first end counts.
@@ -131,12 +132,12 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     run: str
     request_id: str
     instance: str
-    ordinal: int
     at: float
     host: str
     cell: str
     weight: float
     result: str
+    ordinal: int = 0
     reason: str | None = None
     node: str = ""
     finished_at: float | None = None
@@ -155,6 +156,36 @@ ABANDONED = "abandoned"
 """The claim was given back before a build ended: the run came to nothing, or the instance was deleted."""
 
 RESULTS = (PENDING, BUILT, REFUSED, FAILED, ABANDONED)
+
+
+def end_of(
+    claimed: Selection,
+    result: str,
+    at: float,
+    *,
+    run: str,
+    request_id: str,
+    instance: str,
+    reason: str | None,
+) -> Attempt:
+    """The end of the attempt that claimed a selection, at ``at`` in seconds since the epoch.
+
+    When the attempt began is known from its own record.
+    """
+    return Attempt(
+        run=run,
+        request_id=request_id,
+        instance=instance,
+        ordinal=claimed.ordinal,
+        at=at,
+        host=claimed.host,
+        cell=claimed.cell,
+        weight=claimed.weight,
+        result=result,
+        reason=reason,
+        node=claimed.node,
+        finished_at=at,
+    )
 
 
 class RecordSink(Protocol):

@@ -96,9 +96,7 @@ class JsonLinesRecords:
             await lane.close(None)
         self._file.close()
 
-    def _write(
-        self, runs: Sequence[Run], attempts: Sequence[Attempt], reasons: Sequence[RunReasons]
-    ) -> None:
+    def _write(self, runs: Sequence[Run], attempts: Sequence[Attempt], reasons: Sequence[RunReasons]) -> None:
         check(runs, attempts)
         new = {run.settings.digest: run.settings for run in runs if run.settings is not None}
         for digest in self._settings_written:

@@ -1,19 +1,24 @@
 """Rows: the form in which both backends store runs and attempts.
 
 A run is stored as a `RunRow`, an attempt as an `Attempt`, whose fields are all plain. The SQL backend has a
-column for each field, and tables of instances and settings. The JSON-lines backend has a line ``{"run": {…}}``
-or ``{"attempt": {…}}`` for each row.
+column for each field, and tables of instances and settings. The JSON-lines backend has a line for each row:
+``{"run": {…}}``, ``{"attempt": {…}}``, ``{"reasons": {…}}`` or ``{"settings": {…}}``.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
 from roost.model.reasons import Reasons, WeighedHost
-from roost.model.record import PENDING, Asked, Attempt, Run, RunReasons, Settings, Step
+from roost.model.record import FAILED, PENDING, Asked, Attempt, Run, RunReasons, Settings, Step
 from roost.model.spec import Destination
 from roost.records.errors import DamagedRecords
 from roost.records.records import RunWithAttempts
+
+NO_REASONS = msgspec.Raw(b"null")
+
+CLAIMED = "claimed"
+"""The result of an attempt in files of earlier versions; the failure of its build has its own line there."""
 
 
 class RunDetails(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -50,7 +55,7 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     node_version: int | None = None
     settings: str | None = None
     details: msgspec.Raw = msgspec.Raw(b"{}")
-    reasons: msgspec.Raw | None = None
+    reasons: msgspec.Raw = NO_REASONS
 
     def matches(self, request_id: str | None, instance: str | None) -> bool:
         """Whether this is a run of this request and for this instance; None stands for any."""
@@ -61,7 +66,7 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
 _encode = msgspec.json.Encoder().encode
 _decode_object = msgspec.json.Decoder(dict[str, object]).decode
 _decode_steps = msgspec.json.Decoder(tuple[Step, ...]).decode
-_decode_reasons = msgspec.json.Decoder(Reasons).decode
+_decode_reasons = msgspec.json.Decoder(Reasons | None).decode
 _decode_details = msgspec.json.Decoder(RunDetails).decode
 decode_settings = msgspec.json.Decoder(Settings).decode
 _DETAILS = RunDetails.__struct_fields__
@@ -77,7 +82,7 @@ def row_of(run: Run) -> RunRow:
         steps=msgspec.Raw(_encode(run.steps)),
         settings=None if run.settings is None else run.settings.digest,
         details=msgspec.Raw(_encode(RunDetails(**{field: getattr(run, field) for field in _DETAILS}))),
-        reasons=None if run.reasons is None else reasons_json(run.reasons),
+        reasons=NO_REASONS if run.reasons is None else reasons_json(run.reasons),
     )
 
 
@@ -108,7 +113,7 @@ def run_with_attempts(
             spec=_decode_object(row.spec),
             steps=_decode_steps(row.steps),
             settings=settings,
-            reasons=None if row.reasons is None else _decode_reasons(row.reasons),
+            reasons=_decode_reasons(row.reasons),
         )
     except msgspec.DecodeError as error:
         raise DamagedRecords(f"run {row.id}: a part of it is unreadable: {error}") from error
@@ -120,26 +125,51 @@ def run_with_attempts(
 def _merged(instances: tuple[str, ...], attempts: Iterable[Attempt]) -> tuple[Attempt, ...]:
     """One of each attempt, ended if an end is recorded. Begin and end may be recorded in any order."""
     merged: dict[tuple[str, int], Attempt] = {}
-    for attempt in attempts:
+    for attempt in _numbered(attempts):
         key = attempt.instance, attempt.ordinal
         known = merged.get(key)
-        merged[key] = attempt if known is None else ended(known, attempt)
+        merged[key] = attempt if known is None else _one(known, attempt)
     place = {instance: position for position, instance in enumerate(instances)}
-    last = len(place)
-    return tuple(
-        sorted(merged.values(), key=lambda each: (place.get(each.instance, last), each.instance, each.ordinal))
-    )
+
+    def order(each: Attempt) -> tuple[int, str, int]:
+        return place.get(each.instance, len(place)), each.instance, each.ordinal
+
+    return tuple(sorted(merged.values(), key=order))
 
 
-def ended(known: Attempt, other: Attempt) -> Attempt:
-    """Two records of one attempt as one: the begin of the pending one, and the first end.
-
-    The end alone does not tell when the attempt began.
-    """
-    if other.result == PENDING:
-        known, other = other, known
-    if known.result != PENDING or other.result == PENDING:
+def _one(known: Attempt, other: Attempt) -> Attempt:
+    """Two records of one attempt as one: its begin, and the end that was recorded first."""
+    begin, end = (other, known) if other.result == PENDING else (known, other)
+    if begin.result != PENDING or end.result == PENDING:
         return known
-    return msgspec.structs.replace(
-        known, result=other.result, reason=other.reason, finished_at=other.finished_at
-    )
+    return msgspec.structs.replace(begin, result=end.result, reason=end.reason, finished_at=end.finished_at)
+
+
+def _numbered(attempts: Iterable[Attempt]) -> Iterator[Attempt]:
+    """Attempts, those of earlier versions with ordinals in the order in which they were recorded."""
+    old: dict[str, list[Attempt]] = {}
+    for attempt in attempts:
+        if attempt.ordinal:
+            yield attempt
+        else:
+            of_instance = old.setdefault(attempt.instance, [])
+            if attempt not in of_instance:
+                of_instance.append(attempt)
+    for of_instance in old.values():
+        ordinals: dict[str, int] = {}
+        last = 0
+        for attempt in of_instance:
+            if attempt.result == FAILED and attempt.host in ordinals:
+                ordinal = ordinals[attempt.host]
+            else:
+                last += 1
+                ordinal = last
+            pending = attempt.result in (CLAIMED, PENDING)
+            if pending:
+                ordinals[attempt.host] = ordinal
+            yield msgspec.structs.replace(
+                attempt,
+                ordinal=ordinal,
+                result=PENDING if pending else attempt.result,
+                finished_at=None if pending else attempt.at,
+            )

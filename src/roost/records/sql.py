@@ -13,7 +13,7 @@ from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, SQLAlchemyErro
 from roost.model.record import Attempt, Run, RunReasons
 from roost.records.errors import RecordRefused, RecordsUnavailable
 from roost.records.records import Retention, RunWithAttempts, check, check_criteria
-from roost.records.rows import RunRow, decode_settings, run_with_attempts
+from roost.records.rows import NO_REASONS, RunRow, decode_settings, run_with_attempts
 from roost.records.sql_batch import ATTEMPT_COLUMNS, RUN_COLUMNS, Batch
 from roost.records.tables import SCHEMA, attempts, run_instances, runs, settings
 from roost.storage import Database, StorageError
@@ -150,8 +150,8 @@ def _select(connection: Connection, query: sa.Select[Any]) -> list[RunWithAttemp
         for row in connection.execute(_ATTEMPTS.where(attempts.c.run.in_(ids))):
             tried[row.run].append(Attempt(**row._mapping))
         digests = {row.settings for row in chunk} - {None}
-        known = dict(connection.execute(_SETTINGS.where(settings.c.digest.in_(digests))).tuples().all())
-        settings_by_digest = {digest: decode_settings(text) for digest, text in known.items()}
+        known = _SETTINGS.where(settings.c.digest.in_(digests))
+        settings_by_digest = {row.digest: decode_settings(row.settings) for row in connection.execute(known)}
         found += [
             run_with_attempts(
                 _run_row(row, instances[row.id]), tried[row.id], settings_by_digest.get(row.settings)
@@ -166,8 +166,12 @@ def _run_row(row: sa.Row[Any], instances: Sequence[str]) -> RunRow:
     values["spec"] = msgspec.Raw(row.spec.encode())
     values["steps"] = msgspec.Raw(row.steps.encode())
     values["details"] = msgspec.Raw(b"{}" if row.details is None else row.details.encode())
-    values["reasons"] = None if row.reasons is None else msgspec.Raw(zlib.decompress(row.reasons))
+    values["reasons"] = _reasons(row.reasons)
     return RunRow(**values, instances=tuple(instances))
+
+
+def _reasons(stored: bytes | None) -> msgspec.Raw:
+    return NO_REASONS if stored is None else msgspec.Raw(zlib.decompress(stored))
 
 
 def _remove_some(connection: Connection, condition: sa.ColumnElement[bool]) -> int:

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.model.record import PENDING, REFUSED, Attempt, Run, RunReasons, Settings
-from roost.records.rows import RunRow, reasons_json, row_of
+from roost.records.rows import NO_REASONS, RunRow, reasons_json, row_of
 from roost.records.tables import attempts, run_instances, runs, settings
 
 RUN_COLUMNS = tuple(column.name for column in runs.columns if column.name != "number")
@@ -33,9 +33,7 @@ _BEGIN = (
     .where(*_IDENTITY)
     .values({name: sa.bindparam(name) for name in ("at", "weight", "version")})
 )
-_EXPLAIN = (
-    sa.update(runs).where(runs.c.id == sa.bindparam("of_run")).values(reasons=sa.bindparam("reasons"))
-)
+_EXPLAIN = sa.update(runs).where(runs.c.id == sa.bindparam("of_run")).values(reasons=sa.bindparam("reasons"))
 
 _encode = msgspec.json.Encoder().encode
 
@@ -57,8 +55,9 @@ class Batch:
         reasons: Sequence[RunReasons],
         known: frozenset[str],
     ) -> None:
-        self._runs = new_runs
-        self._begun = [each for each in new_attempts if each.result in (PENDING, REFUSED)]
+        self._runs = [*{run.id: run for run in new_runs}.values()]
+        begun = [each for each in new_attempts if each.result in (PENDING, REFUSED)]
+        self._begun = [*{_identity(each): each for each in begun}.values()]
         self._ended = [each for each in new_attempts if each.result not in (PENDING, REFUSED)]
         self._reasons = reasons
         found = {run.settings.digest: run.settings for run in new_runs if run.settings is not None}
@@ -85,7 +84,11 @@ class Batch:
         _insert_attempts(connection, [each for each in self._begun if _identity(each) not in known])
         if again:
             connection.execute(
-                _BEGIN, [_of(each, {"at": each.at, "weight": each.weight, "version": each.version}) for each in again]
+                _BEGIN,
+                [
+                    _of(each, {"at": each.at, "weight": each.weight, "version": each.version})
+                    for each in again
+                ],
             )
         self._end(connection)
         self._explain(connection)
@@ -115,7 +118,10 @@ class Batch:
         if self._reasons:
             connection.execute(
                 _EXPLAIN,
-                [{"of_run": each.run, "reasons": compressed(reasons_json(each.reasons))} for each in self._reasons],
+                [
+                    {"of_run": each.run, "reasons": compressed(reasons_json(each.reasons))}
+                    for each in self._reasons
+                ],
             )
 
 
@@ -177,7 +183,7 @@ def _run_values(row: RunRow) -> tuple[Any, ...]:
         row.node_version,
         row.settings,
         bytes(row.details).decode(),
-        None if row.reasons is None else compressed(row.reasons),
+        None if row.reasons == NO_REASONS else compressed(row.reasons),
     )
 
 

@@ -12,7 +12,7 @@ import structlog
 
 from roost import tracing
 from roost.ledger import LedgerError
-from roost.model.record import CLAIMED, FAILED, REFUSED, Attempt, RecordSink, Run, Step
+from roost.model.record import FAILED, RecordSink, Run, end_of
 from roost.model.spec import Destination, RequestSpec, Selection
 from roost.model.text import error_text
 from roost.placement.errors import PlacementError
@@ -22,15 +22,17 @@ from roost.scheduler.errors import BadRequestSpec, NoAlternate, NoValidHost, Sch
 from roost.scheduler.gateways import Decided, Gateway
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.options import SchedulerOptions
-from roost.scheduler.outcome import Try
+from roost.scheduler.outcome import Outcome
 from roost.scheduler.outstanding import taken_by
 from roost.scheduler.query import PlacementQueries, placement_queries
 from roost.scheduler.question import Question
 from roost.scheduler.rebuild import NOTHING, is_rebuild, judge_rebuild
+from roost.scheduler.recording import asked_of, attempts_after, attempts_of, numbered
 from roost.scheduler.replacement import Replacement, ReplacementRequest
 from roost.scheduler.request_filters import Facts
 from roost.scheduler.run_metrics import RunMetrics
 from roost.scheduler.selection import Plugins
+from roost.scheduler.settings import settings_of
 from roost.storage import StorageError
 
 SEED_BITS = 63
@@ -134,6 +136,7 @@ class Scheduler:
         self._monotonic = monotonic
         self._seeds = seeds or seeds_from(random.Random())
         self._plugins = Plugins(found.filters(self._options), found.weighers(self._options))
+        self._settings = settings_of(self._options, self._plugins)
         self._metrics = RunMetrics([each.name for each in self._plugins.filters])
 
     async def select_destinations(
@@ -194,12 +197,16 @@ class Scheduler:
             version=None,
             seed=self._seeds(),
             node_version=self.table.version,
+            num_alternates=num_alternates,
+            min_count=least,
+            settings=self._settings,
         )
         deadline = self._deadline()
         try:
             span = tracing.span("scheduler.run", {"roost.run": run.id, "roost.instances": count})
             with self._metrics.timed(), span, self.table.reading():
                 asked = await self._asked(spec)
+                run = msgspec.structs.replace(run, asked=asked_of(asked))
                 question = Question(
                     run=run.id,
                     spec=spec,
@@ -227,18 +234,20 @@ class Scheduler:
             self.table.release(*names)
             if isinstance(error, SchedulerFault):
                 _log.exception("a plugin failed", run=run.id, request_id=run.request_id)
-            self._record(run, version=None, steps=(), refusal=str(error), tries=())
+            self._record(run, Outcome((), (), (), str(error)))
             raise
         except Exception as error:
             text = f"{type(error).__name__}: {error_text(error)}"
             fault = SchedulerFault(f"the scheduler or a plugin failed: {text}")
             self.table.release(*names)
             _log.exception("a run of the scheduler failed", run=run.id, request_id=run.request_id)
-            self._record(run, version=None, steps=(), refusal=str(fault), tries=())
+            self._record(run, Outcome((), (), (), str(fault)))
             raise fault from error
         outcome = decided.outcome
+        outcome = msgspec.structs.replace(outcome, destinations=numbered(outcome))
         self._metrics.decided(outcome)
-        self._record(run, decided.version, outcome.steps, outcome.refusal, outcome.tries)
+        run = msgspec.structs.replace(run, version=decided.version, position=decided.position)
+        self._record(run, outcome)
         if not outcome.destinations:
             raise NoValidHost(run.id, outcome.refusal or "", outcome.steps, outcome.tries)
         return outcome.destinations
@@ -305,18 +314,9 @@ class Scheduler:
             text = f"{type(error).__name__}: {error_text(error)}"
             _log.exception("an alternate could not be checked", run=run, request_id=request_id)
             raise SchedulerFault(f"the scheduler or a plugin failed: {text}") from error
-        ended = Attempt(
-            run=run,
-            request_id=request_id,
-            instance=instance,
-            at=self._clock(),
-            host=failed.host,
-            cell=failed.cell,
-            weight=failed.weight,
-            result=FAILED,
-            reason=reason,
-        )
-        self._records.put([], [ended, *_attempts(run, request_id, self._clock(), found.tries)])
+        at = self._clock()
+        ended = end_of(failed, FAILED, at, run=run, request_id=request_id, instance=instance, reason=reason)
+        self._records.put([], [ended, *attempts_after(run, request_id, at, failed, found)])
         if found.selected is None:
             self.table.release(instance)
             raise NoAlternate(found.tries)
@@ -342,34 +342,13 @@ class Scheduler:
                 facts = Facts(self.table, self._options, aggregates=found)
         return placement_queries(spec, facts)
 
-    def _record(
-        self,
-        run: Run,
-        version: int | None,
-        steps: tuple[Step, ...],
-        refusal: str | None,
-        tries: tuple[Try, ...],
-    ) -> None:
+    def _record(self, run: Run, outcome: Outcome) -> None:
         finished = self._clock()
         ended = msgspec.structs.replace(
-            run, finished_at=finished, version=version, steps=steps, refusal=refusal
+            run,
+            finished_at=finished,
+            steps=outcome.steps,
+            refusal=outcome.refusal,
+            destinations=outcome.destinations,
         )
-        self._records.put([ended], _attempts(run.id, run.request_id, finished, tries))
-
-
-def _attempts(run: str, request_id: str, at: float, tries: Sequence[Try]) -> list[Attempt]:
-    """The records of claims that were tried."""
-    return [
-        Attempt(
-            run=run,
-            request_id=request_id,
-            instance=tried.instance,
-            at=at,
-            host=tried.host,
-            cell=tried.cell,
-            weight=tried.weight,
-            result=CLAIMED if tried.refusal is None else REFUSED,
-            reason=tried.refusal,
-        )
-        for tried in tries
-    ]
+        self._records.put([ended], attempts_of(run.id, run.request_id, finished, outcome))

@@ -14,7 +14,7 @@ def test_claims_of_an_instance(within: Within) -> None:
     async def work(room: Room) -> None:
         with pytest.raises(NoValidHost, match="only 2 of 3 instances fit: max_claims_per_instance=2 is met"):
             await room.place(3)
-        assert [result for _, result, _ in room.tries()] == ["claimed", "claimed", "refused", "refused"]
+        assert [result for _, result, _ in room.tries()] == ["abandoned", "abandoned", "refused", "refused"]
         assert room.held() == {}
         assert str(room.kept.runs[-1].refusal).endswith(
             "2 claims on 2 hosts were refused, the last one on host3: There was a conflict. no room"

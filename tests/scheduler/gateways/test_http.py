@@ -47,7 +47,7 @@ def test_conflict_goes_to_the_next_host(within: Within, answer: httpx.Response) 
         [one] = await room.place()
         assert one.selected.host == "host2"
         first, second, third = room.tries()
-        assert (first[0], second[0], third) == ("host0", "host1", ("host2", "claimed", None))
+        assert (first[0], second[0], third) == ("host0", "host1", ("host2", "pending", None))
         assert first[1] == "refused"
         assert first[2] is not None
         assert "\n" not in first[2]

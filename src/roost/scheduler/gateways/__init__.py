@@ -21,11 +21,15 @@ from roost.scheduler.selection import Plugins
 
 class Decided(NamedTuple):
     """An outcome, the ledger's version that it was decided at (None if unknown), and the seconds that the
-    decision itself took (filter, weigh, pick, claim prepared; without waiting for the store)."""
+    decision itself took (filter, weigh, pick, claim prepared; without waiting for the store).
+
+    ``position``: how many changes the commit of the decision had before it; None if unknown.
+    """
 
     outcome: Outcome
     version: int | None
     seconds: float
+    position: int | None = None
 
 
 class Gateway(Protocol):

@@ -92,7 +92,7 @@ class Decide(Command[Decided], frozen=True):
             if any(step.name == OFFERED and not step.left for step in outcome.steps):
                 missing = nodes_without_provider(self.table, state.fleet)
                 outcome = being_filled(outcome, missing, len(self.table))
-        return Decided(outcome, state.fleet.version, time.perf_counter() - started)
+        return Decided(outcome, state.fleet.version, time.perf_counter() - started, mark)
 
     def _field(self, fleet: Fleet) -> Field:
         kept = self.plugins.keeper.field(fleet, self.question, self.table)

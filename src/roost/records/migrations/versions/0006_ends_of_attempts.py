@@ -60,7 +60,8 @@ def upgrade() -> None:
         **EXACT,
     )
     _rewrite_attempts()
-    op.create_index("attempts_by_identity", "attempts", ["run", "instance", "ordinal"], unique=True)
+    identity = ["run", "instance", "ordinal"]
+    op.create_index("attempts_by_identity", "attempts", identity, unique=True, if_not_exists=True)
     for index, column in (
         ("attempts_of_instance", "instance"),
         ("attempts_on_host", "host"),

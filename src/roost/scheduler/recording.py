@@ -1,0 +1,95 @@
+"""The records of runs and attempts, made from what the selection came to."""
+
+from collections import Counter
+
+import msgspec
+
+from roost.model.record import ABANDONED, PENDING, REFUSED, Asked, AskedPlace, Attempt
+from roost.model.spec import Destination, Selection
+from roost.scheduler.outcome import Outcome, Try
+from roost.scheduler.query import PlacementQueries
+from roost.scheduler.replacement import Replacement
+
+
+def asked_of(queries: PlacementQueries) -> Asked:
+    """What placement is asked, as a record has it."""
+    places = tuple(
+        AskedPlace(place.step, tuple(map(int, place.nodes)), place.allowed) for place in queries.places
+    )
+    return Asked(queries.query, queries.fallback, queries.limit, places)
+
+
+def attempts_of(run: str, request_id: str, at: float, outcome: Outcome) -> list[Attempt]:
+    """The attempts of a run; ordinals count those of one instance from 1.
+
+    Claims of a run that came to nothing were given back.
+    """
+    ordinals: Counter[str] = Counter()
+    found = []
+    kept = {destination.instance for destination in outcome.destinations}
+    for tried in outcome.tries:
+        ordinals[tried.instance] += 1
+        ordinal = ordinals[tried.instance]
+        if tried.refusal is not None:
+            result, reason = REFUSED, tried.refusal
+        elif tried.instance in kept:
+            result, reason = PENDING, None
+        else:
+            result, reason = ABANDONED, f"the claim was given back: {outcome.refusal}"
+        found.append(_attempt(run, request_id, at, tried, ordinal, result, reason))
+    return found
+
+
+def numbered(outcome: Outcome) -> tuple[Destination, ...]:
+    """The destinations of a run, whose selections have the ordinals of the attempts that claimed them."""
+    tries = Counter(tried.instance for tried in outcome.tries)
+    return tuple(
+        msgspec.structs.replace(
+            each, selected=msgspec.structs.replace(each.selected, ordinal=tries[each.instance])
+        )
+        for each in outcome.destinations
+    )
+
+
+def attempts_after(
+    run: str, request_id: str, at: float, failed: Selection, found: Replacement
+) -> list[Attempt]:
+    """The attempts to claim alternates after a failure.
+
+    An alternate that was claimed has its own ordinal, which counts those before it: a repeated call does not
+    judge them again.
+    """
+    tries, last = found.tries, failed.ordinal + len(found.tries)
+    if found.selected is not None:
+        last = found.selected.ordinal
+    return [
+        _attempt(
+            run,
+            request_id,
+            at,
+            tried,
+            last - len(tries) + place,
+            PENDING if tried.refusal is None else REFUSED,
+            tried.refusal,
+        )
+        for place, tried in enumerate(tries, 1)
+    ]
+
+
+def _attempt(
+    run: str, request_id: str, at: float, tried: Try, ordinal: int, result: str, reason: str | None
+) -> Attempt:
+    return Attempt(
+        run=run,
+        request_id=request_id,
+        instance=tried.instance,
+        ordinal=ordinal,
+        at=at,
+        host=tried.host,
+        cell=tried.cell,
+        weight=tried.weight,
+        result=result,
+        reason=reason,
+        node=tried.node,
+        finished_at=None if result == PENDING else at,
+    )
