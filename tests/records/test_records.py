@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from roost.model.reasons import Reasons, WeighedHost, WeigherNumber
-from roost.model.record import BUILT, FAILED, Asked, AskedPlace, PluginVersion, RunReasons, Settings
+from roost.model.record import BUILT, FAILED, Asked, PluginVersion, RunReasons, Settings
 from roost.model.request import CandidateQuery, RequestGroup
 from roost.model.spec import Destination, Selection
 from roost.records import RecordRefused, Retention, RunWithAttempts
@@ -100,7 +100,7 @@ def test_everything_of_a_run_comes_back(using, make):
         node_version=7,
         position=3,
         journal="j",
-        asked=Asked(query, query, 1000, (AskedPlace("step", (1, 2), True),)),
+        asked=Asked(query, query, 1000, 6),
         num_alternates=2,
         min_count=1,
         settings=settings,

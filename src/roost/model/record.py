@@ -39,21 +39,17 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     weighers: tuple[PluginVersion, ...] = ()
 
 
-class AskedPlace(msgspec.Struct, frozen=True, array_like=True):
-    """Nodes of the node table, by index, that are the only ones allowed, or that are not allowed."""
-
-    step: str
-    nodes: tuple[int, ...]
-    allowed: bool
-
-
 class Asked(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What placement was asked for one instance, and the places that the request is restricted to."""
+    """What placement was asked for one instance.
+
+    ``limit``: the number of candidates asked for, None for all. ``node_version``: the version of the node
+    table when the queries were made.
+    """
 
     query: CandidateQuery
     fallback: CandidateQuery | None = None
     limit: int | None = None
-    places: tuple[AskedPlace, ...] = ()
+    node_version: int | None = None
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):

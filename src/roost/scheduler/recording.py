@@ -4,19 +4,16 @@ from collections import Counter
 
 import msgspec
 
-from roost.model.record import ABANDONED, PENDING, REFUSED, Asked, AskedPlace, Attempt
+from roost.model.record import ABANDONED, PENDING, REFUSED, Asked, Attempt
 from roost.model.spec import Destination, Selection
 from roost.scheduler.outcome import Outcome, Try
 from roost.scheduler.query import PlacementQueries
 from roost.scheduler.replacement import Replacement
 
 
-def asked_of(queries: PlacementQueries) -> Asked:
+def asked_of(queries: PlacementQueries, node_version: int | None) -> Asked:
     """What placement is asked, as a record has it."""
-    places = tuple(
-        AskedPlace(place.step, tuple(map(int, place.nodes)), place.allowed) for place in queries.places
-    )
-    return Asked(queries.query, queries.fallback, queries.limit, places)
+    return Asked(queries.query, queries.fallback, queries.limit, node_version)
 
 
 def attempts_of(run: str, request_id: str, at: float, outcome: Outcome) -> list[Attempt]:

@@ -206,7 +206,7 @@ class Scheduler:
             span = tracing.span("scheduler.run", {"roost.run": run.id, "roost.instances": count})
             with self._metrics.timed(), span, self.table.reading():
                 asked = await self._asked(spec)
-                run = msgspec.structs.replace(run, asked=asked_of(asked))
+                run = msgspec.structs.replace(run, asked=asked_of(asked, self.table.version))
                 question = Question(
                     run=run.id,
                     spec=spec,
