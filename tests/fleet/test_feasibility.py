@@ -24,7 +24,18 @@ from roost.model.change import (
 )
 from roost.model.inventory import Inventory
 from roost.model.request import CandidateQuery, RequestGroup
-from support.fleets import AGGREGATES, CLASSES, TRAITS, fleet_of, inventories, queries, some, worlds
+from support.fleets import (
+    AGGREGATES,
+    CLASSES,
+    TRAITS,
+    fleet_of,
+    inventories,
+    queries,
+    some,
+    splitting_queries,
+    splitting_worlds,
+    worlds,
+)
 from support.oracle import SHARING, Provider, World
 
 
@@ -329,3 +340,20 @@ def test_a_search_that_ran_out_of_work_is_not_taken_for_finished() -> None:
         kept = feasibilities(fleet.fork()).of(ON_A_NODE)
         list(CandidateSearch(fleet, ON_A_NODE, work=Work(3), feasibility=kept))
     assert list(CandidateSearch(fleet, ON_A_NODE, work=Work(1_000), feasibility=kept)) == every
+
+
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.data(), splitting_worlds(), splitting_queries(), st.booleans())
+def test_splits_that_are_kept_are_those_found_anew(
+    data: st.DataObject, world: World, query: CandidateQuery, many: bool
+) -> None:
+    change_and_check(data, nine_of_each(world) if many else world, [query], 3)
+
+
+@pytest.mark.nightly
+@settings(max_examples=2_000, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.data(), splitting_worlds(), splitting_queries(), st.booleans())
+def test_splits_that_are_kept_are_those_found_anew_at_length(
+    data: st.DataObject, world: World, query: CandidateQuery, many: bool
+) -> None:
+    change_and_check(data, nine_of_each(world) if many else world, [query], 8)

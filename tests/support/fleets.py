@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 from hypothesis import strategies as st
 
 from roost.fleet import Fleet
@@ -175,7 +176,60 @@ def queries(draw: st.DrawFn) -> CandidateQuery:
     return CandidateQuery(
         groups=tuple(asked),
         isolate=draw(st.booleans()),
+        isolated=draw(some(suffixes)) if suffixes and draw(st.booleans()) else frozenset(),
         same_subtree=tuple(subtrees),
         root_required=draw(some(TRAITS, max_size=1)) if draw(st.booleans()) else frozenset(),
         root_forbidden=draw(some(TRAITS, max_size=1)) if draw(st.booleans()) else frozenset(),
+    )
+
+
+@st.composite
+def splitting_worlds(draw: st.DrawFn, max_hosts: int = 2, max_nodes: int = 4) -> World:
+    """Draw hosts whose processors and memory are on NUMA nodes, their disks on the host or in a pool."""
+    world: World = {}
+    for host in range(draw(st.integers(1, max_hosts))):
+        few = some((*TRAITS,), max_size=1)
+        disk = {"DISK_GB": draw(inventories())} if draw(st.booleans()) else {"DISK_GB": Inventory(9)}
+        aggregates = frozenset(AGGREGATES[:1]) if draw(st.booleans()) else draw(some(AGGREGATES))
+        world[f"p{host}"] = Provider(None, disk, traits=draw(few), aggregates=aggregates)
+        for number in draw(st.permutations(range(draw(st.integers(1, max_nodes))))):
+            plain = st.builds(Inventory, total=st.integers(3, 6))
+            has = {"VCPU": draw(plain | inventories()), "MEMORY_MB": Inventory(draw(st.integers(4, 20)))}
+            if draw(st.integers(0, 2)) == 0:
+                has["DISK_GB"] = draw(inventories())
+            above = [uuid for uuid in world if uuid.startswith(f"p{host}")]
+            world[f"p{host}-{number}"] = Provider(
+                draw(st.sampled_from((f"p{host}", f"p{host}", above[-1]))),
+                has,
+                used={name: n for name in has if (n := draw(st.sampled_from((0, 0, 1, 2))))},
+                traits=draw(few),
+                aggregates=draw(some(AGGREGATES, max_size=1)),
+            )
+    if draw(st.integers(0, 3)) == 0:
+        pool = draw(st.dictionaries(st.sampled_from(("DISK_GB", "DISK_GB", "VCPU")), inventories()))
+        world["pool"] = Provider(
+            None, pool, traits=frozenset((SHARING,)), aggregates=frozenset(AGGREGATES[:1])
+        )
+    return world
+
+
+@st.composite
+def splitting_queries(draw: st.DrawFn) -> CandidateQuery:
+    """Draw candidate queries that allow processors, memory or both to be split."""
+    names = {"VCPU", *draw(some(("MEMORY_MB", "DISK_GB")))}
+    amounts = {
+        name: draw(st.integers(1, 3) if name == "DISK_GB" else st.integers(3, 14)) for name in sorted(names)
+    }
+    required = draw(some(TRAITS, 1)) if draw(st.integers(0, 2)) == 0 else None
+    plain = RequestGroup(required=() if required is None else (required,))
+    asked = draw(groups("")) if draw(st.integers(0, 4)) == 0 else plain
+    granular = [
+        RequestGroup({draw(st.sampled_from(("DISK_GB", "DISK_GB", "VCPU"))): 1}, suffix)
+        for suffix in draw(st.sampled_from([(), (), (), (), SUFFIXES[:1], SUFFIXES[:2]]))
+    ]
+    return CandidateQuery(
+        groups=(*granular, msgspec.structs.replace(asked, resources=amounts)),
+        isolate=draw(st.booleans()),
+        root_required=draw(some(TRAITS, max_size=1)) if draw(st.integers(0, 4)) == 0 else frozenset(),
+        can_split=draw(st.sampled_from([("VCPU",), ("MEMORY_MB", "VCPU"), ("MEMORY_MB", "VCPU")])),
     )

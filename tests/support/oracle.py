@@ -130,10 +130,73 @@ def serves_class(world: World, uuid: str, anchor: str, group: RequestGroup, reso
 
 
 def candidates_at(world: World, query: CandidateQuery, anchor: str) -> set[Answer]:
-    """Return all candidates of one tree."""
+    """Return all unsplit candidates of one tree."""
+    return assignments_at(world, query, anchor, [])
+
+
+def splits_at(world: World, query: CandidateQuery, anchor: str) -> set[Answer]:
+    """Return the split of one tree with each assignment of the rest; nothing if it is served unsplit."""
+    if candidates_at(world, query, anchor):
+        return set()
+    [unsuffixed] = [group for group in query.groups if not group.granular]
+    elsewhere = {name for group in query.groups if group.granular for name in group.resources}
+    parts: list[tuple[str, str, int]] = []
+    for name in query.can_split:
+        if name in elsewhere or name not in unsuffixed.resources:
+            continue
+        found = parts_of(world, unsuffixed, anchor, name)
+        if found is None:
+            return set()
+        parts += [(uuid, name, amount) for uuid, amount in found]
+    return assignments_at(world, query, anchor, parts) if parts else set()
+
+
+def parts_of(world: World, group: RequestGroup, anchor: str, name: str) -> list[tuple[str, int]] | None:
+    """Return what each provider of a tree gives of a class that can be split; None if that is too little."""
+    able = []
+    for uuid, provider in world.items():
+        inventory = provider.inventories.get(name)
+        at_home = root_of(world, uuid) == anchor
+        if inventory is None or not at_home or not meets(world, uuid, anchor, group):
+            continue
+        capacity = int((inventory.total - inventory.reserved) * inventory.allocation_ratio)
+        able.append((capacity - provider.used.get(name, 0), uuid))
+    able.sort(key=lambda each: (-each[0], each[1]))
+    amount = group.resources[name]
+    for _, uuid in able:
+        if fits(world[uuid], name, amount):
+            return [(uuid, amount)]
+    parts = []
+    for _, uuid in able:
+        fitting = [n for n in range(1, amount + 1) if fits(world[uuid], name, n)]
+        if fitting:
+            parts.append((uuid, max(fitting)))
+            amount -= max(fitting)
+        if not amount:
+            return parts
+    return None
+
+
+def meets(world: World, uuid: str, anchor: str, group: RequestGroup) -> bool:
+    """Return whether a provider of a tree meets what the unsuffixed group demands beside amounts."""
+    provider = world[uuid]
+    return (
+        not provider.traits & group.forbidden
+        and (in_aggregates(provider.aggregates, group) or in_aggregates(world[anchor].aggregates, group))
+        and not provider.aggregates & group.forbidden_aggregates
+        and not world[anchor].aggregates & group.forbidden_aggregates
+        and in_tree(world, uuid, group)
+    )
+
+
+def assignments_at(
+    world: World, query: CandidateQuery, anchor: str, parts: list[tuple[str, str, int]]
+) -> set[Answer]:
+    """Return all candidates of one tree in which the unsuffixed group has these parts."""
     traits = world[anchor].traits
     if query.root_required - traits or query.root_forbidden & traits:
         return set()
+    split = {name for _, name, _ in parts}
     slots: list[tuple[RequestGroup, dict[str, int], list[str]]] = []
     for group in query.groups:
         if group.granular:
@@ -146,11 +209,15 @@ def candidates_at(world: World, query: CandidateQuery, anchor: str) -> set[Answe
                     for p in world
                     if reaches(world, p, anchor) and serves_class(world, p, anchor, group, name)
                 ]
-                slots.append((group, {name: amount}, able))
+                if name not in split:
+                    slots.append((group, {name: amount}, able))
     found = set()
     for chosen in product(*(able for _, _, able in slots)):
         served: dict[str, set[str]] = defaultdict(set)
         amounts: dict[tuple[str, str], int] = defaultdict(int)
+        for uuid, name, amount in parts:
+            served[""].add(uuid)
+            amounts[uuid, name] += amount
         for (group, resources, _), uuid in zip(slots, chosen, strict=True):
             served[group.suffix].add(uuid)
             for name, amount in resources.items():
@@ -176,6 +243,9 @@ def allowed(
                 return False
     granular = [uuid for suffix, providers in served.items() if suffix for uuid in providers]
     if query.isolate and len(set(granular)) < len(granular):
+        return False
+    isolated = [uuid for suffix in query.isolated for uuid in served[suffix]]
+    if len(set(isolated)) < len(isolated):
         return False
     for subtree in query.same_subtree:
         providers = set[str]().union(*(served[suffix] for suffix in subtree))

@@ -22,6 +22,7 @@ import numpy as np
 from roost.fleet.assignments import Assignment, Assignments
 from roost.fleet.choices import Choice, Need, candidate_of, takes_from_tree
 from roost.fleet.columns import Bools, Rows
+from roost.fleet.feasibility import feasibilities
 from roost.fleet.fleet import Fleet
 from roost.fleet.match import in_any, match, match_resources, match_traits
 from roost.fleet.query_terms import Term, match_terms, terms_of
@@ -56,9 +57,10 @@ class CandidateSearch:
     """The candidates of one query in one state of the fleet. Lazy: read it before the fleet changes.
 
     ``needs``: what each provider of a candidate serves. ``single_provider``: there is one need, and each
-    anchor has exactly one candidate, which the root alone serves. The search of trees counts its steps as
-    units of ``work``, and then every iteration may raise `TooMuchWork`. ``feasibility``: that of the
-    query on this fleet, where it is kept; the trees are then not matched again.
+    anchor has exactly one candidate, which the root alone serves. ``splits``: the query allows something to
+    be split, and there are trees in which it may be. The search of trees counts its steps as units of
+    ``work``, and then every iteration may raise `TooMuchWork`. ``feasibility``: that of the query on this
+    fleet, where it is kept; the trees are then not matched again.
     """
 
     def __init__(
@@ -78,6 +80,9 @@ class CandidateSearch:
         self._assignments: dict[LayoutKey, Assignments] = {}
         self._matched: Rows | None = None
         self.single_provider = False
+        if feasibility is None and fleet.has_trees and query.split:
+            feasibility = self._feasibility = feasibilities(fleet).once(query)
+        self.splits = feasibility is not None and feasibility.splits
         if feasibility is not None:
             feasibility.catch_up(work)
             self.needs = feasibility.needs
@@ -109,14 +114,26 @@ class CandidateSearch:
 
     def __iter__(self) -> Iterator[Candidate]:
         """All candidates, each once, by anchor."""
+        if self.splits and self._feasibility is not None:
+            return self._with_splits(self._feasibility)
         return map(self.candidate, self.choices())
 
     def at(self, anchor: int) -> Iterator[Candidate]:
         """The candidates of one tree. ``anchor`` must be one of `anchors`."""
+        if self.splits and self._feasibility is not None:
+            return self._feasibility.at(anchor)
         return map(self.candidate, self.choices_at(anchor))
 
+    def _with_splits(self, feasibility: Feasibility) -> Iterator[Candidate]:
+        repeats, row = self._repeats(), self._fleet.row
+        for anchor in self.anchors.tolist():
+            for candidate in feasibility.at(anchor):
+                serving = dict.fromkeys(each for found in candidate.mappings.values() for each in found)
+                if repeats is None or not repeats.has(tuple(map(row, serving))):
+                    yield candidate
+
     def choices(self) -> Iterator[Choice]:
-        """All candidates as rows, each once, by anchor."""
+        """All candidates as rows, each once, by anchor. This and the other choices leave out splits."""
         if self.single_provider:
             for block in self._blocks():
                 roots = block.tolist()
@@ -158,7 +175,10 @@ class CandidateSearch:
 
     def have_candidates(self, anchors: Rows) -> Bools:
         """Whether each of some trees has a candidate: bool[len(anchors)]."""
-        found = (next(choices, None) is not None for choices in self.choices_by_tree(anchors))
+        if self.splits:
+            found = (next(self.at(anchor), None) is not None for anchor in anchors.tolist())
+        else:
+            found = (next(choices, None) is not None for choices in self.choices_by_tree(anchors))
         return np.fromiter(found, dtype=np.bool_, count=len(anchors))
 
     def candidate(self, choice: Choice) -> Candidate:
@@ -185,6 +205,8 @@ class CandidateSearch:
 
     def local_at(self, anchor: int) -> Iterator[Candidate]:
         """The local candidates of one tree. ``anchor`` must be one of `anchors`."""
+        if self.splits and self._feasibility is not None:
+            return self._feasibility.local_at(anchor)
         choices = self.choices_at(anchor)
         if not self.single_provider:
             choices = (choice for choice in choices if self._is_local(*choice))
@@ -203,12 +225,14 @@ class CandidateSearch:
         checked on these first options.
         """
         fleet, query, anchors = self._fleet, self._query, self.anchors
+        if self._feasibility is not None:
+            return self._feasibility.are_local(anchors)
         if query.same_subtree:
             return np.zeros(len(anchors), dtype=np.bool_)
-        granular = sum(term.group.granular for term in self._terms)
+        isolated = sum(query.isolates(term.group) for term in self._terms)
         demanding = Counter(name for term in self._terms for name in term.resources)
         rivals = [
-            (query.isolate and granular > 1 and term.group.granular)
+            (isolated > 1 and query.isolates(term.group))
             or any(demanding[name] > 1 for name in term.resources)
             for term in self._terms
         ]
@@ -262,7 +286,7 @@ class CandidateSearch:
             rows = match(self._fleet, group, rows)
         assert rows is not None
         if len(query.groups) > 1:
-            if query.isolate and sum(group.granular for group in query.groups) > 1:
+            if sum(map(query.isolates, query.groups)) > 1:
                 rows = rows[:0]
             if sum(len(group.resources) for group in query.groups) > len(query.resources):
                 rows = match_resources(self._fleet, query.resources, rows)

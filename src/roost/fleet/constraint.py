@@ -4,9 +4,12 @@ from collections.abc import Iterator
 
 import msgspec
 
+from roost.model.allocation import Resources
 from roost.model.request import CandidateQuery, RequestGroup
 
 RESOURCES = "resources"
+SPLIT_RESOURCES = "split_resources"
+"""An amount that several providers of one tree may give together."""
 ANY_PROVIDER = "any_provider"
 REQUIRED = "required"
 FORBIDDEN = "forbidden"
@@ -17,6 +20,7 @@ ROOT_REQUIRED = "root_required"
 ROOT_FORBIDDEN = "root_forbidden"
 SAME_SUBTREE = "same_subtree"
 ISOLATE = "isolate"
+ISOLATED = "isolated"
 TOGETHER = "together"
 """Pseudo-constraint: a candidate of one tree must meet all constraints before it at once."""
 
@@ -41,6 +45,7 @@ class Constraint(msgspec.Struct, frozen=True):
 
 _TEXTS = {
     RESOURCES: "{amount} {names}",
+    SPLIT_RESOURCES: "{amount} {names}, may be split",
     ANY_PROVIDER: "any provider",
     REQUIRED: "required {names}",
     FORBIDDEN: "forbidden {names}",
@@ -51,27 +56,32 @@ _TEXTS = {
     ROOT_FORBIDDEN: "root forbids {names}",
     SAME_SUBTREE: "same_subtree {names}",
     ISOLATE: "group_policy isolate",
+    ISOLATED: "isolated {names}",
     TOGETHER: "everything from one tree at once",
 }
 
 
 def constraints_of(query: CandidateQuery) -> list[Constraint]:
     """All constraints of a query, in the order in which an explanation applies them."""
-    found = [constraint for group in query.groups for constraint in _of_group(group)]
+    split = query.split
+    found = [constraint for group in query.groups for constraint in _of_group(group, split)]
     found += [Constraint(None, ROOT_REQUIRED, (trait,)) for trait in sorted(query.root_required)]
     found += [Constraint(None, ROOT_FORBIDDEN, (trait,)) for trait in sorted(query.root_forbidden)]
     found += [Constraint(None, SAME_SUBTREE, tuple(sorted(suffixes))) for suffixes in query.same_subtree]
     if query.isolate:
         found.append(Constraint(None, ISOLATE))
+    if query.isolated:
+        found.append(Constraint(None, ISOLATED, tuple(sorted(query.isolated))))
     return found
 
 
-def _of_group(group: RequestGroup) -> Iterator[Constraint]:
+def _of_group(group: RequestGroup, split: Resources) -> Iterator[Constraint]:
     name = group.suffix
     if not group.resources:
         yield Constraint(name, ANY_PROVIDER)
     for resource_class, amount in group.resources.items():
-        yield Constraint(name, RESOURCES, (resource_class,), amount)
+        kind = SPLIT_RESOURCES if resource_class in split and not group.granular else RESOURCES
+        yield Constraint(name, kind, (resource_class,), amount)
     for any_of in group.required:
         yield Constraint(name, REQUIRED, tuple(sorted(any_of)))
     for trait in sorted(group.forbidden):
@@ -91,7 +101,10 @@ def narrowed(query: CandidateQuery, constraint: Constraint) -> CandidateQuery:
         groups = {group.suffix: group for group in query.groups}
         group = groups.get(constraint.group, RequestGroup(suffix=constraint.group))
         groups[constraint.group] = _narrowed(group, constraint, names)
-        return msgspec.structs.replace(query, groups=tuple(groups.values()))
+        can_split = query.can_split
+        if constraint.kind == SPLIT_RESOURCES:
+            can_split = tuple(sorted(names.union(can_split)))
+        return msgspec.structs.replace(query, groups=tuple(groups.values()), can_split=can_split)
     match constraint.kind:
         case "root_required":
             return msgspec.structs.replace(query, root_required=query.root_required | names)
@@ -101,12 +114,14 @@ def narrowed(query: CandidateQuery, constraint: Constraint) -> CandidateQuery:
             return msgspec.structs.replace(query, same_subtree=(*query.same_subtree, names))
         case "isolate":
             return msgspec.structs.replace(query, isolate=True)
+        case "isolated":
+            return msgspec.structs.replace(query, isolated=names)
     return query
 
 
 def _narrowed(group: RequestGroup, constraint: Constraint, names: frozenset[str]) -> RequestGroup:
     match constraint.kind:
-        case "resources":
+        case "resources" | "split_resources":
             resources = {**group.resources, constraint.names[0]: constraint.amount}
             return msgspec.structs.replace(group, resources=resources)
         case "required":
@@ -123,7 +138,7 @@ def _narrowed(group: RequestGroup, constraint: Constraint, names: frozenset[str]
 
 
 def without(query: CandidateQuery, left_out: Constraint) -> CandidateQuery:
-    """The query without one of its constraints. Its kind must not be `RESOURCES`: see `replaced`."""
+    """The query without one of its constraints. It must not be one of an amount: see `replaced`."""
     return _replaced(query, left_out, None)
 
 
@@ -143,14 +158,15 @@ def _replaced(query: CandidateQuery, old: Constraint, new: Constraint | None) ->
         part = msgspec.structs.replace(query, groups=())
         made = CandidateQuery(())
     else:
-        part = CandidateQuery(tuple(group for group in query.groups if group.suffix == old.group))
+        groups = tuple(group for group in query.groups if group.suffix == old.group)
+        part = CandidateQuery(groups, can_split=tuple(query.split))
         made = CandidateQuery((RequestGroup(suffix=old.group),))
     for constraint in constraints_of(part):
         kept = new if constraint == old else constraint
         if kept is not None:
             made = narrowed(made, kept)
     if old.group is None:
-        return msgspec.structs.replace(made, groups=query.groups)
+        return msgspec.structs.replace(made, groups=query.groups, can_split=query.can_split)
     [made_group] = made.groups
     groups = tuple(made_group if group.suffix == old.group else group for group in query.groups)
     return msgspec.structs.replace(query, groups=groups)

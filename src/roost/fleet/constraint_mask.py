@@ -12,15 +12,18 @@ from roost.fleet.constraint import (
     RESOURCES,
     ROOT_FORBIDDEN,
     ROOT_REQUIRED,
+    SPLIT_RESOURCES,
     Constraint,
 )
 from roost.fleet.fleet import Fleet
 from roost.fleet.match import in_any, tree_root
+from roost.fleet.splitting import parts_by_tree
 
 
 def constraint_mask(fleet: Fleet, rows: Rows, constraint: Constraint) -> Bools:
     """Whether each provider meets a constraint: bool[len(rows)].
 
+    A provider meets an amount that may be split if it can give a part of it, and its tree can give all of it.
     For the unsuffixed group a provider is also in the aggregates of its root. Constraints on the root are
     judged on the root of the provider's tree. Constraints that only a whole candidate can violate are met.
     """
@@ -30,6 +33,8 @@ def constraint_mask(fleet: Fleet, rows: Rows, constraint: Constraint) -> Bools:
     if kind == RESOURCES:
         columns = fleet.inventory_columns(names[0])
         mask = columns.fits_in(columns.slots(rows), constraint.amount)
+    elif kind == SPLIT_RESOURCES:
+        mask = _gives_a_part(fleet, names[0], constraint.amount)[rows]
     elif kind in (REQUIRED, FORBIDDEN):
         mask = in_any(fleet.with_trait, names, rows) == (kind == REQUIRED)
     elif kind in (MEMBER_OF, FORBIDDEN_AGGREGATES):
@@ -42,3 +47,10 @@ def constraint_mask(fleet: Fleet, rows: Rows, constraint: Constraint) -> Bools:
     elif kind == IN_TREE:
         mask = roots == tree_root(fleet, names[0])
     return mask
+
+
+def _gives_a_part(fleet: Fleet, name: str, amount: int) -> Bools:
+    with_class, gives, together = parts_by_tree(fleet, name, amount)
+    found: Bools = np.zeros(fleet.n_rows, dtype=np.bool_)
+    found[with_class] = (gives > 0) & (together[fleet.roots(with_class)] >= amount)
+    return found

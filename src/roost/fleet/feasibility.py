@@ -54,6 +54,10 @@ class Feasibilities:
             self._of.move_to_end(key, last=False)
         return found
 
+    def once(self, query: CandidateQuery) -> Feasibility:
+        """The feasibility of a query, found now and not kept."""
+        return Feasibility(self._fleet, query, self._current_forms())
+
     def _of_key(self, key: bytes, query: CandidateQuery) -> Feasibility:
         found = self._of.get(key)
         if found is None:

@@ -20,6 +20,7 @@ from roost.fleet.constraint import (
     ANY_PROVIDER,
     IN_TREE,
     RESOURCES,
+    SPLIT_RESOURCES,
     TOGETHER,
     Constraint,
     replaced,
@@ -31,6 +32,7 @@ from roost.fleet.fleet import Fleet
 from roost.fleet.inventory_columns import CAPACITY_LIMIT, InventoryColumns
 from roost.fleet.reach import Reach
 from roost.fleet.removals import Removal, ServedTrees
+from roost.fleet.splitting import parts_by_tree
 from roost.model.allocation import Candidate
 from roost.model.request import CandidateQuery
 from roost.model.vocabulary import MAX_INT
@@ -154,7 +156,7 @@ class RelaxedQuery:
         self.constraint = constraint = step.constraint
         self._fleet = fleet
         self._reach = reach
-        if constraint.kind == RESOURCES:
+        if constraint.kind in (RESOURCES, SPLIT_RESOURCES):
             columns = _with_plenty(fleet.inventory_columns(constraint.names[0]))
             self._search = CandidateSearch(
                 fleet.with_inventory_columns(PLENTY, columns), replaced(query, constraint, PLENTY)
@@ -168,12 +170,17 @@ class RelaxedQuery:
         )
         if constraint.kind == RESOURCES:
             self._set_distances()
+        elif constraint.kind == SPLIT_RESOURCES:
+            _, _, self._together = parts_by_tree(fleet, constraint.names[0], constraint.amount)
+            self.distances = 1.0 - self._together[self.anchors] / float(constraint.amount)
 
     def miss_at(self, anchor: int) -> NearMiss | None:
         """The near miss of one tree; None if a whole candidate violates more than this constraint."""
         candidates = islice(self._search.at(anchor), MAX_CANDIDATES_PER_TREE)
         if self.constraint.kind == RESOURCES:
             return self._resource_miss(anchor, candidates)
+        if self.constraint.kind == SPLIT_RESOURCES:
+            return self._split_miss(anchor, candidates)
         candidate = next(candidates, None)
         if candidate is None:
             return None
@@ -203,6 +210,13 @@ class RelaxedQuery:
         measure, provider = best
         root = self._fleet.uuid(anchor)
         return NearMiss(self.constraint, root, provider, measure.distance, measure.free, measure.unit)
+
+    def _split_miss(self, anchor: int, candidates: Iterator[Candidate]) -> NearMiss | None:
+        wanted, together = self.constraint.amount, self._together.item(anchor)
+        if next(candidates, None) is None or together >= wanted:
+            return None
+        distance = (wanted - together) / wanted
+        return NearMiss(self.constraint, self._fleet.uuid(anchor), None, distance, together)
 
     def _lack(self, provider: str, candidate: Candidate) -> _Measure | None:
         """The measure of a provider that cannot serve the amount beside the rest of a candidate, or None."""

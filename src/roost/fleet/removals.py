@@ -1,14 +1,17 @@
 """How many providers and trees each constraint of a query removes, alone and in the order of the query."""
 
+import msgspec
 import numpy as np
 
 from roost.fleet.candidates import CandidateSearch
 from roost.fleet.columns import Bools, Rows
 from roost.fleet.constraint import (
     ISOLATE,
+    ISOLATED,
     REQUIRED,
     RESOURCES,
     SAME_SUBTREE,
+    SPLIT_RESOURCES,
     TOGETHER,
     Constraint,
     constraints_of,
@@ -108,7 +111,7 @@ def removals(
     trees = roots
     providers = np.ones(0, dtype=np.bool_)
     group: str | None = None
-    whole = [each for each in constraints_of(query) if each.kind in (SAME_SUBTREE, ISOLATE)]
+    whole = [each for each in constraints_of(query) if each.kind in (SAME_SUBTREE, ISOLATE, ISOLATED)]
     for constraint in constraints_of(query):
         if constraint in whole:
             continue
@@ -125,17 +128,16 @@ def removals(
         removed.trees = int(trees.sum() - left.sum())
         removed.left = trees = left
         found.append(removed)
-    query_so_far = CandidateQuery(query.groups, False, (), query.root_required, query.root_forbidden)
+    query_so_far = msgspec.structs.replace(query, isolate=False, same_subtree=(), isolated=frozenset())
     served = ServedTrees(fleet, query_so_far, trees, kept=kept)
     for number, constraint in enumerate((Constraint(None, TOGETHER), *whole)):
         if number:
             applied = whole[:number]
-            query_so_far = CandidateQuery(
-                query.groups,
-                any(each.kind == ISOLATE for each in applied),
-                tuple(frozenset(each.names) for each in applied if each.kind == SAME_SUBTREE),
-                query.root_required,
-                query.root_forbidden,
+            query_so_far = msgspec.structs.replace(
+                query,
+                isolate=any(each.kind == ISOLATE for each in applied),
+                same_subtree=tuple(frozenset(each.names) for each in applied if each.kind == SAME_SUBTREE),
+                isolated=query.isolated if any(each.kind == ISOLATED for each in applied) else frozenset(),
             )
             served = ServedTrees(fleet, query_so_far, trees, kept=kept)
         removed = Removal(constraint, np.zeros(fleet.n_rows, dtype=np.bool_))
@@ -175,9 +177,9 @@ class _TermCoverage:
             self._group = constraint.group
             self._providers = np.ones(self._n_rows, dtype=np.bool_)
             self._serving, self._traits = [], []
-        if constraint.group or constraint.kind not in (RESOURCES, REQUIRED):
+        if constraint.group or constraint.kind not in (RESOURCES, SPLIT_RESOURCES, REQUIRED):
             self._providers &= by_row
-        elif constraint.kind == RESOURCES:
+        elif constraint.kind != REQUIRED:
             self._serving.append(by_row)
         else:
             self._traits.append(by_row)

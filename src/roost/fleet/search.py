@@ -44,7 +44,7 @@ class TreeSearch:
         # By position and class: what the assigned terms take, of the classes that several terms can take from
         # one position. Of other classes every option has room.
         self._taken: dict[tuple[int, str], int] = {}
-        self._isolated = [query.isolate and term.group.granular for term in terms]
+        self._isolated = [query.isolates(term.group) for term in terms]
         self._demands = [
             tuple((name, amount) for name, amount in term.resources.items() if name in layout.available)
             for term in terms

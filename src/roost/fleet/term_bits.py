@@ -10,9 +10,10 @@ is the same for a search; without rounding hardly two hosts would be alike.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
 from roost.fleet.columns import Bools, Int64, Rows
@@ -22,6 +23,7 @@ from roost.fleet.fits import largest_amount
 from roost.fleet.fleet import Fleet
 from roost.fleet.match import in_any
 from roost.fleet.query_terms import NO_OPTIONS, Term, matching_rows, split_terms
+from roost.fleet.splitting import Splitting
 from roost.fleet.term_kind import Kind, has_any, is_conditional
 from roost.fleet.tree_forms import Form
 from roost.model.request import CandidateQuery
@@ -167,6 +169,7 @@ class FormBits:
             self.shifts.append(shift)
             shift += position.width
         self.barred = shift
+        self.split = shift + 1
         self._masks = [
             ~(((1 << position.width) - 1) << at)
             for position, at in zip(self.positions, self.shifts, strict=True)
@@ -178,14 +181,25 @@ class FormBits:
         for position, row, shift in zip(self.positions, rows, self.shifts, strict=True):
             if position.width:
                 bits |= position.of(row) << shift
-        return bits
+        return bits | self._terms.splitting.of(rows) << self.split if self._terms.splitting.width else bits
 
     def replaced(self, bits: int, position: int, row: int) -> int:
-        """The bits of a tree after the provider at one position has changed in amounts."""
+        """The bits of a tree after the provider at one position has changed in amounts.
+
+        The bits of its split stay as they were.
+        """
         at = self.positions[position]
         return bits & self._masks[position] | at.of(row) << self.shifts[position] if at.width else bits
 
-    def of_all(self, rows: Rows, roots: Rows, served: Sequence[Bools]) -> tuple[list[int], Rows]:
+    def split_again(self, bits: int, position: int, rows: Sequence[int]) -> int:
+        """The bits of a tree with these rows, after the provider at one position has changed in amounts, with
+        those of its split found again."""
+        splitting = self._terms.splitting
+        if splitting.classes.isdisjoint(self.form.classes[position]):
+            return bits
+        return bits & ((1 << self.split) - 1) | splitting.of(rows) << self.split
+
+    def of_all(self, rows: Rows, roots: Rows, served: "Served") -> tuple[list[int], Rows]:
         """The distinct bits of all trees of the form, and the place of each tree's among them.
 
         ``rows``: intp[positions, trees].
@@ -194,9 +208,11 @@ class FormBits:
             part
             for position, at in zip(self.positions, rows, strict=True)
             if position.width
-            for part in position.columns(at, served)
+            for part in position.columns(at, served.kinds)
         ]
         parts.append((self._terms.bar(roots).astype(np.int64), 1))
+        if self._terms.splitting.width:
+            parts += self._terms.splitting.of_all(rows, self.form.classes, served.eligible)
         found, places = [0], np.zeros(len(roots), dtype=np.intp)
         below = 0
         while parts:
@@ -212,13 +228,25 @@ class FormBits:
         return found, places
 
 
+class Served(NamedTuple):
+    """Which providers could serve what, by row of the fleet.
+
+    ``kinds``: for each kind, whether the provider could serve its terms. ``eligible``: see
+    `roost.fleet.splitting.Splitting.eligible`.
+    """
+
+    kinds: Sequence[Bools]
+    eligible: Bools | None
+
+
 class QueryTerms:
     """The terms of a query, and the bits that they come to.
 
     ``kinds``: terms with equal demands; ``kind_of``: the kind of each term; ``spread``: the kinds of the
     unsuffixed group, as bits. ``required``: what the unsuffixed
     group requires of its providers jointly. ``amounts``: of each class that several terms can take from one
-    provider.
+    provider. ``unsplit``: the places of the terms that are not split where the others are, and ``rest`` the
+    query of these.
     """
 
     def __init__(self, fleet: Fleet, query: CandidateQuery) -> None:
@@ -244,14 +272,22 @@ class QueryTerms:
         self._barring = frozenset[str]().union(
             *(group.forbidden_aggregates for group in query.groups if not group.granular)
         )
-        alone = Counter(
-            name for term in self.terms if query.isolate and term.group.granular for name in term.resources
-        )
+        alone = Counter(name for term in self.terms if query.isolates(term.group) for name in term.resources)
         self.amounts = {
             name: DemandedAmounts(amounts)
             for name, amounts in demanded.items()
             if len(amounts) > 1 and (len(amounts) - alone[name] + bool(alone[name])) > 1
         }
+        self.splitting = Splitting(fleet, query)
+        self.unsplit = [
+            place
+            for place, term in enumerate(self.terms)
+            if term.group.granular or self.splitting.classes.isdisjoint(term.resources)
+        ]
+        self.rest = query
+        if all(self.terms[place].group.granular for place in self.unsplit):
+            groups = tuple(group for group in query.groups if group.granular)
+            self.rest = msgspec.structs.replace(query, groups=groups)
         self._at: dict[frozenset[str] | None, PositionBits] = {}
         self._asked = frozenset(demanded)
         self.pool = self.at(None)
@@ -263,14 +299,14 @@ class QueryTerms:
             self._at[asked] = PositionBits(self, asked)
         return self._at[asked]
 
-    def served(self) -> list[Bools]:
-        """For each kind, by row, whether the provider could serve its terms: bool[rows of the fleet]."""
+    def served(self) -> Served:
+        """Which providers could serve what."""
         found = []
         for kind in self.kinds:
             served: Bools = np.zeros(self.fleet.n_rows, dtype=np.bool_)
             served[matching_rows(self.fleet, kind.group, dict(kind.resources))] = True
             found.append(served)
-        return found
+        return Served(found, self.splitting.eligible())
 
     def roots_allowed(self, roots: Rows) -> Bools:
         """Whether the traits of each root are as the query demands."""
@@ -287,6 +323,11 @@ class QueryTerms:
         return all(root in has(trait) for trait in self.query.root_required) and not any(
             root in has(trait) for trait in self.query.root_forbidden
         )
+
+    def meet_together(self, rows: Iterable[int]) -> bool:
+        """Whether these providers together have the traits that the unsuffixed group requires."""
+        rows, has = [*rows], self.fleet.with_trait
+        return all(any(has_any(has, any_of, row) for row in rows) for any_of in self.required)
 
     def bar(self, roots: Rows) -> Bools:
         """Whether each root bars pools from the unsuffixed group."""

@@ -27,9 +27,11 @@ class Kind(NamedTuple):
             slot = columns.slot(row)
             if slot < 0 or not columns.fits_at(slot, amount):
                 return False
-        return not self.conditional or self._meets(fleet, row)
+        return not self.conditional or self.meets(fleet, row)
 
-    def _meets(self, fleet: Fleet, row: int) -> bool:
+    def meets(self, fleet: Fleet, row: int) -> bool:
+        """Whether a provider meets what the group demands beside amounts and traits that it requires
+        jointly."""
         group = self.group
         if group.granular and not all(has_any(fleet.with_trait, names, row) for names in group.required):
             return False

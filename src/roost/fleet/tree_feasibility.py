@@ -13,6 +13,7 @@ answers that it is part of are found again, and trees are looked for only where 
 
 from collections.abc import Iterator
 from functools import cached_property
+from itertools import islice
 
 import numpy as np
 
@@ -22,7 +23,8 @@ from roost.fleet.columns import Bools, Int32, Rows, grown
 from roost.fleet.distinct import distinct
 from roost.fleet.fleet import Fleet
 from roost.fleet.invalidation_log import InvalidationLog
-from roost.fleet.term_bits import QueryTerms
+from roost.fleet.splitting import with_parts
+from roost.fleet.term_bits import QueryTerms, Served
 from roost.fleet.tree_codes import EXCLUDED, SPARE_CODES, TreeCodes
 from roost.fleet.tree_forms import FEW_TREES, Form, TreeForms
 from roost.fleet.tree_solution import Meter
@@ -39,8 +41,9 @@ class Feasibility:
 
     Only `catch_up` changes what readers see. A decision that claims from a tree therefore goes on reading the
     candidates that the tree had when the decision began. ``flips`` logs the roots for which `is_local` has
-    changed since the first call of `local_roots`; each reader keeps its own position in the log. Counters for
-    tests: ``evaluated`` trees and providers, ``full_evaluations`` of all trees.
+    changed since the first call of `local_roots`; each reader keeps its own position in the log. ``splits``:
+    whether the query allows something to be split. Counters for tests: ``evaluated`` trees and providers,
+    ``full_evaluations`` of all trees.
     """
 
     _at: int
@@ -57,6 +60,8 @@ class Feasibility:
         self._meter = Meter()
         self._reading: Work | None = None
         self.needs = [Need((term.group.suffix,), term.resources) for term in self._terms.terms]
+        self._beside = [self.needs[place] for place in self._terms.unsplit]
+        self.splits = bool(self._terms.splitting.width)
         self.flips = InvalidationLog()
         self.evaluated = self.full_evaluations = 0
         self._code: Int32 = np.zeros(0, dtype=np.int32)
@@ -120,7 +125,10 @@ class Feasibility:
         codes = self._codes
         variant, known = codes.variant(code), codes.bits(code)
         form = codes.form_bits(forms.variants[variant].form)
-        bits = form.replaced(known, forms.position.item(row), row)
+        position = forms.position.item(row)
+        bits = form.replaced(known, position, row)
+        if self._terms.splitting.width:
+            bits = form.split_again(bits, position, forms.rows_of(tree))
         if bits != known:
             self._put(tree, codes.code_of(variant, bits))
 
@@ -193,7 +201,7 @@ class Feasibility:
         self._changed()
         form_of = forms.form_of[: forms.n_trees]
         counts = np.bincount(form_of[form_of >= 0], minlength=len(forms.forms))
-        served = self._terms.served() if counts.max(initial=0) >= FEW_TREES else []
+        served = self._terms.served() if counts.max(initial=0) >= FEW_TREES else Served((), None)
         for number in np.flatnonzero(counts).tolist():
             if counts.item(number) < FEW_TREES:
                 for tree in forms.forms[number].columns(forms)[0].tolist():
@@ -202,7 +210,7 @@ class Feasibility:
                 self._evaluate_form(forms.forms[number], served)
         self._most_codes = 2 * len(self._codes) + SPARE_CODES
 
-    def _evaluate_form(self, form: Form, served: list[Bools]) -> None:
+    def _evaluate_form(self, form: Form, served: Served) -> None:
         forms = self._forms
         trees, rows = form.columns(forms)
         roots = forms.root[trees]
@@ -281,14 +289,54 @@ class Feasibility:
         codes = self._codes
         return codes.solution(code).assignments(codes.rows(code, first))
 
+    def at(self, root: int) -> Iterator[Candidate]:
+        """The candidates of one tree, in placement's order: a split, if there are no others.
+
+        Raises `TooMuchWork`.
+        """
+        if self._is_split(root):
+            return islice(self.splits_at(root), 1)
+        return (candidate_of(self._fleet, self.needs, (root, rows)) for rows in self.assignments_at(root))
+
     def local_at(self, root: int) -> Iterator[Candidate]:
         """The candidates of one tree that take something from the tree itself, in placement's order."""
         self._spend(None)
+        if self._is_split(root):
+            return islice(self.splits_at(root), 1)
         fleet, needs = self._fleet, self.needs
         choices: Iterator[Choice] = ((root, rows) for rows in self.assignments_at(root))
         if self._forms.pools or not any(need.resources for need in needs):
             choices = (choice for choice in choices if takes_from_tree(fleet, needs, choice))
         return (candidate_of(fleet, needs, choice) for choice in choices)
+
+    def splits_at(self, root: int) -> Iterator[Candidate]:
+        """The split of one tree with each assignment of what is not split. Raises `TooMuchWork`.
+
+        There may be unsplit candidates as well. The parts are those of the fleet as it is, claims made since
+        `catch_up` included.
+        """
+        tree = self._forms.tree_at.item(root)
+        code = self._code.item(tree) if tree >= 0 else EXCLUDED
+        if not self.splits or code == EXCLUDED or not (solution := self._codes.solution(code)).split:
+            return
+        parts = self._terms.splitting.parts(self._forms.rows_of(tree))
+        if parts is None:
+            return
+        rows_at = self._codes.rows(code, self._forms.first.item(tree))
+        for rows in solution.beside_split(rows_at):
+            unsuffixed = {part.row for part in parts}
+            unsuffixed.update(
+                row for row, need in zip(rows, self._beside, strict=True) if need.suffixes == ("",)
+            )
+            if self._terms.meet_together(unsuffixed):
+                yield with_parts(self._fleet, candidate_of(self._fleet, self._beside, (root, rows)), parts)
+
+    def _is_split(self, root: int) -> bool:
+        if not self.splits:
+            return False
+        tree = self._forms.tree_at.item(root)
+        code = self._code.item(tree) if tree >= 0 else EXCLUDED
+        return code != EXCLUDED and not self._codes.solution(code).unsplit
 
     @cached_property
     def _hopeful(self) -> Rows:

@@ -151,7 +151,7 @@ def _shared_demands(query: CandidateQuery, terms: Sequence[Term], kinds: Sequenc
     for kind, term in zip(kinds, terms, strict=True):
         for name, amount in term.resources.items():
             largest, total = demands.setdefault(name, _Demand({}, {}))
-            if query.isolate and term.group.granular:
+            if query.isolates(term.group):
                 largest[kind] = max(largest.get(kind, 0), amount)
             else:
                 total[kind] = total.get(kind, 0) + amount

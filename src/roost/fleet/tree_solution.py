@@ -38,7 +38,9 @@ class Pool(NamedTuple):
 class TreeSolution:
     """The candidates that all trees with one form, equal bits and equal pools have, by position.
 
-    ``order``: what each position of the layout is: a position of the tree, or ``~n`` for the n-th pool.
+    ``order``: what each position of the layout is: a position of the tree, or ``~n`` for the n-th pool. A
+    tree without unsplit candidates may have a split: then the terms that are not split are assigned here, and
+    `roost.fleet.splitting` tells the rest.
     """
 
     def __init__(
@@ -46,47 +48,98 @@ class TreeSolution:
     ) -> None:
         self._terms = terms
         self._meter = meter
-        self._possible: bool | None = None
+        self._unsplit: bool | None = None
+        self._split: bool | None = None
         self._local: bool | None = None
         self._assignments: Assignments | None = None
+        self._beside: Assignments | None = None
         self.order = _order(len(form.form), pools)
         self._own = [at >= 0 for at in self.order]
         self._layout = _layout(terms, form, bits, pools, self.order)
+        self._met = bits >> form.split + 1
+        if not bits >> form.split & 1 or not self._may_split():
+            self._split = False
         if not self._layout.options or not all(self._layout.options):
-            self._possible = self._local = False
+            self._unsplit = False
+            if self._split is False:
+                self._local = False
         elif not any(term.resources for term in terms.terms):
             self._local = False
 
     @property
     def hopeless(self) -> bool:
         """Whether it is known that there are no candidates. Takes no work."""
-        return self._possible is False
+        return self._unsplit is False and self._split is False
 
     @property
     def possible(self) -> bool:
         """Whether there is a candidate. Raises `TooMuchWork`."""
-        if self._possible is None:
-            self._possible = self._has_assignment(self._layout)
-        return self._possible
+        return self.unsplit or self.split
+
+    @property
+    def unsplit(self) -> bool:
+        """Whether there is an unsplit candidate. Raises `TooMuchWork`."""
+        if self._unsplit is None:
+            self._unsplit = self._has_assignment(self._layout)
+        return self._unsplit
+
+    @property
+    def split(self) -> bool:
+        """Whether what cannot be split has an assignment beside what can. Raises `TooMuchWork`."""
+        if self._split is None:
+            positions = range(len(self.order))
+            self._split = next(self.beside_split(positions), None) is not None
+        return self._split
 
     @property
     def local(self) -> bool:
-        """Whether there is a candidate that takes something from the tree itself. Raises `TooMuchWork`."""
+        """Whether there is a candidate that takes something from the tree itself. Raises `TooMuchWork`.
+
+        A split does so.
+        """
         if self._local is None:
-            self._local = self._find_local()
+            self._local = self._find_local() if self.unsplit else self.split
         return self._local
 
     def assignments(self, rows: Sequence[int]) -> Iterator[Assignment]:
-        """The assignments of a tree as rows, the row at each position of the layout. Raises `TooMuchWork`."""
-        if self._possible is False:
+        """The unsplit assignments of a tree as rows, the row at each position of the layout.
+
+        Raises `TooMuchWork`.
+        """
+        if self._unsplit is False:
             return iter(())
         if self._assignments is None:
             self._assignments = self._search(self._layout)
         return self._assignments.of_tree(rows)
 
+    def beside_split(self, rows: Sequence[int]) -> Iterator[Assignment]:
+        """The assignments of the terms that are not split, where the others are. Raises `TooMuchWork`."""
+        terms = self._terms
+        if self._split is False:
+            return iter(())
+        if not terms.unsplit:
+            return iter(((),))
+        if self._beside is None:
+            layout = self._layout
+            # What the providers of the parts have needs no other provider of the group.
+            beside = layout._replace(
+                options=[layout.options[place] for place in terms.unsplit],
+                trait_bits=[bits | self._met for bits in layout.trait_bits],
+            )
+            asked = [terms.terms[place] for place in terms.unsplit]
+            self._beside = Assignments(terms.rest, asked, beside, MAX_POSITIONS, self._meter)
+        return self._beside.of_tree(rows)
+
     def forget(self) -> None:
         """Drop the assignments."""
-        self._assignments = None
+        self._assignments = self._beside = None
+
+    def _may_split(self) -> bool:
+        """Whether each term that is not split has an option, and the traits can all be met."""
+        terms, options = self._terms, self._layout.options
+        if not all(options[place] for place in terms.unsplit):
+            return False
+        return terms.rest is terms.query or self._met == (1 << len(terms.required)) - 1
 
     def _search(self, layout: TreeLayout) -> Assignments:
         terms = self._terms
@@ -98,7 +151,7 @@ class TreeSolution:
 
     def _find_local(self) -> bool:
         if all(self._own):
-            return self.possible
+            return self.unsplit
         layout = self._layout
         for place, term in enumerate(self._terms.terms):
             if not term.resources:
@@ -106,7 +159,7 @@ class TreeSolution:
             every = layout.options[place]
             own = [position for position in every if self._own[position]]
             if len(own) == len(every):
-                return self.possible
+                return self.unsplit
             if own:
                 options = [*layout.options]
                 options[place] = own

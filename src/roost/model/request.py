@@ -30,6 +30,10 @@ class RequestGroup(msgspec.Struct, frozen=True):
         return self.suffix != ""
 
 
+SPLITTABLE = ("VCPU", "PCPU", "MEMORY_MB")
+"""The resource classes that `CandidateQuery.can_split` may name. A device is never split."""
+
+
 class CandidateQuery(msgspec.Struct, frozen=True):
     """The query of ``GET /allocation_candidates``: request groups and the constraints that join them.
 
@@ -37,6 +41,11 @@ class CandidateQuery(msgspec.Struct, frozen=True):
     set holds suffixes; one of the providers that serve these groups must be the ancestor of all of them.
     ``root_required`` and ``root_forbidden`` are traits of the tree's root.
     Source: microversions 1.25 (``group_policy``), 1.35 (``root_required``), 1.36 (``same_subtree``).
+
+    Two constraints are not part of the Placement API. ``isolated`` holds suffixes: no two of these groups
+    share a provider, while others may. ``can_split``: the resource classes of the unsuffixed group, out of
+    `SPLITTABLE`, that several providers of one tree may give together where no single one can; see
+    `roost.fleet.splitting`.
     """
 
     groups: tuple[RequestGroup, ...]
@@ -44,6 +53,26 @@ class CandidateQuery(msgspec.Struct, frozen=True):
     same_subtree: tuple[frozenset[str], ...] = ()
     root_required: frozenset[str] = frozenset()
     root_forbidden: frozenset[str] = frozenset()
+    isolated: frozenset[str] = frozenset()
+    can_split: tuple[str, ...] = ()
+
+    @property
+    def split(self) -> Resources:
+        """The amounts that may be split: of ``can_split`` what the unsuffixed group alone requests."""
+        if not self.can_split:
+            return {}
+        elsewhere = {name for group in self.groups if group.granular for name in group.resources}
+        return {
+            name: amount
+            for group in self.groups
+            if not group.granular
+            for name, amount in group.resources.items()
+            if name in self.can_split and name not in elsewhere
+        }
+
+    def isolates(self, group: RequestGroup) -> bool:
+        """Whether a group is one of those that share no provider with each other."""
+        return group.granular and (self.isolate or group.suffix in self.isolated)
 
     @property
     def resources(self) -> Resources:

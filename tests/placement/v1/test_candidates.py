@@ -116,3 +116,51 @@ def test_few_versions_are_kept(hosts: V1Api) -> None:
     for cursor in [*cursors, *reversed(cursors)]:
         assert served([hosts.read(f"{PAGE}&cursor={cursor}")]) == [uuid_of(name) for name in "cd"]
         assert len(hosts.v1.service.past._moments) <= past.MOST_VERSIONS
+
+
+@pytest.fixture
+def trees(v1: V1Api) -> V1Api:
+    for host in "abc":
+        v1.provider(host, DISK_GB=10)
+        for node in range(2):
+            v1.provider(f"{host}{node}", host, VCPU=8, MEMORY_MB=1024)
+    return v1
+
+
+def test_processors_of_several_providers_of_a_tree_serve_if_they_may_be_split(trees: V1Api) -> None:
+    trees.claim(uuid_of("x"), uuid_of("b1"), VCPU=2)
+    query = "resources=VCPU:12,DISK_GB:1&limit=2"
+    assert not trees.read(f"/v1/allocation_candidates?{query}")["allocation_requests"]
+    split = f"/v1/allocation_candidates?{query}&can_split=VCPU"
+    first = trees.read(split)
+    second = trees.read(f"{split}&cursor={first['next']}")
+    assert second["next"] is None
+    found = [*first["allocation_requests"], *second["allocation_requests"]]
+    assert [each["allocations"][uuid_of("b0")] for each in found if uuid_of("b") in each["allocations"]] == [
+        {"resources": {"VCPU": 8}}
+    ]
+    assert found[1]["mappings"] == {"": [uuid_of("b"), uuid_of("b0"), uuid_of("b1")]}
+    assert {*first["provider_summaries"]} == {uuid_of(name) for name in ("a", "a0", "a1", "b", "b0", "b1")}
+
+
+@pytest.mark.parametrize(
+    ("query", "text"),
+    [
+        ("resources=DISK_GB:1&can_split=DISK_GB", "can_split: 'DISK_GB' is none of VCPU, PCPU, MEMORY_MB."),
+        ("resources=VCPU:1&can_split=MEMORY_MB", "can_split: the unsuffixed group requests no MEMORY_MB."),
+        (
+            "resources=VCPU:1&resources_1=VCPU:1&can_split=VCPU",
+            "can_split: VCPU cannot be split: a group with a suffix requests it, too.",
+        ),
+        ("resources=VCPU:1&isolated=_1", "isolated: '_1' is the suffix of no request group."),
+    ],
+)
+def test_what_cannot_be_split_or_isolated_is_refused(trees: V1Api, query: str, text: str) -> None:
+    assert fault_of(trees.fetch(f"/v1/allocation_candidates?{query}")) == (400, text)
+
+
+def test_isolated_groups_share_no_provider_while_others_may(trees: V1Api) -> None:
+    groups = "resources_1=VCPU:1&resources_2=VCPU:1&resources_3=MEMORY_MB:1&group_policy=none"
+    for isolated, number in (("", 8), ("&isolated=_1,_2", 4), ("&isolated=_1,_2,_3", 0)):
+        found = trees.read(f"/v1/allocation_candidates?{groups}{isolated}&limit=1000")["allocation_requests"]
+        assert len(found) == 3 * number

@@ -88,3 +88,23 @@ def test_a_query_of_hundreds_of_constraints_is_refused(v1: V1Api) -> None:
     groups = "&".join(f"resources_{number}=VCPU:1" for number in range(99))
     found = v1.read(f"/v1/explain?{groups}&group_policy=isolate")
     assert found["trees_with_candidates"] == {"at_least": 0, "at_most": 0}
+
+
+def test_an_amount_that_may_be_split_is_measured_by_the_tree(v1: V1Api) -> None:
+    for host in "ab":
+        v1.provider(host, DISK_GB=10)
+        for node in range(2):
+            v1.provider(f"{host}{node}", host, VCPU=8)
+    v1.claim(uuid_of("x"), uuid_of("b0"), VCPU=3)
+    query = "resources=VCPU:14,DISK_GB:1&can_split=VCPU"
+    found = v1.read(f"/v1/explain?{query}")
+    assert found["trees_with_candidates"] == {"at_least": 1, "at_most": 1}
+    told = {each["constraint"]: each["trees_removed"]["in_order"] for each in found["constraints"]}
+    assert told["14 VCPU, may be split"] == 1
+    [miss] = found["misses"]
+    assert miss["text"] == "wants 14 VCPU, has 13 free on the providers of b together"
+    assert (miss["free"], miss["provider"], miss["amount"]) == (13, None, 14)
+    isolated = "resources_1=VCPU:5&resources_2=VCPU:5&resources_3=VCPU:1&isolated=_1,_2,_3&group_policy=none"
+    assert {miss["text"] for miss in v1.read(f"/v1/explain?{isolated}")["misses"]} == {
+        f"{host} has no provider for each of the groups _1 or _2 or _3 by itself" for host in "ab"
+    }

@@ -15,8 +15,6 @@ from roost.placement.v1.cursor import Cursor, fingerprint, malformed, read_curso
 from roost.placement.v1.parameters import Asked
 from roost.placement.v1.past import Reading
 from roost.placement.v1.service import Service
-from roost.placement.wire.candidate_texts import describe_candidates
-from roost.placement.wire.microversions import LATEST
 from roost.placement.wire.provider_texts import ProviderTexts
 from roost.web.errors import BadRequest, Gone
 from roost.web.query import LARGEST_PAGE
@@ -69,8 +67,9 @@ class CandidatePage(msgspec.Struct, forbid_unknown_fields=True):
 async def list_candidates(service: Service, req: Request, resp: Response) -> dict[str, Any]:
     """List allocation candidates by page, all pages of one version.
 
-    The parameters are those of Placement's GET /allocation_candidates at microversion 1.39. All pages
-    together are exactly the candidates of `version`, regardless of concurrent writes.
+    The parameters are those of Placement's GET /allocation_candidates at microversion 1.39, and `can_split`
+    and `isolated`. All pages together are exactly the candidates of `version`, regardless of concurrent
+    writes.
     """
     asked: Asked = req.query
     if asked.own.cursor is None:
@@ -118,9 +117,9 @@ async def page_at(service: Service, query: CandidateQuery, limit: int, text: str
 
 
 def _page_of(reading: Reading, fleet: Fleet, texts: ProviderTexts, limit: int) -> dict[str, Any]:
-    found = reading.read(limit)
-    metrics.CANDIDATES.observe(len(found))
-    return {**describe_candidates(fleet, reading.needs, found, texts, LATEST), "version": fleet.version}
+    number, described = reading.describe(fleet, texts, limit)
+    metrics.CANDIDATES.observe(number)
+    return {**described, "version": fleet.version}
 
 
 async def _sign(ledger: Ledger, cursor: Cursor | None) -> str | None:

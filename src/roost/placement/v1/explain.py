@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Meta
 
 from roost.fleet import Fleet
-from roost.fleet.constraint import RESOURCES, Constraint, constraints_of
+from roost.fleet.constraint import RESOURCES, SPLIT_RESOURCES, Constraint, constraints_of
 from roost.fleet.explanation import Explanation, explain_fully
 from roost.fleet.near_misses import NearMiss
 from roost.fleet.removals import Removal
@@ -20,8 +20,9 @@ MOST_CONSTRAINTS = 100
 """Constraints of a query at most; more are a 400, because each is evaluated on the whole fleet."""
 
 _KINDS = [
-    "resources", "any_provider", "required", "forbidden", "member_of", "forbidden_aggregates", "in_tree",
-    "root_required", "root_forbidden", "same_subtree", "isolate", "together",
+    "resources", "split_resources", "any_provider", "required", "forbidden", "member_of",
+    "forbidden_aggregates", "in_tree", "root_required", "root_forbidden", "same_subtree", "isolate",
+    "isolated", "together",
 ]  # fmt: skip
 
 _Kind = Annotated[str, Meta(extra_json_schema={"enum": _KINDS})]
@@ -165,7 +166,7 @@ def _describe_miss(fleet: Fleet, miss: NearMiss) -> ShownMiss:
 
 
 def _amount(constraint: Constraint) -> int | None:
-    return constraint.amount if constraint.kind == RESOURCES else None
+    return constraint.amount if constraint.kind in (RESOURCES, SPLIT_RESOURCES) else None
 
 
 def _describe_provider(fleet: Fleet, uuid: str) -> ProviderName:
@@ -179,6 +180,8 @@ def _sentence(fleet: Fleet, miss: NearMiss) -> str:
     if constraint.kind == RESOURCES:
         said = f"wants {constraint.amount} {names}, has {miss.free} free on {name}"
         return said if miss.unit is None else f"{said}, but its {miss.unit} forbids the amount"
+    if constraint.kind == SPLIT_RESOURCES:
+        return f"wants {constraint.amount} {names}, has {miss.free} free on the providers of {name} together"
     said = _SENTENCES[constraint.kind]
     return said.format(name=name, names=names, inside=" and ".join(_inside(fleet, miss)))
 
@@ -193,6 +196,7 @@ _SENTENCES = {
     "root_forbidden": "root {name} has forbidden trait {names}",
     "same_subtree": "{name} has no common subtree for {names}",
     "isolate": "{name} has no provider for each group by itself",
+    "isolated": "{name} has no provider for each of the groups {names} by itself",
 }
 
 

@@ -8,15 +8,21 @@ keeps a few for the pages after.
 import asyncio
 import weakref
 from collections import OrderedDict
+from collections.abc import Iterator
 from functools import partial
 from itertools import islice
+
+import msgspec
 
 from roost.fleet import Fleet
 from roost.fleet.candidates import CandidateSearch
 from roost.fleet.choices import Choice
 from roost.ledger import Ledger
 from roost.ledger.feed import commits_before, decode_changes
+from roost.model.allocation import Candidate
 from roost.model.request import CandidateQuery
+from roost.placement.wire.candidate_texts import describe_candidates, describe_split_candidates
+from roost.placement.wire.microversions import LATEST
 from roost.placement.wire.provider_texts import ProviderTexts
 from roost.web.errors import Gone
 
@@ -40,21 +46,34 @@ SKIPPED_AT_ONCE = 200
 
 
 class Reading:
-    """The candidates of one query on one version, in their order, read from ``position`` on."""
+    """The candidates of one query on one version, in their order, read from ``position`` on.
+
+    They are rows of the fleet, which are quicker to write as JSON, unless one of them may be split.
+    """
 
     def __init__(self, fleet: Fleet, query: CandidateQuery, offset: int = 0) -> None:
         search = CandidateSearch(fleet, query)
-        self.needs = search.needs
+        self._needs = search.needs
         self.position = 0
-        self._choices = search.choices()
+        self._split = search.splits
+        self._choices: Iterator[Choice | Candidate] = iter(search) if search.splits else search.choices()
         if search.single_provider:
             # Each anchor has one candidate, so those before ``offset`` need not be generated.
             self.position = min(offset, len(search.anchors))
             anchors = search.anchors[self.position :].tolist()
             self._choices = (choice for anchor in anchors for choice in search.choices_at(anchor))
-        self._ahead: list[Choice] = []
+        self._ahead: list[Choice | Candidate] = []
 
-    def read(self, most: int) -> list[Choice]:
+    def describe(self, fleet: Fleet, texts: ProviderTexts, most: int) -> tuple[int, dict[str, msgspec.Raw]]:
+        """The number of the next candidates, ``most`` at most, and the members of an answer with them."""
+        found = self.read(most)
+        if self._split:
+            candidates = [each for each in found if isinstance(each, Candidate)]
+            return len(found), describe_split_candidates(fleet, candidates, texts)
+        choices = [each for each in found if not isinstance(each, Candidate)]
+        return len(found), describe_candidates(fleet, self._needs, choices, texts, LATEST)
+
+    def read(self, most: int) -> list[Choice | Candidate]:
         """The next candidates, ``most`` at most."""
         page = [*self._ahead, *islice(self._choices, most - len(self._ahead))]
         self._ahead = page[most:]

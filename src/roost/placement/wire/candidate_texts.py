@@ -15,7 +15,7 @@ import numpy as np
 
 from roost.fleet import Fleet
 from roost.fleet.choices import Choice, Need
-from roost.model.allocation import Resources
+from roost.model.allocation import Candidate, Resources
 from roost.placement.wire.microversions import ByVersion, Since
 from roost.placement.wire.provider_texts import ProviderTexts, SummaryContent, quoted
 
@@ -170,5 +170,25 @@ def describe_candidates(
     summaries = summaries_text(fleet, needs, found, texts, version)
     return {
         "allocation_requests": msgspec.Raw(candidates.encode()),
+        "provider_summaries": msgspec.Raw(summaries.encode()),
+    }
+
+
+def describe_split_candidates(
+    fleet: Fleet, found: Sequence[Candidate], texts: ProviderTexts
+) -> dict[str, msgspec.Raw]:
+    """The same for candidates of a query that allows something to be split, at the latest microversion."""
+    texts.bring_to(fleet)
+    requests = [
+        {
+            "allocations": {provider: {"resources": held} for provider, held in each.allocations.items()},
+            "mappings": each.mappings,
+        }
+        for each in found
+    ]
+    roots = {fleet.root.item(fleet.row(provider)) for each in found for provider in each.allocations}
+    summaries = texts.summaries_of_trees(fleet, sorted(roots), SummaryContent(None, True, True))
+    return {
+        "allocation_requests": msgspec.Raw(msgspec.json.encode(requests)),
         "provider_summaries": msgspec.Raw(summaries.encode()),
     }

@@ -50,7 +50,7 @@ class Serving:
         self._member_of = [any_of for group in query.groups for any_of in group.member_of]
         self._outside = frozenset[str]().union(*(each.forbidden_aggregates for each in query.groups))
         self._in_trees = {group.in_tree for group in query.groups if group.in_tree is not None}
-        self._impossible = query.isolate and sum(group.granular for group in query.groups) > 1
+        self._impossible = sum(map(query.isolates, query.groups)) > 1
         self._suffixes = [group.suffix for group in query.groups]
         self._conditions = _encode(
             (self._required, self._forbidden, self._member_of, self._outside, self._in_trees)

@@ -1,0 +1,245 @@
+"""Amounts that several providers of one tree give together: the classes that a query says can be split.
+
+The rule has no choice in it. A query that some provider of a tree, or several for different classes, can
+serve unsplit is served unsplit. Otherwise each class that can be split is taken whole from the provider with
+the most free units that it fits on; where it fits on none, from one provider after the other, the one with
+the most free units first, from each as much as its room, ``max_unit`` and ``step_size`` allow, and nothing
+where that is less than ``min_unit``. Equal ones are taken by uuid. So a tree has one split, or none.
+
+Why no enumeration: the ways to spread 64 processors over 8 providers are more than anybody reads, and each is
+as good as the next one for a request that does not care where they are.
+
+Only the tree's own providers give parts, each of which meets the conditions of the unsuffixed group. A class
+that a granular group requests as well is never split: which of the two takes first would be such a choice.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from roost.fleet.columns import Bools, Int64, Rows
+from roost.fleet.fits import fits, largest_amount
+from roost.fleet.fleet import Fleet
+from roost.fleet.inventory_columns import InventoryColumns
+from roost.fleet.match import in_any, match_location, match_traits
+from roost.fleet.term_kind import Kind, has_any, is_conditional
+from roost.model.allocation import Candidate
+from roost.model.request import CandidateQuery, RequestGroup
+from roost.model.vocabulary import MAX_INT
+
+
+class Part(NamedTuple):
+    """An amount of one class that one provider gives."""
+
+    row: int
+    resource_class: str
+    amount: int
+
+
+def with_parts(fleet: Fleet, candidate: Candidate, parts: Iterable[Part]) -> Candidate:
+    """A candidate of what is not split, with the parts of what is, which serve the unsuffixed group."""
+    allocations = {provider: {**held} for provider, held in candidate.allocations.items()}
+    serving = dict.fromkeys(candidate.mappings.get("", ()))
+    for part in parts:
+        uuid = fleet.uuid(part.row)
+        allocations.setdefault(uuid, {})[part.resource_class] = part.amount
+        serving[uuid] = None
+    return Candidate(candidate.root, allocations, {**candidate.mappings, "": [*serving]})
+
+
+def parts_by_tree(fleet: Fleet, name: str, amount: int) -> tuple[Rows, Int64, Int64]:
+    """What single providers could give of an amount that may be split, whatever else is asked for.
+
+    Returns the rows of all providers with the class, what each could give (int64[n]), and by row of a root
+    the sum of its tree (int64[rows of the fleet]), ``amount`` at most.
+    """
+    columns = fleet.inventory_columns(name)
+    rows: Rows = columns.row[: columns.n].astype(np.intp)
+    slots = np.arange(columns.n)
+    min_unit, max_unit, step_size = _units(columns, slots)
+    free = columns.capacity[slots] - columns.used[slots]
+    gives: Int64 = np.minimum(largest_amount(free, max_unit), amount)
+    gives -= gives % step_size
+    gives[gives < min_unit] = 0
+    together = np.zeros(fleet.n_rows, dtype=np.int64)
+    np.add.at(together, fleet.roots(rows), gives)
+    return rows, gives, np.minimum(together, amount)
+
+
+class Splitting:
+    """How the trees of a fleet can split what one query allows to be split.
+
+    ``width``: the bits that say what a split of a tree comes to; 0 if the query allows none. The lowest bit
+    says that there is one, the others which of the traits that the unsuffixed group requires its providers
+    have.
+    """
+
+    def __init__(self, fleet: Fleet, query: CandidateQuery) -> None:
+        self._fleet = fleet
+        self._split = query.split
+        group = next((group for group in query.groups if not group.granular), RequestGroup())
+        self._group = group
+        self._kind = Kind(0, group, (), is_conditional(group))
+        self._required = group.required
+        self.classes = frozenset(self._split)
+        self.width = 1 + len(self._required) if self._split else 0
+
+    def eligible(self) -> Bools | None:
+        """By row, whether a provider meets the conditions of the unsuffixed group; None if it has none."""
+        if not self._split or not self._kind.conditional:
+            return None
+        rows = match_traits(self._fleet, self._fleet.rows(), (), self._group.forbidden)
+        rows = match_location(self._fleet, rows, self._group, roots_span_trees=True)
+        found: Bools = np.zeros(self._fleet.n_rows, dtype=np.bool_)
+        found[rows] = True
+        return found
+
+    def parts(self, rows: Sequence[int]) -> list[Part] | None:
+        """What each provider of a tree gives now, by class, the most free first; None if there is no split.
+
+        ``rows``: of the tree's providers.
+        """
+        found: list[Part] = []
+        eligible = [row for row in rows if not self._kind.conditional or self._kind.meets(self._fleet, row)]
+        for name, amount in self._split.items():
+            parts = self._parts_of(name, amount, eligible)
+            if parts is None:
+                return None
+            found += parts
+        return found
+
+    def of(self, rows: Sequence[int]) -> int:
+        """The bits of a tree with these providers."""
+        parts = self.parts(rows)
+        if parts is None:
+            return 0
+        bits, has = 1, self._fleet.with_trait
+        for number, any_of in enumerate(self._required, 1):
+            bits |= any(has_any(has, any_of, part.row) for part in parts) << number
+        return bits
+
+    def of_all(
+        self, rows: Rows, classes: Sequence[frozenset[str]], eligible: Bools | None
+    ) -> list[tuple[Int64, int]]:
+        """The bits of all trees of one form, as columns with the width of each.
+
+        ``rows``: intp[positions, trees]; ``classes``: what the providers at each position may have;
+        ``eligible``: see `eligible`.
+        """
+        trees = rows.shape[1]
+        split: Bools = np.ones(trees, dtype=np.bool_)
+        unsure: Bools = np.zeros(trees, dtype=np.bool_)
+        met = [np.zeros(trees, dtype=np.bool_) for _ in self._required]
+        for name, amount in self._split.items():
+            places = [place for place, its in enumerate(classes) if name in its]
+            spread = self._spread(name, amount, rows[places], eligible)
+            split &= spread.split
+            unsure |= spread.unsure
+            for number, any_of in enumerate(self._required):
+                has = in_any(self._fleet.with_trait, any_of, rows[places].ravel()).reshape(spread.gives.shape)
+                met[number] |= (has & spread.gives).any(axis=0)
+        parts: list[tuple[Int64, int]] = [(split.astype(np.int64), 1)]
+        parts += [((each & split).astype(np.int64), 1) for each in met]
+        for tree in np.flatnonzero(unsure).tolist():
+            bits = self.of(rows[:, tree].tolist())
+            for number, (column, _) in enumerate(parts):
+                column[tree] = bits >> number & 1
+        return parts
+
+    def _parts_of(self, name: str, amount: int, rows: Sequence[int]) -> list[Part] | None:
+        columns = self._fleet.inventory_columns(name)
+        able = []
+        for row in rows:
+            slot = columns.slot(row)
+            if slot >= 0 and (free := columns.capacity.item(slot) - columns.used.item(slot)) > 0:
+                able.append((-free, self._fleet.uuid(row), row, slot))
+        able.sort()
+        for _, _, row, slot in able:
+            if columns.fits_at(slot, amount):
+                return [Part(row, name, amount)]
+        found, left = [], amount
+        for less, _, row, slot in able:
+            part = min(left, -less, columns.max_unit.item(slot))
+            part -= part % columns.step_size.item(slot)
+            if part and part >= columns.min_unit.item(slot):
+                found.append(Part(row, name, part))
+                left -= part
+                if not left:
+                    return found
+        return None
+
+    def _spread(self, name: str, amount: int, rows: Rows, among: Bools | None) -> "_Spread":
+        """The same for many trees: rows of the positions that may have the class, intp[positions, trees]."""
+        columns = self._fleet.inventory_columns(name)
+        trees = rows.shape[1]
+        if not len(rows) or not columns.n or amount > len(rows) * MAX_INT:
+            none = np.zeros(trees, dtype=np.bool_)
+            return _Spread(none, np.zeros(rows.shape, dtype=np.bool_), none)
+        slots = columns.slots(rows.ravel()).reshape(rows.shape)
+        free = columns.capacity[slots] - columns.used[slots]
+        able = slots >= 0
+        if among is not None:
+            able &= among[rows]
+        free[~able] = 0
+        np.maximum(free, 0, out=free)
+        units = _units(columns, slots)
+        if not self._required and not columns.stepped and int(units[0].max()) <= 1:
+            # No unit is in the way, so that the order of the providers does not matter.
+            most = largest_amount(free, units[1])
+            return _Spread(most.sum(axis=0) >= amount, most > 0, np.zeros(trees, dtype=np.bool_))
+        return self._in_order(amount, rows, free, units)
+
+    def _in_order(self, amount: int, rows: Rows, free: Int64, units: Sequence[Int64]) -> "_Spread":
+        trees = rows.shape[1]
+        whole: Bools = fits(amount, 0, free, *units)
+        order = np.argsort(-free, axis=0, kind="stable")
+        sorted_free, min_unit, max_unit, step_size, fits_whole = (
+            np.take_along_axis(column, order, axis=0) for column in (free, *units, whole)
+        )
+        gives: Bools = np.zeros(rows.shape, dtype=np.bool_)
+        left: Int64 = np.full(trees, amount, dtype=np.int64)
+        anywhere = fits_whole.any(axis=0)
+        first = fits_whole.argmax(axis=0)
+        for place in range(len(rows)):
+            part: Int64 = np.minimum(left, largest_amount(sorted_free[place], max_unit[place]))
+            part -= part % step_size[place]
+            part[(part < min_unit[place]) | (part <= 0)] = 0
+            part[anywhere] = 0
+            gives[place] = np.greater(part, 0)
+            left -= part
+        gives[first[anywhere], np.flatnonzero(anywhere)] = True
+        left[anywhere] = 0
+        # Providers with as much free are taken by uuid, which makes a difference only if they differ in other
+        # ways.
+        alike = np.ones((max(len(rows) - 1, 0), trees), dtype=np.bool_)
+        for column in (min_unit, max_unit, step_size):
+            alike &= column[1:] == column[:-1]
+        for any_of in self._required:
+            has = in_any(self._fleet.with_trait, any_of, rows.ravel()).reshape(rows.shape)
+            has = np.take_along_axis(has, order, axis=0)
+            alike &= has[1:] == has[:-1]
+        tied: Bools = (sorted_free[1:] == sorted_free[:-1]) & np.greater(sorted_free[1:], 0)
+        placed: Bools = np.zeros(rows.shape, dtype=np.bool_)
+        np.put_along_axis(placed, order, gives, axis=0)
+        unsure: Bools = np.logical_or.reduce(tied & ~alike, axis=0)
+        return _Spread(left == 0, placed, unsure)
+
+
+class _Spread(NamedTuple):
+    """How trees split one class: whether each can, which positions give something, and the trees of which
+    that must be found out one by one: bool[trees], bool[positions, trees], bool[trees]."""
+
+    split: Bools
+    gives: Bools
+    unsure: Bools
+
+
+def _units(columns: InventoryColumns, slots: Rows) -> tuple[Int64, Int64, Int64]:
+    """``min_unit``, ``max_unit`` and ``step_size`` at some slots; of no slot some that forbid nothing."""
+    columns_of = (columns.min_unit, columns.max_unit, columns.step_size)
+    found = [column[slots].astype(np.int64) for column in columns_of]
+    there = slots >= 0
+    for column in found:
+        column[~there] = 1
+    return found[0], found[1], found[2]
