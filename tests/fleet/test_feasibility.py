@@ -351,7 +351,7 @@ def test_splits_that_are_kept_are_those_found_anew(
 
 
 @pytest.mark.nightly
-@settings(max_examples=2_000, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data(), splitting_worlds(), splitting_queries(), st.booleans())
 def test_splits_that_are_kept_are_those_found_anew_at_length(
     data: st.DataObject, world: World, query: CandidateQuery, many: bool

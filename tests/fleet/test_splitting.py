@@ -49,7 +49,7 @@ def test_a_tree_is_served_unsplit_or_else_by_the_one_split_of_the_rule(
 
 
 @pytest.mark.nightly
-@settings(max_examples=10_000, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=3_000, deadline=None, suppress_health_check=list(HealthCheck))
 @given(splitting_worlds(3), splitting_queries())
 def test_a_tree_is_served_unsplit_or_else_by_the_one_split_of_the_rule_at_length(
     world: World, query: CandidateQuery
