@@ -144,6 +144,25 @@ def read_client_options(source: Source, group: str, service_type: str) -> Client
         raise OperatorError(f"[{section}]: {error}") from error
 
 
+def client_options(source: Source, group: str) -> list[cfg.Opt]:
+    """The options that `read_client_options` reads in a group; those of the plugin as far as it is known."""
+    conf = source.open()
+    common = loading.get_auth_common_conf_options()
+    source.register(conf, group, common)
+    found = [
+        *common,
+        *loading.get_session_conf_options(),
+        *loading.get_adapter_conf_options(include_deprecated=False),
+    ]
+    kind = conf[group].auth_type
+    if kind is not None:
+        try:
+            found += loading.get_auth_plugin_conf_options(loading.get_plugin_loader(kind))
+        except exceptions.NoMatchingPlugin:
+            return found
+    return found
+
+
 def _verify(options: cfg.ConfigOpts.GroupAttr) -> bool | ssl.SSLContext:
     if options.insecure and not options.certfile:
         return False

@@ -13,8 +13,10 @@ from roost.cli.options import as_json, print_json
 from roost.placement.options import GROUPS, unsupported_options
 
 SYSTEM_GROUPS = {
+    "api_database": "roost.conductor.api_database",
     "conductor": "roost.conductor.options",
     "records": "roost.records.options",
+    "scheduler": "roost.scheduling.options",
 }
 """The groups of options that the Placement API alone does not use, and the module of each; without those of
 the scheduler, whose filters and weighers have sections of their own.
@@ -23,25 +25,43 @@ The modules are imported when they are needed: importing the scheduler is a tent
 """
 
 
+PLACEMENT = "placement"
+"""The group whose options of keystoneauth1 say how `roost scheduler` reaches placement over HTTP."""
+
+
 def system_options() -> Mapping[str, Sequence[cfg.Opt]]:
     """Return the options of `SYSTEM_GROUPS`, and those of the scheduler with its filters and weighers."""
-    options = {group: importlib.import_module(module).OPTIONS for group, module in SYSTEM_GROUPS.items()}
-    return {**importlib.import_module("roost.scheduler.options").all_options(), **options}
+    options = {
+        group: [*each]
+        for group, each in importlib.import_module("roost.scheduler.options").all_options().items()
+    }
+    for group, module in SYSTEM_GROUPS.items():
+        options.setdefault(group, []).extend(importlib.import_module(module).OPTIONS)
+    return options
 
 
-def options_without_effect(source: Source, auth_strategy: str | None = None) -> list[str]:
+def options_without_effect(
+    source: Source, auth_strategy: str | None = None, *, schedules: bool = False
+) -> list[str]:
     """Return a line for each option that has no effect: it is unknown, or Roost does not support it.
 
     Commands may share a file, so an option that only another command uses counts as effective.
 
     Args:
         auth_strategy: the strategy with which the command checks tokens; None: it checks none.
+        schedules: the command line may have options of the scheduler.
 
     Raises:
         OperatorError: such an option is on the command line, or a file cannot be read.
     """
-    suspects = unsupported_options(source, auth_strategy, dict.fromkeys(SYSTEM_GROUPS, ()))
-    return suspects and unsupported_options(source, auth_strategy, system_options())
+    if not schedules and not unsupported_options(source, auth_strategy, dict.fromkeys(SYSTEM_GROUPS, ())):
+        return []
+    # Imported only here: its import takes as long as all others together.
+    from roost.auth.keystone_credentials import client_options
+
+    groups = {group: [*options] for group, options in system_options().items()}
+    groups.setdefault(PLACEMENT, []).extend(client_options(source, PLACEMENT))
+    return unsupported_options(source, auth_strategy, groups)
 
 
 def print_warnings(lines: Sequence[str]) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +49,6 @@ class _Mode(click.ParamType[int]):
 
 _FILE = click.Path(path_type=Path)
 _OPTIONS = (
-    click.option("--port", type=click.IntRange(1, 65535), default=8778, show_default=True, help="Port."),
     click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on."),
     click.option("--uds", type=_FILE, help="Listen on a UNIX socket at this path, instead of a port."),
     click.option(
@@ -63,8 +62,12 @@ _OPTIONS = (
 )
 
 
-def listening(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options to a command, which gets their values as ``listening``."""
+def listening_at(port: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Add the options to a command, which gets their values as ``listening``. ``port``: the default."""
+    return partial(_listening, port)
+
+
+def _listening(default: int, command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def with_listening(
@@ -80,9 +83,19 @@ def listening(command: Callable[..., None]) -> Callable[..., None]:
         address = Address(host, port) if uds is None else UnixAddress(uds.absolute(), uds_mode)
         command(listening=Listening(address, _tls(tls_cert, tls_key, tls_client_ca)), **others)
 
-    for option in reversed(_OPTIONS):
+    for option in reversed((_port(default), *_OPTIONS)):
         with_listening = option(with_listening)
     return with_listening
+
+
+listening = listening_at(8778)
+"""The options of a service with the port of OpenStack's Placement."""
+
+
+def _port(default: int) -> Callable[..., Any]:
+    return click.option(
+        "--port", type=click.IntRange(1, 65535), default=default, show_default=True, help="Port."
+    )
 
 
 def _tls(certificate: Path | None, key: Path | None, client_authority: Path | None) -> Tls | None:

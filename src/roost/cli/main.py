@@ -24,6 +24,7 @@ COMMANDS = {
     "metrics": "roost.cli.metrics:metrics",
     "records": "roost.cli.records:records",
     "replay": "roost.cli.replay:replay",
+    "scheduler": "roost.cli.scheduler:scheduler",
     "serve": "roost.cli.serve:serve",
     "top": "roost.cli.top:top",
     "up": "roost.cli.up:up",

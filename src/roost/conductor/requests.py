@@ -132,6 +132,13 @@ class Requests:
 
         await self._database.write(write)
 
+    async def cells(self) -> dict[str, str]:
+        """Where cells are: name -> database URL, in order of names."""
+        query = sa.select(cell_mappings.c.name, cell_mappings.c.database_url).order_by(cell_mappings.c.name)
+        return await self._database.read(
+            lambda connection: {row.name: row.database_url for row in connection.execute(query)}
+        )
+
     async def map_cells(self, cells: Mapping[str, str]) -> None:
         """Keep where cells are: name -> database URL."""
 

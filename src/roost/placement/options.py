@@ -243,7 +243,9 @@ def unsupported_options(
     Raises:
         OperatorError: An option of the command line has no effect, or a file cannot be read.
     """
-    supported = {group: set(_names(each)) for group, each in (*others.items(), *GROUPS.items())}
+    supported: dict[str, set[str]] = {}
+    for group, each in (*others.items(), *GROUPS.items()):
+        supported.setdefault(group, set()).update(_names(each))
     supported["DEFAULT"].add("auth_strategy")
     if auth_strategy == "keystone":
         # Imported only here: its import takes as long as all others together.

@@ -16,14 +16,18 @@ probed."""
 
 def placement_health(ledger: Ledger, options: PlacementOptions) -> Health:
     """The checks of `roost serve`. Raises `OperatorError` if the options for Keystone cannot work."""
-    checks = ledger_checks(ledger, options.health)
-    if options.auth_strategy == "keystone":
-        # Imported only here: its import takes as long as all others together.
-        from roost.auth.reachability import Reachability
+    return Health((*ledger_checks(ledger, options.health), *keystone_checks(options)), options.health)
 
-        keystone = Reachability(options.source or Source(), options.health.check_seconds)
-        checks = (*checks, Check("keystone", keystone.ask, lasting=KEYSTONE_SECONDS))
-    return Health(checks, options.health)
+
+def keystone_checks(options: PlacementOptions) -> Sequence[Check]:
+    """The check of Keystone, if it checks tokens. Raises `OperatorError` if the options cannot work."""
+    if options.auth_strategy != "keystone":
+        return ()
+    # Imported only here: its import takes as long as all others together.
+    from roost.auth.reachability import Reachability
+
+    keystone = Reachability(options.source or Source(), options.health.check_seconds)
+    return (Check("keystone", keystone.ask, lasting=KEYSTONE_SECONDS),)
 
 
 def ledger_checks(ledger: Ledger, options: HealthOptions) -> Sequence[Check]:

@@ -137,7 +137,8 @@ def _why(group: str, option: str, supported: Mapping[str, set[str]]) -> str:
     if near := get_close_matches(option, sorted(supported.get(group, ())), 1):
         return f"no such option; did you mean {near[0]}?"
     if option_groups := sorted(each for each, names in supported.items() if option in names):
-        return f"no such option; there is one in [{option_groups[0]}]"
+        [near_group] = get_close_matches(group, option_groups, 1, cutoff=0.0)
+        return f"no such option; there is one in [{near_group}]"
     if group not in supported and (near := get_close_matches(group, sorted(supported), 1)):
         return f"no such group; did you mean [{near[0]}]?"
     return "no such option"

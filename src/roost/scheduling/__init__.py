@@ -1,7 +1,11 @@
 """The scheduler as a service: destinations, alternates, records and reasons over HTTP.
 
-    http/   the operations, their handlers and errors, and the ASGI application
-    wire/   request specs and selections as JSON: Roost's, and Nova's objects as oslo serialises them
+    http/      the operations, their handlers and errors, and the ASGI application
+    wire/      request specs and selections as JSON: Roost's, and Nova's objects as oslo serialises them
+    hosts/     where hosts come from: the cells' databases, and placement
+    options    the options of `roost scheduler`
+    readiness  what it needs to serve requests
+    worker     one of its processes; server: starting all of them
 
 The room is above the scheduler and the conductor, because the node table is fed from the conductor's journal.
 `roost up` serves the same operations on the scheduler of its conductors.

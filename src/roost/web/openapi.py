@@ -37,7 +37,7 @@ def describe(
     """The document of operations. ``text`` describes the API as a whole, ``version`` is that of the API."""
     types = [conventions.errors]
     types += [each for row in operations for each in (row.body, row.answer) if each is not None]
-    schemas, components = msgspec.json.schema_components(types, ref_template=_REF)
+    schemas, components = msgspec.json.schema_components(types, schema_hook=_any_value, ref_template=_REF)
     schema_of = dict(zip(map(id, types), schemas, strict=True))
     errors = schema_of[id(conventions.errors)]
     paths: Document = {}
@@ -60,6 +60,13 @@ def describe(
         "paths": paths,
         "components": {"securitySchemes": _SCHEMES, "schemas": components},
     }
+
+
+def _any_value(form: type) -> Document:
+    """The schema of a type that msgspec knows none for: any JSON value, for ``object``."""
+    if form is object:
+        return {"description": "Any JSON value."}
+    raise NotImplementedError(f"{form} has no schema")
 
 
 def _texts(operation: Operation) -> Document:

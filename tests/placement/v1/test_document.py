@@ -19,6 +19,7 @@ from schemathesis.specs.openapi.checks import (
 from roost.conductor import http as conductor_http
 from roost.placement.v1.operations import OPERATIONS
 from roost.placement.wire.query import GROUP_PARAMETERS, PARAMETERS
+from roost.scheduling.http.operations import OPERATIONS as SCHEDULING
 from roost.web.conventions import Conventions
 from roost.web.openapi import describe
 from support.ledgers import host, opened, run
@@ -82,9 +83,10 @@ def test_what_is_wrong_with_a_number_is_refused_as_described(v1: V1Api) -> None:
 
 
 def test_the_whole_system_describes_instances_too() -> None:
-    operations = (*OPERATIONS, *conductor_http.OPERATIONS)
+    operations = (*OPERATIONS, *conductor_http.OPERATIONS, *SCHEDULING)
     whole = describe(operations, Conventions(), title="Roost", text="/v1")
-    assert {"/v1/changes", "/v1/instances", "/v1/instances/{uuid}"} <= set(whole["paths"])
+    some = {"/v1/changes", "/v1/instances", "/v1/instances/{uuid}", "/v1/select_destinations"}
+    assert some <= set(whole["paths"])
     schemathesis.openapi.from_dict(whole).validate()
 
 

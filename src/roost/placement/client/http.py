@@ -18,7 +18,7 @@ from roost.ledger import Held
 from roost.model.allocation import Consumer
 from roost.model.inventory import Inventory
 from roost.model.request import CandidateQuery
-from roost.model.vocabulary import is_custom
+from roost.model.vocabulary import SHARING_TRAIT, is_custom
 from roost.placement.client.query import query_parameters
 from roost.placement.client.transport import LATEST, UNTYPED, Transport, path_to
 from roost.placement.commands.allocations import ConsumerWrite
@@ -141,6 +141,22 @@ class HttpPlacement:
     async def tree(self, uuid: str) -> list[Provider]:
         found = await self._transport.call("GET", "/resource_providers", params=[("in_tree", uuid)])
         return [_provider(each) for each in found["resource_providers"]]
+
+    async def root(self) -> object:
+        """The document at the root of the API, for which no token is needed: its versions."""
+        return await self._transport.call("GET", "/")
+
+    async def hosts(self) -> dict[str, str]:
+        """The names of all root providers that share nothing with other trees, by uuid."""
+        sharing = [("required", SHARING_TRAIT)]
+        found = await self._transport.call("GET", "/resource_providers")
+        shared = await self._transport.call("GET", "/resource_providers", params=sharing)
+        pools = {each["uuid"] for each in shared["resource_providers"]}
+        return {
+            each["uuid"]: each["name"]
+            for each in found["resource_providers"]
+            if each["parent_provider_uuid"] is None and each["uuid"] not in pools
+        }
 
     async def inventories(self, provider: str) -> dict[str, Inventory]:
         found = await self._of(provider, "inventories")

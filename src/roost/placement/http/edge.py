@@ -1,4 +1,4 @@
-"""The edge of every service on a ledger: `roost serve` and `roost up` compose it here, in the same way."""
+"""The edge of every service: `roost serve`, `roost scheduler` and `roost up` compose it in the same way."""
 
 from roost import tracing
 from roost.ledger import Ledger
@@ -19,8 +19,13 @@ CHANGES = "/v1/changes"
 """The path whose requests wait for commits, in streams and long polls, which have a limit of their own."""
 
 
-def with_edge(application: Application, ledger: Ledger, options: PlacementOptions, health: Health) -> Edge:
-    """Put the edge around the application of a service. Parts that ``options`` turn off are left out."""
+def with_edge(
+    application: Application, ledger: Ledger | None, options: PlacementOptions, health: Health
+) -> Edge:
+    """Put the edge around the application of a service. Parts that ``options`` turn off are left out.
+
+    ``ledger``: that of this process, if it has one.
+    """
     watches: list[Watch] = [RequestLines()]
     if tracing.is_on():
         watches.append(RequestSpans())
@@ -31,17 +36,22 @@ def with_edge(application: Application, ledger: Ledger, options: PlacementOption
     admission = Admission(application, options.limits, uncounted=(CHANGES,), cut_soon=Cutter().cut_soon)
     edge = Edge(application, health_paths(health), watches, admission)
     if counting():
-        _follow(edge, admission, ledger)
+        _follow(edge, admission)
+        if ledger is not None:
+            _follow_ledger(ledger)
     return edge
 
 
-def _follow(edge: Edge, admission: Admission, ledger: Ledger) -> None:
+def _follow(edge: Edge, admission: Admission) -> None:
     """Have the gauges of a service read where it keeps the numbers."""
     metrics.IN_FLIGHT.follow(lambda: edge.in_flight)
     metrics.ADMITTED.labels("read").follow(lambda: admission.load.reads)
     metrics.ADMITTED.labels("write").follow(lambda: admission.load.writes)
     metrics.BODIES.follow(lambda: admission.load.body_bytes)
     metrics.ANSWERS.follow(lambda: admission.load.answer_bytes)
+
+
+def _follow_ledger(ledger: Ledger) -> None:
     metrics.VERSION.follow(lambda: ledger.status().version)
     metrics.LAG_COMMITS.follow(lambda: ledger.status().lag_commits)
     metrics.LAG_SECONDS.follow(lambda: ledger.status().lag_seconds)

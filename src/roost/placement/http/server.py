@@ -11,22 +11,19 @@ import structlog
 
 from roost import tracing
 from roost.ledger import SCHEMA
-from roost.logs import configure_logs, logging_config, silence
+from roost.logs import configure_logs
 from roost.model.errors import OperatorError
 from roost.placement.access import open_authenticator, open_policy
 from roost.placement.http.worker import Worker
 from roost.placement.options import PlacementOptions, read_options, shown_options
 from roost.report import Report as ProcessReport
-from roost.serving.granian import WorkerServer
 from roost.serving.listeners import Listeners
-from roost.serving.retiring import Retiring
 from roost.serving.supervision import Cause, Rules
 from roost.serving.supervisor import Hooks, Report, Supervisor
 from roost.serving.tls import Tls
+from roost.serving.worker import run_worker
 from roost.storage import ANSWER_SECONDS, COMMAND_ANSWER_SECONDS, Database
-from roost.web.connections import cut_clients_that_do_not_read, server_settings
 
-_SERVER_LOGGER = "_granian"
 _LOG = structlog.get_logger()
 
 
@@ -90,21 +87,15 @@ class PlacementService:
 
     def run(self, listener: socket.socket, report: Report, cause: Cause) -> None:
         """Serve in this process, a worker, until it is told to end."""
-        configure_logs(self.options.logs)
 
-        def report_quietly(failure: str | None) -> None:
-            if failure is not None:
-                # Otherwise the server logs further lines about the end of the worker.
-                silence(_SERVER_LOGGER)
-            report(failure)
+        def make(report: Report) -> Worker:
+            seconds = self.rules.drain_seconds
+            return Worker(self.database, self.options, report, self.metrics, cause, seconds)
 
-        drain_seconds = self.rules.drain_seconds
-        worker = Worker(self.database, self.options, report_quietly, self.metrics, cause, drain_seconds)
-        limits = self.options.limits
-        cut_clients_that_do_not_read(listener, limits)
-        settings = {**server_settings(limits), "log_dictconfig": logging_config(self.options.logs)}
-        application = Retiring(worker, self.rules.linger_seconds)
-        WorkerServer(application, listener, self.tls, settings).run()
+        options = self.options
+        run_worker(
+            make, listener, report, logs=options.logs, limits=options.limits, tls=self.tls, rules=self.rules
+        )
 
     def reread(self) -> "PlacementService":
         """Return the service with the options as files have them now.

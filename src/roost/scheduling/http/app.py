@@ -6,15 +6,19 @@ from oslo_policy.policy import RuleDefault
 from roost.auth import Authenticator
 from roost.auth.rules import Rules
 from roost.ledger import LedgerBusy
+from roost.placement.options import PlacementOptions
 from roost.records.errors import RecordsUnavailable
 from roost.scheduling.http.conventions import SchedulingConventions
+from roost.scheduling.http.document import DOCUMENT
 from roost.scheduling.http.operations import DEFAULT_RULES, OPERATIONS
 from roost.scheduling.http.service import Service
 from roost.storage import StorageError
 from roost.web.app import Kernel
 from roost.web.app import create_app as create_web_app
-from roost.web.limits import Limits
+from roost.web.cors import Cors
+from roost.web.forwarded import through_proxies
 from roost.web.policy import Policy
+from roost.web.request import Request
 
 
 def default_rules() -> list[RuleDefault]:
@@ -26,15 +30,24 @@ def create_app(
     service: Service,
     authenticator: Authenticator,
     rules: Rules | None = None,
-    body_seconds: float = Limits().body_seconds,
+    options: PlacementOptions | None = None,
 ) -> falcon.asgi.App:  # type: ignore[type-arg]
-    """The API of a scheduler. ``rules`` are by default those without a policy file."""
+    """The API of a scheduler.
+
+    ``rules`` are by default those without a policy file. ``options``: those of a process that serves nothing
+    else; it has the OpenAPI document of these operations, and CORS.
+    """
+    operations = OPERATIONS if options is None else (*OPERATIONS, DOCUMENT)
+    options = options or PlacementOptions()
+    proxies = options.proxies
     kernel = Kernel(
         service,
         authenticator,
         Policy(rules or Rules(default_rules(), None, True)),
         SchedulingConventions(),
         unavailable=(LedgerBusy, StorageError, RecordsUnavailable),
-        body_seconds=body_seconds,
+        request_type=Request if proxies is None else through_proxies(Request, proxies),
+        middleware=(Cors(options.cors),) if options.cors.allowed_origin else (),
+        body_seconds=options.limits.body_seconds,
     )
-    return create_web_app(OPERATIONS, kernel)
+    return create_web_app(operations, kernel)

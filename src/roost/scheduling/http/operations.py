@@ -30,7 +30,7 @@ DEFAULT_RULES: Final = {
 PATHS: Final = ("/v1/select_destinations", "/v1/use_alternate", "/v1/scheduler")
 """The paths of a scheduler: these, and all below them."""
 
-OPERATIONS: Final = (
+OPERATIONS: Final[tuple[Operation, ...]] = (
     Operation(
         "POST",
         "/v1/select_destinations",

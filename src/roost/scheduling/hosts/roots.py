@@ -1,0 +1,85 @@
+"""The hosts that placement knows: all root providers that share nothing with other trees."""
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from roost.fleet import Fleet
+from roost.ledger import Ledger
+from roost.placement.client import HttpPlacement
+from roost.scheduler.gateways.asking import asked
+
+Roots = Mapping[str, str]
+"""The name of each host by the uuid of its root provider."""
+
+
+class RootSource(Protocol):
+    """Reads the hosts of placement."""
+
+    async def changed(self) -> Roots | None:
+        """All hosts, None if they are the same as those of the last call. Raises what placement raises."""
+
+
+class LedgerRoots:
+    """The hosts of a ledger in this process, at its head.
+
+    They are looked at when providers have come or gone. Whether a provider shares is one of its traits, so
+    they are also looked at each ``every_seconds``, if anything was committed. ``monotonic``: seconds.
+    """
+
+    def __init__(
+        self, ledger: Ledger, every_seconds: float, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._ledger = ledger
+        self._every_seconds = every_seconds
+        self._monotonic = monotonic
+        self._fleet: Fleet | None = None
+        self._providers = self._version = -1
+        self._due = 0.0
+        self._last: Roots | None = None
+
+    async def changed(self) -> Roots | None:
+        fleet = await self._ledger.current()
+        now = self._monotonic()
+        same = fleet is self._fleet and fleet.provider_set_version == self._providers
+        if same and (fleet.version == self._version or now < self._due):
+            return None
+        self._fleet, self._providers, self._version = fleet, fleet.provider_set_version, fleet.version
+        self._due = now + self._every_seconds
+        sharing = fleet.sharing()
+        rows = fleet.rows()
+        found = {
+            fleet.uuid(row): fleet.name(row)
+            for row in rows[fleet.parent[rows] < 0].tolist()
+            if row not in sharing
+        }
+        if found == self._last:
+            return None
+        self._last = found
+        return found
+
+
+class HttpRoots:
+    """The hosts of a placement service over HTTP, read every ``every_seconds``. ``monotonic``: seconds."""
+
+    def __init__(
+        self,
+        placement: HttpPlacement,
+        every_seconds: float,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._placement = placement
+        self._every_seconds = every_seconds
+        self._monotonic = monotonic
+        self._due = -float("inf")
+        self._last: Roots | None = None
+
+    async def changed(self) -> Roots | None:
+        if self._monotonic() < self._due:
+            return None
+        found = await asked(self._placement.hosts())
+        self._due = self._monotonic() + self._every_seconds
+        if found == self._last:
+            return None
+        self._last = found
+        return found

@@ -1,0 +1,69 @@
+"""`roost scheduler` as a process: on a ledger, and by placement over HTTP; wrong options are named."""
+
+from pathlib import Path
+
+import pytest
+
+from support.processes import run_roost
+from support.schedulers import RunningScheduler
+from support.serving import Serving
+from support.waiting import wait_for
+
+NODE = "00000000-0000-4000-8000-000000000001"
+
+
+def test_two_schedulers_on_one_platform(tmp_path: Path) -> None:
+    """One has the ledger, the other asks the Placement API: both place on a host that nobody reports for."""
+    database = f"sqlite:///{tmp_path / 'roost.db'}"
+    serving = Serving(database, tmp_path / "serve.log")
+    local = RunningScheduler(tmp_path / "local", database=database)
+    remote = RunningScheduler(
+        tmp_path / "remote",
+        placement=serving.url,
+        settings=("scheduler.hosts_from_placement=true", "scheduler.placement_hosts_seconds=0"),
+    )
+    try:
+        assert local.select().status_code == 409
+        provider = {"uuid": NODE, "name": "host1"}
+        assert serving.ask("POST", "/resource_providers", provider).status_code == 200
+        inventories = {"VCPU": {"total": 3}, "MEMORY_MB": {"total": 2048}}
+        body = {"resource_provider_generation": 0, "inventories": inventories}
+        path = f"/resource_providers/{NODE}/inventories"
+        assert serving.ask("PUT", path, body).status_code == 200
+        for each in (local, remote, local):
+            answer = each.select()
+            assert answer.status_code == 200, answer.text
+            assert answer.json()["destinations"][0]["selected"]["host"] == "host1"
+        for each in (local, remote):
+            assert each.select().json()["errors"][0]["code"] == "scheduler.no_valid_host"
+            assert each.client.get("/readyz").json()["ready"]
+            document = each.client.get("/v1/openapi.json").json()
+            assert "/v1/use_alternate" in document["paths"]
+            assert each.client.get("/v1/select_destinations").status_code == 405
+            refused = each.client.post("/v1/select_destinations", headers={"x-auth-token": "user:project"})
+            assert refused.status_code == 403
+        serving.end()
+        assert remote.select().status_code == 503
+        wait_for(lambda: not remote.client.get("/readyz").json()["ready"])
+    finally:
+        assert (local.end(), remote.end()) == (0, 0)
+    assert "Traceback" not in local.said() + remote.said()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--database", "sqlite:///roost.db"], "no hosts: set connection in [api_database]"),
+        (["--set", "scheduler.hosts_from_placement=true"], "[placement] has no auth_type"),
+        (["--set", "scheduler.hosts=true"], "--set scheduler.hosts: no such option"),
+        (
+            ["--set", "scheduler.hosts_from_placement=true", "--set", "filter_scheduler.enabled_filters=No"],
+            "No",
+        ),
+    ],
+)
+def test_what_cannot_work_is_said_in_one_line(tmp_path: Path, arguments: list[str], said: str) -> None:
+    done = run_roost("scheduler", "--set", "api.auth_strategy=noauth2", *arguments)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1, done.stderr
