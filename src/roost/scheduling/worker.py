@@ -13,7 +13,6 @@ from roost.auth.rules import Rules
 from roost.cells import Cell
 from roost.conductor.aggregates.store import AggregateStore
 from roost.conductor.node_feed import NodeFeed
-from roost.conductor.node_journal import NodeJournal
 from roost.conductor.requests import Requests
 from roost.conductor.server_groups.store import ServerGroups
 from roost.conductor.super_conductor import CELL0
@@ -68,7 +67,10 @@ class Worker(worker.Worker):
         ledger = placement if isinstance(placement, Ledger) else None
         table = NodeTable()
         api = None if options.api_database is None else self._database(stack, options.api_database)
-        feed = None if api is None else await self._feed(stack, api, table)
+        feed = None
+        if api is not None:
+            feed = await self._feed(stack, api, table)
+            stack.push_async_callback(feed.close)
         roots: RootSource | None = None
         if options.hosts_from_placement:
             of = LedgerRoots if isinstance(placement, Ledger) else HttpRoots
@@ -85,7 +87,7 @@ class Worker(worker.Worker):
         application = create_app(service, open_authenticator(options.http), rules, options.http)
         health = scheduling_health(placement, hosts, options.http)
         running = asyncio.create_task(hosts.run())
-        stack.callback(running.cancel)
+        stack.push_async_callback(_ended, running)
         metrics.WAITING_RECORDS.follow(lambda: records.waiting)
         return Served(
             with_edge(application, ledger, options.http, health),
@@ -107,7 +109,7 @@ class Worker(worker.Worker):
         return NodeFeed(
             [Cell(name, self._database(stack, url)) for name, url in cells.items() if name != CELL0],
             table,
-            journal=NodeJournal(api),
+            journal=api,
             aggregates=AggregateStore(api),
             retention=self._options.http.retention,
             down_seconds=self._options.scheduler.service_down_time,
@@ -122,6 +124,11 @@ class Worker(worker.Worker):
 
 def _gateway(placement: Ledger | HttpPlacement, members: Members) -> Gateway:
     return LocalGateway(placement) if isinstance(placement, Ledger) else HttpGateway(placement, members)
+
+
+async def _ended(task: "asyncio.Task[None]") -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
 
 
 def _describe(placement: Ledger | HttpPlacement, hosts: Hosts) -> dict[str, object]:
