@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from roost.model.aggregate import HostAggregate
+from roost.model.assignment import Assignment
 from roost.model.node import NodeInstance, NodeReport
 
 
@@ -70,6 +71,7 @@ class ClaimCounted(msgspec.Struct, frozen=True, tag=True, array_like=True):
     node: str
     memory_mb: int = 0
     disk_mb: int = 0
+    assignment: Assignment | None = None
 
 
 class ClaimBuilt(msgspec.Struct, frozen=True, tag=True, array_like=True):

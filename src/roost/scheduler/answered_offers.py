@@ -1,6 +1,7 @@
 """Offers from an answer of ``GET /allocation_candidates``."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 
 import numpy as np
 
@@ -8,10 +9,12 @@ from roost.fleet.columns import Bools, Int64
 from roost.fleet.fits import has_room
 from roost.fleet.inventory_columns import CAPACITY_LIMIT
 from roost.model.allocation import Candidate
+from roost.model.assignment import Assigned
 from roost.model.vocabulary import SHARING_TRAIT
 from roost.placement.interface import AllocationRequest, Level, ProviderSummary
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.offers import Offers, ProviderLevels
+from roost.scheduler.unreported import NOTHING
 
 _NOTHING = Level(0, 0)
 
@@ -34,6 +37,7 @@ class AnsweredOffers(Offers):
         only: int | None = None,
     ) -> None:
         self._summaries = summaries
+        self._assigned: Callable[[str], Assigned] = lambda node: NOTHING
         self._used: dict[tuple[str, str], int] = {}
         by_host: dict[int, list[Candidate]] = {}
         for request in requests:
@@ -76,6 +80,15 @@ class AnsweredOffers(Offers):
     def level(self, provider: str, resource_class: str) -> tuple[int, int]:
         level = self._level(provider, resource_class)
         return level.capacity, level.used
+
+    def beside(self, assigned: Callable[[str], Assigned]) -> "AnsweredOffers":
+        """The same offers for a run that finds the assignments on a node by ``assigned``."""
+        other = copy(self)
+        other._assigned = assigned
+        return other
+
+    def assigned(self, node: str) -> Assigned:
+        return self._assigned(node)
 
     def hosts_of(self, provider: str) -> Sequence[int]:
         position = self._position.get(self._root(provider))

@@ -5,6 +5,7 @@ Scheduler, gateways and conductors all read a failed claim the same way:
     verdict    meaning                                                what follows
     CLAIMED    the host is claimed                                    the instance goes there
     REFUSED    this host cannot take the instance                     the next host is tried
+    CHANGED    others got some of the host since it was read          the host is asked for candidates again
     RETRY      the attempt says nothing about the host                the same claim is made again later
     FATAL      neither another host nor waiting can help              the request ends with the reason
 """
@@ -31,6 +32,7 @@ class Verdict(Enum):
 
     CLAIMED = "claimed"
     REFUSED = "refused"
+    CHANGED = "changed"
     RETRY = "retry"
     FATAL = "fatal"
 

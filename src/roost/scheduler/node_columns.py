@@ -4,11 +4,13 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable
 
+import msgspec
 import numpy as np
 
 from roost.fleet.columns import Bools, Float64, Int32, Int64, grown
 from roost.fleet.invalidation_log import InvalidationLog
 from roost.hardware.pci_pools import free_devices
+from roost.model.assignment import Assignment
 from roost.model.node import NodeReport
 from roost.model.node_event import ClaimBuilt, ClaimCounted, ClaimReleased, NodeEvent
 from roost.scheduler.metric_columns import MetricColumns
@@ -158,7 +160,14 @@ class NodeColumns:
         """The claims that no report contains yet."""
         return self._claims
 
-    def claim(self, instance: str, index: int, memory_mb: int = 0, disk_mb: int = 0) -> None:
+    def claim(
+        self,
+        instance: str,
+        index: int,
+        memory_mb: int = 0,
+        disk_mb: int = 0,
+        assignment: Assignment | None = None,
+    ) -> None:
         """An instance was claimed on a node: it counts there until a report lists it, or `release`.
 
         A claim of the same instance on another node counts no longer. Amounts are in MiB.
@@ -166,8 +175,8 @@ class NodeColumns:
         self.release(instance)
         report = self._reports[index]
         if instance not in report.instances:
-            self._note(ClaimCounted(instance, report.node, memory_mb, disk_mb))
-            self._claims.put(instance, Taken(index, memory_mb, disk_mb))
+            self._note(ClaimCounted(instance, report.node, memory_mb, disk_mb, assignment))
+            self._claims.put(instance, Taken(index, memory_mb, disk_mb, assignment=assignment))
             self._recount_claims(index)
 
     def built(self, instance: str) -> None:
@@ -175,7 +184,7 @@ class NodeColumns:
         taken = self._claims.of(instance)
         if taken is not None and taken.building:
             self._note(ClaimBuilt(instance))
-            self._claims.put(instance, Taken(taken.index, taken.memory_mb, taken.disk_mb, building=False))
+            self._claims.put(instance, msgspec.structs.replace(taken, building=False))
             self._recount_claims(taken.index)
 
     def release(self, *instances: str) -> None:

@@ -224,7 +224,9 @@ class NodeTable(NodeColumns):
             *(ServiceTransition(host, True) for host in alive),
             *self._aggregates.state(),
             *(
-                ClaimCounted(instance, self.nodes[taken.index], taken.memory_mb, taken.disk_mb)
+                ClaimCounted(
+                    instance, self.nodes[taken.index], taken.memory_mb, taken.disk_mb, taken.assignment
+                )
                 for instance, taken in claims
             ),
             *(ClaimBuilt(instance) for instance, taken in claims if not taken.building),
@@ -242,10 +244,10 @@ class NodeTable(NodeColumns):
                 seen = math.inf if up else -math.inf
                 nodes = [self._reports[index] for index in self.indexes_of_host(host)]
                 self.update([msgspec.structs.replace(report, last_seen=seen) for report in nodes])
-            case ClaimCounted(instance, node, memory_mb, disk_mb):
+            case ClaimCounted(instance, node, memory_mb, disk_mb, assignment):
                 index = self.index_of_node(node)
                 if index is not None:
-                    self.claim(instance, index, memory_mb, disk_mb)
+                    self.claim(instance, index, memory_mb, disk_mb, assignment)
             case ClaimBuilt(instance):
                 self.built(instance)
             case ClaimReleased(instance):

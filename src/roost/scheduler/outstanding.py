@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
+from roost.model.assignment import Assigned, Assignment
 from roost.model.node import NodeReport
 from roost.model.spec import RequestSpec
 
@@ -22,13 +23,14 @@ from roost.model.spec import RequestSpec
 class Taken(msgspec.Struct, frozen=True):
     """What a claim takes from the node ``index``: one instance, MiB of memory, MiB of local disk.
 
-    ``building``: it counts as an I/O operation too.
+    ``building``: it counts as an I/O operation too. ``assignment``: what it has of the node's hardware.
     """
 
     index: int
     memory_mb: int = 0
     disk_mb: int = 0
     building: bool = True
+    assignment: Assignment | None = None
 
 
 def taken_by(spec: RequestSpec) -> tuple[int, int]:
@@ -110,6 +112,11 @@ class OutstandingClaims:
         sums.io_ops += sign * taken.building
         sums.memory_mb += sign * taken.memory_mb
         sums.disk_mb += sign * taken.disk_mb
+
+    def assigned(self, index: int) -> Assigned:
+        """The assignments of the outstanding claims on a node."""
+        taken = {instance: self._taken[instance] for instance in self._on.get(index, ())}
+        return {name: each.assignment for name, each in taken.items() if each.assignment is not None}
 
     def instances_on(self, index: int) -> Mapping[str, None]:
         """The instances whose outstanding claim is on a node."""

@@ -322,7 +322,7 @@ class Scheduler:
             raise NoAlternate(found.tries)
         index = self.table.index_of_node(found.selected.node)
         if index is not None:
-            self.table.claim(instance, index, *taken_by(spec))
+            self.table.claim(instance, index, *taken_by(spec), found.selected.assignment)
         return found
 
     def _deadline(self) -> float:

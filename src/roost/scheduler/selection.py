@@ -49,6 +49,9 @@ class Draw:
         return int(self._generator.random() * n)
 
 
+CHANGES = 10
+"""Times that a host is asked for candidates again because others were assigned some of it meanwhile."""
+
 _EMPTY = {
     KNOWN: "no host is known",
     OFFERED: "placement has no candidates on the hosts that are known",
@@ -133,8 +136,11 @@ class _Run:
         """Claim a host for one instance: every candidate of a host, then the next host."""
         field, bounds = self._field, self._bounds
         refused = 0
-        while (host := self._pick()) is not None:
+        host: int | None = None
+        changed = 0
+        while (host := host if changed else self._pick()) is not None:
             weight = field.weight(host)
+            again, changed = changed, 0
             for number, candidate in enumerate(field.candidates(host)):
                 if (bound := bounds.met(refused)) is not None:
                     self._bound = bound
@@ -147,18 +153,22 @@ class _Run:
                 if result.verdict is Verdict.CLAIMED:
                     return Placed(instance, host, candidate, weight)
                 refused += 1
+                if result.verdict is Verdict.CHANGED and again < CHANGES:
+                    changed = again + 1
+                    break
             else:
                 if (bound := bounds.met(refused)) is not None:
                     self._bound = bound
                     return None
-            field.drop(host)
+            if not changed:
+                field.drop(host)
         return None
 
     def _count(self, one: Placed) -> None:
         """Count an instance on its node, where no report has it yet. Source: ``consume_from_request`` in
         Nova's ``scheduler/host_manager.py``."""
-        memory_mb, disk_mb = taken_by(self._question.spec)
-        self._table.claim(one.instance, self._field.index(one.host), memory_mb, disk_mb)
+        taken = taken_by(self._question.spec)
+        self._table.claim(one.instance, self._field.index(one.host), *taken, one.candidate.assignment)
 
     def _pick(self) -> int | None:
         """One of the best ``host_subset_size`` hosts, None if there is none."""

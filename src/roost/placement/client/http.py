@@ -16,6 +16,7 @@ from roost.auth import Source
 from roost.auth.credentials import Credentials
 from roost.ledger import Held
 from roost.model.allocation import Consumer
+from roost.model.assignment import Assignment
 from roost.model.inventory import Inventory
 from roost.model.request import CandidateQuery
 from roost.model.vocabulary import SHARING_TRAIT, is_custom
@@ -41,6 +42,9 @@ _V1_ALLOCATIONS = "/v1/allocations"
 _V1_CANDIDATES = "/v1/allocation_candidates"
 _NO_GROUP = "00000000-0000-0000-0000-000000000000"
 """A group without members, to ask whether the service knows groups."""
+
+NODES_AT_ONCE = 100
+"""Nodes whose assignments are asked for in one request."""
 
 ATTEMPTS = 10
 """Attempts of a write that checks no generation. The conflict in the last one is raised."""
@@ -195,11 +199,12 @@ class HttpPlacement:
     async def write_allocations(self, writes: Sequence[ConsumerWrite]) -> None:
         """Write all or nothing. Consumer types are written if every write names one, else none is.
 
-        Server groups, and their conditions, are left out if the service knows none: see `group_members`.
+        Server groups and their conditions, and assignments, are left out if the service knows none: see
+        `group_members` and `assignments`.
         """
 
         async def write_all() -> None:
-            if any(each.group is not None for each in writes) and await self.knows_groups():
+            if any(map(_needs_v1, writes)) and await self.knows_groups():
                 await self._post(_V1_ALLOCATIONS, _v1_bodies(writes))
                 return
             await self._post_writes("/allocations", await self._allocation_bodies(writes), writes)
@@ -248,6 +253,24 @@ class HttpPlacement:
             return None
         self._knows_groups = True
         return msgspec.convert(found["members"], dict[str, list[str]])
+
+    async def assignments(self, nodes: Sequence[str]) -> dict[str, dict[str, Assignment]] | None:
+        """The assignments on nodes (uuids of root providers): node -> consumer -> assignment.
+
+        None if the service knows no assignments, as OpenStack's Placement.
+        """
+        if not await self.knows_groups():
+            return None
+        parts = [nodes[first : first + NODES_AT_ONCE] for first in range(0, len(nodes), NODES_AT_ONCE)]
+        answers = await asyncio.gather(*map(self._assignments, parts))
+        return {node: assigned for answer in answers for node, assigned in answer.items()}
+
+    async def _assignments(self, nodes: Sequence[str]) -> dict[str, dict[str, Assignment]]:
+        found = await self._transport.call("GET", "/v1/assignments", params=[("nodes", ",".join(nodes))])
+        return {
+            node: msgspec.convert(each["consumers"], dict[str, Assignment])
+            for node, each in found["nodes"].items()
+        }
 
     async def knows_groups(self) -> bool:
         """Whether the service knows server groups and judges their conditions. It is asked once."""
@@ -397,7 +420,18 @@ def _v1_bodies(writes: Sequence[ConsumerWrite]) -> dict[str, Any]:
                 "policy": write.group.policy,
                 "max_server_per_host": write.group.max_per_host,
             }
+        if isinstance(write.assignment, Assignment):
+            body["assignment"] = msgspec.to_builtins(write.assignment)
+            if write.beside is not None:
+                body["assignment"]["beside"] = write.beside
+        elif write.assignment is None:
+            body["assignment"] = None
     return bodies
+
+
+def _needs_v1(write: ConsumerWrite) -> bool:
+    """Whether a write has more than the Placement API can say."""
+    return write.group is not None or isinstance(write.assignment, Assignment)
 
 
 def _typed(writes: Sequence[ConsumerWrite]) -> bool:

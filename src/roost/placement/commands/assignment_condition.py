@@ -110,6 +110,7 @@ def _parts(assignment: Assignment) -> Iterator[str]:
     for cell in assignment.cells:
         yield from (f"host CPU {cpu}" for _, cpu in cell.pinned)
         yield from (f"host CPU {cpu}" for cpu in cell.reserved)
+        yield from (f"host CPU {cpu}" for cpu in cell.withheld)
     for devices in assignment.devices:
         yield from (f"PCI device {address}" for address in devices.addresses)
 

@@ -9,6 +9,7 @@ from msgspec import UNSET, Meta, UnsetType
 from roost.model.allocation import GroupClaim, GroupPolicy
 from roost.model.vocabulary import MAX_INT
 from roost.placement.commands.allocations import ConsumerWrite, WriteAllocations
+from roost.placement.v1.assignments import WantedAssignment
 from roost.placement.v1.service import Service
 from roost.placement.wire.uuids import DASHED_UUID, LONGEST_UUID, canonical_uuid
 from roost.web.request import Request, Response
@@ -39,11 +40,12 @@ class WantedAllocation(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class WantedAllocations(msgspec.Struct, forbid_unknown_fields=True):
-    """All allocations of a consumer, as in Placement's API at 1.39, and its server group.
+    """All allocations of a consumer, as in Placement's API at 1.39, its server group and its assignment.
 
     Without any allocations the consumer is deleted. `consumer_generation` is the present one, null for a
     consumer that must not exist yet; if it is left out, it is not checked. Without `group` the consumer keeps
-    the group that it has.
+    the group that it has. Without `assignment` it keeps what it has of a node's hardware, as long as it has
+    allocations in the node's tree; with null it has nothing.
     """
 
     allocations: dict[_Uuid, WantedAllocation]
@@ -52,10 +54,11 @@ class WantedAllocations(msgspec.Struct, forbid_unknown_fields=True):
     consumer_generation: int | UnsetType | None = UNSET
     consumer_type: Annotated[str, Meta(min_length=1, max_length=255, pattern=r"^[A-Z0-9_]+\Z")] | None = None
     group: WantedCondition | None = None
+    assignment: WantedAssignment | UnsetType | None = UNSET
 
     def write(self, consumer: str) -> ConsumerWrite:
         """The write of a consumer."""
-        group = self.group
+        group, wanted = self.group, self.assignment
         return ConsumerWrite(
             consumer=canonical_uuid(consumer),
             allocations={canonical_uuid(uuid): each.resources for uuid, each in self.allocations.items()},
@@ -64,6 +67,8 @@ class WantedAllocations(msgspec.Struct, forbid_unknown_fields=True):
             consumer_type=self.consumer_type,
             generation=self.consumer_generation,
             group=None if group is None else GroupClaim(group.uuid, group.policy, group.max_server_per_host),
+            assignment=wanted.assignment() if isinstance(wanted, WantedAssignment) else wanted,
+            beside=wanted.beside if isinstance(wanted, WantedAssignment) else None,
         )
 
 
@@ -86,6 +91,8 @@ async def write_allocations(service: Service, req: Request, resp: Response) -> N
 
     A claim whose condition is not met is a 409 with the code `placement.server_group.refused`. The condition
     is judged on the state that the claim is committed on, so that no two claims at the same moment break it.
+    An assignment with a CPU or device of another consumer is a 409 with the code
+    `placement.assignment.refused`.
     """
     body: dict[str, WantedAllocations] = req.body
     writes = tuple(each.write(consumer) for consumer, each in body.items())

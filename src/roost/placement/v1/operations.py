@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Meta
 
 from roost.placement.access import PREFIX
+from roost.placement.v1.assignments import AssignmentsQuery, ShownAssignments, list_assignments
 from roost.placement.v1.candidates import CandidatePage, list_candidates
 from roost.placement.v1.capacity import CapacityQuery, ShownCapacity, show_capacity
 from roost.placement.v1.changes import EVENTS, LARGEST_SEQ, ChangePage, list_changes
@@ -91,6 +92,14 @@ OPERATIONS: Final = (
         status=204,
         provides=(),
         raises=(Conflict,),
+    ),
+    Operation(
+        "GET",
+        "/v1/assignments",
+        Rule(f"{PREFIX}allocations:list"),
+        list_assignments,
+        query=Query(AssignmentsQuery),
+        answer=ShownAssignments,
     ),
     Operation(
         "GET",

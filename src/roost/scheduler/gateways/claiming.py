@@ -12,11 +12,14 @@ INSTANCE = "INSTANCE"
 """Consumer type of what the scheduler claims."""
 
 
-def claim_write(question: Question, claim: Claim, generation: int | None = None) -> ConsumerWrite:
+def claim_write(
+    question: Question, claim: Claim, generation: int | None = None, beside: str | None = None
+) -> ConsumerWrite:
     """The allocation write that makes a claim.
 
     ``generation`` is the consumer's present one; None: it holds nothing yet. With a server group the write
-    has the group's condition, whether or not a filter for it is enabled.
+    has the group's condition, whether or not a filter for it is enabled. ``beside``: the digest of the
+    assignments on the node that the claim was fitted beside.
     """
     return ConsumerWrite(
         consumer=claim.instance,
@@ -27,6 +30,7 @@ def claim_write(question: Question, claim: Claim, generation: int | None = None)
         generation=generation,
         group=None if question.spec.group is None else question.spec.group.claim,
         assignment=claim.candidate.assignment,
+        beside=beside,
     )
 
 

@@ -6,6 +6,7 @@ moment ago.
 
 import asyncio
 from collections.abc import Collection
+from functools import partial
 from itertools import islice
 
 import structlog
@@ -20,6 +21,7 @@ from roost.scheduler.gateways.asking import asked
 from roost.scheduler.gateways.foreign_groups import Members, Sleep, look_for_members, no_members
 from roost.scheduler.gateways.http_claims import HttpClaims, MembersChanged
 from roost.scheduler.gateways.http_run import HttpRun
+from roost.scheduler.gateways.node_assignments import assignments_for
 from roost.scheduler.gateways.replacing_over_http import HttpReplacing
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.question import Question
@@ -69,7 +71,8 @@ class HttpGateway:
         members, foreign = await look_for_members(self._placement, group, self._members, self._sleep)
         candidates = AskedCandidates(self._placement, question, table, self._cached)
         claims = HttpClaims(self._placement, question, foreign, begins_anew)
-        run = HttpRun(question, table, plugins, candidates, members, claims)
+        assigned = partial(assignments_for, self._placement, question, table, plugins)
+        run = HttpRun(question, table, plugins, candidates, members, claims, assigned)
         outcome = None
         try:
             outcome = await run.run()

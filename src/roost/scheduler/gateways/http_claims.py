@@ -6,18 +6,20 @@ the run comes to nothing.
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 
 import structlog
 
 from roost.model.allocation import AFFINITY
 from roost.placement.client import HttpPlacement
-from roost.placement.errors import GroupRefused, PlacementError
+from roost.placement.commands.allocations import ConsumerWrite
+from roost.placement.errors import AssignmentChanged, GroupRefused, PlacementError
 from roost.scheduler.claim_result import CLAIMED, ClaimResult, Verdict, is_consumer_conflict, named, result_of
 from roost.scheduler.errors import PlacementRefused, PlacementUnavailable, SchedulerError
 from roost.scheduler.gateways.asking import asked
 from roost.scheduler.gateways.claiming import Driven, claim_write
 from roost.scheduler.gateways.foreign_groups import COLLIDED, ForeignGroup
+from roost.scheduler.gateways.node_assignments import NoAssignments, NodeAssignments
 from roost.scheduler.outcome import Claim, Outcome
 from roost.scheduler.question import Question
 
@@ -29,7 +31,8 @@ class MembersChanged(Exception):
 
 
 class HttpClaims:
-    """Makes the claims of one run. ``waited``: seconds spent waiting for placement.
+    """Makes the claims of one run. ``waited``: seconds spent waiting for placement. ``assigned``: the
+    assignments on the nodes that the run chooses from.
 
     ``begins_anew``: `MembersChanged` is raised if only another look at the group's members can help.
     """
@@ -48,6 +51,7 @@ class HttpClaims:
         self._made: list[str] = []
         self._in_doubt: Sequence[Claim] = ()
         self.waited = 0.0
+        self.assigned: NodeAssignments = NoAssignments()
 
     @property
     def may_be_made_together(self) -> bool:
@@ -76,8 +80,11 @@ class HttpClaims:
             raise
 
     async def _claim(self, claim: Claim) -> ClaimResult:
+        self.assigned.chosen(claim)
         refusal = await self._write([claim])
         if refusal is not None:
+            if refusal.verdict is Verdict.CHANGED:
+                await self._wait(self.assigned.read_again(claim.candidate.root))
             return refusal
         self._made.append(claim.instance)
         if self._foreign is not None and not await self._stays(self._foreign, claim):
@@ -91,11 +98,14 @@ class HttpClaims:
         started = time.perf_counter()
         self._in_doubt = claims
         try:
-            writes = [claim_write(self._question, claim) for claim in claims]
+            writes = [self._write_of(claim) for claim in claims]
             await asked(self._placement.write_allocations(writes))
         except PlacementError as error:
             self._in_doubt = ()
+            self.assigned.refused(claims)
             result = result_of(error)
+            if isinstance(error, AssignmentChanged):
+                return ClaimResult(Verdict.CHANGED, result.reason)
             if is_consumer_conflict(error):
                 raise
             if self._begins_anew and isinstance(error, GroupRefused) and self._is_affine:
@@ -109,7 +119,20 @@ class HttpClaims:
         finally:
             self.waited += time.perf_counter() - started
         self._in_doubt = ()
+        self.assigned.made(claims)
         return None
+
+    def _write_of(self, claim: Claim) -> ConsumerWrite:
+        assignment = claim.candidate.assignment
+        beside = None if assignment is None else self.assigned.beside(assignment.node)
+        return claim_write(self._question, claim, beside=beside)
+
+    async def _wait(self, answer: Awaitable[None]) -> None:
+        started = time.perf_counter()
+        try:
+            await answer
+        finally:
+            self.waited += time.perf_counter() - started
 
     @property
     def _is_affine(self) -> bool:

@@ -1,7 +1,7 @@
 """One run over HTTP: candidates are read, hosts are chosen and claimed; more are read while none is found."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import msgspec
 
@@ -9,11 +9,16 @@ from roost.scheduler.claim_result import CLAIMED
 from roost.scheduler.gateways.asked_candidates import AskedCandidates
 from roost.scheduler.gateways.claiming import Driven
 from roost.scheduler.gateways.http_claims import HttpClaims
+from roost.scheduler.gateways.node_assignments import NodeAssignments
 from roost.scheduler.group_members import progress_at_start
+from roost.scheduler.labels import Indexes
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.outcome import BOUND, Claim, Outcome, Try
 from roost.scheduler.question import Question
 from roost.scheduler.selection import Draw, Plugins, select
+
+ReadAssignments = Callable[[Indexes], Awaitable[NodeAssignments]]
+"""Reads the assignments on nodes, by their indexes in the table."""
 
 
 class HttpRun:
@@ -22,6 +27,7 @@ class HttpRun:
     The hosts of several instances are chosen first and claimed in one write. Where placement refuses it, for
     others were faster, the instances are placed one after the other, each on the next host that takes it.
 
+    ``assigned`` reads the assignments on the nodes that are offered.
     ``members``: the hosts of each member of the server group, see `progress_at_start`. ``seconds``: how long
     choosing took, without waiting for placement.
     """
@@ -34,6 +40,7 @@ class HttpRun:
         candidates: AskedCandidates,
         members: Mapping[str, Sequence[str]] | None,
         claims: HttpClaims,
+        assigned: ReadAssignments,
     ) -> None:
         self._question = question
         self._table = table
@@ -41,6 +48,7 @@ class HttpRun:
         self._candidates = candidates
         self._members = members
         self._claims = claims
+        self._read_assignments = assigned
         self._tries: tuple[Try, ...] = ()
         self.seconds = 0.0
 
@@ -65,6 +73,7 @@ class HttpRun:
             started = time.perf_counter()
             while driven.claim is not None:
                 claims.append(driven.claim)
+                self._claims.assigned.chosen(driven.claim)
                 driven.answer(CLAIMED)
             self.seconds += time.perf_counter() - started
             outcome = driven.outcome
@@ -85,7 +94,9 @@ class HttpRun:
 
     async def _selection(self) -> Driven:
         question, table = self._question, self._table
-        offers = await self._candidates.offers()
+        answered = await self._candidates.offers()
+        self._claims.assigned = await self._read_assignments(answered.index)
+        offers = answered.beside(self._claims.assigned.on)
         # What the selection before this one had placed counts nothing.
         table.release(*question.instances)
         progress = progress_at_start(question, table, claims=self._members)

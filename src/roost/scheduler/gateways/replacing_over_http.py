@@ -6,13 +6,14 @@ from roost.ledger import Held
 from roost.model.request import CandidateQuery, RequestGroup
 from roost.model.spec import Selection
 from roost.placement.client import HttpPlacement
-from roost.placement.errors import BadRequest, ConcurrentUpdate, PlacementError
+from roost.placement.errors import AssignmentChanged, BadRequest, ConcurrentUpdate, PlacementError
 from roost.scheduler.answered_offers import AnsweredOffers
 from roost.scheduler.claim_result import Verdict, is_consumer_conflict, one_line, result_of
 from roost.scheduler.errors import BadRequestSpec, NothingClaimed, PlacementRefused, PlacementUnavailable
 from roost.scheduler.gateways.asking import asked
 from roost.scheduler.gateways.claiming import claim_write
 from roost.scheduler.gateways.foreign_groups import COLLIDED, ForeignGroup, Members, Sleep, look_for_members
+from roost.scheduler.gateways.node_assignments import NodeAssignments, assignments_for
 from roost.scheduler.group_members import progress_at_start
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.outcome import Claim
@@ -22,6 +23,10 @@ from roost.scheduler.selection import Plugins
 
 ATTEMPTS = 4
 """Attempts of a swap that meets other writers of the consumer, or of the providers. Source: Nova."""
+
+
+class _NodeChanged(Exception):
+    """Others were assigned something of the node since its assignments were read."""
 
 
 class _ConsumerChanged(Exception):
@@ -113,12 +118,24 @@ class HttpReplacing:
         for alternate in self._request.alternates:
             found = await asked(self._placement.tree(alternate.node))
             trees[alternate.node] = {provider.uuid for provider in found}
+        nodes = [alternate.node for alternate in self._request.alternates]
+        told = await asked(self._placement.assignments(nodes)) or {}
+        of_it = (assigned.get(self._request.instance) for assigned in told.values())
+        assignment = next((each for each in of_it if each is not None), None)
         return replacing.moved_before(
-            held.allocations, held.consumer.assignment, lambda provider, root: provider in trees[root]
+            held.allocations, assignment, lambda provider, root: provider in trees[root]
         )
 
     async def _claim(self, replacing: Replacing, held: Held, alternate: Selection) -> Selection | str:
         """Claim an alternate; returns why it cannot be, if so."""
+        for _ in range(ATTEMPTS):
+            try:
+                return await self._claim_once(replacing, held, alternate)
+            except _NodeChanged:
+                continue
+        return f"others were assigned parts of the node {ATTEMPTS} times meanwhile"
+
+    async def _claim_once(self, replacing: Replacing, held: Held, alternate: Selection) -> Selection | str:
         index = replacing.alive(alternate)
         if isinstance(index, str):
             return index
@@ -134,14 +151,22 @@ class HttpReplacing:
                 break
         plugins = self._plugins
         progress = await self._progress()
+        question, instance = self._request.question, self._request.instance
+        assigned = await assignments_for(
+            self._placement, question, self._table, plugins, offers.index, leaving=instance
+        )
+        offers = offers.beside(assigned.on)
         found = replacing.candidates(alternate, offers, plugins.filters, plugins.weighers, progress)
         if isinstance(found, str):
             return found
         reason = replacing.bound
         for candidate in replacing.to_claim(found):
-            reason = await self._write(Claim(self._request.instance, candidate), held.consumer.generation)
+            claim = Claim(instance, candidate)
+            assigned.chosen(claim)
+            reason = await self._write(claim, held.consumer.generation, assigned)
             if reason is None:
                 return replacing.selection(alternate, index, candidate)
+            assigned.refused([claim])
         return reason or ""
 
     async def _progress(self) -> Progress:
@@ -158,9 +183,10 @@ class HttpReplacing:
             raise BadRequestSpec(f"placement cannot serve the request: {one_line(error)}") from error
         return AnsweredOffers(requests, summaries, self._table, only=only)
 
-    async def _write(self, claim: Claim, generation: int) -> str | None:
+    async def _write(self, claim: Claim, generation: int, assigned: NodeAssignments) -> str | None:
         """Swap the claim; returns why the host refuses it, None if it is made."""
-        write = claim_write(self._request.question, claim, generation)
+        beside = assigned.beside(claim.candidate.root) if claim.candidate.assignment is not None else None
+        write = claim_write(self._request.question, claim, generation, beside)
         for left in reversed(range(ATTEMPTS)):
             try:
                 await asked(self._placement.write_allocations([write]))
@@ -169,6 +195,8 @@ class HttpReplacing:
                     raise _ConsumerChanged from error
                 if not left:
                     raise PlacementUnavailable(one_line(error)) from error
+            except AssignmentChanged as error:
+                raise _NodeChanged from error
             except PlacementError as error:
                 result = result_of(error)
                 if result.verdict is Verdict.FATAL:

@@ -1,0 +1,173 @@
+"""The assignments on nodes during one run over HTTP: what placement tells of them, and the run's own.
+
+Roost's placement keeps assignments. A run reads those of the nodes that it may choose, and its claims name
+the digest of what they were fitted beside: a claim is refused if another scheduler came first, and the run
+reads the node again. OpenStack's placement keeps none. There the scheduler's memory of its outstanding claims
+stands for them, so that one scheduler assigns nothing twice. Two schedulers may, until the nodes report.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from roost.model.assignment import Assigned, Assignment, digest_of_all
+from roost.placement.client import HttpPlacement
+from roost.scheduler.asking import ask_key
+from roost.scheduler.gateways.asking import asked
+from roost.scheduler.labels import Indexes
+from roost.scheduler.nodes import NodeTable
+from roost.scheduler.outcome import Claim
+from roost.scheduler.outstanding import taken_by
+from roost.scheduler.question import Question
+from roost.scheduler.selection import Plugins
+from roost.scheduler.unreported import NOTHING
+
+
+class NodeAssignments(Protocol):
+    """The assignments on the nodes that a run may choose, its own choices included."""
+
+    def on(self, node: str) -> Assigned:
+        """The assignments on a node, without those of the instance that the run moves away from there."""
+
+    def beside(self, node: str) -> str | None:
+        """The digest of the assignments on a node that placement told; None: it tells none."""
+
+    def chosen(self, claim: Claim) -> None:
+        """A claim is about to be written."""
+
+    def made(self, claims: Iterable[Claim]) -> None:
+        """Claims were written."""
+
+    def refused(self, claims: Iterable[Claim]) -> None:
+        """Claims were not written."""
+
+    async def read_again(self, node: str) -> None:
+        """Read the assignments on a node again, which have changed. Raises: as `asked`."""
+
+
+class NoAssignments:
+    """For a request that no filter assigns anything to."""
+
+    def on(self, node: str) -> Assigned:
+        return NOTHING
+
+    def beside(self, node: str) -> str | None:
+        return None
+
+    def chosen(self, claim: Claim) -> None:
+        pass
+
+    def made(self, claims: Iterable[Claim]) -> None:
+        pass
+
+    def refused(self, claims: Iterable[Claim]) -> None:
+        pass
+
+    async def read_again(self, node: str) -> None:
+        pass
+
+
+class ToldAssignments:
+    """What Roost's placement tells. ``leaving``: the instance whose own assignment stands in nobody's way."""
+
+    def __init__(
+        self, placement: HttpPlacement, told: dict[str, dict[str, Assignment]], leaving: str | None
+    ) -> None:
+        self._placement = placement
+        self._told = told
+        self._leaving = leaving
+        self._chosen: dict[str, Assignment] = {}
+
+    def on(self, node: str) -> Assigned:
+        told = self._told.get(node, {})
+        chosen = {consumer: each for consumer, each in self._chosen.items() if each.node == node}
+        found = {**told, **chosen} if chosen else told
+        if self._leaving in found:
+            return {consumer: each for consumer, each in found.items() if consumer != self._leaving}
+        return found
+
+    def beside(self, node: str) -> str | None:
+        return digest_of_all(self._told.get(node, {}))
+
+    def chosen(self, claim: Claim) -> None:
+        if claim.candidate.assignment is not None:
+            self._chosen[claim.instance] = claim.candidate.assignment
+
+    def made(self, claims: Iterable[Claim]) -> None:
+        for claim in claims:
+            assignment = self._chosen.pop(claim.instance, None)
+            if assignment is not None:
+                self._told.setdefault(assignment.node, {})[claim.instance] = assignment
+
+    def refused(self, claims: Iterable[Claim]) -> None:
+        for claim in claims:
+            self._chosen.pop(claim.instance, None)
+
+    async def read_again(self, node: str) -> None:
+        told = await asked(self._placement.assignments([node]))
+        self._told.update(told or {})
+
+
+class RememberedAssignments:
+    """What the outstanding claims of this scheduler were assigned, for a placement that keeps none.
+
+    A claim counts from the moment before it is written: other runs of this process choose meanwhile.
+    """
+
+    def __init__(self, question: Question, table: NodeTable) -> None:
+        self._table = table
+        self._taken = taken_by(question.spec)
+
+    def on(self, node: str) -> Assigned:
+        index = self._table.index_of_node(node)
+        return NOTHING if index is None else self._table.outstanding.assigned(index)
+
+    def beside(self, node: str) -> str | None:
+        return None
+
+    def chosen(self, claim: Claim) -> None:
+        index = self._table.index_of_node(claim.candidate.root)
+        if index is not None and claim.candidate.assignment is not None:
+            self._table.claim(claim.instance, index, *self._taken, claim.candidate.assignment)
+
+    def made(self, claims: Iterable[Claim]) -> None:
+        pass
+
+    def refused(self, claims: Iterable[Claim]) -> None:
+        self._table.release(*(claim.instance for claim in claims))
+
+    async def read_again(self, node: str) -> None:
+        pass
+
+
+async def assignments_for(
+    placement: HttpPlacement,
+    question: Question,
+    table: NodeTable,
+    plugins: Plugins,
+    hosts: Indexes,
+    leaving: str | None = None,
+) -> NodeAssignments:
+    """The assignments on some nodes (indexes of the table), read if the request may be assigned anything.
+
+    Raises: as `asked`.
+    """
+    narrowing = [each for each in plugins.filters if hasattr(each, "narrow")]
+    if all(ask_key(each, question) is None for each in narrowing):
+        return NoAssignments()
+    nodes = _with_hardware(table, hosts)
+    if not nodes:
+        return NoAssignments()
+    told = await asked(placement.assignments(nodes))
+    if told is None:
+        return RememberedAssignments(question, table)
+    return ToldAssignments(placement, told, leaving)
+
+
+def _with_hardware(table: NodeTable, hosts: Indexes) -> Sequence[str]:
+    """The nodes that report something to be assigned."""
+    found = []
+    for index in hosts.tolist():
+        report = table.report(index)
+        if report.numa_topology is not None or report.pci_device_pools:
+            found.append(table.nodes[index])
+    return found
