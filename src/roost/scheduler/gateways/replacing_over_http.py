@@ -3,6 +3,7 @@
 import msgspec
 
 from roost.ledger import Held
+from roost.model.assignment import Assignment
 from roost.model.request import CandidateQuery, RequestGroup
 from roost.model.spec import Selection
 from roost.placement.client import HttpPlacement
@@ -118,13 +119,17 @@ class HttpReplacing:
         for alternate in self._request.alternates:
             found = await asked(self._placement.tree(alternate.node))
             trees[alternate.node] = {provider.uuid for provider in found}
-        nodes = [alternate.node for alternate in self._request.alternates]
-        told = await asked(self._placement.assignments(nodes)) or {}
-        of_it = (assigned.get(self._request.instance) for assigned in told.values())
-        assignment = next((each for each in of_it if each is not None), None)
         return replacing.moved_before(
-            held.allocations, assignment, lambda provider, root: provider in trees[root]
+            held.allocations, await self._assignment(), lambda provider, root: provider in trees[root]
         )
+
+    async def _assignment(self) -> Assignment | None:
+        """What the instance has on one of the alternates, as far as placement tells."""
+        alternates = self._request.alternates
+        nodes = [each.node for each in alternates if each.assignment is not None]
+        told = await asked(self._placement.assignments(nodes)) if nodes else None
+        found = (assigned.get(self._request.instance) for assigned in (told or {}).values())
+        return next((each for each in found if each is not None), None)
 
     async def _claim(self, replacing: Replacing, held: Held, alternate: Selection) -> Selection | str:
         """Claim an alternate; returns why it cannot be, if so."""
