@@ -54,6 +54,21 @@ def test_networks_and_ports_reach_the_spec(tmp_path, monkeypatch) -> None:
     assert spec.same_subtree == (frozenset({"bw", "pps"}),)
 
 
+def test_ports_with_devices_reach_the_spec(tmp_path, monkeypatch) -> None:
+    networks = [
+        {"port_id": PORT, "vnic_type": "remote-managed", "physical_network": "net", "trusted": True},
+        {"port_id": "p", "vnic_type": "accelerator-direct", "device_profile": "fpga"},
+    ]
+    spec = spec_of(tmp_path, monkeypatch, {"networks": networks})
+    assert spec.requested_networks == (
+        RequestedNetwork(port_id=PORT, remote_managed=True),
+        RequestedNetwork(port_id="p", device_profile="fpga"),
+    )
+    [request] = spec.pci_requests
+    assert request.id == PORT
+    assert request.specs == ({"physical_network": "net", "remote_managed": "True", "trusted": "True"},)
+
+
 def test_requested_and_forced_places_reach_the_spec(tmp_path, monkeypatch) -> None:
     requested = spec_of(tmp_path / "1", monkeypatch, {"requested_host": "a", "requested_node": "n"})
     assert requested.requested_destination == RequestedDestination(host="a", node="n")
@@ -98,6 +113,14 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"networks": [{}]}, "a network_id, a port_id or both"),
     ({"networks": [{"network_id": "net", "remote_managed": True}]}, "network net: only a port"),
     ({"networks": [{"network_id": "net", "resource_request": BANDWIDTH}]}, "network net: only a port"),
+    (
+        {"networks": [{"network_id": "net", "vnic_type": "direct"}]},
+        "network net: only a port has a vnic_type",
+    ),
+    ({"networks": [{"network_id": "net", "trusted": True}]}, "network net: only a port has trusted"),
+    ({"networks": [{"port_id": "p", "vnic_type": "fast"}]}, "vnic_type"),
+    ({"networks": [{"port_id": "p", "vnic_type": "accelerator-direct"}]}, "device_profile go together"),
+    ({"networks": [{"port_id": "p", "device_profile": "fpga"}]}, "device_profile go together"),
     ({"networks": [{"port_id": PORT}], "count": 2}, f"port {PORT} is of one instance, not of 2"),
     ({"networks": [{"port_id": PORT}] * 2}, f"port {PORT} is of one instance, not of 2"),
     (

@@ -55,7 +55,7 @@ _tags = st.fixed_dictionaries(
 def _pools(draw: st.DrawFn) -> list[dict[str, Any]]:
     in_placement = draw(st.booleans())
     found: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for _ in range(draw(st.integers(0, 7))):
+    for _ in range(draw(st.sampled_from([8, 5, 3, 12, 1, 0]))):
         vendor, product = draw(st.sampled_from(IDS))
         pool: dict[str, Any] = {
             "vendor_id": vendor,
@@ -68,20 +68,26 @@ def _pools(draw: st.DrawFn) -> list[dict[str, Any]]:
             pool["rp_uuid"] = PROVIDERS[pool["address"]]
         # A node reports one pool of equal devices.
         found.setdefault(tuple(sorted(pool.items(), key=lambda item: item[0])), pool)
-        pool["count"] = draw(st.integers(1, 4))
+        pool["count"] = draw(st.sampled_from([4, 1, 2, 8]))
     return list(found.values())
 
 
-_specs = st.fixed_dictionaries(
-    {},
-    optional={
-        "product_id": st.sampled_from([product for _, product in IDS]),
-        "dev_type": st.sampled_from(TYPES),
-        "physical_network": st.sampled_from(["physnet1", None]),
-        "remote_managed": st.sampled_from(["True", "False"]),
-        "live_migratable": st.sampled_from(["true", "false"]),
-        "resource_class": st.just("CUSTOM_X"),
-    },
+_specs: st.SearchStrategy[dict[str, str | None]] = st.sampled_from(
+    [
+        {},
+        {"product_id": "2236"},
+        {"product_id": "10ed"},
+        {"dev_type": "type-PCI"},
+        {"dev_type": "type-VF"},
+        {"dev_type": "type-PF"},
+        {"dev_type": "vdpa"},
+        {"physical_network": "physnet1", "remote_managed": "False"},
+        {"physical_network": None},
+        {"remote_managed": "True"},
+        {"live_migratable": "true"},
+        {"live_migratable": "false"},
+        {"resource_class": "CUSTOM_X", "traits": "CUSTOM_Y", "dev_type": "type-VF"},
+    ]
 )
 
 
@@ -90,28 +96,30 @@ def _requests(draw: st.DrawFn) -> list[PciRequest]:
     return [
         PciRequest(
             id=f"request-{number}",
-            count=draw(st.sampled_from([1, 1, 2, 3, 5])),
+            count=draw(st.sampled_from([1, 2, 3, 5])),
             specs=tuple(draw(st.lists(_specs, min_size=1, max_size=2))),
             alias=draw(st.sampled_from([None, "alias"])),
             numa_policy=draw(st.sampled_from([None, "legacy", "preferred", "required", "socket"])),
         )
-        for number in range(draw(st.integers(1, 3)))
+        for number in range(draw(st.sampled_from([1, 2, 1, 3])))
     ]
 
 
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
-    requests = draw(_requests())
-    mappings = None
-    if draw(st.booleans()):
+    pools, requests = draw(_pools()), draw(_requests())
+    mappings: dict[str, list[str]] | None = None
+    if any("rp_uuid" in pool for pool in pools) and draw(st.booleans()):
         mappings = {"": ["root"]}
+        there = [pool["rp_uuid"] for pool in pools if "rp_uuid" in pool] or [*PROVIDERS.values()]
         for each in requests:
             if each.alias is not None:
+                provider = draw(st.sampled_from(there))
                 for number in range(each.count):
-                    mappings[f"{each.id}-{number}"] = [draw(st.sampled_from([*PROVIDERS.values()]))]
+                    mappings[f"{each.id}-{number}"] = [provider]
     sockets = draw(st.sampled_from([[0, 0, 1, 1], [0, 1, 2, 3], [0, 0, 1, None]]))
     return Case(
-        draw(_pools()),
+        pools,
         requests,
         mappings,
         draw(st.none() | st.lists(st.integers(0, 3), min_size=1, max_size=2, unique=True)),
@@ -119,18 +127,16 @@ def cases(draw: st.DrawFn) -> Case:
     )
 
 
-def _kinds(case: Case) -> dict[str, set[str]]:
-    """The types of the devices of each card."""
+def _asks_for_a_part_and_the_whole(case: Case) -> bool:
     kinds: dict[str, set[str]] = {}
     for pool in case.pools:
-        if "address" in pool:
-            kinds.setdefault(pool["address"], set()).add(pool["dev_type"])
-    return kinds
-
-
-def _asks_for_a_part_and_the_whole(case: Case) -> bool:
-    return any("type-PF" in types and types & {"type-VF", "vdpa"} for types in _kinds(case).values()) and (
-        len(case.requests) > 1 or len({spec.get("dev_type") for spec in case.requests[0].specs}) > 1
+        kinds.setdefault(pool.get("address", ""), set()).add(pool["dev_type"])
+    cards = [types for address, types in kinds.items() if address]
+    specs = [spec for each in case.requests for spec in each.specs]
+    return (
+        any("type-PF" in types and types & {"type-VF", "vdpa"} for types in cards)
+        and any(spec.get("dev_type") == "type-PF" for spec in specs)
+        and any(spec.get("dev_type") != "type-PF" for spec in specs)
     )
 
 

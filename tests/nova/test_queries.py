@@ -16,14 +16,18 @@ from hypothesis import strategies as st
 from roost.model.request import CandidateQuery
 from roost.model.spec import RequestSpec
 from roost.placement.client.query import query_parameters
+from roost.scheduler.accelerator_options import AcceleratorOptions, ProfileGroup
 from roost.scheduler.errors import BadRequestSpec
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.query import PlacementQueries, placement_queries
 from roost.scheduler.request_filters import Facts
 from roost.scheduler.request_options import RequestFilterOptions, Workarounds
+from roost.scheduler.requested.accelerators import with_accelerator_groups
 from support.nova import ROOT, Nova, NovaError
 from support.nova_requests import CLASSES, Cloud, clouds, filter_options, plain, requests
 from support.nova_tables import table_of
+
+PROFILES = AcceleratorOptions({"fpga": (ProfileGroup({"FPGA": 1}), ProfileGroup({"CUSTOM_FPGA": 2}))})
 
 Parameters = list[tuple[str, list[str]]]
 """The parameters of a query, sorted; values with commas as sorted lists."""
@@ -97,7 +101,9 @@ def rendered(query: CandidateQuery, limit: int | None) -> Parameters:
 
 def ours(spec: RequestSpec, cloud: Cloud, filters: RequestFilterOptions, fallback: bool) -> PlacementQueries:
     options = SchedulerOptions(
-        request_filters=filters, workarounds=Workarounds(disable_fallback_pcpu_query=not fallback)
+        request_filters=filters,
+        workarounds=Workarounds(disable_fallback_pcpu_query=not fallback),
+        accelerators=PROFILES,
     )
     segments = {segment: frozenset(aggregates) for segment, aggregates in cloud.segments.items()}
     return placement_queries(spec, Facts(table_of(cloud), options, aggregates=segments))
@@ -119,7 +125,8 @@ def compare(
         strings = nova.ask(
             "queries",
             "query_strings",
-            spec=plain(spec),
+            # Nova's API has asked Cyborg for the groups before.
+            spec=plain(with_accelerator_groups(spec, SchedulerOptions(accelerators=PROFILES))),
             cloud=asdict(cloud),
             options=plain(filters),
             fallback=fallback,

@@ -276,3 +276,36 @@ def test_devices_that_are_assigned_already_stay() -> None:
     [once] = narrowed(view, [candidate()], of_alias("gpu:1"), plain)
     assert narrowed(view, [once], of_alias("gpu:1"), plain) == [once]
     assert narrowed(view, [candidate()], spec()) == [candidate()]
+
+
+# Moves
+
+
+MIGRATABLE = GPU.replace("}", ', "live_migratable": "true"}')
+VDPA_PORT = PciRequest(id="port-2", specs=({"dev_type": "vdpa"},), requester_id="port-2")
+
+
+@pytest.mark.parametrize(
+    ("asked", "version", "wrong"),
+    [
+        (of_alias("gpu:1", operation="live_migrate"), 0, None),
+        (of_alias("fast:1", operation="live_migrate"), 0, "alias 'fast' cannot be live migrated"),
+        (of_alias("fast:1", operation="migrate"), 0, None),
+        (spec(pci_requests=(PORT,), operation="live_migrate"), 62, None),
+        (
+            spec(pci_requests=(VDPA_PORT,), operation="live_migrate"),
+            62,
+            "version 62, and all need 63",
+        ),
+        (spec(pci_requests=(VDPA_PORT,), operation="live_migrate"), 63, None),
+        (spec(pci_requests=(VDPA_PORT,), operation="live_migrate"), 0, None),
+        (spec(pci_requests=(VDPA_PORT,), operation="migrate"), 62, None),
+    ],
+)
+def test_devices_that_cannot_be_live_migrated(asked: RequestSpec, version: int, wrong: str | None) -> None:
+    table = NodeTable([report("h", "n", service_version=version)])
+    if wrong is None:
+        candidate_query(asked, table, options(MIGRATABLE, FAST))
+        return
+    with pytest.raises(BadRequestSpec, match=wrong):
+        candidate_query(asked, table, options(MIGRATABLE, FAST))

@@ -9,6 +9,7 @@ from roost.model.node import NodeReport
 from roost.model.request import CandidateQuery, RequestGroup, all_of
 from roost.model.spec import Image, RequestedDestination, RequestedNetwork
 from roost.model.vocabulary import DISABLED_TRAIT
+from roost.scheduler.accelerator_options import AcceleratorOptions, ProfileGroup
 from roost.scheduler.errors import BadRequestSpec, RequestFilterFailed
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.options import SchedulerOptions
@@ -38,6 +39,7 @@ def table(*service_versions: int) -> NodeTable:
 
 
 PORT = RequestGroup({"CUSTOM_GPU": 1}, "_port")
+PROFILES = AcceleratorOptions({"fpga": (ProfileGroup({"FPGA": 1}),)})
 EXTRA = "extra_specs"
 
 
@@ -47,7 +49,7 @@ def asked(
     aggregates: dict[str, frozenset[str]] | None = None,
     **wishes: object,
 ) -> CandidateQuery:
-    options = SchedulerOptions(request_filters=filters or RequestFilterOptions())
+    options = SchedulerOptions(request_filters=filters or RequestFilterOptions(), accelerators=PROFILES)
     facts = Facts(of or table(), options, aggregates=aggregates or {})
     return placement_queries(spec(**wishes), facts).query
 

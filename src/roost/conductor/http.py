@@ -110,6 +110,9 @@ async def create_instances(service: Service, req: Request, resp: Response) -> Ac
             requested_resources=wanted.port_groups,
             same_subtree=wanted.subtrees,
             requested_networks=tuple(network.requested for network in wanted.networks),
+            pci_requests=tuple(
+                request for network in wanted.networks if (request := network.pci_request) is not None
+            ),
             required_traits=wanted.required_traits,
             forbidden_traits=wanted.forbidden_traits,
             image=Image(**msgspec.structs.asdict(wanted.image)) if wanted.image else None,

@@ -6,8 +6,10 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from roost.hardware.pci_ports import ACCELERATORS, VnicType, request_of_port
 from roost.model.allocation import GroupPolicy
 from roost.model.instance import Fault
+from roost.model.pci import NumaPolicy, PciRequest
 from roost.model.request import RequestGroup, all_of
 from roost.model.spec import Hints, RequestedDestination, RequestedNetwork
 from roost.model.vocabulary import MAX_INT, MAX_NAME
@@ -72,10 +74,16 @@ class WantedPortResources(msgspec.Struct, forbid_unknown_fields=True):
             raise ValueError(f"same_subtree names {min(unknown)}, which is no id of request_groups")
 
 
+_OF_PORTS = ("remote_managed", "resource_request", "trusted", "pci_numa_affinity_policy", "device_profile")
+
+
 class WantedNetwork(msgspec.Struct, forbid_unknown_fields=True):
     """A network or port of the instances, with what Neutron knows of it and a scheduler must keep to.
 
-    `segments` are the segments that it can be on. `remote_managed`: a SmartNIC serves the port.
+    `segments` are the segments that it can be on. `remote_managed`: a SmartNIC serves the port. A port with a
+    `vnic_type` such as `direct` needs a PCI device, of the `physical_network` of its network (null: it is
+    tunneled), `trusted` as its binding profile says, and close to the guest as its
+    `pci_numa_affinity_policy` says. A port with an accelerator has a `device_profile`.
     """
 
     network_id: _Name | None = None
@@ -83,14 +91,20 @@ class WantedNetwork(msgspec.Struct, forbid_unknown_fields=True):
     segments: tuple[_Name, ...] = ()
     remote_managed: bool = False
     resource_request: WantedPortResources | None = None
+    vnic_type: VnicType = "normal"
+    physical_network: _Name | None = None
+    trusted: bool | None = None
+    pci_numa_affinity_policy: NumaPolicy | None = None
+    device_profile: _Name | None = None
 
     def __post_init__(self) -> None:
         if self.network_id is None and self.port_id is None:
             raise ValueError("a network has a network_id, a port_id or both")
-        if self.port_id is None and (self.remote_managed or self.resource_request is not None):
-            raise ValueError(
-                f"network {self.network_id}: only a port has remote_managed or a resource_request"
-            )
+        of_port = [each for each in _OF_PORTS if getattr(self, each) not in (None, False)]
+        if self.port_id is None and (of_port or self.vnic_type != "normal"):
+            raise ValueError(f"network {self.network_id}: only a port has {(of_port or ['a vnic_type'])[0]}")
+        if (self.vnic_type in ACCELERATORS) != (self.device_profile is not None):
+            raise ValueError(f"port {self.port_id}: vnic_type accelerator-… and device_profile go together")
 
     @property
     def requested(self) -> RequestedNetwork:
@@ -99,7 +113,26 @@ class WantedNetwork(msgspec.Struct, forbid_unknown_fields=True):
             network_id=self.network_id,
             port_id=self.port_id,
             segments=self.segments,
-            remote_managed=self.remote_managed,
+            remote_managed=self.is_remote_managed,
+            device_profile=self.device_profile,
+        )
+
+    @property
+    def is_remote_managed(self) -> bool:
+        """Whether a SmartNIC serves the port."""
+        return self.remote_managed or self.vnic_type == "remote-managed"
+
+    @property
+    def pci_request(self) -> PciRequest | None:
+        """The PCI device that the port needs."""
+        if self.port_id is None:
+            return None
+        return request_of_port(
+            self.port_id,
+            self.vnic_type,
+            physical_network=self.physical_network,
+            trusted=self.trusted,
+            numa_policy=self.pci_numa_affinity_policy,
         )
 
 

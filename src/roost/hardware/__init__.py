@@ -15,5 +15,8 @@ guest_topology  the NUMA cells that an instance asks for
 fit             which host cells, CPUs, pages and devices an instance gets; cell_fit: one cell of them
 usage           a topology with more of it used
 pci_pools       the free PCI devices of a node, by pool, as its report has them
+pci_aliases    names under which flavors ask for devices
+pci_ports      the devices that Neutron ports need
+pci_placement  requests for devices that are resource providers, as request groups
 pci_choice      which devices of the pools a list of requests gets
 """

@@ -64,13 +64,15 @@ class RequestedNetwork(msgspec.Struct, frozen=True, kw_only=True):
 
     ``segments``: ids of the segments that the network or port can be on, which are the uuids of their
     providers in placement; of a port with an address the one segment of its subnet. Empty if the network is
-    not routed. ``remote_managed``: the port is served by a SmartNIC.
+    not routed. ``remote_managed``: the port is served by a SmartNIC. ``device_profile``: the name of the
+    device profile of the port's accelerator.
     """
 
     network_id: str | None = None
     port_id: str | None = None
     segments: tuple[str, ...] = ()
     remote_managed: bool = False
+    device_profile: str | None = None
 
 
 class NetworkMetadata(msgspec.Struct, frozen=True, kw_only=True):

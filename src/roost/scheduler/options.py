@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 from oslo_config import cfg
 
-from roost.scheduler import pci_options
+from roost.scheduler import accelerator_options, pci_options
+from roost.scheduler.accelerator_options import AcceleratorOptions, accelerator_options_from
 from roost.scheduler.errors import BadOptions
 from roost.scheduler.pci_options import PciOptions, pci_options_from
 from roost.scheduler.plugin_names import (
@@ -69,6 +70,7 @@ class SchedulerOptions(msgspec.Struct, frozen=True, kw_only=True):
     request_filters: RequestFilterOptions = RequestFilterOptions()
     workarounds: Workarounds = Workarounds()
     pci: PciOptions = PciOptions()
+    accelerators: AcceleratorOptions = AcceleratorOptions()
 
 
 OPTIONS = [
@@ -146,8 +148,8 @@ OPTIONS = [
 def all_options() -> dict[str, list[cfg.Opt]]:
     """The options of the scheduler and of all filters and weighers, by section."""
     options: dict[str, dict[str, cfg.Opt]] = {GROUP: {each.dest: each for each in OPTIONS}}
-    for group, of_pci in pci_options.OPTIONS.items():
-        options.setdefault(group, {}).update((option.dest, option) for option in of_pci)
+    for group, some in (*pci_options.OPTIONS.items(), *accelerator_options.OPTIONS.items()):
+        options.setdefault(group, {}).update((option.dest, option) for option in some)
     for weigher in built_ins(WEIGHER):
         group, option = multiplier_option(weigher)
         options.setdefault(group, {})[option.dest] = option
@@ -203,6 +205,7 @@ def options_from(conf: cfg.ConfigOpts) -> SchedulerOptions:
         request_filters=REQUEST_FILTER_OPTIONS.read(conf),
         workarounds=WORKAROUNDS.read(conf),
         pci=pci_options_from(conf),
+        accelerators=accelerator_options_from(conf),
     )
 
 

@@ -16,9 +16,11 @@ from roost.scheduler.nodes import NodeTable
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.places import Place, in_aggregates, places_of, target_of
 from roost.scheduler.request_filters import SPEC_FILTERS, TABLE_FILTERS, Facts
+from roost.scheduler.requested.accelerators import with_accelerator_groups
 from roost.scheduler.requested.groups import queries_of
 from roost.scheduler.requested.guest_topology import guest_topology
-from roost.scheduler.requested.pci import with_pci_groups
+from roost.scheduler.requested.moves import check_move
+from roost.scheduler.requested.pci import pci_requests, with_pci_groups
 
 GROUP_POLICIES: tuple[str, ...] = get_args(GroupPolicy)
 """The policies of server groups. A request with another one is refused."""
@@ -60,7 +62,8 @@ def placement_queries(spec: RequestSpec, facts: Facts) -> PlacementQueries:
         BadRequestSpec: the spec cannot be turned into a query, or a filter leaves no place for it.
     """
     _check_server_group(spec.group)
-    spec = with_pci_groups(spec, facts.options)
+    check_move(spec, pci_requests(spec, facts.options), facts.table)
+    spec = with_accelerator_groups(with_pci_groups(spec, facts.options), facts.options)
     query, fallback = _known(spec, facts.options)
     if facts.options.request_filters.enable_isolated_aggregate_filtering:
         facts = facts.with_traits_of(query)

@@ -4,12 +4,13 @@ from roost.model.request import CandidateQuery
 from roost.model.spec import RequestSpec
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.request_filters.narrowing import with_root_traits
+from roost.scheduler.requested.accelerators import PROFILE
 
 
 def require_accelerators(
     query: CandidateQuery, spec: RequestSpec, options: SchedulerOptions
 ) -> CandidateQuery:
     """COMPUTE_ACCELERATORS on the root for the extra spec ``accel:device_profile``."""
-    if not spec.flavor.extra_specs.get("accel:device_profile"):
+    if not spec.flavor.extra_specs.get(PROFILE):
         return query
     return with_root_traits(query, "COMPUTE_ACCELERATORS")

@@ -5,5 +5,8 @@ extra_specs    ``resources[S]:CLASS``, ``trait[S]:NAME`` and ``group_policy`` of
 cpus           dedicated, mixed and shared processors, threads, emulator threads
 cpu_set        sets of processor numbers, as in ``0-7,^3``
 features       traits and resources that extra specs and image properties stand for
+pci            PCI devices of aliases and ports
+accelerators   the request groups of device profiles
+moves          moves that devices do not allow
 groups         all of it together: the request groups
 """

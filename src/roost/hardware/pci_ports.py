@@ -1,0 +1,60 @@
+"""The PCI devices that Neutron ports need.
+
+Source: ``create_resource_requests`` of ``nova/network/neutron.py``.
+"""
+
+from typing import Final, Literal
+
+from roost.model.pci import NumaPolicy, PciRequest
+
+VnicType = Literal[
+    "normal",
+    "direct",
+    "direct-physical",
+    "macvtap",
+    "virtio-forwarder",
+    "vdpa",
+    "remote-managed",
+    "baremetal",
+    "smart-nic",
+    "accelerator-direct",
+    "accelerator-direct-physical",
+]
+"""What a port is to the guest. Source: ``binding:vnic_type`` of Neutron's ports."""
+
+ON_DEVICES: Final = frozenset(
+    ("direct", "direct-physical", "macvtap", "virtio-forwarder", "vdpa", "remote-managed")
+)
+"""The types that need a PCI device of the host."""
+
+ACCELERATORS: Final = frozenset(("accelerator-direct", "accelerator-direct-physical"))
+"""The types that need an accelerator, of the port's device profile."""
+
+_DEVICE_TYPES: Final = {"direct-physical": "type-PF", "vdpa": "vdpa"}
+
+
+def request_of_port(
+    port_id: str,
+    vnic_type: VnicType,
+    *,
+    physical_network: str | None = None,
+    trusted: bool | None = None,
+    numa_policy: NumaPolicy | None = None,
+) -> PciRequest | None:
+    """The request of a port, None if the port needs no PCI device.
+
+    ``physical_network``: of the port's network, None for one that is tunneled. ``trusted``: what the port's
+    binding profile says, None if it says nothing. ``numa_policy``: of the port itself. The request has the
+    id of the port.
+    """
+    if vnic_type not in ON_DEVICES:
+        return None
+    spec: dict[str, str | None] = {
+        "physical_network": physical_network,
+        "remote_managed": str(vnic_type == "remote-managed"),
+    }
+    if vnic_type in _DEVICE_TYPES:
+        spec["dev_type"] = _DEVICE_TYPES[vnic_type]
+    if trusted is not None:
+        spec["trusted"] = str(trusted)
+    return PciRequest(id=port_id, specs=(spec,), numa_policy=numa_policy, requester_id=port_id)
