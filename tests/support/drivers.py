@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Collection
 
 from roost.compute.errors import BuildFailed
+from roost.compute.hardware import Hardware
 from roost.compute.provider_tree import ProviderTree
 from roost.model.instance import Instance
 from roost.model.inventory import Inventory
@@ -30,12 +31,16 @@ class HeldDriver:
     def metrics(self) -> dict[str, float]:
         return {"heat": 40.0}
 
+    def hardware(self) -> Hardware | None:
+        return None
+
     def guests(self) -> Collection[str]:
         return self.there
 
-    async def recover(self, instances: Collection[str]) -> None:
-        self.calls.append(f"recover {' '.join(sorted(instances))}".rstrip())
-        self.there.update(instances)
+    async def recover(self, instances: Collection[Instance]) -> None:
+        names = sorted(each.uuid for each in instances)
+        self.calls.append(f"recover {' '.join(names)}".rstrip())
+        self.there.update(names)
 
     async def build(self, instance: Instance) -> None:
         self.calls.append(f"build {instance.uuid} {instance.attempt}")

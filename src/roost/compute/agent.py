@@ -6,10 +6,12 @@ import structlog
 
 from roost.compute.drivers import Driver
 from roost.compute.errors import BuildFailed
+from roost.compute.hardware import Hardware
 from roost.compute.placement import ReportPlacement
 from roost.compute.provider_tree import ProviderTree
 from roost.compute.reporting import report
 from roost.logs import RequestIds, serving
+from roost.model.assignment import digest
 from roost.model.instance import BuildResult, Instance
 from roost.model.node import NodeInstance, NodeReport
 from roost.model.text import error_text
@@ -48,6 +50,8 @@ class Agent:
 
     def health(self, now: float) -> NodeReport:
         """What the scheduler should know of the host at ``now`` (seconds since the epoch)."""
+        # Before the guests: one that comes in between is listed as not counted yet.
+        hardware = self._hardware()
         guests = sorted(self._reported_guests() | self._building)
         return NodeReport(
             host=self.host,
@@ -55,11 +59,13 @@ class Agent:
             cell=self._cell,
             last_seen=now,
             enabled=self.enabled,
-            instances=dict.fromkeys(guests, NodeInstance()),
+            instances={guest: _reported(guest, hardware) for guest in guests},
             num_instances=len(guests),
             num_io_ops=len(self._building),
             failed_builds=self._failed_builds,
             metrics=self._metrics(),
+            numa_topology=None if hardware is None else hardware.numa_topology,
+            pci_device_pools=() if hardware is None else hardware.pci_device_pools,
         )
 
     def _reported_guests(self) -> set[str]:
@@ -70,6 +76,14 @@ class Agent:
             _log.error("the driver cannot list its guests", host=self.host, error=error_text(error))
             return set()
 
+    def _hardware(self) -> Hardware | None:
+        """What the driver tells of cells and devices; nothing if it fails: then no claim is assigned any."""
+        try:
+            return self._driver.hardware()
+        except Exception as error:
+            _log.error("the driver cannot tell its hardware", host=self.host, error=error_text(error))
+            return None
+
     def _metrics(self) -> dict[str, float]:
         """What the driver measures; nothing if it fails: a sensor must not take the host out of service."""
         try:
@@ -78,7 +92,7 @@ class Agent:
             _log.error("the driver has no metrics", host=self.host, error=error_text(error))
             return {}
 
-    async def recover(self, running: Collection[str]) -> None:
+    async def recover(self, running: Collection[Instance]) -> None:
         """After a start: ``running`` are the instances that the cell says run here."""
         await self._driver.recover(running)
 
@@ -113,3 +127,10 @@ class Agent:
     async def destroy(self, instance: str) -> None:
         """Remove an instance from the host."""
         await self._driver.destroy(instance)
+
+
+def _reported(guest: str, hardware: Hardware | None) -> NodeInstance:
+    if hardware is None:
+        return NodeInstance()
+    assignment = hardware.counted.get(guest)
+    return NodeInstance(assignment="" if assignment is None else digest(assignment))

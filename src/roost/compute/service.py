@@ -58,9 +58,9 @@ class ComputeService:
     async def start(self) -> None:
         """Register every host, say that they are alive, and clean up what a crash left."""
         await self.register()
-        running: defaultdict[str, list[str]] = defaultdict(list)
+        running: defaultdict[str, list[Instance]] = defaultdict(list)
         for instance in await self._cell.in_state(ACTIVE, DELETING):
-            running[instance.host or ""].append(instance.uuid)
+            running[instance.host or ""].append(instance)
         for host, agent in self._agents.items():
             await agent.recover(running[host])
         await self.reconcile()

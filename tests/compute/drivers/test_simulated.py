@@ -58,7 +58,7 @@ def test_guests_come_with_builds_and_recovery_and_go_with_destruction() -> None:
         driver = SimulatedDriver(HOST, Script())
         await driver.build(instance("i"))
         await driver.build(instance("i"))
-        await driver.recover(["j"])
+        await driver.recover([instance("j")])
         assert set(driver.guests()) == {"i", "j"}
         await driver.destroy("i")
         await driver.destroy("i")

@@ -10,8 +10,11 @@ from collections.abc import Collection
 
 import msgspec
 
+from roost.compute.drivers.simulated_hardware import free_pools, used_topology
 from roost.compute.errors import BuildFailed
+from roost.compute.hardware import Hardware, assignment_of
 from roost.compute.provider_tree import ProviderTree
+from roost.model.assignment import Assignment, clashes
 from roost.model.instance import Instance
 from roost.model.inventory import Inventory
 
@@ -25,7 +28,11 @@ class SimulatedProvider(msgspec.Struct, frozen=True):
 
 
 class SimulatedHost(msgspec.Struct, frozen=True):
-    """What a simulated host has."""
+    """What a simulated host has.
+
+    ``numa_topology`` and ``pci_device_pools`` are the objects of the empty host in Nova's names, as plain
+    data: see `roost.compute.hardware.Hardware`.
+    """
 
     name: str
     inventory: dict[str, Inventory]
@@ -33,6 +40,8 @@ class SimulatedHost(msgspec.Struct, frozen=True):
     traits: tuple[str, ...] = ()
     aggregates: tuple[str, ...] = ()
     metrics: dict[str, float] = {}
+    numa_topology: dict[str, object] | None = None
+    pci_device_pools: tuple[dict[str, object], ...] = ()
 
 
 class FailureRule(msgspec.Struct, frozen=True):
@@ -69,7 +78,7 @@ class SimulatedDriver:
     def __init__(self, host: SimulatedHost, script: Script) -> None:
         self._host = host
         self._script = script
-        self._guests: set[str] = set()
+        self._guests: dict[str, Assignment | None] = {}
 
     def update_provider_tree(self, tree: ProviderTree) -> None:
         root = tree.root.name
@@ -85,20 +94,39 @@ class SimulatedDriver:
     def metrics(self) -> dict[str, float]:
         return self._host.metrics
 
+    def hardware(self) -> Hardware | None:
+        host = self._host
+        if host.numa_topology is None and not host.pci_device_pools:
+            return None
+        counted = {guest: each for guest, each in self._guests.items() if each is not None}
+        assigned = [*counted.values()]
+        topology = used_topology(host.numa_topology, assigned)
+        return Hardware(topology, free_pools(host.pci_device_pools, assigned), counted)
+
     def guests(self) -> Collection[str]:
         return self._guests
 
-    async def recover(self, instances: Collection[str]) -> None:
-        self._guests.update(instances)
+    async def recover(self, instances: Collection[Instance]) -> None:
+        self._guests.update({each.uuid: assignment_of(each) for each in instances})
 
     async def build(self, instance: Instance) -> None:
-        self._guests.add(instance.uuid)
+        self._take(instance.uuid, assignment_of(instance))
         if self._script.build_seconds:
             await asyncio.sleep(self._script.build_seconds)
         reason = self._script.failure(self._host.name, instance.uuid, instance.attempt)
         if reason is not None:
-            self._guests.discard(instance.uuid)
+            self._guests.pop(instance.uuid, None)
             raise BuildFailed(reason)
 
     async def destroy(self, instance: str) -> None:
-        self._guests.discard(instance)
+        self._guests.pop(instance, None)
+
+    def _take(self, instance: str, assignment: Assignment | None) -> None:
+        """Give a guest what it was assigned. Raises `BuildFailed` if another guest has some of it."""
+        if assignment is not None:
+            others = {
+                guest: each for guest, each in self._guests.items() if each is not None and guest != instance
+            }
+            for guest, parts in clashes(assignment, others).items():
+                raise BuildFailed(f"guest {guest} has {parts}")
+        self._guests[instance] = assignment
