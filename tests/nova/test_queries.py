@@ -141,7 +141,7 @@ def compare(
         assert _refused_by_placement(spec, first), f"Nova asks {first}; Roost refuses: {refused}"
         return
     assert rendered(found.query, found.limit) == first
-    second = None if found.fallback is None else rendered(found.fallback, found.limit)
+    second = rendered(found.fallbacks[0], found.limit) if found.fallbacks else None
     assert second == (None if strings[1] is None else canonical(strings[1]))
 
 

@@ -100,7 +100,7 @@ def test_everything_of_a_run_comes_back(using, make):
         node_version=7,
         position=3,
         journal="j",
-        asked=Asked(query, query, 1000, 6),
+        asked=Asked(query, (query,), 1000, 6),
         num_alternates=2,
         min_count=1,
         settings=settings,

@@ -16,7 +16,8 @@ from roost.scheduler.nodes import NodeTable
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.query import candidate_query, placement_queries
 from roost.scheduler.request_filters import Facts
-from roost.scheduler.request_options import Workarounds
+from roost.scheduler.request_options import RequestFilterOptions, Workarounds
+from roost.scheduler.requested.numa_groups import NumaModel
 from support.clouds import spec
 
 GPU = RequestGroup({"CUSTOM_GPU": 1}, "_port")
@@ -143,12 +144,12 @@ def test_processors(
 def test_dedicated_processors_may_also_be_vcpu() -> None:
     wanted = spec(4, 512, 0, extra_specs={"hw:cpu_policy": "dedicated", "hw:cpu_thread_policy": "require"})
     found = placement_queries(wanted, Facts(NodeTable(), SchedulerOptions()))
-    assert found.fallback is not None
-    assert found.fallback.groups == (RequestGroup({"VCPU": 4, "MEMORY_MB": 512}),)
-    assert found.fallback.root_forbidden == {DISABLED_TRAIT}
+    [fallback] = found.fallbacks
+    assert fallback.groups == (RequestGroup({"VCPU": 4, "MEMORY_MB": 512}),)
+    assert fallback.root_forbidden == {DISABLED_TRAIT}
     options = SchedulerOptions(workarounds=Workarounds(disable_fallback_pcpu_query=True))
-    assert placement_queries(wanted, Facts(NodeTable(), options)).fallback is None
-    assert placement_queries(spec(4), Facts(NodeTable(), SchedulerOptions())).fallback is None
+    assert placement_queries(wanted, Facts(NodeTable(), options)).fallbacks == ()
+    assert placement_queries(spec(4), Facts(NodeTable(), SchedulerOptions())).fallbacks == ()
 
 
 UEFI = {"hw_firmware_type": "uefi"}
@@ -291,3 +292,97 @@ def test_whatever_extra_specs_say_the_query_can_be_sent_or_is_refused(extra: dic
     for group in found.groups:
         assert group.resources
         assert all(0 < amount <= MAX_INT for amount in group.resources.values())
+
+
+def with_model(model: NumaModel, *args: int, **more: Any) -> list[CandidateQuery]:
+    """Return all queries for a request where the NUMA nodes of hosts are described in this way."""
+    options = SchedulerOptions(request_filters=RequestFilterOptions(numa_model=model))
+    found = placement_queries(spec(*args, **more), Facts(NodeTable(), options))
+    return [
+        msgspec.structs.replace(each, root_forbidden=each.root_forbidden - {DISABLED_TRAIT})
+        for each in (found.query, *found.fallbacks)
+    ]
+
+
+def cell(number: int, **resources: int) -> RequestGroup:
+    return RequestGroup(resources, f"_NUMA{number}", all_of("HW_NUMA_ROOT"))
+
+
+TWO_NODES = {"hw:numa_nodes": "2"}
+DISK = RequestGroup({"DISK_GB": 5})
+
+
+def test_a_request_without_numa_nodes_may_be_split_where_hosts_are_trees() -> None:
+    group = RequestGroup({"VCPU": 2, "MEMORY_MB": 512, "DISK_GB": 5})
+    for model in ("trees", "both"):
+        [found] = with_model(model, 2, 512, 5)
+        assert found == CandidateQuery((group,), can_split=("MEMORY_MB", "VCPU"))
+    assert with_model("objects", 2, 512, 5) == [CandidateQuery((group,))]
+    port = RequestGroup({"MEMORY_MB": 1}, "_port")
+    [found] = with_model("trees", 2, 512, requested_resources=(port,))
+    assert found.can_split == ("VCPU",)
+
+
+def test_each_numa_node_is_a_group_and_none_shares_a_provider_with_another() -> None:
+    port = RequestGroup({"NET_BW_EGR_KILOBIT_PER_SEC": 1}, "_port")
+    [found] = with_model("trees", 4, 512, 5, extra_specs=TWO_NODES, requested_resources=(port,))
+    assert found == CandidateQuery(
+        (DISK, port, cell(0, VCPU=2, MEMORY_MB=256), cell(1, VCPU=2, MEMORY_MB=256)),
+        isolated=frozenset(("_NUMA0", "_NUMA1")),
+    )
+    uneven = {"hw:numa_cpus.0": "0", "hw:numa_cpus.1": "1-3", "hw:numa_mem.0": "128", "hw:numa_mem.1": "384"}
+    [found] = with_model("trees", 4, 512, 5, extra_specs=TWO_NODES | uneven)
+    assert found.groups == (DISK, cell(0, VCPU=1, MEMORY_MB=128), cell(1, VCPU=3, MEMORY_MB=384))
+
+
+def test_dedicated_processors_and_those_of_emulator_threads_are_in_the_nodes() -> None:
+    specs = TWO_NODES | {"hw:cpu_policy": "dedicated", "hw:emulator_threads_policy": "isolate"}
+    [found] = with_model("trees", 4, 512, 5, extra_specs=specs)
+    assert found.groups == (DISK, cell(0, PCPU=3, MEMORY_MB=256), cell(1, PCPU=2, MEMORY_MB=256))
+    mixed = TWO_NODES | {"hw:cpu_policy": "mixed", "hw:cpu_dedicated_mask": "1-2"}
+    [found] = with_model("trees", 4, 512, 0, extra_specs=mixed | {"hw:cpu_thread_policy": "isolate"})
+    assert found.groups == tuple(cell(number, VCPU=1, PCPU=1, MEMORY_MB=256) for number in (0, 1))
+    assert found.root_forbidden == {"HW_CPU_HYPERTHREADING"}, "no group is left that could forbid it"
+
+
+@pytest.mark.parametrize(
+    ("size", "classes"),
+    [
+        ("small", [{"MEMORY_MB": 1024}]),
+        ("4", [{"MEMORY_MB": 1024}]),
+        ("2048", [{"CUSTOM_HUGEPAGES_2048KB": 512}]),
+        ("1GB", [{"CUSTOM_HUGEPAGES_1048576KB": 1}]),
+        ("large", [{"CUSTOM_HUGEPAGES_1048576KB": 1}, {"CUSTOM_HUGEPAGES_2048KB": 512}]),
+        (
+            "any",
+            [{"CUSTOM_HUGEPAGES_1048576KB": 1}, {"CUSTOM_HUGEPAGES_2048KB": 512}, {"MEMORY_MB": 1024}],
+        ),
+    ],
+)
+def test_memory_in_huge_pages_is_a_number_of_pages_of_each_size_that_may_serve(
+    size: str, classes: list[dict[str, int]]
+) -> None:
+    found = with_model("trees", 4, 1024, 5, extra_specs={"hw:mem_page_size": size})
+    assert [each.groups for each in found] == [(DISK, cell(0, VCPU=4, **memory)) for memory in classes]
+
+
+def test_memory_that_is_no_multiple_of_the_page_is_refused() -> None:
+    text = "the memory of a NUMA node, 513 MiB, is no multiple of a page of 2048 KiB or 1048576 KiB"
+    with pytest.raises(BadRequestSpec, match=text):
+        with_model("trees", 4, 513, 5, extra_specs={"hw:mem_page_size": "large"})
+
+
+def test_nodes_are_asked_for_as_trees_and_then_as_reported_where_hosts_may_be_either() -> None:
+    trees, plain, shared = with_model("both", 4, 512, 5, extra_specs={"hw:cpu_policy": "dedicated"})
+    assert trees.groups == (DISK, cell(0, PCPU=4, MEMORY_MB=512))
+    assert plain.groups == (RequestGroup({"PCPU": 4, "MEMORY_MB": 512, "DISK_GB": 5}),)
+    assert shared.groups == (RequestGroup({"VCPU": 4, "MEMORY_MB": 512, "DISK_GB": 5}),)
+    assert not (plain.can_split or shared.can_split or trees.can_split)
+
+
+def test_what_a_flavor_names_itself_is_not_asked_of_the_nodes() -> None:
+    specs = TWO_NODES | {"resources:MEMORY_MB": "100"}
+    [found] = with_model("trees", 4, 512, 5, extra_specs=specs)
+    assert found.groups == (RequestGroup({"MEMORY_MB": 100, "DISK_GB": 5}), cell(0, VCPU=2), cell(1, VCPU=2))
+    with pytest.raises(BadRequestSpec, match="two request groups have the suffix '_NUMA1'"):
+        with_model("trees", 4, 512, extra_specs=TWO_NODES | {"resources_NUMA1:DISK_GB": "1"})

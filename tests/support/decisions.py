@@ -227,7 +227,7 @@ class World:
             min_count,
             self.now,
             self.options,
-            fallback=wanted.fallback,
+            fallbacks=wanted.fallbacks,
             places=wanted.places,
         )
         with patch.object(Keeper, "field", return_value=None):

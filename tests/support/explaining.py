@@ -52,7 +52,7 @@ class ExplainedWorld(World):
             min_count,
             self.now,
             self.options,
-            fallback=wanted.fallback,
+            fallbacks=wanted.fallbacks,
             places=wanted.places,
         )
         plugins = self._plugins()

@@ -212,6 +212,11 @@ class CandidateSearch:
             choices = (choice for choice in choices if self._is_local(*choice))
         return map(self.candidate, choices)
 
+    def splits_at(self, anchor: int) -> Iterator[Candidate]:
+        """The split of one tree as it is now, with each assignment of what is not split; see
+        `Feasibility.splits_at`."""
+        return iter(()) if self._feasibility is None else self._feasibility.splits_at(anchor)
+
     def _is_local(self, anchor: int, rows: Assignment) -> bool:
         """Whether a candidate takes something from a provider of its own tree."""
         return takes_from_tree(self._fleet, self.needs, (anchor, rows))

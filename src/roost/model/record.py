@@ -47,7 +47,7 @@ class Asked(msgspec.Struct, frozen=True, omit_defaults=True):
     """
 
     query: CandidateQuery
-    fallback: CandidateQuery | None = None
+    fallbacks: tuple[CandidateQuery, ...] = ()
     limit: int | None = None
     node_version: int | None = None
 

@@ -14,7 +14,7 @@ from roost.model.assignment import Assigned
 from roost.model.request import CandidateQuery
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.offers import Offers, ProviderLevels, in_tie_order
-from roost.scheduler.tree_providers import providers_of, still_fits, with_trait
+from roost.scheduler.tree_providers import providers_of, that_fit, with_trait
 
 
 class FleetOffers(Offers):
@@ -43,9 +43,8 @@ class FleetOffers(Offers):
 
     def candidates(self, position: int) -> Iterator[Candidate]:
         anchor = self._rows.item(position)
-        for candidate in self._search.local_at(anchor):
-            if still_fits(self._fleet, candidate):
-                yield candidate
+        search = self._search
+        return that_fit(self._fleet, search.local_at(anchor), lambda: search.splits_at(anchor))
 
     def providers(self, resource_class: str) -> ProviderLevels:
         return providers_of(self._fleet, self._rows, resource_class)

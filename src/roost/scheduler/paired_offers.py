@@ -1,4 +1,4 @@
-"""The offers of two queries, of which either serves."""
+"""The offers of several queries, of which any serves."""
 
 from collections.abc import Iterator, Sequence
 
@@ -17,15 +17,16 @@ from roost.scheduler.question import Question
 def fleet_offers(fleet: Fleet, question: Question, table: NodeTable, only: int | None = None) -> Offers:
     """What the fleet offers for a question; ``only``: the index of the one node that is looked at."""
     offers: Offers = FleetOffers(fleet, question.query, table, only=only)
-    if question.fallback is not None:
-        offers = PairedOffers(table, offers, FleetOffers(fleet, question.fallback, table, only=only))
+    for query in question.fallbacks:
+        offers = PairedOffers(table, offers, FleetOffers(fleet, query, table, only=only))
     return offers
 
 
 class PairedOffers(Offers):
     """The hosts that either of two offers has. A host's candidates are those of the first, then the second.
 
-    A request for dedicated processors asks for PCPU, and for VCPU of hosts that do not offer PCPU yet.
+    A request for dedicated processors asks for PCPU, and for VCPU of hosts that do not offer PCPU yet. Of
+    more than two queries the first offers are paired themselves.
     """
 
     def __init__(self, table: NodeTable, first: Offers, second: Offers) -> None:

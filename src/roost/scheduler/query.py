@@ -18,7 +18,6 @@ from roost.scheduler.places import Place, in_aggregates, places_of, target_of
 from roost.scheduler.request_filters import SPEC_FILTERS, TABLE_FILTERS, Facts
 from roost.scheduler.requested.accelerators import with_accelerator_groups
 from roost.scheduler.requested.groups import queries_of
-from roost.scheduler.requested.guest_topology import guest_topology
 from roost.scheduler.requested.moves import check_move
 from roost.scheduler.requested.pci import pci_requests, with_pci_groups
 
@@ -29,7 +28,7 @@ _UNLIMITED_HINTS = frozenset(("group", "same_host", "different_host"))
 """Hints whose hosts may be among those that a limit leaves out. Source: Nova,
 ``resources_from_request_spec``."""
 
-_KNOWN: dict[bytes, tuple[CandidateQuery, CandidateQuery | None]] = {}
+_KNOWN: dict[bytes, tuple[CandidateQuery, ...]] = {}
 """What flavors and the like come to, before the filters that look at the node table: the same few are asked
 for all the time."""
 _MOST_KNOWN = 1_000
@@ -39,13 +38,14 @@ _encode = msgspec.msgpack.Encoder().encode
 class PlacementQueries(msgspec.Struct, frozen=True):
     """What placement is asked for one instance of a request.
 
-    ``fallback`` asks for VCPU where ``query`` asks for PCPU. Its candidates serve as well and are tried after
-    those of ``query``; None if there is no such query. ``limit``: candidates that are asked for at most over
-    HTTP, None for all. ``places``: where the request may be placed and where not, beside the queries.
+    Candidates of the ``fallbacks`` serve as well and are tried after those of ``query``: one asks for VCPU
+    where ``query`` asks for PCPU, others for other page sizes. ``limit``: candidates that are asked for at
+    most over HTTP, None for all. ``places``: where the request may be placed and where not, beside the
+    queries.
     """
 
     query: CandidateQuery
-    fallback: CandidateQuery | None = None
+    fallbacks: tuple[CandidateQuery, ...] = ()
     limit: int | None = None
     places: tuple[Place, ...] = ()
 
@@ -64,36 +64,32 @@ def placement_queries(spec: RequestSpec, facts: Facts) -> PlacementQueries:
     _check_server_group(spec.group)
     check_move(spec, pci_requests(spec, facts.options), facts.table)
     spec = with_accelerator_groups(with_pci_groups(spec, facts.options), facts.options)
-    query, fallback = _known(spec, facts.options)
+    queries = _known(spec, facts.options)
     if facts.options.request_filters.enable_isolated_aggregate_filtering:
-        facts = facts.with_traits_of(query)
-    for table_filter in TABLE_FILTERS:
-        query = table_filter(query, spec, facts)
-    if fallback is not None:
-        if facts.options.workarounds.disable_fallback_pcpu_query:
-            fallback = None
-        else:
-            for table_filter in TABLE_FILTERS:
-                fallback = table_filter(fallback, spec, facts)
+        facts = facts.with_traits_of(queries[0])
+    query, *fallbacks = (_narrowed(each, spec, facts) for each in queries)
     places = tuple(places_of(spec, facts.table))
     if all(group.granular for group in query.groups):
         places += _place_by_aggregates(spec, facts)
-    return PlacementQueries(query, fallback, _limit(spec, facts), places)
+    return PlacementQueries(query, tuple(fallbacks), _limit(spec, facts), places)
+
+
+def _narrowed(query: CandidateQuery, spec: RequestSpec, facts: Facts) -> CandidateQuery:
+    for table_filter in TABLE_FILTERS:
+        query = table_filter(query, spec, facts)
+    return query
 
 
 def _place_by_aggregates(spec: RequestSpec, facts: Facts) -> tuple[Place, ...]:
     """The nodes in the aggregates that the filters ask for, where no group can ask for them."""
-    query = CandidateQuery(groups=(RequestGroup(),))
-    for table_filter in TABLE_FILTERS:
-        query = table_filter(query, spec, facts)
-    [group] = query.groups
+    [group] = _narrowed(CandidateQuery(groups=(RequestGroup(),)), spec, facts).groups
     if not group.member_of and not group.forbidden_aggregates:
         return ()
     nodes = in_aggregates(facts.table, group.member_of, group.forbidden_aggregates)
     return (Place("aggregates", nodes, True),)
 
 
-def _known(spec: RequestSpec, options: SchedulerOptions) -> tuple[CandidateQuery, CandidateQuery | None]:
+def _known(spec: RequestSpec, options: SchedulerOptions) -> tuple[CandidateQuery, ...]:
     """The queries before the filters that look at the node table."""
     image = spec.image
     key = _encode(
@@ -109,19 +105,21 @@ def _known(spec: RequestSpec, options: SchedulerOptions) -> tuple[CandidateQuery
             spec.same_subtree,
             spec.requested_networks,
             options.request_filters,
+            options.workarounds,
         )
     )
     found = _KNOWN.get(key)
     if found is None:
-        query, fallback = queries_of(spec)
-        # Refused here, a bad topology is refused whether or not the filter is enabled that fits it.
-        guest_topology(spec.flavor, image)
+        found = queries_of(
+            spec,
+            options.request_filters.numa_model,
+            vcpu_for_pcpu=not options.workarounds.disable_fallback_pcpu_query,
+        )
         for spec_filter in SPEC_FILTERS:
-            query = spec_filter(query, spec, options)
-            fallback = fallback and spec_filter(fallback, spec, options)
+            found = tuple(spec_filter(query, spec, options) for query in found)
         if len(_KNOWN) == _MOST_KNOWN:
             _KNOWN.clear()
-        found = _KNOWN[key] = query, fallback
+        _KNOWN[key] = found
     return found
 
 

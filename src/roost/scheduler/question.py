@@ -20,7 +20,7 @@ from roost.scheduler.places import Place
 class Question(msgspec.Struct, frozen=True):
     """Place ``instances`` (consumer uuids), each with ``num_alternates`` alternates.
 
-    ``query`` and ``fallback`` are what placement is asked, see `roost.scheduler.query.PlacementQueries`, as
+    ``query`` and ``fallbacks`` are what placement is asked, see `roost.scheduler.query.PlacementQueries`, as
     are ``limit`` and ``places``. ``run`` is the id of the run. They are placed in order, until one cannot be;
     if fewer than ``min_count`` are placed then, none is. ``now``: seconds since the epoch, for judging
     heartbeats. ``seed`` is that of the run's own random numbers. The run ends when ``monotonic`` (a clock, in
@@ -36,7 +36,7 @@ class Question(msgspec.Struct, frozen=True):
     now: float
     options: SchedulerOptions
     seed: int = 0
-    fallback: CandidateQuery | None = None
+    fallbacks: tuple[CandidateQuery, ...] = ()
     limit: int | None = None
     places: tuple[Place, ...] = ()
     deadline: float = math.inf
@@ -44,8 +44,8 @@ class Question(msgspec.Struct, frozen=True):
 
     @property
     def queries(self) -> tuple[CandidateQuery, ...]:
-        """The query, and the fallback if there is one."""
-        return (self.query,) if self.fallback is None else (self.query, self.fallback)
+        """The query, then the fallbacks."""
+        return (self.query, *self.fallbacks)
 
     @property
     def oldest_heartbeat(self) -> float:

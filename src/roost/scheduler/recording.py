@@ -13,7 +13,7 @@ from roost.scheduler.replacement import Replacement
 
 def asked_of(queries: PlacementQueries, node_version: int | None) -> Asked:
     """What placement is asked, as a record has it."""
-    return Asked(queries.query, queries.fallback, queries.limit, node_version)
+    return Asked(queries.query, queries.fallbacks, queries.limit, node_version)
 
 
 def attempts_of(run: str, request_id: str, at: float, outcome: Outcome) -> list[Attempt]:

@@ -1,9 +1,12 @@
 """Options of what is asked of placement, under Nova's names and in Nova's sections."""
 
+from typing import get_args
+
 import msgspec
 from oslo_config import cfg
 
 from roost.scheduler.plugin_options import PluginOptions
+from roost.scheduler.requested.numa_groups import NumaModel
 
 
 class RequestFilterOptions(msgspec.Struct, frozen=True):
@@ -15,6 +18,7 @@ class RequestFilterOptions(msgspec.Struct, frozen=True):
     enable_isolated_aggregate_filtering: bool = False
     image_metadata_prefilter: bool = False
     query_placement_for_routed_network_aggregates: bool = False
+    numa_model: NumaModel = "objects"
     max_placement_results: int = 0
     max_paged_placement_results: int = 0
 
@@ -62,6 +66,16 @@ REQUEST_FILTER_OPTIONS = PluginOptions(
             "query_placement_for_routed_network_aggregates",
             default=False,
             help="A request gets only hosts in the aggregates of the segments of its routed networks.",
+        ),
+        cfg.StrOpt(
+            "numa_model",
+            default="objects",
+            choices=get_args(NumaModel),
+            help="How the NUMA nodes of hosts are described. objects: in the reports of nodes, which "
+            "NUMATopologyFilter reads. trees: as child providers with the trait HW_NUMA_ROOT; placement is "
+            "asked for each NUMA node of a request, and processors and memory of requests without NUMA "
+            "nodes may be split among providers of one host. both: on some hosts in one way, on some in "
+            "the other.",
         ),
         cfg.IntOpt(
             "max_placement_results",

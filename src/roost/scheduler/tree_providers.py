@@ -1,5 +1,8 @@
 """Single providers in the trees of hosts, by rows of the fleet."""
 
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+
 import numpy as np
 
 from roost.fleet import Fleet
@@ -35,6 +38,23 @@ def still_fits(fleet: Fleet, candidate: Candidate) -> bool:
             if not columns.fits_at(columns.slot(row), amount):
                 return False
     return True
+
+
+def that_fit(
+    fleet: Fleet, found: Iterable[Candidate], splits: Callable[[], Iterable[Candidate]]
+) -> Iterator[Candidate]:
+    """The candidates of a tree that have room after the claims of the run.
+
+    ``found``: those that the tree had before these claims. If none of them is left, the first that fits of
+    ``splits``, which are of the tree as it is.
+    """
+    left = False
+    for candidate in found:
+        if still_fits(fleet, candidate):
+            left = True
+            yield candidate
+    if not left:
+        yield from islice((each for each in splits() if still_fits(fleet, each)), 1)
 
 
 def _positions(fleet: Fleet, roots: Rows) -> Rows:

@@ -20,11 +20,12 @@ from roost.model.assignment import Assignment
 from roost.model.inventory import Inventory
 from roost.model.request import CandidateQuery
 from roost.model.vocabulary import SHARING_TRAIT, is_custom
-from roost.placement.client.query import query_parameters
+from roost.placement.client.query import beyond_placement, query_parameters
 from roost.placement.client.transport import LATEST, UNTYPED, Transport, path_to
 from roost.placement.commands.allocations import ConsumerWrite
 from roost.placement.commands.reshape import NewInventories
 from roost.placement.errors import (
+    BadRequest,
     CannotAllocate,
     ConcurrentUpdate,
     Conflict,
@@ -32,6 +33,7 @@ from roost.placement.errors import (
     PlacementError,
 )
 from roost.placement.interface import AllocationRequest, Provider, ProviderSummary
+from roost.web.query import LARGEST_PAGE
 
 T = TypeVar("T")
 
@@ -95,12 +97,36 @@ class HttpPlacement:
     ) -> tuple[list[AllocationRequest], dict[str, ProviderSummary]]:
         """Allocation candidates of a query, ``limit`` at most, and the providers of their trees by uuid.
 
-        Raises `BadRequest` for an unknown class or trait.
+        Raises `BadRequest` for an unknown class or trait, and where the service is not Roost for a query that
+        only Roost answers.
         """
+        beyond = beyond_placement(query)
+        if beyond is not None:
+            return await self._candidates_of_roost(query, limit, beyond)
         parameters = query_parameters(query)
         if limit is not None:
             parameters.append(("limit", str(limit)))
         return _candidates(await self._transport.call("GET", "/allocation_candidates", params=parameters))
+
+    async def _candidates_of_roost(
+        self, query: CandidateQuery, limit: int | None, beyond: str
+    ) -> tuple[list[AllocationRequest], dict[str, ProviderSummary]]:
+        requests: list[AllocationRequest] = []
+        summaries: dict[str, ProviderSummary] = {}
+        cursor = None
+        while True:
+            size = LARGEST_PAGE if limit is None else min(LARGEST_PAGE, limit - len(requests))
+            page = await self.candidate_page(query, size, cursor)
+            if page is None:
+                raise BadRequest(
+                    f"The placement service is not Roost: {beyond}. Requests need neither with the option "
+                    "[scheduler] numa_model=objects"
+                )
+            requests += page.requests
+            summaries |= page.summaries
+            cursor = page.next
+            if cursor is None or len(requests) == limit:
+                return requests, summaries
 
     async def candidate_page(
         self, query: CandidateQuery, limit: int, cursor: str | None

@@ -8,15 +8,33 @@ Parameter = tuple[str, str]
 
 
 def query_parameters(query: CandidateQuery) -> list[Parameter]:
-    """The parameters that ask for ``query`` at microversion 1.39."""
+    """The parameters that ask for ``query`` at microversion 1.39; see `beyond_placement`."""
     parameters = [each for group in query.groups for each in _group(group)]
-    if sum(group.granular for group in query.groups) > 1 or query.isolate:
-        parameters.append(("group_policy", "isolate" if query.isolate else "none"))
+    isolate = query.isolate or _isolates_all(query)
+    if sum(group.granular for group in query.groups) > 1 or isolate:
+        parameters.append(("group_policy", "isolate" if isolate else "none"))
+    if query.isolated and not isolate:
+        parameters.append(("isolated", ",".join(sorted(query.isolated))))
+    if split := query.split:
+        parameters.append(("can_split", ",".join(split)))
     parameters += [("same_subtree", ",".join(sorted(suffixes))) for suffixes in query.same_subtree]
     root = [*sorted(query.root_required), *(f"!{trait}" for trait in sorted(query.root_forbidden))]
     if root:
         parameters.append(("root_required", ",".join(root)))
     return parameters
+
+
+def beyond_placement(query: CandidateQuery) -> str | None:
+    """Why Placement's own API cannot be asked for ``query``, None if it can."""
+    if split := query.split:
+        return f"it cannot split {' or '.join(split)} among the providers of a tree (can_split)"
+    if query.isolated and not query.isolate and not _isolates_all(query):
+        return "it cannot keep some of the request groups apart, and others not (isolated)"
+    return None
+
+
+def _isolates_all(query: CandidateQuery) -> bool:
+    return bool(query.isolated) and all(query.isolates(group) for group in query.groups if group.granular)
 
 
 def _group(group: RequestGroup) -> Iterator[Parameter]:

@@ -26,6 +26,7 @@ from roost.scheduler.plugin_options import PluginOptions
 from roost.scheduler.plugins import Looks
 from roost.scheduler.question import Progress, Question
 from roost.scheduler.requested.guest_topology import wanted_topology
+from roost.scheduler.requested.numa_groups import NUMA_ROOT, is_of_tree
 from roost.scheduler.requested.pci import pci_requests
 
 
@@ -82,10 +83,11 @@ class NUMATopologyFilter:
         if wanted is None:
             return None
         fits = self._topologies(hosts).fits(wanted.guest, hosts)
+        of_trees = _trees_may_serve(question)
         if wanted.requests or wanted.network is not None or not is_exact(wanted.guest):
             for position in np.flatnonzero(fits).tolist():
                 fits[position] = self._fit(hosts, position, wanted) is not None
-        return fits
+        return fits | hosts.with_trait(NUMA_ROOT) if of_trees else fits
 
     def narrow(
         self, host: OneHost, candidates: Sequence[Candidate], question: Question
@@ -98,7 +100,11 @@ class NUMATopologyFilter:
         # Without devices the candidate makes no difference.
         found = None if wanted.requests else self._fit(host, 0, wanted)
         left: list[Candidate] = []
+        of_trees = _trees_may_serve(question)
         for candidate in candidates:
+            if of_trees and is_of_tree(candidate):
+                left.append(candidate)
+                continue
             if wanted.requests:
                 found = self._fit(host, 0, wanted, candidate.mappings)
             if found is not None:
@@ -152,10 +158,16 @@ class NUMATopologyFilter:
         return limits
 
 
+def _trees_may_serve(question: Question) -> bool:
+    """Whether hosts may have their NUMA nodes as child providers, of which placement has chosen some."""
+    return question.options.request_filters.numa_model == "both"
+
+
 def _wanted(question: Question) -> _Wanted | None:
-    """What a request wants, None if it wants no topology. Raises: `BadRequestSpec`."""
+    """What a request wants of reported topologies, None if it wants nothing. Raises: `BadRequestSpec`."""
     spec = question.spec
-    guest = wanted_topology(spec)
+    trees_alone = question.options.request_filters.numa_model == "trees"
+    guest = None if trees_alone else wanted_topology(spec)
     if guest is None:
         return None
     network = spec.network_metadata

@@ -69,9 +69,12 @@ class AskedCandidates:
         self._cached.decided(self._question, None)
 
     async def _read_to(self, wanted: int | None) -> None:
-        try:
-            for pages in self._pages:
+        for pages in tuple(self._pages):
+            try:
                 await asked(pages.read_to(wanted))
-        except BadRequest as error:
-            raise BadRequestSpec(f"placement cannot serve the request: {named(error)}") from error
+            except BadRequest as error:
+                # As long as another query serves, one for a class that no host has may find nothing.
+                if len(self._pages) == 1:
+                    raise BadRequestSpec(f"placement cannot serve the request: {named(error)}") from error
+                self._pages.remove(pages)
         self._read = max(wanted or 0, 1)

@@ -14,12 +14,9 @@ from roost.fleet.explanation import explain
 from roost.ledger import Command, Ledger, State
 from roost.model.record import Step
 from roost.model.request import CandidateQuery
-from roost.placement.addressing import check_query
-from roost.placement.errors import BadRequest
-from roost.scheduler.claim_result import one_line
-from roost.scheduler.errors import BadRequestSpec
 from roost.scheduler.field import OFFERED, Field
 from roost.scheduler.gateways import Decided
+from roost.scheduler.gateways.checking import check_queries
 from roost.scheduler.gateways.claiming import INSTANCE as INSTANCE
 from roost.scheduler.gateways.claiming import Driven, claimed
 from roost.scheduler.gateways.replacing import UseAlternate
@@ -75,11 +72,7 @@ class Decide(Command[Decided], frozen=True):
         mark = len(state.changes)
         # A decision that lost its commit to another writer is made again: what it had claimed counts nothing.
         self.table.release(*self.question.instances)
-        try:
-            for query in self.question.queries:
-                check_query(state.fleet, query)
-        except BadRequest as error:
-            raise BadRequestSpec(f"placement cannot serve the request: {one_line(error)}") from error
+        check_queries(state.fleet, self.question.queries)
         selecting = choose(self.question, self.table, self._field(state.fleet), Draw(self.question.seed))
         driven = Driven(selecting)
         while driven.claim is not None:

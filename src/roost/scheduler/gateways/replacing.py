@@ -7,11 +7,11 @@ from roost.ledger import Command, Held, State
 from roost.model.allocation import Candidate
 from roost.model.change import AllocationsChanged
 from roost.model.spec import Selection
-from roost.placement.addressing import check_query
 from roost.placement.commands.allocations import write_allocations
-from roost.placement.errors import BadRequest, PlacementError
+from roost.placement.errors import PlacementError
 from roost.scheduler.claim_result import Verdict, one_line, result_of
-from roost.scheduler.errors import BadRequestSpec, NothingClaimed
+from roost.scheduler.errors import NothingClaimed
+from roost.scheduler.gateways.checking import check_queries
 from roost.scheduler.gateways.claiming import claim_write
 from roost.scheduler.group_members import progress_at_start
 from roost.scheduler.nodes import NodeTable
@@ -36,11 +36,7 @@ class UseAlternate(Command[Replacement], frozen=True):
         held = state.held(request.instance)
         if held is None:
             raise NothingClaimed(request.instance)
-        try:
-            for query in request.question.queries:
-                check_query(fleet, query)
-        except BadRequest as error:
-            raise BadRequestSpec(f"placement cannot serve the request: {one_line(error)}") from error
+        check_queries(fleet, request.question.queries)
         replacing = Replacing(request, self.table)
         before = replacing.moved_before(
             held.allocations,

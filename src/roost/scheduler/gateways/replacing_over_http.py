@@ -144,14 +144,22 @@ class HttpReplacing:
         index = replacing.alive(alternate)
         if isinstance(index, str):
             return index
-        for query in self._request.question.queries:
+        queries = [*self._request.question.queries]
+        while queries:
+            query = queries.pop(0)
             # Mostly the tree alone has all; a sharing provider is outside of it.
             narrow = msgspec.structs.replace(
                 query, groups=tuple(_in(alternate.node, each) for each in query.groups)
             )
-            offers = await self._offers(narrow, index)
-            if not len(offers.index):
-                offers = await self._offers(query, index)
+            try:
+                offers = await self._offers(narrow, index)
+                if not len(offers.index):
+                    offers = await self._offers(query, index)
+            except BadRequestSpec:
+                # A query for a class that no host has; the next one may serve.
+                if not queries:
+                    raise
+                continue
             if len(offers.index):
                 break
         plugins = self._plugins

@@ -54,7 +54,7 @@ class Keeper:
 
         Raises: `SchedulerFault` if a plugin cannot tell its key.
         """
-        if question.fallback is not None or is_forced(question.spec) or not len(table):
+        if question.fallbacks or is_forced(question.spec) or not len(table):
             return None
         if question.places:
             return None

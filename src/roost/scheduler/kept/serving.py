@@ -21,7 +21,7 @@ from roost.model.request import CandidateQuery
 from roost.model.vocabulary import MAX_INT
 from roost.scheduler.kept.known import Known, Room, Rooms
 from roost.scheduler.kept.totals import KeptTotals, room_at
-from roost.scheduler.tree_providers import still_fits
+from roost.scheduler.tree_providers import that_fit
 
 _UNKNOWN: Room = (0, 0, 0, 0, 0)
 """Stands for no room that has been looked at."""
@@ -188,8 +188,9 @@ class TreeServing:
 
     def candidates(self, fleet: Fleet, row: int, claiming: bool) -> Iterator[Candidate]:
         """The candidates of a host that still fit, in placement's order."""
-        found = self._feasibility.local_at(row)
-        return (each for each in found if still_fits(fleet, each)) if claiming else found
+        feasibility = self._feasibility
+        found = feasibility.local_at(row)
+        return that_fit(fleet, found, lambda: feasibility.splits_at(row)) if claiming else found
 
     def serves(self, fleet: Fleet, known: Known) -> bool:
         """Whether a host is served."""

@@ -216,7 +216,7 @@ def _groups(question: Question, survey: Survey, near: Near) -> Iterator[Proposal
 
 
 def _asking(question: Question, query: CandidateQuery) -> Question:
-    return replace(question, query=query, fallback=None)
+    return replace(question, query=query, fallbacks=())
 
 
 def _without_place(question: Question, place: Place) -> Question:

@@ -7,10 +7,13 @@ names.
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 
+import msgspec
+
+from roost.hardware.guest_topology import GuestTopology
 from roost.model.allocation import Resources
-from roost.model.request import CandidateQuery, RequestGroup, all_of
+from roost.model.request import SPLITTABLE, CandidateQuery, RequestGroup, all_of
 from roost.model.spec import RequestSpec
 from roost.model.vocabulary import MAX_INT
 from roost.scheduler.errors import BadRequestSpec
@@ -18,28 +21,56 @@ from roost.scheduler.requested.cpus import Processors, processors
 from roost.scheduler.requested.extra_specs import NamedGroup, group_policy, named_groups
 from roost.scheduler.requested.features import resources_of_features, traits_of_features
 from roost.scheduler.requested.flavor_image import FlavorImage
+from roost.scheduler.requested.guest_topology import guest_topology
+from roost.scheduler.requested.numa_groups import NumaModel, numa_groups, page_sizes
 
 _NAME = re.compile(r"[A-Z0-9_]{1,255}")
 _SUFFIX = re.compile(r"[a-zA-Z0-9_-]{0,64}")
 _HYPERTHREADING = "HW_CPU_HYPERTHREADING"
 
 
-def queries_of(spec: RequestSpec) -> tuple[CandidateQuery, CandidateQuery | None]:
-    """What is asked of placement for one instance, and the query that may be asked instead.
+def queries_of(
+    spec: RequestSpec, numa_model: NumaModel = "objects", *, vcpu_for_pcpu: bool = True
+) -> tuple[CandidateQuery, ...]:
+    """What is asked of placement for one instance: a query, and others whose candidates serve as well.
 
-    The other query asks for VCPU where the first one asks for PCPU, for hosts that do not offer PCPU yet. It
-    is None if the request has no dedicated processors. Request filters are not applied.
+    Candidates of earlier queries are better. Where NUMA nodes are child providers, a request for NUMA nodes
+    asks for each of them, with one query for each page size that may serve. Otherwise a request for dedicated
+    processors asks for PCPU, then, ``vcpu_for_pcpu``, for as many VCPU of hosts that do not offer PCPU yet.
+    Request filters are not applied.
 
     Raises:
         BadRequestSpec: placement would refuse a query, or flavor and image contradict each other.
     """
     asked = FlavorImage(spec.flavor, spec.image)
     wanted = processors(asked)
-    query = _query(spec, asked, wanted)
-    return query, _query(spec, asked, Processors()) if wanted.dedicated else None
+    plain = _query(spec, asked, wanted)
+    # Refused here, a bad topology is refused whether or not the filter is enabled that fits it.
+    guest = guest_topology(spec.flavor, spec.image)
+    queries: list[CandidateQuery] = []
+    if numa_model != "objects" and guest is not None:
+        queries += [_query(spec, asked, wanted, guest, size) for size in page_sizes(guest, spec.flavor.name)]
+    if numa_model != "trees" or guest is None:
+        queries.append(_splitting(plain) if numa_model != "objects" and guest is None else plain)
+        if wanted.dedicated and vcpu_for_pcpu:
+            queries.append(_query(spec, asked, Processors()))
+    return tuple(queries)
 
 
-def _query(spec: RequestSpec, asked: FlavorImage, wanted: Processors) -> CandidateQuery:
+def _splitting(query: CandidateQuery) -> CandidateQuery:
+    """The query with leave to split what can be split: it has no wishes where its processors are."""
+    allowed = msgspec.structs.replace(query, can_split=SPLITTABLE)
+    return msgspec.structs.replace(query, can_split=tuple(sorted(allowed.split)))
+
+
+def _query(
+    spec: RequestSpec,
+    asked: FlavorImage,
+    wanted: Processors,
+    guest: GuestTopology | None = None,
+    page_size: int | None = None,
+) -> CandidateQuery:
+    """A query. With ``guest`` each cell is a group, in pages of ``page_size`` KiB, None for small ones."""
     named = named_groups(spec.flavor)
     suffixed = len(named) - ("" in named)
     unsuffixed = named[""]
@@ -48,21 +79,37 @@ def _query(spec: RequestSpec, asked: FlavorImage, wanted: Processors) -> Candida
         for name, value in spec.image_properties.items()
         if name.startswith("trait:") and value == "required"
     }
-    _add_processors(unsuffixed, wanted)
     everywhere = {name for group in named.values() for name in group.resources}
     everywhere.update(name for group in spec.requested_resources for name in group.resources)
+    cells = () if guest is None else tuple(numa_groups(guest, page_size, everywhere))
+    _add_processors(unsuffixed, wanted if guest is None else wanted._replace(vcpus=None, pcpus=None))
+    everywhere.update(unsuffixed.resources)
     if "PCPU" in everywhere:
         everywhere.add("VCPU")
+    if guest is not None:
+        everywhere.update(("VCPU", "PCPU", "MEMORY_MB"))
     for name, amount in _sizes(spec).items():
         if name not in everywhere:
             unsuffixed.resources[name] = amount
     unsuffixed.resources |= resources_of_features(asked)
     unsuffixed.required.update(traits_of_features(asked), spec.required_traits)
     unsuffixed.forbidden |= spec.forbidden_traits
-    _check_suffixes([*named, *(group.suffix for group in spec.requested_resources)])
+    root_required, root_forbidden = spec.root_required, spec.root_forbidden
+    if guest is not None:
+        # The processors are in other groups, and maybe nothing is left here that could have their traits.
+        _check_traits(
+            "the request", [frozenset((each,)) for each in unsuffixed.required], unsuffixed.forbidden
+        )
+        root_required, root_forbidden = (
+            root_required | unsuffixed.required,
+            root_forbidden | unsuffixed.forbidden,
+        )
+        unsuffixed.required, unsuffixed.forbidden = set(), set()
+    _check_suffixes([*named, *(group.suffix for group in (*spec.requested_resources, *cells))])
     groups = [_group(suffix, named[suffix]) for suffix in sorted(named)]
     groups = [group for group in groups if group.resources or group.required or group.forbidden]
     groups.extend(spec.requested_resources)
+    groups.extend(cells)
     together = frozenset[str]().union(*spec.same_subtree)
     _check(groups, together, spec.flavor.name)
     policy = group_policy(spec.flavor)
@@ -76,8 +123,9 @@ def _query(spec: RequestSpec, asked: FlavorImage, wanted: Processors) -> Candida
         groups=tuple(groups),
         isolate=policy == "isolate",
         same_subtree=spec.same_subtree,
-        root_required=spec.root_required,
-        root_forbidden=spec.root_forbidden,
+        root_required=frozenset(root_required),
+        root_forbidden=frozenset(root_forbidden),
+        isolated=frozenset(group.suffix for group in cells) if len(cells) > 1 else frozenset(),
     )
 
 
@@ -144,6 +192,10 @@ def _check_group(group: RequestGroup, may_be_empty: bool) -> None:
     for trait in frozenset[str]().union(*group.required, group.forbidden):
         if not _NAME.fullmatch(trait):
             raise BadRequestSpec(f"{what}: {trait!r} is no name of a trait")
-    for any_of in group.required:
-        if any_of <= group.forbidden:
+    _check_traits(what, group.required, group.forbidden)
+
+
+def _check_traits(what: str, required: Iterable[frozenset[str]], forbidden: Set[str]) -> None:
+    for any_of in required:
+        if any_of <= forbidden:
             raise BadRequestSpec(f"{what}: {' or '.join(sorted(any_of))} is both required and forbidden")
