@@ -5,6 +5,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from roost.model.spec import Operation
 from roost.model.vocabulary import MAX_NAME
 from roost.placement.wire.uuids import DASHED_UUID, LONGEST_UUID, canonical_uuid
 from roost.scheduling.http.refusals import BadSpec, as_http
@@ -35,8 +36,9 @@ class WantedDestinations(msgspec.Struct, forbid_unknown_fields=True):
 
     `instances` are their uuids, which are made up if they are left out. Both are by default what Nova's
     RequestSpec says, else one instance. If fewer than `min_count` can be placed (by default `count`), none
-    is. `num_alternates` are found for each. `request_id` is that of the user's request, for the records, by
-    default the one of this request.
+    is. `num_alternates` are found for each. `operation` says what the host is chosen for, if the request spec
+    does not, as Nova's. `request_id` is that of the user's request, for the records, by default the one of
+    this request.
     """
 
     request_spec: _Spec
@@ -44,6 +46,7 @@ class WantedDestinations(msgspec.Struct, forbid_unknown_fields=True):
     instances: Annotated[tuple[_Uuid, ...], Meta(min_length=1, max_length=MOST_INSTANCES)] | None = None
     num_alternates: Annotated[int, Meta(ge=0, le=MOST_ALTERNATES)] = 0
     min_count: Annotated[int, Meta(ge=1, le=MOST_INSTANCES)] | None = None
+    operation: Operation | None = None
     request_id: _Name | None = None
 
     def __post_init__(self) -> None:
@@ -58,7 +61,8 @@ class WantedAlternate(msgspec.Struct, forbid_unknown_fields=True):
     """A request for another host for one instance: the claim on `failed` is swapped to an alternate.
 
     `alternates` are those that are left, best first. `reason` says why the host failed. `run` is the id of
-    the run that chose the hosts, and `request_id` that of the user's request.
+    the run that chose the hosts, `request_id` that of the user's request. `attempt` is the number of the
+    attempt that failed, from 1, which Nova's selections do not say.
     """
 
     request_spec: _Spec
@@ -67,6 +71,8 @@ class WantedAlternate(msgspec.Struct, forbid_unknown_fields=True):
     alternates: Annotated[tuple[_Selection, ...], Meta(max_length=MOST_ALTERNATES)]
     reason: Annotated[str, Meta(min_length=1, max_length=8192)]
     run: _Name
+    attempt: Annotated[int, Meta(ge=1)] = 1
+    operation: Operation | None = None
     request_id: _Name | None = None
 
 
@@ -78,8 +84,8 @@ async def select_destinations(service: Service, req: Request, resp: Response) ->
     """
     wanted: WantedDestinations = req.body
     with as_http():
-        language = language_of(wanted.request_spec)
-        asked = language.read_spec(wanted.request_spec)
+        language = language_of(wanted.request_spec, service.scheduler.table)
+        asked = language.read_spec(wanted.request_spec, wanted.operation)
         instances = wanted.instances or (asked.instances if wanted.count is None else None)
         count = len(instances) if instances is not None else wanted.count or asked.count
         if count > MOST_INSTANCES:
@@ -107,13 +113,16 @@ async def use_alternate(service: Service, req: Request, resp: Response) -> Shown
     """
     wanted: WantedAlternate = req.body
     with as_http():
-        language = language_of(wanted.request_spec)
-        spec = language.read_spec(wanted.request_spec).spec
+        language = language_of(wanted.request_spec, service.scheduler.table)
+        spec = language.read_spec(wanted.request_spec, wanted.operation).spec
+        failed = language.read_selection(wanted.failed)
+        if not failed.ordinal:
+            failed = msgspec.structs.replace(failed, ordinal=wanted.attempt)
         await service.refresh()
         found = await service.scheduler.use_alternate(
             spec,
             canonical_uuid(wanted.instance),
-            language.read_selection(wanted.failed),
+            failed,
             wanted.reason,
             [language.read_selection(each) for each in wanted.alternates],
             run=wanted.run,

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from roost.model.spec import Destination, RequestSpec, Selection
+from roost.model.spec import Destination, Operation, RequestSpec, Selection
 from roost.scheduler.errors import BadRequestSpec
 from roost.scheduler.replacement import Replacement
 from roost.scheduling.wire.answers import ShownDestinations, ShownReplacement, TriedAlternate
@@ -17,9 +17,12 @@ from roost.scheduling.wire.strict import convert
 class RoostLanguage:
     """See `roost.scheduling.wire.spoken.Language`."""
 
-    def read_spec(self, data: Mapping[str, Any]) -> AskedSpec:
+    def read_spec(self, data: Mapping[str, Any], operation: Operation | None = None) -> AskedSpec:
         try:
-            return AskedSpec(check_spec(convert(data, RequestSpec)))
+            spec = convert(data, RequestSpec)
+            if operation is not None:
+                spec = msgspec.structs.replace(spec, operation=operation)
+            return AskedSpec(check_spec(spec))
         except msgspec.ValidationError as error:
             raise BadRequestSpec(f"request_spec: {error}") from error
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from roost.model.spec import Destination, RequestSpec, Selection
+from roost.model.spec import Destination, Operation, RequestSpec, Selection
 from roost.scheduler.replacement import Replacement
 from roost.scheduling.wire.answers import ShownDestinations, ShownReplacement
 
@@ -21,8 +21,8 @@ class AskedSpec:
 class Language(Protocol):
     """Reads and shows JSON values. What cannot be read raises `BadRequestSpec`, which names key and value."""
 
-    def read_spec(self, data: Mapping[str, Any]) -> AskedSpec:
-        """The request spec."""
+    def read_spec(self, data: Mapping[str, Any], operation: Operation | None = None) -> AskedSpec:
+        """The request spec. ``operation``: what the host is chosen for, if that is said beside the spec."""
 
     def read_selection(self, data: Mapping[str, Any]) -> Selection:
         """A selection that was shown before."""
