@@ -12,6 +12,7 @@ from roost.cells.tables import instances
 from roost.model.instance import ASSIGNED, ERROR, FAILED, Instance
 from roost.model.record import FAILED as BUILD_FAILED
 from roost.model.record import PENDING, REFUSED
+from roost.model.request import RequestGroup
 from roost.placement.commands.allocations import ConsumerWrite
 from roost.storage import DatabaseUnavailable
 from support.conducting import NOW, VCPUS, Conductors, conducting, request
@@ -81,6 +82,20 @@ async def fill(moved: Moved, host: str) -> str:
 async def forbid(moved: Moved, host: str) -> str:
     await moved.now.placement.set_traits(f"node-{host}", ["COMPUTE_STATUS_DISABLED"])
     return "placement has no candidates there: its traits or aggregates no longer meet the request"
+
+
+def test_the_mapping_from_groups_to_providers_is_that_of_the_claim_after_a_move_too(tmp_path) -> None:
+    """An accelerator's driver finds by it which device serves which group of the profile."""
+
+    async def work(moved: Moved) -> None:
+        for host in moved.hosts[:2]:
+            selection = (await moved.instance()).selection
+            assert selection is not None
+            assert (selection.host, selection.mappings["device_profile_0"]) == (host, [f"node-{host}"])
+            await moved.now.step()
+
+    group = RequestGroup({"VCPU": 1}, "device_profile_0")
+    within(tmp_path, work, requested_resources=(group,))
 
 
 SPOILT = {"disabled": disable, "dead": silence, "full": fill, "disabled in placement": forbid}

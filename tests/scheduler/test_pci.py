@@ -20,6 +20,7 @@ from roost.scheduler.nodes import NodeTable
 from roost.scheduler.offers import HostView, OneHost
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.pci_options import PciOptions
+from roost.scheduler.plugins import Lack
 from roost.scheduler.query import candidate_query
 from roost.scheduler.question import Progress
 from roost.scheduler.requested.pci import pci_requests
@@ -237,6 +238,37 @@ def test_devices_that_claims_took_are_not_free() -> None:
 
 def table_pools(view: HostView) -> Any:
     return view.table.pci.pools(0)
+
+
+def lacking(view: HostView, asked: RequestSpec) -> Lack:
+    [plugin] = named_filters("PciPassthroughFilter")
+    host = OneHost(view.table, view._totals, 0, lambda provider, resource_class: (1, 0))
+    request = msgspec.structs.replace(question(of=asked), options=options(GPU))
+    found: Lack = plugin.lack(host, request, Progress())  # type: ignore[attr-defined]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("pools", "asked", "text", "distance"),
+    [
+        ([], of_alias("gpu:2"), "has 0 of the 2 PCI devices free that alias gpu asks for", 1.0),
+        (
+            [pool("10de:2236")],
+            of_alias("gpu:2"),
+            "has 1 of the 2 PCI devices free that alias gpu asks for",
+            0.5,
+        ),
+        ([], spec(pci_requests=(PORT,)), "has 0 of the 1 PCI devices free that port port-1 asks for", 1.0),
+        ([pool("10de:2236")], of_alias("gpu:1,gpu:1"), "has too few PCI devices free for all requests", 0.1),
+        ([pool("10de:2236")], of_alias("gpu:1"), "not of the providers that placement offers", 0.1),
+    ],
+)
+def test_a_host_says_what_it_lacks(
+    pools: list[dict[str, object]], asked: RequestSpec, text: str, distance: float
+) -> None:
+    found = lacking(view_of([{**each, "dev_type": "type-PCI"} for each in pools]), asked)
+    assert text in found.text
+    assert found.distance == distance
 
 
 def narrowed(

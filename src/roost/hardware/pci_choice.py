@@ -263,6 +263,11 @@ def is_asked_for(pool: PciPool, request: PciRequest) -> bool:
     return not pool.remote_managed or any(is_true(spec.get("remote_managed")) for spec in request.specs)
 
 
+def may_serve(pool: PciPool, request: PciRequest) -> bool:
+    """Whether devices of a pool are for a request, wherever they are."""
+    return suits(pool, request) and is_asked_for(pool, request)
+
+
 def _ways(suitable: Sequence[int], left: Sequence[int], count: int) -> Iterator[Taken]:
     if not count:
         yield ()

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from roost.fleet.columns import Int64
-from roost.hardware.pci_choice import Pools, is_asked_for, suits
+from roost.hardware.pci_choice import Pools, may_serve
 from roost.hardware.pci_pools import PciPool
 from roost.model.pci import PciRequest
 from roost.scheduler.labels import Indexes
@@ -67,11 +67,11 @@ class PciColumns:
             return np.zeros(len(index), dtype=np.int64)
         if any(_OF_ONE_CARD & spec.keys() for spec in request.specs):
             counts = [
-                sum(each.count for each in self.pools(at).pools if _may_serve(each, request))
+                sum(each.count for each in self.pools(at).pools if may_serve(each, request))
                 for at in index.tolist()
             ]
             return np.array(counts, dtype=np.int64)
-        suit = np.array([_may_serve(each, request) for each in self._examples], dtype=np.bool_)
+        suit = np.array([may_serve(each, request) for each in self._examples], dtype=np.bool_)
         # A node beyond the columns reports no pools.
         known = np.minimum(index, self._kind.shape[1] - 1)
         total: Int64 = np.zeros(len(index), dtype=np.int64)
@@ -117,7 +117,3 @@ class PciColumns:
                 column = np.zeros(more, dtype=np.int32)
                 column[: have[0], : have[1]] = getattr(self, name)
                 setattr(self, name, column)
-
-
-def _may_serve(pool: PciPool, request: PciRequest) -> bool:
-    return suits(pool, request) and is_asked_for(pool, request)

@@ -6,12 +6,12 @@ import msgspec
 import numpy as np
 
 from roost.fleet.columns import Bools
-from roost.hardware.pci_choice import Pools, providers_of
+from roost.hardware.pci_choice import Pools, may_serve, providers_of
 from roost.model.allocation import Candidate
 from roost.model.assignment import AssignedDevices, Assignment
 from roost.model.pci import PciRequest
 from roost.scheduler.offers import HostView, OneHost
-from roost.scheduler.plugins import Looks
+from roost.scheduler.plugins import Lack, Looks
 from roost.scheduler.question import Progress, Question
 from roost.scheduler.requested.pci import pci_requests
 
@@ -68,6 +68,21 @@ class PciPassthroughFilter:
                 cells = () if assignment is None else assignment.cells
                 left.append(msgspec.structs.replace(candidate, assignment=Assignment(node, cells, devices)))
         return left
+
+    def lack(self, host: OneHost, question: Question, progress: Progress) -> Lack | None:
+        requests = pci_requests(question.spec, question.options)
+        if not requests:
+            return None
+        pools = free_pools(host)
+        for each in requests:
+            free = sum(pool.count for pool in pools.pools if may_serve(pool, each))
+            if free < each.count:
+                what = f"port {each.requester_id or each.id}" if each.alias is None else f"alias {each.alias}"
+                text = f"has {free} of the {each.count} PCI devices free that {what} asks for"
+                return Lack(text, (each.count - free) / each.count)
+        if pools.choose(requests) is None:
+            return Lack("has too few PCI devices free for all requests together", 0.1)
+        return Lack("has PCI devices free, but not of the providers that placement offers", 0.1)
 
 
 def free_pools(hosts: HostView, position: int = 0) -> Pools:
