@@ -10,9 +10,9 @@ from click.testing import CliRunner
 
 from roost.bench import decide
 from roost.bench.errors import BenchError
-from roost.bench.fleets import flat, nested
+from roost.bench.fleets import flat, nested, pinned
 from roost.bench.memory_fleet import build_fleet, build_node_table
-from roost.bench.requests import PROJECTS, Kind, Requests, Shapes, flavors
+from roost.bench.requests import NEEDED_FLEETS, PROJECTS, Kind, Requests, Shapes, flavors
 from roost.bench.store import SqliteStore
 from roost.cli.bench.decide import decide as command
 from support.fleets import snapshot
@@ -50,7 +50,7 @@ def test_durable_decisions_are_counted(tmp_path: Path):
 
 @pytest.mark.parametrize("kind", get_args(Kind))
 def test_each_kind_of_request_is_decided_on_trees_and_undone(kind: Kind):
-    plan = nested(40)
+    plan = pinned(40) if NEEDED_FLEETS.get(kind) == "pinned" else nested(40)
     fleet, table = build_fleet(plan), build_node_table(plan, PROJECTS if kind == "project" else 0)
     before = snapshot(fleet)
     deciding = decide.InMemoryDecisions(fleet, table, 1, Requests(kind, table, 10))

@@ -47,9 +47,9 @@ def test_a_cell_without_dedicated_cpus_of_its_own_has_all_of_them() -> None:
         ({"cells": [{"id": 0}]}, "cpuset"),
         (reported(reported_cell(0, [0, 10**6])), "8191"),
         (reported(reported_cell(0, [0], memory_usage=-1)), "memory_usage"),
-        (reported(reported_cell(0, [0]), reported_cell(0, [1])), "two cells have the id 0"),
+        (reported(reported_cell(0, [0]), reported_cell(0, [1])), "two cells have the same id"),
         (reported(reported_cell(0, [0, 1]), reported_cell(1, [1])), "CPUs of another cell"),
-        (reported({**reported_cell(0, [0, 1]), "siblings": [[0, 1], [1]]}), "a CPU in two cores"),
+        (reported({**reported_cell(0, [0, 1]), "siblings": [[0, 1], [1]]}), "are in two cores"),
         (
             reported({**reported_cell(0, [0]), "mempages": [{"size_kb": 4, "total": 1}] * 2}),
             "a page size twice",

@@ -18,7 +18,7 @@ from roost.bench.fleets import SEED, FleetPlan, uuids
 from roost.bench.memory_fleet import build_fleet, build_node_table
 from roost.bench.progress import announce
 from roost.bench.report import Column, Report, report
-from roost.bench.requests import PROJECTS, Kind, Requests, Shapes, flavors
+from roost.bench.requests import NEEDED_FLEETS, PROJECTS, Kind, Requests, Shapes, flavors
 from roost.bench.store import Store
 from roost.fleet import Fleet
 from roost.ledger import Ledger, State, keep_what_is_loaded
@@ -81,7 +81,7 @@ def measure(
 ) -> list[Row]:
     """Measure decisions in memory, for each fleet, kind of requests, kind of flavors and number of instances.
 
-    Requests with ``same_subtree`` are measured on nested fleets only: others have no place for them.
+    Requests that need a fleet of their own (`NEEDED_FLEETS`) are measured on that one only.
 
     Raises:
         BenchError: A fleet has too few hosts for groups or ignored hosts of ``size``.
@@ -94,7 +94,7 @@ def measure(
         announce(f"decide: {plan}")
         fleet = build_fleet(plan)
         for kind in kinds:
-            if kind == "same_subtree" and plan.name != "nested":
+            if plan.name != NEEDED_FLEETS.get(kind, plan.name):
                 continue
             announce(f"decide: {plan}, {kind}")
             table = build_node_table(plan, PROJECTS if kind == "project" else 0)

@@ -113,6 +113,9 @@ class HostBatch:
     used: Int64
 
 
+PINNED_CPUS: Final = 64
+"""Dedicated CPUs of a host of `pinned`."""
+
 _VCPU = Inventory(64, allocation_ratio=4.0)
 _MEMORY = Inventory(458_752, reserved=512)
 _DISK = Inventory(4_000)
@@ -130,6 +133,19 @@ def flat(hosts: int) -> FleetPlan:
 def nearly_full(hosts: int) -> FleetPlan:
     """Flat hosts with capacity for some 31 to 56 claims of one VCPU and 512 MiB each."""
     return replace(flat(hosts), name="full", least_used=200, most_used=216)
+
+
+def pinned(hosts: int) -> FleetPlan:
+    """Hosts of `PINNED_CPUS` dedicated CPUs in two NUMA cells, which they report as objects."""
+    inventories = {
+        "PCPU": Inventory(PINNED_CPUS),
+        "VCPU": Inventory(PINNED_CPUS, allocation_ratio=4.0),
+        "MEMORY_MB": _MEMORY,
+        "DISK_GB": _DISK,
+    }
+    unit = {"PCPU": 1, "MEMORY_MB": 2_048, "DISK_GB": 10}
+    root = ProviderPlan("", None, inventories, COMMON_TRAITS, unit)
+    return FleetPlan("pinned", hosts, (root,), most_used=PINNED_CPUS // 2)
 
 
 def nested(hosts: int) -> FleetPlan:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from roost.bench.fleets import AGGREGATES, DISABLED_EVERY, SEED, FleetPlan, uuids
+from roost.bench.fleets import AGGREGATES, DISABLED_EVERY, PINNED_CPUS, SEED, FleetPlan, uuids
 from roost.fleet import Fleet
 from roost.ledger import State
 from roost.ledger.vocabulary import FIRST_CUSTOM_CLASS, RegisterStandardNames
@@ -22,6 +22,8 @@ from roost.model.vocabulary import DISABLED_TRAIT
 from roost.scheduler.nodes import NodeTable
 
 CELLS = 10
+_MEMORY_MB = 458_752
+"""MiB of a host of the plan ``pinned``."""
 FIRST_CUSTOM_TRAIT = 10_000
 
 
@@ -65,12 +67,14 @@ def build_node_table(plan: FleetPlan, projects: int = 0) -> NodeTable:
 
     Every second host is open to one of ``projects`` only, if there are any.
     """
+    used = [units for batch in plan.host_batches() for units in batch.used.tolist()]
     table = NodeTable(
         NodeReport(
             host=plan.host_name(host),
             node=node,
             cell=f"cell{host % CELLS}",
             last_seen=0.0,
+            numa_topology=_numa_topology(used[host]) if plan.name == "pinned" else None,
         )
         for host, node in enumerate(plan.roots())
     )
@@ -86,3 +90,26 @@ def build_node_table(plan: FleetPlan, projects: int = 0) -> NodeTable:
     ]
     table.set_aggregates(aggregates, {each.uuid for each in aggregates})
     return table
+
+
+def _numa_topology(used: int) -> dict[str, object]:
+    """What a host of two NUMA cells with hyperthreads reports; its first ``used`` CPUs are pinned."""
+    cells: list[dict[str, object]] = []
+    size = PINNED_CPUS // 2
+    for number in range(2):
+        cpus = list(range(number * size, (number + 1) * size))
+        pages = _MEMORY_MB // 2 * 1024 // 2048
+        members = {
+            "id": number,
+            "cpuset": cpus,
+            "pcpuset": cpus,
+            "pinned_cpus": [cpu for cpu in cpus if cpu < used],
+            "siblings": [cpus[at : at + 2] for at in range(0, size, 2)],
+            "memory": _MEMORY_MB // 2,
+            "mempages": [
+                {"size_kb": 4, "total": _MEMORY_MB // 4 * 256},
+                {"size_kb": 2048, "total": pages // 2, "used": min(pages // 2, used * 4)},
+            ],
+        }
+        cells.append({"nova_object.name": "NUMACell", "nova_object.data": members})
+    return {"nova_object.name": "NUMATopology", "nova_object.data": {"cells": cells}}

@@ -1,7 +1,7 @@
 """The kinds of requests that ``roost bench decide`` measures."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
 from typing import Final, Literal
 
@@ -19,12 +19,15 @@ from roost.scheduler.question import Progress, Question
 Shapes = Literal["repeated", "fresh"]
 """Whether requests repeat four flavors or each has a flavor of its own."""
 
-Kind = Literal["plain", "group", "ignore", "project", "foreign", "same_subtree"]
+Kind = Literal["plain", "group", "ignore", "project", "foreign", "same_subtree", "numa"]
 """``plain``: a flavor alone. ``group``: an anti-affinity group with members. ``ignore``: hosts to ignore.
 ``project``: `PROJECTS` projects in turn, and the filter that isolates projects. ``foreign``: a weigher that
 declares nothing. ``same_subtree``: a group of VCPU and memory for each of `NUMA_NODES` NUMA nodes, each with
-a VF below the same node."""
+a VF below the same node. ``numa``: dedicated CPUs in one NUMA cell or two of the objects that hosts
+report."""
 
+NEEDED_FLEETS: Final[Mapping[str, str]] = {"same_subtree": "nested", "numa": "pinned"}
+"""Kind of requests -> the only fleet that has a place for them."""
 PROJECTS: Final = 1_000
 NUMA_NODES: Final = 2
 REPEATED: Final = (
@@ -69,7 +72,9 @@ class Requests:
     @property
     def filters(self) -> Sequence[str]:
         """The names of the filters that these requests need beside the default ones."""
-        return ("AggregateMultiTenancyIsolation",) if self.kind == "project" else ()
+        return {"project": ("AggregateMultiTenancyIsolation",), "numa": ("NUMATopologyFilter",)}.get(
+            self.kind, ()
+        )
 
     def weighers(self) -> Sequence[Weigher]:
         """Return the weighers that these requests need beside the default ones."""
@@ -81,7 +86,7 @@ class Requests:
         return RequestSpec(
             project_id=project,
             user_id="user",
-            flavor=_on_numa_nodes(flavor) if self.kind == "same_subtree" else flavor,
+            flavor=_ON_CELLS.get(self.kind, _as_it_is)(flavor),
             group=_group(number, sample) if self.kind == "group" else None,
             ignore_hosts=frozenset(sample if self.kind == "ignore" else ()),
         )
@@ -102,6 +107,23 @@ def _on_numa_nodes(flavor: Flavor) -> Flavor:
         extra_specs[f"resources_CPU{node}:MEMORY_MB"] = str(memory)
         extra_specs[f"resources_NIC{node}:SRIOV_NET_VF"] = "1"
     return msgspec.structs.replace(flavor, extra_specs=extra_specs)
+
+
+def _pinned(flavor: Flavor) -> Flavor:
+    """Dedicate the processors, of a large flavor in two NUMA cells."""
+    cells = 2 if flavor.vcpus % 2 == 0 and flavor.memory_mb % 2 == 0 and flavor.vcpus > 2 else 1
+    extra_specs = {"hw:cpu_policy": "dedicated", "hw:numa_nodes": str(cells)}
+    return msgspec.structs.replace(flavor, extra_specs=extra_specs)
+
+
+def _as_it_is(flavor: Flavor) -> Flavor:
+    return flavor
+
+
+_ON_CELLS: Final[Mapping[str, Callable[[Flavor], Flavor]]] = {
+    "same_subtree": _on_numa_nodes,
+    "numa": _pinned,
+}
 
 
 class ForeignWeigher:

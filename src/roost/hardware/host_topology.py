@@ -1,7 +1,7 @@
 """`HostTopology`: the NUMA cells of a compute node, and what is used of them."""
 
 from collections.abc import Mapping
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
@@ -36,6 +36,12 @@ class Pages(NamedTuple):
     def total_kb(self) -> int:
         """KiB in all pages."""
         return self.total * self.size_kb
+
+
+@lru_cache(maxsize=256)
+def threads_of(siblings: tuple[Cpus, ...]) -> int:
+    """The threads of the largest core of a cell; 1 without hyperthreading."""
+    return max((core.bit_count() for core in siblings), default=1) or 1
 
 
 class HostCell(NamedTuple):
@@ -78,7 +84,7 @@ class HostCell(NamedTuple):
     @property
     def threads_per_core(self) -> int:
         """The threads of the cell's largest core; 1 without hyperthreading."""
-        return max((core.bit_count() for core in self.siblings), default=1) or 1
+        return threads_of(self.siblings)
 
     @property
     def free_cores(self) -> list[Cpus]:
@@ -118,7 +124,7 @@ class HostTopology:
 
 _Number = Annotated[int, Meta(ge=0, le=2**50)]
 _Cpu = Annotated[int, Meta(ge=0, lt=MOST_CPUS)]
-_CpuList = Annotated[list[_Cpu], Meta(max_length=MOST_CPUS)]
+_CpuList = Annotated[tuple[_Cpu, ...], Meta(max_length=MOST_CPUS)]
 
 
 class _Network(msgspec.Struct):
@@ -140,8 +146,8 @@ class _Cell(msgspec.Struct):
     pcpuset: _CpuList | None = None
     cpu_usage: _Number = 0
     memory_usage: _Number = 0
-    pinned_cpus: _CpuList = []
-    siblings: Annotated[list[_CpuList], Meta(max_length=MOST_CPUS)] = []
+    pinned_cpus: _CpuList = ()
+    siblings: Annotated[tuple[_CpuList, ...], Meta(max_length=MOST_CPUS)] = ()
     mempages: Annotated[list[dict[str, Any]], Meta(max_length=64)] = []
     network_metadata: dict[str, Any] | None = None
     socket: int | None = None
@@ -175,18 +181,21 @@ def _members(reported: Mapping[str, Any]) -> Any:
 
 
 def _cell(cell: _Cell) -> HostCell:
-    cpuset = set_of(cell.cpuset)
+    cpuset = _set_of(cell.cpuset)
     network = _Network()
     if cell.network_metadata is not None:
         network = msgspec.convert(_members(cell.network_metadata), _Network)
     pages = [msgspec.convert(_members(each), _Pages) for each in cell.mempages]
+    sizes = {each.size_kb for each in pages}
+    if len(sizes) < len(pages):
+        raise UnreadableTopology(f"cell {cell.id} has a page size twice")
     return HostCell(
         id=cell.id,
         cpuset=cpuset,
-        pcpuset=cpuset if cell.pcpuset is None else set_of(cell.pcpuset),
-        pinned=set_of(cell.pinned_cpus),
+        pcpuset=cpuset if cell.pcpuset is None else _set_of(cell.pcpuset),
+        pinned=_set_of(cell.pinned_cpus),
         cpu_usage=cell.cpu_usage,
-        siblings=tuple([set_of(core) for core in cell.siblings]),
+        siblings=_cores(cell.siblings),
         memory_mb=cell.memory,
         memory_used_mb=cell.memory_usage,
         pages=tuple(
@@ -198,20 +207,28 @@ def _cell(cell: _Cell) -> HostCell:
     )
 
 
+# The nodes of a cloud are of few kinds: the same lists of CPUs come again and again.
+_set_of = lru_cache(maxsize=4096)(set_of)
+
+
+@lru_cache(maxsize=1024)
+def _cores(siblings: tuple[tuple[int, ...], ...]) -> tuple[Cpus, ...]:
+    cores, seen = [], 0
+    for each in siblings:
+        core = set_of(each)
+        if seen & core:
+            raise UnreadableTopology(f"CPUs {sorted(each)} are in two cores")
+        seen |= core
+        cores.append(core)
+    return tuple(cores)
+
+
 def _check(cells: tuple[HostCell, ...]) -> None:
-    """Raise `UnreadableTopology` where one CPU, cell or page size is there twice: two guests would get it."""
+    """Raise `UnreadableTopology` where a cell or a CPU is there twice: two guests would get it."""
     seen = 0
-    for number, cell in enumerate(cells):
-        if any(cell.id == other.id for other in cells[:number]):
-            raise UnreadableTopology(f"two cells have the id {cell.id}")
+    for cell in cells:
         if seen & cell.pcpuset:
             raise UnreadableTopology(f"cell {cell.id} has CPUs of another cell in its pcpuset")
         seen |= cell.pcpuset
-        cores = 0
-        for core in cell.siblings:
-            if cores & core:
-                raise UnreadableTopology(f"cell {cell.id} has a CPU in two cores")
-            cores |= core
-        sizes = [pages.size_kb for pages in cell.pages]
-        if len(set(sizes)) < len(sizes):
-            raise UnreadableTopology(f"cell {cell.id} has a page size twice")
+    if len({cell.id for cell in cells}) < len(cells):
+        raise UnreadableTopology("two cells have the same id")

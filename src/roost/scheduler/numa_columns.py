@@ -8,7 +8,7 @@ demands at least as many host cells serve one of them as there are guest cells w
 
 from collections import Counter
 from collections.abc import Sequence
-from functools import reduce
+from functools import lru_cache, reduce
 from itertools import combinations
 from typing import Final, NamedTuple
 
@@ -17,8 +17,9 @@ import numpy.typing as npt
 
 from roost.fleet.columns import Bools, Float64, Int64
 from roost.hardware.cell_fit import Limits
+from roost.hardware.cpus import Cpus
 from roost.hardware.guest_topology import ANY, LARGE, SMALL, GuestTopology
-from roost.hardware.host_topology import HostCell, HostTopology
+from roost.hardware.host_topology import HostCell, Pages, threads_of
 from roost.scheduler.labels import Indexes
 
 MOST_DEMANDS: Final = 4
@@ -51,6 +52,14 @@ class Demand(NamedTuple):
     memory_mb: int
 
 
+class NumaCells(NamedTuple):
+    """The cells of one node, by its index in the node table, and how often they may be given away."""
+
+    node: int
+    cells: tuple[HostCell, ...]
+    limits: Limits
+
+
 class NumaColumns:
     """The columns, by index in the node table. A node without a topology has no cells."""
 
@@ -62,19 +71,28 @@ class NumaColumns:
         # Allocation ratios of each node: float64[2, nodes].
         self._ratios: Float64 = np.ones((2, 0))
 
-    def put(self, index: int, topology: HostTopology | None, limits: Limits) -> None:
-        """What a node has and what of it is used."""
-        cells = () if topology is None else topology.cells
-        self._make_room(index + 1, len(cells))
-        self._cells[:, index, :] = 0
+    def put(self, nodes: Sequence[NumaCells]) -> None:
+        """What nodes have, and what of it is used."""
+        if not nodes:
+            return
+        rows = [each.node for each in nodes]
+        self._make_room(max(rows) + 1, max(len(each.cells) for each in nodes))
+        self._cells[:, rows, :] = 0
         for pages in self._pages.values():
-            pages[index] = -1
-        if cells:
-            self._cells[:, index, : len(cells)] = np.array([_numbers(cell) for cell in cells]).T
-        for at, cell in enumerate(cells):
-            for each in cell.pages:
-                self._pages_of(each.size_kb)[index, at] = each.free_kb
-        self._ratios[:, index] = limits
+            pages[rows] = -1
+        self._ratios[:, rows] = np.array([each.limits for each in nodes]).T
+        cells = [(each.node, at, cell) for each in nodes for at, cell in enumerate(each.cells)]
+        if not cells:
+            return
+        numbers = np.array([_numbers(cell) for _, _, cell in cells]).T
+        self._cells[:, [row for row, _, _ in cells], [at for _, at, _ in cells]] = numbers
+        having: dict[int, list[tuple[int, int, int]]] = {}
+        for row, at, cell in cells:
+            for pages_there in cell.pages:
+                having.setdefault(pages_there.size_kb, []).append((row, at, pages_there.free_kb))
+        for size, there in having.items():
+            rows_with, cells_with, free_kb = zip(*there, strict=True)
+            self._pages_of(size)[list(rows_with), list(cells_with)] = free_kb
 
     def fits(self, guest: GuestTopology, index: Indexes) -> Bools:
         """The nodes of which no cell lacks what it needs for a guest: bool[len(index)].
@@ -175,27 +193,35 @@ def _enough_cpus(guest: GuestTopology, demand: Demand, column: dict[str, Int64])
 
 def _numbers(cell: HostCell) -> Sequence[int]:
     """The columns of one cell, in the order of `_FIELDS`."""
-    cores = [core.bit_count() for core in cell.free_cores]
-    threads = cell.threads_per_core
-    # Siblings can only be kept idle where dedicated CPUs are not told from shared ones.
-    whole = sum(core >= threads for core in cores) if threads == 1 or cell.pcpuset == cell.cpuset else 0
-    by_threads = (number * sum(core >= number for core in cores) for number in range(2, threads + 1))
-    smallest = cell.pages[0] if cell.pages else None
+    smallest = cell.pages[0] if cell.pages else _NO_PAGES
     return (
         1,
         cell.cpuset.bit_count(),
-        cell.free_cpus.bit_count(),
-        sum(cores),
-        len(cores),
-        whole,
-        max(by_threads, default=0),
+        *_core_numbers(cell.siblings, cell.free_cpus, cell.pcpuset == cell.cpuset),
         cell.cpu_usage,
         cell.memory_mb,
         cell.memory_used_mb,
-        0 if smallest is None else smallest.size_kb,
-        0 if smallest is None else smallest.free_kb,
-        0 if smallest is None else smallest.total_kb,
+        smallest.size_kb,
+        smallest.free_kb,
+        smallest.total_kb,
     )
+
+
+_NO_PAGES = Pages(0, 0, 0)
+
+
+@lru_cache(maxsize=2**14)
+def _core_numbers(siblings: tuple[Cpus, ...], free: Cpus, keeps_whole: bool) -> tuple[int, ...]:
+    """What the free CPUs of a cell are worth: in the fields from ``free_cpus`` to ``with_siblings``.
+
+    ``keeps_whole``: siblings can be kept idle, because dedicated CPUs are not told from shared ones. The last
+    answers are kept: cells are of few kinds, and many of them are empty or full.
+    """
+    cores = [count for core in siblings if (count := (core & free).bit_count())]
+    threads = threads_of(siblings)
+    whole = sum(core >= threads for core in cores) if threads == 1 or keeps_whole else 0
+    by_threads = [number * sum(core >= number for core in cores) for number in range(2, threads + 1)]
+    return (free.bit_count(), sum(cores), len(cores), whole, max(by_threads, default=0))
 
 
 def _grown(column: Int64, shape: tuple[int, ...], fill: int) -> Int64:

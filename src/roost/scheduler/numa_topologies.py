@@ -12,8 +12,9 @@ from roost.hardware.host_topology import HostTopology, UnreadableTopology, decod
 from roost.hardware.usage import with_assigned
 from roost.model.assignment import Assigned
 from roost.model.node import NodeReport
-from roost.scheduler.numa_columns import NumaColumns
+from roost.scheduler.numa_columns import NumaCells, NumaColumns
 from roost.scheduler.offers import HostView
+from roost.scheduler.unreported import unreported
 
 _log = structlog.get_logger()
 
@@ -22,7 +23,8 @@ _log = structlog.get_logger()
 class _Node:
     """One node as it was when it was last looked at.
 
-    ``reported``: the topology of the report; ``used``: the same with all that is assigned beside it.
+    ``assigned``: all assignments on it. ``reported``: the topology of the report; ``used``: the same with all
+    that is assigned beside it.
     """
 
     report: NodeReport
@@ -46,35 +48,42 @@ class NumaTopologies:
 
     def fits(self, guest: GuestTopology, hosts: HostView) -> Bools:
         """The hosts that a guest fits on by their cells, see `NumaColumns.fits`: bool[len(hosts)]."""
-        report = hosts.table.report
+        table, known = hosts.table, self._nodes.get
+        report, nodes, assigned_on = table.report, table.nodes, hosts.all_assigned
+        indexes = hosts.index.tolist()
         with self._lock:
-            for position, index in enumerate(hosts.index.tolist()):
-                self._look_at(index, report(index), hosts.assigned(position))
+            changed = []
+            for index in indexes:
+                node, assigned = known(index), assigned_on(nodes[index])
+                # Nearly all nodes are as they were, and each of ten thousand is asked here.
+                if node is None or node.report is not report(index) or node.assigned is not assigned:
+                    changed.append(self._look_at(index, report(index), assigned))
+            self._columns.put([each for each in changed if each is not None])
             return self._columns.fits(guest, hosts.index)
 
     def topology(self, hosts: HostView, position: int = 0) -> HostTopology | None:
         """The topology of a host with all that is used of it; None if the host reports none."""
         index = hosts.index.item(position)
+        table = hosts.table
         with self._lock:
-            return self._look_at(index, hosts.table.report(index), hosts.assigned(position)).used
+            changed = self._look_at(index, table.report(index), hosts.all_assigned(table.nodes[index]))
+            if changed is not None:
+                self._columns.put([changed])
+            return self._nodes[index].used
 
-    def _look_at(self, index: int, report: NodeReport, assigned: Assigned) -> _Node:
+    def _look_at(self, index: int, report: NodeReport, assigned: Assigned) -> NumaCells | None:
+        """Take in what a node reports and what is assigned on it. Returns it if it differs from before."""
         node = self._nodes.get(index)
-        if node is None or node.report is not report:
-            had = None if node is None else node.report
-            if node is None or had is None or had.numa_topology != report.numa_topology:
-                node = self._nodes[index] = _Node(report, assigned, _decoded(report), None)
-            elif node.assigned == assigned and limits_of(had) == limits_of(report):
-                node.report = report
-                return node
-        elif node.assigned == assigned:
-            return node
+        if node is not None and node.report is report and node.assigned == assigned:
+            node.assigned = assigned
+            return None
+        if node is None or node.report.numa_topology != report.numa_topology:
+            node = self._nodes[index] = _Node(report, assigned, _decoded(report), None)
         node.report, node.assigned, node.used = report, assigned, node.reported
-        if node.reported is not None and assigned:
-            cells = [cell for each in assigned.values() for cell in each.cells]
+        if node.reported is not None:
+            cells = [cell for each in unreported(report, assigned).values() for cell in each.cells]
             node.used = with_assigned(node.reported, cells)
-        self._columns.put(index, node.used, limits_of(report))
-        return node
+        return NumaCells(index, () if node.used is None else node.used.cells, limits_of(report))
 
 
 def limits_of(report: NodeReport) -> Limits:

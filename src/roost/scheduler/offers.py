@@ -197,6 +197,11 @@ class HostView:
         index = self.index.item(position)
         return unreported(self.table.report(index), self._totals.assigned(self.table.nodes[index]))
 
+    def all_assigned(self, node: str) -> Assigned:
+        """All assignments on the node with a root provider, those that its report counts included. It is the
+        same object until one of them changes, where the ledger is in this process."""
+        return self._totals.assigned(node)
+
     def some(self, positions: Positions) -> "HostView":
         """The view of some of these hosts, by their positions here."""
         chosen = self._chosen

@@ -62,7 +62,7 @@ def _described(request):
         "cells": [[cell.id, len(cell.cpuset), sorted(cell.pcpuset), cell.memory] for cell in guest.cells],
         "cpu_policy": first.cpu_policy or "shared",
         "thread_policy": first.cpu_thread_policy or "prefer",
-        "page_size": first.pagesize,
+        "page_size": first.pagesize or None,
         "isolate_emulator": guest.emulator_threads_isolated,
     }
 

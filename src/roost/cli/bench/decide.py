@@ -6,13 +6,13 @@ from typing import get_args
 import click
 
 from roost.bench import decide as benchmark
-from roost.bench.fleets import flat, nested
+from roost.bench.fleets import flat, nested, pinned
 from roost.bench.requests import Kind
 from roost.bench.store import open_store
 from roost.cli.bench.options import database, directory, duration, hosts, output, show_report
 from roost.cli.options import as_json
 
-FLEETS = {"flat": flat, "nested": nested}
+FLEETS = {"flat": flat, "nested": nested, "pinned": pinned}
 
 
 @click.command(epilog="Example: roost bench decide --hosts 10000 --fleet nested --query same_subtree")
@@ -24,7 +24,7 @@ FLEETS = {"flat": flat, "nested": nested}
     multiple=True,
     default=("flat",),
     show_default=True,
-    help="Hosts of one provider each, or of eleven; may be repeated.",
+    help="Hosts of one provider each, or of eleven, or with NUMA objects; may be repeated.",
 )
 @click.option(
     "--query",
@@ -33,7 +33,8 @@ FLEETS = {"flat": flat, "nested": nested}
     multiple=True,
     default=("plain",),
     show_default=True,
-    help="What requests have beside a flavor; may be repeated. same_subtree needs a nested fleet.",
+    help="What requests have beside a flavor; may be repeated. same_subtree needs a nested fleet, numa a "
+    "pinned one.",
 )
 @click.option(
     "--size",
