@@ -5,8 +5,6 @@ They also free what they placed and move it to alternates, and one of them is ki
 
 import asyncio
 from collections import Counter, defaultdict
-from concurrent.futures import ThreadPoolExecutor
-from multiprocessing import Pipe, get_context
 
 import pytest
 import sqlalchemy as sa
@@ -24,94 +22,19 @@ from scheduler.group_worker import GROUPS, HOSTS, VCPUS
 from support.clouds import NOW, Kept, fill, flat, spec
 from support.databases import Place
 from support.ledgers import findings_in, opened
+from support.racing import Racer, race
 from support.seeds import nightly_seed
 
-_PROCESSES = get_context("forkserver")
-_PROCESSES.set_forkserver_preload(["scheduler.group_worker"])  # Imported once for all workers.
 RULES = {group.uuid: group for group in GROUPS}
 
 
-class Racer:
-    """A worker, and what it said. It is killed after ``kill_after`` messages."""
-
-    def __init__(self, place: Place, number: int, name: str, count: int, kill_after: int = 0) -> None:
-        self._pipe, theirs = Pipe()
-        args = (place.at(number), f"{name}-{number}", count, theirs)
-        self._worker = _PROCESSES.Process(target=group_worker.run, args=args, daemon=True)
-        self._worker.start()
-        theirs.close()
-        self._kill_after = kill_after
-        self.count = count
-        self.said: list[tuple[str, ...]] = []
-
-    def run(self) -> None:
-        """Let it work to its end."""
-        self._pipe.send("go")
-        while True:
-            try:
-                self.said.append(self._pipe.recv())
-            except (EOFError, OSError):
-                break
-            if len(self.said) == self._kill_after:
-                self._worker.kill()
-        self._worker.join()
-
-    def wait_until_ready(self) -> None:
-        assert self._pipe.recv() == ("ready",)
-
-    def kill(self) -> None:
-        self._worker.kill()
-        self._worker.join()
-        self._pipe.close()
-
-    def answers(self) -> Counter[str]:
-        return Counter(word for word, *_ in self.said)
-
-    @property
-    def whole(self) -> bool:
-        """Whether each of its requests was answered, and it came to its end."""
-        said = self.answers()
-        return said["answered"] + said["refused"] == self.count and said["done"] == 1
-
-    def acknowledged(self) -> dict[str, str]:
-        """What it was told to hold, and has not begun to change since: instance -> node."""
-        held: dict[str, str] = {}
-        for word, *rest in self.said:
-            if word == "placed":
-                held[rest[0]] = rest[1]
-            elif word in ("freeing", "moving"):
-                held.pop(rest[0])
-        return held
-
-
-def race(place: Place, count: int, name: str, kill_after: int) -> list[Racer]:
-    """Two racers, ``count`` requests each, and a third in place of the one that is killed."""
-
+def run_race(place: Place, count: int, name: str, kill_after: int) -> list[Racer]:
     async def fill_fleet() -> None:
         async with opened(place) as [ledger]:
             await fill(ledger, flat(HOSTS, VCPUS))
 
     asyncio.run(fill_fleet())
-    racers = [
-        Racer(place, 0, name, count, kill_after),
-        Racer(place, 1, name, count),
-        Racer(place, 2, name, count // 2),
-    ]
-    try:
-        for racer in racers:
-            racer.wait_until_ready()
-        killed, through, third = racers
-        with ThreadPoolExecutor(2) as threads:
-            other = threads.submit(through.run)
-            threads.submit(lambda: (killed.run(), third.run())).result()
-            other.result()
-    finally:
-        for racer in racers:
-            racer.kill()
-    assert through.whole, through.answers()
-    assert third.whole, third.answers()
-    assert not killed.answers()["done"]
-    return racers
+    return race(group_worker.run, place, count, name, kill_after)
 
 
 def check(place: Place, racers: list[Racer]) -> None:
@@ -161,12 +84,12 @@ def check_state(on: dict[str, tuple[str | None, str]]) -> None:
 
 
 def test_two_processes(place: Place) -> None:
-    check(place, race(place, 24, "short", kill_after=20))
+    check(place, run_race(place, 24, "short", kill_after=20))
 
 
 @pytest.mark.nightly
 def test_two_processes_at_length(place: Place) -> None:
-    racers = race(place, 400, str(nightly_seed()), kill_after=500)
+    racers = run_race(place, 400, str(nightly_seed()), kill_after=500)
     check(place, racers)
     said = sum((racer.answers() for racer in racers), Counter[str]())
     assert min(said[each] for each in ("answered", "refused", "freed", "moved")) > 10, said
