@@ -33,6 +33,8 @@ from roost.scheduler.plugins import Looks, filters, weighers
 from roost.scheduler.query import placement_queries
 from roost.scheduler.question import Progress, Question
 from roost.scheduler.request_filters import Facts
+from roost.scheduler.request_options import RequestFilterOptions
+from roost.scheduler.requested.numa_groups import NUMA_ROOT
 from roost.scheduler.selection import Plugins
 from support.clouds import AGGREGATES, NOW, TRAITS, holding, join, replace_report, report, uuid_of
 from support.offering import by_metrics
@@ -54,6 +56,7 @@ OPTIONS = [
             "AggregateNumInstancesFilter",
         )
     ),
+    SchedulerOptions(request_filters=RequestFilterOptions(numa_model="trees")),
 ]
 
 FLAVORS = [
@@ -66,6 +69,8 @@ FLAVORS = [
     Flavor("gpus", 1, 512, 5, {"resources_a:VGPU": "1", "resources_b:VGPU": "1", "group_policy": "isolate"}),
     Flavor("numa", 2, 512, 5, {"resources_a:VCPU": "1", "resources_b:VCPU": "1", "group_policy": "none"}),
     Flavor("not red", 1, 512, 5, {"trait:CUSTOM_RED": "forbidden"}),
+    Flavor("cells", 2, 512, 5, {"hw:numa_nodes": "2"}),
+    Flavor("wide", 9, 512, 5),
 ]
 
 METADATA = [
@@ -361,6 +366,8 @@ def happenings(draw: st.DrawFn) -> Step:
         return lambda world: (
             world.run(CreateProvider(child, f"{kind} {child}", uuid))
             and world.run(SetInventories(child, has, None))
+            and kind == "cpus"
+            and world.run(SetTraits(child, frozenset({NUMA_ROOT}), None, add_custom=False))
         )
     if kind == "pool":
         pool = uuid_of(0xF0000 + number % 2)

@@ -87,7 +87,9 @@ class Room:
         self.kept = Kept()
         gateway = HttpGateway(self.placement, members, sleep=self._wait)
         filters = RequestFilterOptions(
-            max_placement_results=limit or 0, max_paged_placement_results=options.pop("most", 0)
+            max_placement_results=limit or 0,
+            max_paged_placement_results=options.pop("most", 0),
+            numa_model=options.pop("numa_model", "objects"),
         )
         self.passed = self.waited = 0.0
         self.scheduler = Scheduler(
