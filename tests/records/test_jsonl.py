@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from roost.model.record import Step
-from roost.records import DamagedRecords, Retention
+from roost.records import DamagedRecords, Retention, Search
 from roost.records.jsonl import JsonLinesRecords
 
 OLD_FILE = """\
@@ -66,8 +66,9 @@ def test_no_acknowledged_record_is_lost_to_kill_9(using_jsonl, make, write, tmp_
         assert len(versions) > written
         assert all(len(one.attempts) == 1 for one in found[-written - 1 :])
 
-    using_jsonl(lambda records: write(records, [make(9)]))
-    assert using_jsonl(lambda records: records.last(1)) == [make(9)]
+    last = make(1_000_000)
+    using_jsonl(lambda records: write(records, [last]))
+    assert using_jsonl(lambda records: records.last(1)) == [last]
 
 
 def test_a_file_torn_at_any_byte_holds_whole_records_and_takes_more(using_jsonl, make, write, tmp_path):
@@ -112,7 +113,7 @@ def test_a_damaged_line_is_named_by_its_number_and_never_skipped(using_jsonl, ma
 
 def test_a_file_of_an_earlier_version_is_read(using_jsonl, tmp_path):
     (tmp_path / "records.jsonl").write_text(OLD_FILE)
-    [found] = using_jsonl(lambda records: records.find(request_id="req-1"))
+    [found] = using_jsonl(lambda records: records.find(Search(request_id="req-1")))
     assert found.run.spec == {"project_id": "p", "image_properties": {"os_distro": "täst"}}
     assert found.run.steps == (Step("hosts", 10), Step("ComputeFilter", 2))
     assert (found.run.instances, found.run.version, found.run.refusal) == (("i-1", "i-2"), 7, None)
@@ -136,8 +137,8 @@ def test_lines_are_plain_json_by_kind(using_jsonl, make, write, tmp_path):
 def test_last_reads_only_the_end_of_the_file(using_jsonl, make, write, tmp_path):
     path = tmp_path / "records.jsonl"
     path.write_bytes(b"not a record\n" * 100)
-    using_jsonl(lambda records: write(records, [make(1)]))
-    assert using_jsonl(lambda records: records.last(1)) == [make(1)]
+    using_jsonl(lambda records: write(records, [make(1), make(2), make(100)]))
+    assert using_jsonl(lambda records: records.last(1)) == [make(100)]
 
 
 def test_two_users_of_one_file_see_and_keep_each_others_records(make, write, tmp_path):

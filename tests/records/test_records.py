@@ -11,7 +11,7 @@ from roost.model.reasons import Reasons, WeighedHost, WeigherNumber
 from roost.model.record import BUILT, FAILED, Asked, PluginVersion, RunReasons, Settings
 from roost.model.request import CandidateQuery, RequestGroup
 from roost.model.spec import Destination, Selection
-from roost.records import RecordRefused, Retention, RunWithAttempts
+from roost.records import RecordRefused, Retention, RunWithAttempts, Search
 
 DAY = 86_400
 
@@ -141,7 +141,11 @@ def test_records_that_are_written_again_are_recorded_once(using, make, write):
         await write(records, [second, third])
         await records.write([], first.attempts)
         await records.write([], third.attempts[:1])
-        return await records.last(9), await records.find(request_id="req-2"), await records.trim(now=9.0)
+        return (
+            await records.last(9),
+            await records.find(Search(request_id="req-2")),
+            await records.trim(now=9.0),
+        )
 
     # Of the last two runs that were recorded neither is surplus.
     everything, found, gone = using(use, Retention(days=0, runs=3))
@@ -169,10 +173,10 @@ def test_runs_are_found_by_request_and_by_instance(using, make, write):
     async def use(records):
         await write(records, made)
         return (
-            await records.find(request_id="req-3"),
-            await records.find(instance="instance-4-2"),
-            await records.find(request_id="req-1", instance="instance-1-0"),
-            await records.find(request_id="req-1", instance="instance-2-0"),
+            await records.find(Search(request_id="req-3")),
+            await records.find(Search(instance="instance-4-2")),
+            await records.find(Search(request_id="req-1", instance="instance-1-0")),
+            await records.find(Search(request_id="req-1", instance="instance-2-0")),
         )
 
     assert using(use) == ([made[3]], [made[4]], [made[1]], [])
@@ -183,7 +187,9 @@ def test_an_instance_is_found_though_nothing_was_tried_for_it(using, make, write
 
     async def use(records):
         await write(records, [none, other])
-        return await records.find(instance="instance-1-0"), await records.find(instance="instance-2-1")
+        return await records.find(Search(instance="instance-1-0")), await records.find(
+            Search(instance="instance-2-1")
+        )
 
     assert using(use) == ([none], [other])
 
@@ -194,14 +200,9 @@ def test_find_gives_the_newest_up_to_its_limit(using, make):
 
     async def use(records):
         await records.write(same, [])
-        return await records.find(instance="same", limit=2)
+        return await records.find(Search(instance="same"), 2)
 
     assert [one.run for one in using(use)] == same[:2:-1]
-
-
-def test_find_without_anything_to_find_is_a_mistake(using):
-    with pytest.raises(ValueError, match="request id or an instance"):
-        using(lambda records: records.find())
 
 
 def test_writing_nothing_is_no_error(using):
@@ -285,7 +286,10 @@ def test_a_run_is_found_by_the_id_that_the_client_gave_its_request(using, make, 
 
     async def use(records):
         await write(records, [known, make(2)])
-        return [await records.find(request_id=name) for name in ("req-of-client", "req-1", "req-2", "None")]
+        return [
+            await records.find(Search(request_id=name))
+            for name in ("req-of-client", "req-1", "req-2", "None")
+        ]
 
     by_global, by_own, other, none = using(use)
     assert by_global == by_own == [known]

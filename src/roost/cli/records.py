@@ -13,7 +13,7 @@ from rich.text import Text
 from roost.cli.options import as_json, print_json
 from roost.model.errors import OperatorError
 from roost.model.record import BUILT, PENDING
-from roost.records import Records, Retention, RunWithAttempts
+from roost.records import Retention, RunWithAttempts, Search, SearchableRecords
 from roost.records.backend import open_sql_records
 from roost.records.jsonl import JsonLinesRecords
 
@@ -57,13 +57,13 @@ async def _read(data_dir: Path, name: str | None, last: int, refused: bool) -> l
     try:
         if name is None:
             return await backend.last(last, refused)
-        by_request = await backend.find(request_id=name, limit=last)
-        return by_request or await backend.find(instance=name, limit=last)
+        by_request = await backend.find(Search(request_id=name), last)
+        return by_request or await backend.find(Search(instance=name), last)
     finally:
         await backend.close()
 
 
-async def _open(data_dir: Path) -> Records:
+async def _open(data_dir: Path) -> SearchableRecords:
     forever = Retention(0, 0)
     if (data_dir / "records.db").exists():
         return await open_sql_records(f"sqlite:///{data_dir.resolve() / 'records.db'}", forever)

@@ -2,9 +2,10 @@
 
     queue        takes the records of the scheduler and the conductors; it never fails and never waits
     records      the interface of a backend: write, last, find, trim
+    search       the criteria by which runs are searched
     rows         the form in which both backends store a run
-    sql          the backend in a SQL database, the default
-    jsonl        the backend in a file of JSON lines, which any tool can read
+    sql          the backend in a SQL database, the default; sql_batch: what it writes
+    jsonl        the backend in a file of JSON lines, which any tool can read; jsonl_reading: how it is read
     lines        the file under ``jsonl``: durable appends, reading backwards, repair after a kill
     tables       the tables under ``sql``; their revisions are in ``migrations``
     redact       a request spec as plain data without its secrets
@@ -13,7 +14,7 @@
     errors       the errors of the records
 
 A *run* is one call of `Scheduler.select_destinations`. An *attempt* is one claim of one host for one instance
-or the failure of a build there.
+and the end of the build there.
 """
 
 from roost.records.backend import open_records
@@ -22,11 +23,14 @@ from roost.records.errors import (
     RecordRefused,
     RecordsError,
     RecordsUnavailable,
+    UnknownRun,
 )
 from roost.records.options import register_options
 from roost.records.queue import RecordQueue
-from roost.records.records import Records, Retention, RunWithAttempts
+from roost.records.records import Records, Retention, SearchableRecords
 from roost.records.redact import redacted, spec_of
+from roost.records.rows import RunWithAttempts
+from roost.records.search import Search
 
 __all__ = [
     "DamagedRecords",
@@ -37,6 +41,9 @@ __all__ = [
     "RecordsUnavailable",
     "Retention",
     "RunWithAttempts",
+    "Search",
+    "SearchableRecords",
+    "UnknownRun",
     "open_records",
     "redacted",
     "register_options",

@@ -3,6 +3,8 @@
 RecordsError
 ├── RecordsUnavailable    the file or database cannot be opened, read or written
 ├── RecordRefused         this run or attempt cannot be recorded
+├── UnknownRun            no run of an id is recorded
+├── ArchiveError          an archive cannot be read or written
 └── DamagedRecords        something that is stored is not a record
 """
 
@@ -23,3 +25,11 @@ class RecordRefused(RecordsError):
 
 class DamagedRecords(RecordsError):
     """Something that is stored is not a record. Readers skip nothing: repair it or move it away by hand."""
+
+
+class UnknownRun(RecordsError):
+    """No run of this id is recorded, or it is no longer."""
+
+
+class ArchiveError(RecordsError):
+    """An archive of records cannot be read or written. Records that are not in it stay where they are."""

@@ -1,7 +1,7 @@
 """Records in a file of JSON lines, one row a line, in the order in which they were recorded."""
 
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import AsyncIterator, Collection, Iterator, Sequence, Set
+from itertools import islice
 from pathlib import Path
 
 import msgspec
@@ -9,31 +9,17 @@ import msgspec
 from roost.lane import Lane
 from roost.model.record import Attempt, Run, RunReasons, Settings
 from roost.records.errors import DamagedRecords
+from roost.records.jsonl_reading import Line, Reading, ReadRun
 from roost.records.lines import LineFile
-from roost.records.records import Retention, RunWithAttempts, check, check_criteria
-from roost.records.rows import RunRow, row_of, run_with_attempts
-
-
-class Line(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One line, which has one of these."""
-
-    run: RunRow | None = None
-    attempt: Attempt | None = None
-    reasons: RunReasons | None = None
-    settings: Settings | None = None
-
-    @property
-    def run_id(self) -> str | None:
-        """The id of the run that this line is about; None for settings."""
-        if self.run is not None:
-            return self.run.id
-        if self.attempt is not None:
-            return self.attempt.run
-        return self.reasons.run if self.reasons is not None else None
-
+from roost.records.records import Retention, check
+from roost.records.rows import RunWithAttempts, row_of, run_with_attempts
+from roost.records.search import Search
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Line).decode
+
+READ_CHUNK = 500
+"""Runs in one list of `JsonLinesRecords.each`."""
 
 
 class JsonLinesRecords:
@@ -62,20 +48,21 @@ class JsonLinesRecords:
 
     async def last(self, n: int, refused: bool = False) -> list[RunWithAttempts]:
         """Return the last ``n`` runs; see `Records.last`."""
+        return await self.find(Search(refused=refused), n)
 
-        def wanted(row: RunRow) -> bool:
-            return not refused or row.refusal is not None
+    async def find(self, search: Search, limit: int = 100) -> list[RunWithAttempts]:
+        """Return the last ``limit`` of the runs that are searched for; see `SearchableRecords.find`."""
+        return await self._reader.run(lambda: [*islice(self._found(search), limit)] if limit > 0 else [])
 
-        return await self._reader.run(lambda: self._read(wanted, n))
+    async def each(self, search: Search) -> AsyncIterator[list[RunWithAttempts]]:
+        """Yield all runs that are searched for; see `SearchableRecords.each`."""
+        found = self._found(search)
+        while some := await self._reader.run(lambda: [*islice(found, READ_CHUNK)]):
+            yield some
 
-    async def find(
-        self, request_id: str | None = None, instance: str | None = None, limit: int = 100
-    ) -> list[RunWithAttempts]:
-        """Return the last runs of a request or for an instance; see `Records.find`."""
-        check_criteria(request_id, instance)
-        return await self._reader.run(
-            lambda: self._read(lambda row: row.matches(request_id, instance), limit)
-        )
+    async def remove(self, runs: Collection[str]) -> int:
+        """Remove runs by id; see `SearchableRecords.remove`. Writes wait meanwhile."""
+        return await self._writer.run(lambda: self._remove(frozenset(runs)))
 
     async def trim(self, now: float) -> int:
         """Remove the runs that are not to be kept at ``now``; see `Records.trim`.
@@ -109,34 +96,34 @@ class JsonLinesRecords:
             self._file.append(b"\n".join((*lines, b"")))
         self._settings_written.update(new)
 
-    def _read(self, wanted: Callable[[RunRow], bool], limit: int) -> list[RunWithAttempts]:
-        found: dict[str, RunRow] = {}
-        attempts: dict[str, list[Attempt]] = defaultdict(list)
-        reasons: dict[str, RunReasons] = {}
-        missing: set[str] = set()
-        for line in self._lines_backwards() if limit > 0 else ():
-            if line.settings is not None:
-                self._settings[line.settings.digest] = line.settings
-                missing.discard(line.settings.digest)
-            elif line.attempt is not None:
-                attempts[line.attempt.run].append(line.attempt)
-            elif line.reasons is not None:
-                reasons.setdefault(line.reasons.run, line.reasons)
-            elif line.run is not None and len(found) < limit and wanted(line.run):
-                found.setdefault(line.run.id, line.run)
-                if line.run.settings is not None and line.run.settings not in self._settings:
-                    missing.add(line.run.settings)
-            if len(found) == limit and not missing:
-                break
-        return [
-            run_with_attempts(
-                row,
-                reversed(attempts[row.id]),
-                None if row.settings is None else self._settings.get(row.settings),
-                reasons.get(row.id),
-            )
-            for row in found.values()
-        ]
+    def _found(self, search: Search) -> Iterator[RunWithAttempts]:
+        """Read the file backwards and yield the runs that are searched for."""
+        reading = Reading(search)
+        for line in self._lines_backwards():
+            yield from map(self._whole, reading.take(line))
+        yield from map(self._whole, reading.rest())
+
+    def _whole(self, read: ReadRun) -> RunWithAttempts:
+        row = read.row
+        settings = None if row.settings is None else self._settings_of(row.settings)
+        return run_with_attempts(row, read.attempts, settings, read.reasons)
+
+    def _settings_of(self, digest: str) -> Settings | None:
+        """The settings of a digest; they are somewhere before the runs that name them."""
+        if digest not in self._settings:
+            for line in self._lines_backwards():
+                if line.settings is not None:
+                    self._settings[line.settings.digest] = line.settings
+                    if line.settings.digest == digest:
+                        break
+        return self._settings.get(digest)
+
+    def _remove(self, gone: frozenset[str]) -> int:
+        with self._file.changing():
+            there = {line.run.id for _, line in self._lines() if line.run is not None}
+            if there & gone:
+                self._file.replace(self._kept_lines(there - gone))
+            return len(there & gone)
 
     def _trim(self, now: float) -> int:
         with self._file.changing():

@@ -1,24 +1,19 @@
 """The interface of a backend of records, and the values that it takes and returns."""
 
 import math
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import AsyncIterator, Collection, Sequence
+from typing import Protocol, runtime_checkable
 
 import msgspec
 
 from roost.model.record import RESULTS, Attempt, Run, RunReasons
 from roost.records.errors import RecordRefused
+from roost.records.rows import RunWithAttempts
+from roost.records.search import Search
 
 SECONDS_PER_DAY = 86_400.0
 BEFORE_ALL = -1e18
 """Seconds since the epoch, before the start of any run. Finite, because MariaDB has no infinity."""
-
-
-class RunWithAttempts(msgspec.Struct, frozen=True):
-    """A run and the attempts that belong to it, in the order of its instances, then of their ordinals."""
-
-    run: Run
-    attempts: tuple[Attempt, ...] = ()
 
 
 class Retention(msgspec.Struct, frozen=True):
@@ -45,9 +40,10 @@ class Retention(msgspec.Struct, frozen=True):
 
 
 class Records(Protocol):
-    """A backend of records, for use from one event loop. Several processes may use the same records.
+    """The least that a backend of records gives, for use from one event loop.
 
-    Runs are returned in the order in which they were recorded, the last one first.
+    Several processes may use the same records. Runs are returned in the order in which they were recorded,
+    the last one first.
 
     Raises:
         RecordsUnavailable: by every method, if the file or database cannot be read or written.
@@ -75,20 +71,6 @@ class Records(Protocol):
         """
         ...
 
-    async def find(
-        self, request_id: str | None = None, instance: str | None = None, limit: int = 100
-    ) -> list[RunWithAttempts]:
-        """Return the last ``limit`` runs of a request, for an instance, or both.
-
-        ``request_id`` is the request's own id or the one that the user's client gave it.
-        A run is for every instance that it was asked to place, also for one that it did not try to place.
-
-        Raises:
-            DamagedRecords: something that is stored is not a record.
-            ValueError: neither a request nor an instance is given.
-        """
-        ...
-
     async def trim(self, now: float) -> int:
         """Remove the runs that are not to be kept at ``now``, with their attempts; return how many runs.
 
@@ -98,6 +80,33 @@ class Records(Protocol):
 
     async def close(self) -> None:
         """Finish the write that has begun and release the file or database."""
+        ...
+
+
+@runtime_checkable
+class SearchableRecords(Records, Protocol):
+    """A backend whose runs can be searched and taken out, for pages, services and archives."""
+
+    async def find(self, search: Search, limit: int = 100) -> list[RunWithAttempts]:
+        """Return the last ``limit`` of the runs that are searched for.
+
+        Raises:
+            DamagedRecords: something that is stored is not a record.
+            UnknownRun: there is no run ``search.before``.
+        """
+        ...
+
+    def each(self, search: Search) -> AsyncIterator[list[RunWithAttempts]]:
+        """Yield all runs that are searched for, the last one first, in lists of some hundreds.
+
+        Raises:
+            DamagedRecords: something that is stored is not a record.
+            UnknownRun: there is no run ``search.before``.
+        """
+        ...
+
+    async def remove(self, runs: Collection[str]) -> int:
+        """Remove runs by id, with their attempts; return how many were there."""
         ...
 
 
@@ -121,13 +130,3 @@ def check(runs: Sequence[Run], attempts: Sequence[Attempt]) -> None:
                 f"attempt on {attempt.host} of run {attempt.run}: its result is {attempt.result!r}, "
                 f"not one of {', '.join(RESULTS)}"
             )
-
-
-def check_criteria(request_id: str | None, instance: str | None) -> None:
-    """Check the arguments of `Records.find`.
-
-    Raises:
-        ValueError: neither a request nor an instance is given.
-    """
-    if request_id is None and instance is None:
-        raise ValueError("find needs a request id or an instance")

@@ -13,7 +13,6 @@ from roost.model.reasons import Reasons, WeighedHost
 from roost.model.record import FAILED, PENDING, Asked, Attempt, Run, RunReasons, Settings, Step
 from roost.model.spec import Destination
 from roost.records.errors import DamagedRecords
-from roost.records.records import RunWithAttempts
 
 NO_REASONS = msgspec.Raw(b"null")
 
@@ -31,6 +30,13 @@ class RunDetails(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     min_count: int = 0
     destinations: tuple[Destination, ...] = ()
     weighed: tuple[WeighedHost, ...] = ()
+
+
+class RunWithAttempts(msgspec.Struct, frozen=True):
+    """A run and the attempts that belong to it, in the order of its instances, then of their ordinals."""
+
+    run: Run
+    attempts: tuple[Attempt, ...] = ()
 
 
 class RunRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,11 +62,6 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     settings: str | None = None
     details: msgspec.Raw = msgspec.Raw(b"{}")
     reasons: msgspec.Raw = NO_REASONS
-
-    def matches(self, request_id: str | None, instance: str | None) -> bool:
-        """Whether this is a run of this request and for this instance; None stands for any."""
-        of_request = request_id in (None, self.request_id, self.global_request_id)
-        return of_request and (instance is None or instance in self.instances)
 
 
 _encode = msgspec.json.Encoder().encode
@@ -119,10 +120,10 @@ def run_with_attempts(
         raise DamagedRecords(f"run {row.id}: a part of it is unreadable: {error}") from error
     if reasons is not None:
         run = msgspec.structs.replace(run, reasons=reasons.reasons)
-    return RunWithAttempts(run, _merged(run.instances, attempts))
+    return RunWithAttempts(run, merged(run.instances, attempts))
 
 
-def _merged(instances: tuple[str, ...], attempts: Iterable[Attempt]) -> tuple[Attempt, ...]:
+def merged(instances: tuple[str, ...], attempts: Iterable[Attempt]) -> tuple[Attempt, ...]:
     """One of each attempt, ended if an end is recorded. Begin and end may be recorded in any order."""
     merged: dict[tuple[str, int], Attempt] = {}
     for attempt in _numbered(attempts):

@@ -2,7 +2,8 @@
 
 import zlib
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
@@ -11,9 +12,10 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, SQLAlchemyError
 
 from roost.model.record import Attempt, Run, RunReasons
-from roost.records.errors import RecordRefused, RecordsUnavailable
-from roost.records.records import Retention, RunWithAttempts, check, check_criteria
-from roost.records.rows import NO_REASONS, RunRow, decode_settings, run_with_attempts
+from roost.records.errors import RecordRefused, RecordsUnavailable, UnknownRun
+from roost.records.records import Retention, check
+from roost.records.rows import NO_REASONS, RunRow, RunWithAttempts, decode_settings, run_with_attempts
+from roost.records.search import Search
 from roost.records.sql_batch import ATTEMPT_COLUMNS, RUN_COLUMNS, Batch
 from roost.records.tables import SCHEMA, attempts, run_instances, runs, settings
 from roost.storage import Database, StorageError
@@ -69,17 +71,26 @@ class SqlRecords:
         """Return the last ``n`` runs; see `Records.last`."""
         return await self._read(runs.c.refusal.is_not(None) if refused else sa.true(), n)
 
-    async def find(
-        self, request_id: str | None = None, instance: str | None = None, limit: int = 100
-    ) -> list[RunWithAttempts]:
-        """Return the last runs of a request or for an instance; see `Records.find`."""
-        check_criteria(request_id, instance)
-        where: sa.ColumnElement[bool] = sa.true()
-        if request_id is not None:
-            where &= sa.or_(runs.c.request_id == request_id, runs.c.global_request_id == request_id)
-        if instance is not None:
-            where &= runs.c.id.in_(sa.select(run_instances.c.run).where(run_instances.c.instance == instance))
+    async def find(self, search: Search, limit: int = 100) -> list[RunWithAttempts]:
+        """Return the last ``limit`` of the runs that are searched for; see `SearchableRecords.find`."""
+        where = condition(search)
+        if search.before is not None:
+            where &= runs.c.number < await self._number(search.before)
         return await self._read(where, limit)
+
+    async def each(self, search: Search) -> AsyncIterator[list[RunWithAttempts]]:
+        """Yield all runs that are searched for; see `SearchableRecords.each`."""
+        while found := await self.find(search, READ_CHUNK):
+            yield found
+            search = msgspec.structs.replace(search, before=found[-1].run.id)
+
+    async def remove(self, runs: Collection[str]) -> int:
+        """Remove runs by id; see `SearchableRecords.remove`."""
+        left, gone = [*runs], 0
+        while left:
+            some, left = left[:TRIM_CHUNK], left[TRIM_CHUNK:]
+            gone += await self._write(partial(_remove_runs, ids=some))
+        return gone
 
     async def trim(self, now: float) -> int:
         """Remove the runs that are not to be kept at ``now``; see `Records.trim`."""
@@ -104,6 +115,14 @@ class SqlRecords:
         return connection.scalar(
             sa.select(runs.c.number).order_by(_LAST_FIRST).offset(self.retention.runs).limit(1)
         )
+
+    async def _number(self, run: str) -> int:
+        """Return the place of a run in the order of recording. Raises `UnknownRun`."""
+        query = sa.select(runs.c.number).where(runs.c.id == run)
+        number = await self._answer(self._database.read(lambda connection: connection.scalar(query)))
+        if number is None:
+            raise UnknownRun(f"no run {run} is recorded in {self._database}")
+        return int(number)
 
     async def _remove(self, condition: sa.ColumnElement[bool]) -> int:
         """Remove the runs that meet a condition, `TRIM_CHUNK` at a time; return how many."""
@@ -131,6 +150,35 @@ class SqlRecords:
         if isinstance(error, IntegrityError | DataError):
             return RecordRefused(f"cannot record in {self._database}: {cause(error)}")
         return RecordsUnavailable(f"records in {self._database}: {cause(error)}")
+
+
+def condition(search: Search) -> sa.ColumnElement[bool]:
+    """Return the condition of `runs` that a search sets, but for ``before``."""
+    where: sa.ColumnElement[bool] = sa.true()
+    for column in ("project_id", "user_id"):
+        if (value := getattr(search, column)) is not None:
+            where &= runs.c[column] == value
+    if search.run is not None:
+        where &= runs.c.id == search.run
+    if search.request_id is not None:
+        where &= sa.or_(runs.c.request_id == search.request_id, runs.c.global_request_id == search.request_id)
+    if search.since is not None:
+        where &= runs.c.started_at >= search.since
+    if search.until is not None:
+        where &= runs.c.started_at < search.until
+    if search.refused:
+        where &= runs.c.refusal.is_not(None)
+    if search.instance is not None:
+        where &= runs.c.id.in_(
+            sa.select(run_instances.c.run).where(run_instances.c.instance == search.instance)
+        )
+    if search.of_attempts:
+        of_attempt: sa.ColumnElement[bool] = sa.true()
+        for column in ("host", "result", "instance"):
+            if (value := getattr(search, column)) is not None:
+                of_attempt &= attempts.c[column] == value
+        where &= runs.c.id.in_(sa.select(attempts.c.run).where(of_attempt))
+    return where
 
 
 def _select(connection: Connection, query: sa.Select[Any]) -> list[RunWithAttempts]:
@@ -177,11 +225,14 @@ def _reasons(stored: bytes | None) -> msgspec.Raw:
 def _remove_some(connection: Connection, condition: sa.ColumnElement[bool]) -> int:
     """Remove the first of the runs that meet a condition, at most `TRIM_CHUNK`; return how many."""
     ids = connection.scalars(sa.select(runs.c.id).where(condition).limit(TRIM_CHUNK)).all()
-    if ids:
-        connection.execute(attempts.delete().where(attempts.c.run.in_(ids)))
-        connection.execute(run_instances.delete().where(run_instances.c.run.in_(ids)))
-        connection.execute(runs.delete().where(runs.c.id.in_(ids)))
-    return len(ids)
+    return _remove_runs(connection, ids) if ids else 0
+
+
+def _remove_runs(connection: Connection, ids: Sequence[str]) -> int:
+    """Remove runs by id; return how many were there."""
+    connection.execute(attempts.delete().where(attempts.c.run.in_(ids)))
+    connection.execute(run_instances.delete().where(run_instances.c.run.in_(ids)))
+    return connection.execute(runs.delete().where(runs.c.id.in_(ids))).rowcount
 
 
 def cause(error: Exception) -> str:
