@@ -4,13 +4,13 @@ import asyncio
 import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.cells.reported import clean_reports, clean_results
-from roost.cells.results import end_attempts, keep_faults
+from roost.cells.results import abandoned_attempts, end_attempts, keep_faults
 from roost.cells.rows import (
     alternates_text,
     instance_of,
@@ -34,9 +34,15 @@ from roost.model.instance import (
     Instance,
 )
 from roost.model.node import NodeReport
+from roost.model.record import Attempt, RecordSink
 from roost.model.spec import Selection
 from roost.model.text import clean_text
 from roost.storage import Database, in_batches
+
+T = TypeVar("T")
+
+DELETED = "the instance was deleted before its build had ended"
+"""The reason of an attempt that is abandoned."""
 
 GONE = "gone"
 """Not a state: what listeners of removals name."""
@@ -69,11 +75,20 @@ class Place(NamedTuple):
 class Cell:
     """One cell by name, on its database. For use from one event loop.
 
+    ``records``: where the ends of attempts are recorded; None: nowhere.
+
     Raises `StorageError` if the database cannot be used.
     """
 
-    def __init__(self, name: str, database: Database, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        name: str,
+        database: Database,
+        clock: Callable[[], float] = time.time,
+        records: RecordSink | None = None,
+    ) -> None:
         SCHEMA.prepare(database)
+        self._records = records
         self.name = name
         self.database = database
         self._clock = clock
@@ -205,11 +220,12 @@ class Cell:
     async def report(self, results: Sequence[BuildResult]) -> None:
         """Take in the results of builds. A result of an attempt that is over counts nothing."""
         results = clean_results(results)
-
-        await self._write(
-            lambda connection: end_attempts(connection, results, self._clock()),
+        now = self._clock()
+        ended = await self._write(
+            lambda connection: end_attempts(connection, results, now, self.name),
             *{ACTIVE if result.failure is None else FAILED for result in results},
         )
+        self._record(ended)
 
     async def reassign(
         self, uuid: str, attempt: int, selection: Selection, alternates: Sequence[Selection]
@@ -262,20 +278,25 @@ class Cell:
 
     async def delete(self, uuids: Sequence[str]) -> None:
         """Mark instances for deletion. One that has no host counts as destroyed already."""
+        now = self._clock()
 
-        def write(connection: Connection) -> None:
+        def write(connection: Connection) -> list[Attempt]:
             unmarked = instances.c.state.not_in((DELETING, DESTROYED))
+            ended: list[Attempt] = []
             for some in in_batches(uuids):
+                ended += abandoned_attempts(connection, some, now, DELETED, self.name)
                 connection.execute(
                     sa.update(instances)
                     .where(instances.c.uuid.in_(some), unmarked)
                     .values(
                         state=sa.case((instances.c.host.is_(None), DESTROYED), else_=DELETING),
-                        changed_at=self._clock(),
+                        changed_at=now,
                     )
                 )
 
-        await self._write(write, DELETING, DESTROYED)
+            return ended
+
+        self._record(await self._write(write, DELETING, DESTROYED))
 
     async def destroyed(self, uuids: Sequence[str]) -> None:
         """Agents have destroyed these instances."""
@@ -369,11 +390,16 @@ class Cell:
         query = sa.select(sa.func.count()).select_from(nodes)
         return await self.database.read(lambda connection: connection.execute(query).scalar_one())
 
-    async def _write(self, work: Callable[[Connection], object], *entered: str) -> None:
-        await self.database.write(work)
+    async def _write(self, work: Callable[[Connection], T], *entered: str) -> T:
+        done = await self.database.write(work)
         for event, states in self._listeners.items():
             if not states.isdisjoint(entered):
                 event.set()
+        return done
+
+    def _record(self, ended: Sequence[Attempt]) -> None:
+        if ended and self._records is not None:
+            self._records.put([], ended)
 
 
 async def changed(event: asyncio.Event, seconds: float) -> None:

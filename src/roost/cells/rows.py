@@ -80,10 +80,15 @@ def instance_of(row: Row) -> Instance:
         alternates=_decoded(_ALTERNATES, row.alternates, (), f"alternates of instance {row.uuid}"),
         reason=row.reason,
         spec=None if row.spec is None else _decoded(_SPEC, row.spec, None, f"spec of instance {row.uuid}"),
-        selection=None
-        if row.selection is None
-        else _decoded(_SELECTION, row.selection, None, f"selection of instance {row.uuid}"),
+        selection=selection_of(row),
     )
+
+
+def selection_of(row: Row) -> Selection | None:
+    """What is claimed for the instance of a row, None if the row does not say."""
+    if row.selection is None:
+        return None
+    return _decoded(_SELECTION, row.selection, None, f"selection of instance {row.uuid}")
 
 
 def fault_row(fault: Fault) -> dict[str, object]:

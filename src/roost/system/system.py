@@ -164,7 +164,7 @@ class System:
         self.placement = PlacementService(self.ledger)
         self.requests = Requests(api, self._clock)
         self.cells = {
-            name: Cell(name, self._database(f"{name}.db"), self._clock)
+            name: Cell(name, self._database(f"{name}.db"), self._clock, self.records)
             for name in (CELL0, *self.layout.cells)
         }
         await self.requests.map_cells(
