@@ -7,16 +7,20 @@ A new operation is one row of `OPERATIONS`, with a rule in `DEFAULT_RULES`. Its 
 from typing import Final
 
 from roost.placement.errors import ConcurrentUpdate
+from roost.records import RunWithAttempts
 from roost.scheduling.http.destinations import (
     WantedAlternate,
     WantedDestinations,
     select_destinations,
     use_alternate,
 )
+from roost.scheduling.http.records import RecordPage, RecordsQuery, list_records, show_record
 from roost.scheduling.http.refusals import OF_ALTERNATES, OF_RUNS
 from roost.scheduling.wire.answers import ShownDestinations, ShownReplacement
+from roost.web.errors import BadRequest, Forbidden, NotFound
 from roost.web.operation import Operation
-from roost.web.policy import Rule
+from roost.web.policy import PROJECT_READER, Rule
+from roost.web.query import Query
 
 SERVICE: Final = "role:admin or role:service"
 """The check of rules for administrators and services."""
@@ -24,11 +28,15 @@ SERVICE: Final = "role:admin or role:service"
 DEFAULT_RULES: Final = {
     "scheduler:select_destinations": SERVICE,
     "scheduler:use_alternate": SERVICE,
+    "scheduler:records": f"{PROJECT_READER} or role:service",
+    "scheduler:records:all_projects": SERVICE,
 }
 """The policy rules as they are without a policy file."""
 
 PATHS: Final = ("/v1/select_destinations", "/v1/use_alternate", "/v1/scheduler")
 """The paths of a scheduler: these, and all below them."""
+
+_RECORDS: Final = Rule("scheduler:records", all_projects="scheduler:records:all_projects")
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
     Operation(
@@ -50,5 +58,22 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         takes=(),
         answer=ShownReplacement,
         raises=(*OF_ALTERNATES, ConcurrentUpdate),
+    ),
+    Operation(
+        "GET",
+        "/v1/scheduler/records",
+        _RECORDS,
+        list_records,
+        query=Query(RecordsQuery),
+        answer=RecordPage,
+        raises=(BadRequest, Forbidden),
+    ),
+    Operation(
+        "GET",
+        "/v1/scheduler/records/{run}",
+        _RECORDS,
+        show_record,
+        answer=RunWithAttempts,
+        raises=(NotFound,),
     ),
 )

@@ -1,0 +1,101 @@
+"""``/v1/scheduler/records``: the history of runs and attempts."""
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from roost.model.vocabulary import MAX_NAME
+from roost.records import RunWithAttempts, Search, SearchableRecords, UnknownRun
+from roost.records.project_view import project_view
+from roost.scheduling.http.service import Service
+from roost.web.errors import BadRequest, Forbidden, NotFound
+from roost.web.query import DEFAULT_PAGE, LARGEST_PAGE
+from roost.web.request import Request, Response
+
+_Name = Annotated[str, Meta(min_length=1, max_length=MAX_NAME, pattern=r"^[^\x00]*\Z")]
+_Time = Annotated[float, Meta(ge=0, le=1e12)]
+
+
+class RecordsQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """The query of a list of runs. A run is listed if it meets all criteria."""
+
+    limit: Annotated[int, Meta(ge=1, le=LARGEST_PAGE, description="Runs on a page.")] = DEFAULT_PAGE
+    marker: Annotated[
+        _Name | None, Meta(description="`next` of the page before: the page begins after this run.")
+    ] = None
+    request_id: Annotated[
+        _Name | None, Meta(description="The id of the request, or the one that its client gave it.")
+    ] = None
+    instance: Annotated[_Name | None, Meta(description="An instance that the run was asked to place.")] = None
+    host: Annotated[_Name | None, Meta(description="A host of an attempt; for administrators.")] = None
+    result: Annotated[
+        Literal["pending", "built", "refused", "failed", "abandoned"] | None,
+        Meta(description="The result of an attempt, on `host` if it is given."),
+    ] = None
+    project_id: Annotated[_Name | None, Meta(description="The project of the request.")] = None
+    user_id: Annotated[_Name | None, Meta(description="The user of the request.")] = None
+    since: Annotated[
+        _Time | None, Meta(description="Runs that started at this time or later, in seconds since the epoch.")
+    ] = None
+    until: Annotated[
+        _Time | None, Meta(description="Runs that started before this time, in seconds since the epoch.")
+    ] = None
+    refused: Annotated[bool, Meta(description="Only runs that placed too few instances.")] = False
+
+
+class RecordPage(msgspec.Struct):
+    """Runs with their attempts, the last one first. `next`: the marker of the next page, null on the last."""
+
+    records: list[RunWithAttempts]
+    next: str | None
+
+
+async def list_records(service: Service, req: Request, resp: Response) -> RecordPage:
+    """List runs of the scheduler with their attempts by page, the last one first.
+
+    Administrators and services see all of them. A project sees its own, without hosts and what is counted of
+    them.
+    """
+    query: RecordsQuery = req.query
+    if not req.projects.all and query.host is not None:
+        raise Forbidden("A project cannot search by host.")
+    own = query.project_id if req.projects.all else req.projects.project_id
+    search = Search(
+        request_id=query.request_id,
+        instance=query.instance,
+        host=query.host,
+        result=query.result,
+        project_id=own,
+        user_id=query.user_id,
+        since=query.since,
+        until=query.until,
+        refused=query.refused,
+        before=query.marker,
+    )
+    if not req.projects.all and query.project_id not in (None, own):
+        return RecordPage([], None)
+    found = await _find(service, search, query.limit + 1)
+    page = found[: query.limit]
+    following = page[-1].run.id if len(found) > query.limit else None
+    return RecordPage(page if req.projects.all else [*map(project_view, page)], following)
+
+
+async def show_record(service: Service, req: Request, resp: Response, run: str) -> RunWithAttempts:
+    """Show a run of the scheduler with its attempts; a project sees less of it, as in the list."""
+    found = await _find(service, Search(run=run), 1)
+    if not found or not req.projects.include(found[0].run.project_id):
+        raise NotFound(f"no run {run} is recorded")
+    return found[0] if req.projects.all else project_view(found[0])
+
+
+async def _find(service: Service, search: Search, limit: int) -> list[RunWithAttempts]:
+    backend = service.records.backend
+    if isinstance(backend, SearchableRecords):
+        try:
+            return await backend.find(search, limit)
+        except UnknownRun as error:
+            raise BadRequest(f"marker: {error}") from error
+    if search not in (Search(), Search(refused=True)):
+        raise BadRequest("the records of this service cannot be searched: only the last of them can be read")
+    return await backend.last(limit, search.refused)
