@@ -1,6 +1,9 @@
 """Placement over HTTP: claims, and refusals of a host that lead to the next one."""
 
+from typing import Any
+
 import httpx
+import msgspec
 import pytest
 
 from roost.ledger import Ledger
@@ -10,8 +13,9 @@ from roost.placement.commands.allocations import WriteAllocations
 from roost.placement.errors import ConcurrentUpdate
 from roost.scheduler import NoValidHost
 from roost.scheduler.errors import BadRequestSpec
+from roost.scheduler.gateways.http_claims import ATTEMPTS
 from support.clouds import Provider, flat, holding, uuid_of
-from support.wire import INSTANCES, Answer, Room, Within, at_claims, refused
+from support.wire import INSTANCES, Answer, Room, Within, at_claims, claims_of, refused
 
 
 def test_claims_are_made_for_new_consumers(within: Within) -> None:
@@ -41,8 +45,7 @@ CONSUMER = refused(
 )
 
 
-@pytest.mark.parametrize("answer", [CAPACITY, GENERATION])
-def test_conflict_goes_to_the_next_host(within: Within, answer: httpx.Response) -> None:
+def test_refusal_goes_to_the_next_host(within: Within) -> None:
     async def work(room: Room) -> None:
         [one] = await room.place()
         assert one.selected.host == "host2"
@@ -52,7 +55,43 @@ def test_conflict_goes_to_the_next_host(within: Within, answer: httpx.Response) 
         assert first[2] is not None
         assert "\n" not in first[2]
 
-    within(flat(3), work, at_claims(lambda number: answer if number < 2 else None))
+    within(flat(3), work, at_claims(lambda number: CAPACITY if number < 2 else None))
+
+
+def test_a_claim_that_meets_other_writers_is_made_again(within: Within) -> None:
+    async def work(room: Room) -> None:
+        [one] = await room.place()
+        assert one.selected.host == "host0"
+        assert len(room.tries()) == 1
+        assert room.wire.asked.count("POST /allocations") == ATTEMPTS
+
+    within(flat(2), work, at_claims(lambda number: GENERATION if number < ATTEMPTS - 1 else None))
+
+
+def test_where_other_writers_come_first_each_time_the_next_host_is_taken(within: Within) -> None:
+    async def work(room: Room) -> None:
+        [one] = await room.place()
+        assert one.selected.host == "host1"
+        assert [result for _, result, _ in room.tries()] == ["refused", "pending"]
+
+    within(flat(2), work, at_claims(lambda number: GENERATION if number < ATTEMPTS else None))
+
+
+def test_a_claim_names_consumer_type_and_mappings(within: Within) -> None:
+    written: list[dict[str, Any]] = []
+
+    async def look(request: httpx.Request) -> Answer:
+        if claims_of(request):
+            assert request.headers["openstack-api-version"] == "placement 1.39"
+            written.extend(msgspec.json.decode(request.content).values())
+        return None
+
+    async def work(room: Room) -> None:
+        await room.place()
+        [claim] = written
+        assert (claim["consumer_type"], claim["mappings"]) == ("INSTANCE", {"": [uuid_of(0)]})
+
+    within(flat(1), work, look)
 
 
 def test_conflict_goes_to_the_next_allocation_request_of_the_host_first(within: Within) -> None:

@@ -367,6 +367,7 @@ class HttpPlacement:
                 "user_id": write.user_id,
                 "consumer_generation": generation,
                 **({"consumer_type": write.consumer_type} if typed else {}),
+                **({"mappings": write.mappings} if write.mappings else {}),
             }
         return bodies
 

@@ -16,6 +16,8 @@ class ConsumerWrite(msgspec.Struct, frozen=True, kw_only=True):
     ``assignment`` is what the consumer has of a node's hardware then; None takes away what it has, UNSET
     keeps it (see `roost.placement.commands.assignment_condition`). ``beside`` is the digest of all
     assignments on the node that the assignment was fitted beside; None: it is not checked.
+    ``mappings``: the providers that serve each request group. Over HTTP they are sent, as the API takes them
+    since 1.34; no service keeps them.
     """
 
     consumer: str
@@ -27,3 +29,4 @@ class ConsumerWrite(msgspec.Struct, frozen=True, kw_only=True):
     group: GroupClaim | None = None
     assignment: Assignment | msgspec.UnsetType | None = msgspec.UNSET
     beside: str | None = None
+    mappings: dict[str, list[str]] = {}

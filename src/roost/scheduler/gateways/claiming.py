@@ -31,6 +31,7 @@ def claim_write(
         group=None if question.spec.group is None else question.spec.group.claim,
         assignment=claim.candidate.assignment,
         beside=beside,
+        mappings=claim.candidate.mappings,
     )
 
 

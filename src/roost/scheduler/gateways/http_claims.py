@@ -13,7 +13,7 @@ import structlog
 from roost.model.allocation import AFFINITY
 from roost.placement.client import HttpPlacement
 from roost.placement.commands.allocations import ConsumerWrite
-from roost.placement.errors import AssignmentChanged, GroupRefused, PlacementError
+from roost.placement.errors import AssignmentChanged, ConcurrentUpdate, GroupRefused, PlacementError
 from roost.scheduler.claim_result import CLAIMED, ClaimResult, Verdict, is_consumer_conflict, named, result_of
 from roost.scheduler.errors import PlacementRefused, PlacementUnavailable, SchedulerError
 from roost.scheduler.gateways.asking import asked
@@ -24,6 +24,10 @@ from roost.scheduler.outcome import Claim, Outcome
 from roost.scheduler.question import Question
 
 _log = structlog.get_logger()
+
+
+ATTEMPTS = 4
+"""Attempts of a write that meets other writers of the same providers. Source: Nova."""
 
 
 class MembersChanged(Exception):
@@ -99,7 +103,7 @@ class HttpClaims:
         self._in_doubt = claims
         try:
             writes = [self._write_of(claim) for claim in claims]
-            await asked(self._placement.write_allocations(writes))
+            await asked(self._written(writes))
         except PlacementError as error:
             self._in_doubt = ()
             self.assigned.refused(claims)
@@ -114,13 +118,26 @@ class HttpClaims:
             if result.verdict is Verdict.FATAL:
                 of = ", ".join(claim.instance for claim in claims)
                 raise PlacementRefused(f"placement refused a claim of {of}: {named(error)}") from error
-            # Others are faster on one of the host's providers. This run has other hosts: it need not wait.
+            # Others are faster on one of the host's providers, each time. This run has other hosts.
             return ClaimResult(Verdict.REFUSED, result.reason)
         finally:
             self.waited += time.perf_counter() - started
         self._in_doubt = ()
         self.assigned.made(claims)
         return None
+
+    async def _written(self, writes: Sequence[ConsumerWrite]) -> None:
+        """Write; again if another writer changed one of the providers meanwhile, as its conflict says.
+
+        Raises: `PlacementError`, of the last attempt.
+        """
+        for _ in range(ATTEMPTS - 1):
+            try:
+                return await self._placement.write_allocations(writes)
+            except ConcurrentUpdate as error:
+                if is_consumer_conflict(error):
+                    raise
+        return await self._placement.write_allocations(writes)
 
     def _write_of(self, claim: Claim) -> ConsumerWrite:
         assignment = claim.candidate.assignment
