@@ -193,6 +193,47 @@ def test_a_bad_topology_is_the_requests_fault() -> None:
         ask_key(judge, question(of=wanting(extra_specs={"hw:numa_nodes": "3"})))
 
 
+def lacks(one: NodeReport, of: RequestSpec) -> str:
+    """What the filter says that a host lacks, which it excludes."""
+    judge, offers = NUMATopologyFilter(NumaOptions()), Taken(1)
+    host = OneHost(table_of([one]), offers, 0, offers.level)
+    mask = judge.mask(host, question(of=of), Progress())
+    assert mask is not None
+    assert not mask.any()
+    lack = judge.lack(host, question(of=of), Progress())
+    assert lack is not None
+    assert 0 <= lack.distance <= 1
+    return lack.text
+
+
+def test_what_a_host_lacks_is_said_in_words() -> None:
+    eight = wanting(8, extra_specs={**PINNED, "hw:numa_nodes": "2"})
+    assert lacks(numa_report(0, None), eight) == "reports no NUMA topology"
+    assert lacks(numa_report(0, reported(reported_cell(0, range(9)))), eight) == (
+        "has 1 of the 2 NUMA cells asked for"
+    )
+    assert lacks(numa_report(0, two_cells((1, 3))), eight) == (
+        "has no NUMA cell for cell 0 of the guest: the closest, cell 1, "
+        "has 3 dedicated CPUs free of the 4 asked for"
+    )
+    assert lacks(numa_report(0, two_cells((1, 4))), eight) == (
+        "has NUMA cells for each of the guest's 2, but not for all at once"
+    )
+    near = {"physnets": ["red"], "tunneled": False}
+    closed = reported(reported_cell(0, [], network_metadata=near), reported_cell(1, range(4)))
+    network = NetworkMetadata(physnets=frozenset({"red"}))
+    assert lacks(numa_report(0, closed), wanting(2, extra_specs=PINNED, network_metadata=network)) == (
+        "has its networks close to other NUMA cells than those with room"
+    )
+    pool = {"vendor_id": "8086", "product_id": "1", "numa_node": 1, "count": 1, "tags": {}}
+    asked = PciRequest(id="r", specs=({"vendor_id": "8086"},), numa_policy="required")
+    of = wanting(2, extra_specs=PINNED, pci_requests=(asked,))
+    assert lacks(numa_report(0, two_cells((2, 1)), pci_device_pools=(pool,)), of) == (
+        "has PCI devices close to other NUMA cells than those with room, or too few"
+    )
+    assert lacks(numa_report(0, two_cells((2, 1))), of) == "has no PCI devices free"
+
+
 @pytest.mark.parametrize("count", [400, pytest.param(40_000, marks=pytest.mark.nightly)])
 def test_the_columns_say_what_the_fit_says(count: int) -> None:
     random = Random(count)

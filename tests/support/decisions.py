@@ -37,6 +37,7 @@ from roost.scheduler.request_options import RequestFilterOptions
 from roost.scheduler.requested.numa_groups import NUMA_ROOT
 from roost.scheduler.selection import Plugins
 from support.clouds import AGGREGATES, NOW, TRAITS, holding, join, replace_report, report, uuid_of
+from support.numa_hosts import reported, reported_cell
 from support.offering import by_metrics
 
 HOSTS = 14
@@ -47,6 +48,7 @@ OPTIONS = [
     SchedulerOptions(host_subset_size=3, plugins=by_metrics({"heat": -1.0}, required=False)),
     SchedulerOptions(plugins=by_metrics({"heat": -1.0}), multipliers={"BuildFailureWeigher": -2.0}),
     SchedulerOptions(multipliers={"roominess": 3.0}),
+    SchedulerOptions(filters=(*DEFAULT_FILTERS, "NUMATopologyFilter")),
     SchedulerOptions(
         filters=(
             *DEFAULT_FILTERS,
@@ -68,6 +70,9 @@ FLAVORS = [
     Flavor("gpu", 1, 512, 5, {"resources:VGPU": "1"}),
     Flavor("gpus", 1, 512, 5, {"resources_a:VGPU": "1", "resources_b:VGPU": "1", "group_policy": "isolate"}),
     Flavor("numa", 2, 512, 5, {"resources_a:VCPU": "1", "resources_b:VCPU": "1", "group_policy": "none"}),
+    Flavor("pinned", 1, 512, 5, {"hw:cpu_policy": "dedicated"}),
+    Flavor("pinned, two cells", 2, 512, 5, {"hw:cpu_policy": "dedicated", "hw:numa_nodes": "2"}),
+    Flavor("two cells", 2, 512, 5, {"hw:numa_nodes": "2", "hw:mem_page_size": "large"}),
     Flavor("not red", 1, 512, 5, {"trait:CUSTOM_RED": "forbidden"}),
     Flavor("cells", 2, 512, 5, {"hw:numa_nodes": "2"}),
     Flavor("wide", 9, 512, 5),
@@ -434,6 +439,7 @@ def reports(draw: st.DrawFn) -> Step:
                 "cell",
                 "node",
                 "clock",
+                "cells",
             ]
         )
     )
@@ -459,6 +465,7 @@ def reports(draw: st.DrawFn) -> Step:
             "failed": {"failed_builds": number % 2},
             "metrics": {"metrics": {"heat": 10.0 * number} if number else {}},
             "cell": {"cell": f"cell{number % 2}"},
+            "cells": {"numa_topology": None if number == 3 else _cells(number)},
             "node": {"node": uuid_of((host + number % 2) % HOSTS)},
         }[kind]
         world.table.update([replace_report(old, **new)])
@@ -479,7 +486,16 @@ def _inventories(draw: st.DrawFn) -> dict[str, Inventory]:
         del found["DISK_GB"]
     if not draw(st.integers(0, 5)):
         found["VCPU"] = Inventory(8, min_unit=2)
+    if not draw(st.integers(0, 2)):
+        found["PCPU"] = Inventory(4)
     return found
+
+
+def _cells(pinned: int) -> dict[str, Any]:
+    """What a host of two cells reports, in one of which CPUs are pinned."""
+    pages = {4: 2**18, 2048: 300}
+    first = reported_cell(0, range(3), pages=pages, pinned_cpus=list(range(pinned)))
+    return reported(first, reported_cell(1, range(3, 6), pages=pages))
 
 
 def make(world: World, host: int, inventories: dict[str, Inventory] | None = None) -> None:
@@ -500,7 +516,13 @@ def made(draw: st.DrawFn) -> Step:
         for host, stock in inventories.items():
             make(world, host, stock)
         world.table.update(
-            report(f"host{host}", uuid_of(host), cell=cell, metrics={"heat": float(host)})
+            report(
+                f"host{host}",
+                uuid_of(host),
+                cell=cell,
+                metrics={"heat": float(host)},
+                numa_topology=_cells(host % 2) if host % 3 else None,
+            )
             for host, cell in zip(present, cells, strict=True)
         )
 

@@ -28,8 +28,9 @@ from roost.scheduler import Scheduler, SchedulerOptions
 from roost.scheduler.gateways.local import Decide, LocalGateway
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.plugins import filters, weighers
-from roost.scheduler.query import candidate_query
+from roost.scheduler.query import placement_queries
 from roost.scheduler.question import Question
+from roost.scheduler.request_filters import Facts
 from roost.scheduler.selection import Plugins
 from roost.storage import Database
 
@@ -150,10 +151,12 @@ class InMemoryDecisions:
         return times
 
     def _question(self, spec: RequestSpec, instances: tuple[str, ...]) -> Question:
+        asked = placement_queries(spec, Facts(self._table, self._options))
         return Question(
             run="run",
             spec=spec,
-            query=candidate_query(spec, self._table, self._options),
+            query=asked.query,
+            fallbacks=asked.fallbacks,
             instances=instances,
             num_alternates=self._alternates,
             min_count=len(instances),

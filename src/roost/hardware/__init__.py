@@ -13,6 +13,7 @@ instance. Each guest cell goes to a host cell of its own. The rules are those of
 host_topology   the NUMA cells of a node, as its report has them
 guest_topology  the NUMA cells that an instance asks for
 fit             which host cells, CPUs, pages and devices an instance gets; cell_fit: one cell of them
+misfit          why an instance does not fit, in words
 usage           a topology with more of it used
 pci_pools       the free PCI devices of a node, by pool, as its report has them
 pci_aliases    names under which flavors ask for devices

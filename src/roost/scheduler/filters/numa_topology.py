@@ -11,6 +11,7 @@ from oslo_config import cfg
 from roost.fleet.columns import Bools
 from roost.hardware.fit import Fit, fit
 from roost.hardware.guest_topology import GuestTopology
+from roost.hardware.misfit import misfit
 from roost.hardware.pci_choice import Mappings
 from roost.model.allocation import Candidate
 from roost.model.assignment import Assignment
@@ -23,7 +24,7 @@ from roost.scheduler.numa_topologies import NumaTopologies, limits_of
 from roost.scheduler.offers import HostView, OneHost
 from roost.scheduler.pci_near_cells import DevicesNearCells
 from roost.scheduler.plugin_options import PluginOptions
-from roost.scheduler.plugins import Looks
+from roost.scheduler.plugins import Lack, Looks
 from roost.scheduler.question import Progress, Question
 from roost.scheduler.requested.guest_topology import wanted_topology
 from roost.scheduler.requested.numa_groups import NUMA_ROOT, is_of_tree
@@ -115,6 +116,27 @@ class NUMATopologyFilter:
                     )
                 )
         return left
+
+    def lack(self, host: OneHost, question: Question, progress: Progress) -> Lack | None:
+        wanted = _wanted(question)
+        if wanted is None:
+            return None
+        topology = self._topologies(host).topology(host)
+        if topology is None:
+            return Lack("reports no NUMA topology", 1.0)
+        pools = free_pools(host)
+        if wanted.requests and not pools:
+            return Lack("has no PCI devices free", 1.0)
+        found = misfit(
+            topology,
+            wanted.guest,
+            limits_of(host.table.report(host.index.item(0))),
+            network=wanted.network,
+            devices=DevicesNearCells(pools, wanted.requests, topology.sockets, None),
+        )
+        if found is None:
+            return Lack("has NUMA cells and PCI devices, but not of the providers that placement offers", 0.1)
+        return Lack(found.text, found.distance)
 
     def _fit(
         self, hosts: HostView, position: int, wanted: _Wanted, mappings: Mappings | None = None

@@ -8,7 +8,7 @@
 
     layout    where each host stands: cell by cell, in blocks
     totals    what each host has and uses
-    serving   which hosts can serve a query, by their roots alone or as trees
+    serving   which hosts can serve a query, by their roots alone or as trees; any_serving: several queries
     known     what is known of a single host until it is touched
     roles     which filters are asked, and whose answers are kept
     judging   the parts of all plugins in one request, by their keys

@@ -12,7 +12,6 @@ from roost.scheduler.candidate_order import CandidateOrder
 from roost.scheduler.kept.board import Board
 from roost.scheduler.kept.excluding import Excluding
 from roost.scheduler.kept.narrowed import Narrowed
-from roost.scheduler.kept.serving import Serving
 from roost.scheduler.kept.shape import Shape
 from roost.scheduler.offers import HostView, OneHost
 from roost.scheduler.plugins import Filter
@@ -40,7 +39,7 @@ class KeptField:
         self._question = question
         self._progress = progress
         self._again = again
-        self._alone = isinstance(shape.serving, Serving)
+        self._alone = shape.serving.alone
         self._grouped = question.spec.group is not None
         self._claimed: list[int] = []
         self._touched: set[int] = set()

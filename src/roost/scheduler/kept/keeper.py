@@ -54,7 +54,7 @@ class Keeper:
 
         Raises: `SchedulerFault` if a plugin cannot tell its key.
         """
-        if question.fallbacks or is_forced(question.spec) or not len(table):
+        if is_forced(question.spec) or not len(table):
             return None
         if question.places:
             return None
@@ -62,7 +62,8 @@ class Keeper:
         if board is None:
             return None
         parts = self._judging.parts(question)
-        key = (self._encode(question.query), by_roots_alone(fleet, question.query), *parts.key)
+        asked = tuple((self._encode(each), by_roots_alone(fleet, each)) for each in question.queries)
+        key = (*asked, *parts.key)
         shape = self._shapes.pop(key, None)
         try:
             if shape is None or not shape.catch_up(question):

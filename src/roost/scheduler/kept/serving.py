@@ -37,7 +37,12 @@ def by_roots_alone(fleet: Fleet, query: CandidateQuery) -> bool:
 
 
 class Serving:
-    """Judges hosts, by the rows of their root providers, for one query."""
+    """Judges hosts, by the rows of their root providers, for one query.
+
+    ``alone``: no other host's claim takes anything from a host.
+    """
+
+    alone = True
 
     def __init__(self, query: CandidateQuery) -> None:
         self._query = query
@@ -168,6 +173,8 @@ class Serving:
 class TreeServing:
     """Judges hosts, by the rows of their root providers, for one query that trees serve together or with
     sharing providers. What is known of trees is kept beside the fleet."""
+
+    alone = False
 
     def __init__(self, fleet: Fleet, query: CandidateQuery) -> None:
         self._feasibility = feasibilities(fleet).of(query)

@@ -9,11 +9,11 @@ from roost.model.record import Step
 from roost.scheduler.asking import ask_filter
 from roost.scheduler.declarations import is_keyed, looks_at_trees
 from roost.scheduler.field import KNOWN, OFFERED
+from roost.scheduler.kept.any_serving import serving_of
 from roost.scheduler.kept.board import Board, put_mask
 from roost.scheduler.kept.extremes import Extremes
 from roost.scheduler.kept.ranks import Ranks, Stages, Touched
 from roost.scheduler.kept.roles import Judged, Role
-from roost.scheduler.kept.serving import Serving, TreeServing, by_roots_alone
 from roost.scheduler.offers import HostView
 from roost.scheduler.question import Progress, Question
 
@@ -33,10 +33,7 @@ class Shape:
         self._board = board
         self._question = question
         self._at = (board.invalidations.end, board.reported.end)
-        self.flat = by_roots_alone(board.fleet, question.query)
-        self.serving: Serving | TreeServing = (
-            Serving(question.query) if self.flat else TreeServing(board.fleet, question.query)
-        )
+        self.serving = serving_of(board.fleet, question.queries)
         self.serving.catch_up()
         self._judging = [each.plugin for each in judged if each.role is Role.KEPT]
         self._names = [(each.plugin.name, each.role is Role.KEPT, each.again) for each in judged]
