@@ -110,10 +110,11 @@ class Pools:
     ) -> list[int]:
         """The pools that may serve a request, in the order in which they are used."""
         pools = self.pools
-        suitable = [at for at, pool in enumerate(pools) if left[at] and suits(pool, request)]
+        wanted = Wanted(request)
+        suitable = [at for at, pool in enumerate(pools) if left[at] and wanted.suits(pool)]
         if host_cells:
             suitable = self._close(suitable, request, left, host_cells, sockets or {})
-        suitable = [at for at in suitable if is_asked_for(pools[at], request)]
+        suitable = [at for at in suitable if wanted.names(pools[at])]
         if providers:
             suitable = [
                 at
@@ -238,34 +239,49 @@ def group_suffix(request: PciRequest, number: int) -> str:
     return f"{request.id}-{number}"
 
 
-def suits(pool: PciPool, request: PciRequest) -> bool:
-    """Whether devices of a pool have all properties of one of the request's alternatives.
+class Wanted:
+    """Which devices a request is for."""
 
-    Source: ``pci_device_prop_match`` of ``nova/pci/utils.py``.
-    """
-    has = pool.properties.get
-    return any(
-        all(
-            has(name) == (None if value is None else value.lower())
-            for name, value in spec.items()
-            if name not in NOT_MATCHED
-        )
-        for spec in request.specs
-    )
+    __slots__ = ("_alternatives", "_remote_managed", "_types")
 
+    def __init__(self, request: PciRequest) -> None:
+        self._alternatives = [
+            [
+                (name, None if value is None else value.lower())
+                for name, value in spec.items()
+                if name not in NOT_MATCHED
+            ]
+            for spec in request.specs
+        ]
+        self._types = {spec.get("dev_type") for spec in request.specs}
+        self._remote_managed = any(is_true(spec.get("remote_managed")) for spec in request.specs)
 
-def is_asked_for(pool: PciPool, request: PciRequest) -> bool:
-    """Whether a pool is of ordinary devices, or the request asks for its kind: physical functions, vDPA
-    devices and devices that a SmartNIC manages are for requests that name them."""
-    for kind in (TYPE_PF, VDPA):
-        if pool.dev_type == kind.lower() and all(spec.get("dev_type") != kind for spec in request.specs):
+    def suits(self, pool: PciPool) -> bool:
+        """Whether devices of a pool have all properties of one of the alternatives.
+
+        Source: ``pci_device_prop_match`` of ``nova/pci/utils.py``.
+        """
+        has = pool.properties.get
+        for alternative in self._alternatives:
+            for name, value in alternative:
+                if has(name) != value:
+                    break
+            else:
+                return True
+        return False
+
+    def names(self, pool: PciPool) -> bool:
+        """Whether a pool is of ordinary devices, or the request names its kind: physical functions, vDPA
+        devices and devices that a SmartNIC manages are for requests that name them."""
+        if pool.is_physical and TYPE_PF not in self._types:
             return False
-    return not pool.remote_managed or any(is_true(spec.get("remote_managed")) for spec in request.specs)
+        if pool.dev_type == VDPA and VDPA not in self._types:
+            return False
+        return self._remote_managed or not pool.remote_managed
 
-
-def may_serve(pool: PciPool, request: PciRequest) -> bool:
-    """Whether devices of a pool are for a request, wherever they are."""
-    return suits(pool, request) and is_asked_for(pool, request)
+    def may_get(self, pool: PciPool) -> bool:
+        """Whether devices of a pool are for the request, wherever they are."""
+        return self.suits(pool) and self.names(pool)
 
 
 def _ways(suitable: Sequence[int], left: Sequence[int], count: int) -> Iterator[Taken]:

@@ -10,6 +10,9 @@ TYPE_PF: Final = "type-PF"
 TYPE_VF: Final = "type-VF"
 VDPA: Final = "vdpa"
 
+_PF: Final = TYPE_PF.lower()
+_PARTS: Final = (TYPE_VF.lower(), VDPA)
+_IDS: Final = ("vendor_id", "product_id")
 _TRUE: Final = frozenset(("1", "t", "true", "on", "y", "yes"))
 _NOT_PROPERTIES: Final = frozenset(("count", "devices", "resource_class", "traits", "rp_uuid", "rp_uuids"))
 """Members of a reported pool that no request is matched with. Source: ``ignored_pool_tags`` of
@@ -25,13 +28,16 @@ class PciPool(msgspec.Struct, frozen=True, kw_only=True):
     """``count`` equal free devices.
 
     - ``key``: names the pool on its node. It stays the same while devices are taken and given back.
-    - ``properties``: all that requests are matched with, ``vendor_id`` and ``product_id`` included; values in
+    - ``properties``: all that requests are matched with, ``vendor_id`` and ``product_id`` included; in order of
       lower case. ``numa_node``: of the host, None if it is not known.
     - ``address``: of a physical function or PCI device its own, of virtual functions and vDPA devices that of
       their physical function; None if it is not reported.
     - ``devices``: the addresses of the free devices, empty if the node does not report them.
     - ``provider``: the uuid of the devices' resource provider in placement, None if there is none.
     - ``tags``: the number of members that the node reports of the pool; pools with fewer are used first.
+    - ``dev_type``: the type of the devices in lower case, None if it is not reported. ``is_physical``: they
+      are physical functions, of which virtual ones can be made. ``is_virtual``: they are parts of a physical
+      function. ``remote_managed``: a SmartNIC manages them.
     """
 
     key: str
@@ -42,26 +48,10 @@ class PciPool(msgspec.Struct, frozen=True, kw_only=True):
     devices: tuple[str, ...] = ()
     provider: str | None = None
     tags: int = 0
-
-    @property
-    def dev_type(self) -> str | None:
-        """The type of the devices in lower case, None if it is not reported."""
-        return self.properties.get("dev_type")
-
-    @property
-    def remote_managed(self) -> bool:
-        """Whether a SmartNIC manages the devices."""
-        return is_true(self.properties.get("remote_managed"))
-
-    @property
-    def is_physical(self) -> bool:
-        """Whether the devices are physical functions, of which virtual ones can be made."""
-        return self.dev_type == TYPE_PF.lower()
-
-    @property
-    def is_virtual(self) -> bool:
-        """Whether the devices are parts of a physical function."""
-        return self.dev_type in (TYPE_VF.lower(), VDPA)
+    dev_type: str | None = None
+    remote_managed: bool = False
+    is_physical: bool = False
+    is_virtual: bool = False
 
     def addresses(self, first: int, count: int) -> tuple[str, ...]:
         """The addresses of ``count`` devices of the pool from device ``first`` on, empty if they cannot be
@@ -115,26 +105,34 @@ def _pool(reported: Mapping[str, Any]) -> PciPool | None:
     count = _count(members)
     if not count:
         return None
-    written = {name: _text(value) for name, value in members.items() if name not in _NOT_PROPERTIES}
+    properties: dict[str, str | None] = {}
+    named: list[str] = []
+    for name, value in sorted(members.items()):
+        if name in _NOT_PROPERTIES:
+            continue
+        text = value if value is None else str(value)
+        properties[name] = text if text is None else text.lower()
+        if text is not None and name not in _IDS:
+            named.append(f" {name}={text}")
+    provider, address = _text(members.get("rp_uuid")), _text(members.get("address"))
+    if provider is not None:
+        named.append(f" rp_uuid={provider}")
     numa_node = members.get("numa_node")
-    devices = members.get("devices") or ()
-    addresses = tuple(each for each in devices if isinstance(each, str))
-    named = {name: value for name, value in written.items() if name not in ("vendor_id", "product_id")}
-    provider = _text(members.get("rp_uuid"))
-    key = f"{written.get('vendor_id')}:{written.get('product_id')}" + "".join(
-        f" {name}={value}"
-        for name, value in sorted((named | {"rp_uuid": provider}).items())
-        if value is not None
-    )
+    devices = tuple(each for each in members.get("devices") or () if isinstance(each, str))
+    dev_type = properties.get("dev_type")
     return PciPool(
-        key=key,
-        count=len(addresses) or count,
-        properties={name: None if value is None else value.lower() for name, value in written.items()},
+        key=f"{members.get('vendor_id')}:{members.get('product_id')}{''.join(named)}",
+        count=len(devices) or count,
+        properties=properties,
         numa_node=numa_node if isinstance(numa_node, int) else None,
-        address=written.get("address"),
-        devices=addresses,
+        address=address,
+        devices=devices,
         provider=provider,
         tags=len(members) - ("devices" in members),
+        dev_type=dev_type,
+        remote_managed=is_true(properties.get("remote_managed")),
+        is_physical=dev_type == _PF,
+        is_virtual=dev_type in _PARTS,
     )
 
 

@@ -8,16 +8,19 @@ nodes at once.
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from roost.fleet.columns import Int64
-from roost.hardware.pci_choice import Pools, may_serve
+from roost.hardware.pci_choice import Pools, Wanted
 from roost.hardware.pci_pools import PciPool
 from roost.model.pci import PciRequest
 from roost.scheduler.labels import Indexes
 
 _OF_ONE_CARD: Final = frozenset(("address", "parent_ifname"))
+_MOST_KNOWN: Final = 1_000
+_encode: Final = msgspec.msgpack.Encoder().encode
 _NOTHING: Final = Pools(())
 
 Kind = tuple[tuple[str, str | None], ...]
@@ -32,6 +35,7 @@ class PciColumns:
     def __init__(self) -> None:
         self._reported: dict[int, Sequence[Mapping[str, Any]]] = {}
         self._pools: dict[int, Pools] = {}
+        self._known: dict[bytes, Pools] = {}
         # Nodes whose pools are not in the columns yet.
         self._waiting: set[int] = set()
         self._kinds: dict[Kind, int] = {}
@@ -57,21 +61,32 @@ class PciColumns:
             reported = self._reported.get(index)
             if reported is None:
                 return _NOTHING
-            found = self._pools[index] = Pools.reported(reported)
+            found = self._pools[index] = self._decoded(reported)
+        return found
+
+    def _decoded(self, reported: Sequence[Mapping[str, Any]]) -> Pools:
+        """The pools of a report; of equal reports the same object, as hosts of one kind give them."""
+        text = _encode(reported)
+        found = self._known.get(text)
+        if found is None:
+            if len(self._known) == _MOST_KNOWN:
+                self._known.clear()
+            found = self._known[text] = Pools.reported(reported)
         return found
 
     def suitable(self, request: PciRequest, index: Indexes) -> Int64:
         """The devices of each node that suit a request, wherever they are: int64[len(index)]."""
         self._catch_up()
+        wanted = Wanted(request)
         if not self._kind.size:
             return np.zeros(len(index), dtype=np.int64)
         if any(_OF_ONE_CARD & spec.keys() for spec in request.specs):
             counts = [
-                sum(each.count for each in self.pools(at).pools if may_serve(each, request))
+                sum(each.count for each in self.pools(at).pools if wanted.may_get(each))
                 for at in index.tolist()
             ]
             return np.array(counts, dtype=np.int64)
-        suit = np.array([may_serve(each, request) for each in self._examples], dtype=np.bool_)
+        suit = np.array([wanted.may_get(each) for each in self._examples], dtype=np.bool_)
         # A node beyond the columns reports no pools.
         known = np.minimum(index, self._kind.shape[1] - 1)
         total: Int64 = np.zeros(len(index), dtype=np.int64)
@@ -84,11 +99,15 @@ class PciColumns:
         if not self._waiting:
             return
         nodes = max(self._waiting) + 1
+        of_pools: dict[Pools, dict[int, int]] = {}
         for index in self._waiting:
-            counts: dict[int, int] = {}
-            for pool in self.pools(index).pools:
-                kind = self._number(pool)
-                counts[kind] = counts.get(kind, 0) + pool.count
+            pools = self.pools(index)
+            counts = of_pools.get(pools)
+            if counts is None:
+                counts = of_pools[pools] = {}
+                for pool in pools.pools:
+                    kind = self._number(pool)
+                    counts[kind] = counts.get(kind, 0) + pool.count
             self._make_room(len(counts), nodes)
             self._count[:, index] = 0
             for slot, (kind, count) in enumerate(counts.items()):
@@ -97,11 +116,8 @@ class PciColumns:
         self._waiting.clear()
 
     def _number(self, pool: PciPool) -> int:
-        kind = tuple(
-            item
-            for item in sorted(pool.properties.items(), key=lambda item: item[0])
-            if item[0] not in _OF_ONE_CARD
-        )
+        # The properties of a pool are in order of their names.
+        kind = tuple(item for item in pool.properties.items() if item[0] not in _OF_ONE_CARD)
         number = self._kinds.get(kind)
         if number is None:
             number = self._kinds[kind] = len(self._examples)

@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 
 from roost.fleet.columns import Bools
-from roost.hardware.pci_choice import Pools, may_serve, providers_of
+from roost.hardware.pci_choice import Pools, Wanted, providers_of
 from roost.model.allocation import Candidate
 from roost.model.assignment import AssignedDevices, Assignment
 from roost.model.pci import PciRequest
@@ -36,11 +36,16 @@ class PciPassthroughFilter:
         enough: Bools = np.ones(len(hosts), dtype=np.bool_)
         for each in requests:
             enough &= pci.suitable(each, hosts.index) >= each.count
+        # Of hosts that report the same, as most do, one is asked.
+        known: dict[Pools, bool] = {}
         for position in np.flatnonzero(enough).tolist():
             assigned = hosts.assigned(position)
             if assigned or len(requests) > 1:
                 pools = free_pools(hosts, position)
-                enough[position] = pools.choose(requests) is not None
+                fits = known.get(pools)
+                if fits is None:
+                    fits = known[pools] = pools.choose(requests) is not None
+                enough[position] = fits
         return enough
 
     def narrow(
@@ -75,7 +80,8 @@ class PciPassthroughFilter:
             return None
         pools = free_pools(host)
         for each in requests:
-            free = sum(pool.count for pool in pools.pools if may_serve(pool, each))
+            wanted = Wanted(each)
+            free = sum(pool.count for pool in pools.pools if wanted.may_get(pool))
             if free < each.count:
                 what = f"port {each.requester_id or each.id}" if each.alias is None else f"alias {each.alias}"
                 text = f"has {free} of the {each.count} PCI devices free that {what} asks for"

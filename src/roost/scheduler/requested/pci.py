@@ -16,12 +16,17 @@ from roost.model.pci import NumaPolicy, PciRequest
 from roost.model.spec import RequestSpec
 from roost.scheduler.errors import BadRequestSpec
 from roost.scheduler.options import SchedulerOptions
+from roost.scheduler.pci_options import PciOptions
 from roost.scheduler.requested.flavor_image import FlavorImage
 
 ALIAS: Final = "pci_passthrough:alias"
 NUMA_POLICIES: Final[tuple[str, ...]] = get_args(NumaPolicy)
 _ID: Final = re.compile("[a-zA-Z0-9_-]{1,56}")
 _MOST_DEVICES: Final = 1_000
+
+
+_LAST: tuple[RequestSpec, PciOptions, tuple[PciRequest, ...]] | None = None
+"""The spec that was asked about last, and its requests: one decision asks several times."""
 
 
 def pci_requests(spec: RequestSpec, options: SchedulerOptions) -> tuple[PciRequest, ...]:
@@ -34,10 +39,14 @@ def pci_requests(spec: RequestSpec, options: SchedulerOptions) -> tuple[PciReque
         BadRequestSpec: the flavor names an alias that is unknown, flavor and image contradict each other, or
             a request is invalid.
     """
+    global _LAST
     given = spec.pci_requests
     text = spec.flavor.extra_specs.get(ALIAS)
     if not given and not text:
         return ()
+    last = _LAST
+    if last is not None and last[0] is spec and last[1] is options.pci:
+        return last[2]
     asked = FlavorImage(spec.flavor, spec.image)
     policy = cast(NumaPolicy | None, asked.agreed("pci_numa_affinity_policy", NUMA_POLICIES))
     requests = tuple(
@@ -50,6 +59,7 @@ def pci_requests(spec: RequestSpec, options: SchedulerOptions) -> tuple[PciReque
         except ValueError as error:
             raise BadRequestSpec(f"flavor {spec.flavor.name}: {ALIAS}={text!r}: {error}") from error
     _check(requests)
+    _LAST = spec, options.pci, requests
     return requests
 
 
