@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from roost.hardware.pci_aliases import aliases_from
+from roost.hardware.pci_choice import Pools
 from roost.hardware.pci_placement import groups_of
 from roost.model.allocation import Candidate
-from roost.model.assignment import Assigned, Assignment
+from roost.model.assignment import Assigned, AssignedDevices, Assignment
 from roost.model.node import NodeReport
 from roost.model.pci import PciRequest
 from roost.model.request import all_of
@@ -341,3 +342,31 @@ def test_devices_that_cannot_be_live_migrated(asked: RequestSpec, version: int, 
         return
     with pytest.raises(BadRequestSpec, match=wrong):
         candidate_query(asked, table, options(MIGRATABLE, FAST))
+
+
+def test_devices_that_a_claim_takes_are_no_longer_weighed_as_free() -> None:
+    table = table_of([report("h0", "n0", pci_device_pools=(pool("10de:2236", 3),)), report("h1", "n1")])
+    assert table.free_pci_devices.tolist()[:2] == [3, 0]
+    before = table.invalidations.end
+    table.claim("plain", 0)
+    assert table.invalidations.end == before
+    taken = Assignment("n0", devices=(AssignedDevices("r", "10de:2236", 2),))
+    table.claim("one", 0, assignment=taken)
+    assert table.free_pci_devices.tolist()[:2] == [1, 0]
+    assert table.invalidations.end == before + 1
+    table.update([report("h0", "n0", pci_device_pools=(pool("10de:2236", 2),))])
+    assert table.free_pci_devices.item(0) == 0
+    table.release("one")
+    assert table.free_pci_devices.item(0) == 2
+
+
+def test_requests_together_are_judged_once_for_each_kind_of_hosts(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = of_alias("gpu:1,gpu:2")
+    reported = [[pool("10de:2236", 2, rp_uuid=f"p{at}", dev_type="type-PCI")] for at in range(5)]
+    reported += [[pool("10de:2236", 3, dev_type="type-PCI", address=f"{at}")] for at in range(5)]
+    view = view_of(*reported)
+    times = []
+    choose = Pools.choose
+    monkeypatch.setattr(Pools, "choose", lambda *given: times.append(1) or choose(*given))
+    assert passing(view, asked, GPU) == [5, 6, 7, 8, 9]
+    assert len(times) == 2

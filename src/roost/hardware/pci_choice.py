@@ -273,11 +273,16 @@ class Wanted:
     def names(self, pool: PciPool) -> bool:
         """Whether a pool is of ordinary devices, or the request names its kind: physical functions, vDPA
         devices and devices that a SmartNIC manages are for requests that name them."""
-        if pool.is_physical and TYPE_PF not in self._types:
+        if pool.is_physical and not self.names_physical:
             return False
         if pool.dev_type == VDPA and VDPA not in self._types:
             return False
         return self._remote_managed or not pool.remote_managed
+
+    @property
+    def names_physical(self) -> bool:
+        """Whether the request may get physical functions."""
+        return TYPE_PF in self._types
 
     def may_get(self, pool: PciPool) -> bool:
         """Whether devices of a pool are for the request, wherever they are."""

@@ -28,8 +28,8 @@ class PciPool(msgspec.Struct, frozen=True, kw_only=True):
     """``count`` equal free devices.
 
     - ``key``: names the pool on its node. It stays the same while devices are taken and given back.
-    - ``properties``: all that requests are matched with, ``vendor_id`` and ``product_id`` included; in order of
-      lower case. ``numa_node``: of the host, None if it is not known.
+    - ``properties``: all that requests are matched with, ``vendor_id`` and ``product_id`` included; by name,
+      in order of the names, values in lower case. ``numa_node``: of the host, None if it is not known.
     - ``address``: of a physical function or PCI device its own, of virtual functions and vDPA devices that of
       their physical function; None if it is not reported.
     - ``devices``: the addresses of the free devices, empty if the node does not report them.

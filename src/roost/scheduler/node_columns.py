@@ -29,7 +29,7 @@ _COLUMNS = {
     "failed_builds": (np.float64, 0.0),
     "_free_ram_mb": (np.float64, math.nan),
     "_free_disk_mb": (np.float64, math.nan),
-    "free_pci_devices": (np.int64, 0),
+    "_free_pci_devices": (np.int64, 0),
 }
 """Type of each column, and its value where no node is."""
 
@@ -55,8 +55,8 @@ class NodeColumns:
     `last_seen`), ``enabled`` and ``alive`` bool (see `seen_since`), ``service_version``,
     ``hypervisor_version``, ``num_instances`` and ``num_io_ops`` int64, ``failed_builds`` float64,
     ``free_ram_mb`` and ``free_disk_mb`` float64 (NaN where not reported), ``free_pci_devices`` int64.
-    Of these, the numbers of instances and I/O operations and the free memory and disk are what the node
-    reports and what claims have taken since (see `claim`).
+    Of these, the numbers of instances and I/O operations and what is free are what the node reports and what
+    claims have taken since (see `claim`).
 
     ``pci`` has the PCI pools that nodes report.
 
@@ -77,7 +77,7 @@ class NodeColumns:
     _num_io_ops: Int64
     _free_ram_mb: Float64
     _free_disk_mb: Float64
-    free_pci_devices: Int64
+    _free_pci_devices: Int64
 
     def __init__(self) -> None:
         self.invalidations = InvalidationLog()
@@ -95,6 +95,7 @@ class NodeColumns:
         # Whether somebody has read the numbers that claims change: before, no cache depends on them.
         self._counts_read = False
         self._amounts_read = False
+        self._devices_read = False
 
     @property
     def size(self) -> int:
@@ -156,6 +157,12 @@ class NodeColumns:
         return self._free_disk_mb
 
     @property
+    def free_pci_devices(self) -> Int64:
+        """Free devices in all PCI pools of each node, less those that claims took: int64 by index."""
+        self._devices_read = True
+        return self._free_pci_devices
+
+    @property
     def outstanding(self) -> OutstandingClaims:
         """The claims that no report contains yet."""
         return self._claims
@@ -203,10 +210,12 @@ class NodeColumns:
 
     def _recount_claims(self, index: int) -> None:
         report = self._reports[index]
+        had = self._free_pci_devices.item(index)
         self._set_counted(index, report)
         # What is not reported stays NaN, whatever is claimed.
         amounts = report.free_ram_mb is not None or report.free_disk_mb is not None
-        if self._counts_read or (self._amounts_read and amounts):
+        devices = self._devices_read and had != self._free_pci_devices.item(index)
+        if self._counts_read or (self._amounts_read and amounts) or devices:
             self.invalidations.append(index)
 
     def _set_counted(self, index: int, report: NodeReport) -> None:
@@ -217,6 +226,7 @@ class NodeColumns:
         free_ram_mb, free_disk_mb = report.free_ram_mb, report.free_disk_mb
         self._free_ram_mb[index] = math.nan if free_ram_mb is None else free_ram_mb - sums.memory_mb
         self._free_disk_mb[index] = math.nan if free_disk_mb is None else free_disk_mb - sums.disk_mb
+        self._free_pci_devices[index] = max(0, self.pci.free(index) - sums.pci_devices)
 
     # Changes
 
@@ -238,10 +248,9 @@ class NodeColumns:
         self.hypervisor_version[index] = new.hypervisor_version
         self.failed_builds[index] = new.failed_builds
         self._claims.reported(index, new)
-        self._set_counted(index, new)
         if old is None or new.pci_device_pools != old.pci_device_pools:
-            self.free_pci_devices[index] = free_devices(new.pci_device_pools)
             self.pci.put(index, new.pci_device_pools)
+        self._set_counted(index, new)
         if old is None or old.service_version != new.service_version:
             self._count_version(new.service_version, 1)
             if old is not None:

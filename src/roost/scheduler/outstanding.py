@@ -47,6 +47,7 @@ class Sums(msgspec.Struct):
     io_ops: int = 0
     memory_mb: int = 0
     disk_mb: int = 0
+    pci_devices: int = 0
 
 
 class OutstandingClaims:
@@ -112,6 +113,8 @@ class OutstandingClaims:
         sums.io_ops += sign * taken.building
         sums.memory_mb += sign * taken.memory_mb
         sums.disk_mb += sign * taken.disk_mb
+        if taken.assignment is not None:
+            sums.pci_devices += sign * sum(each.count for each in taken.assignment.devices)
 
     def assigned(self, index: int) -> Assigned:
         """The assignments of the outstanding claims on a node."""

@@ -5,7 +5,7 @@ few kinds. So a request is matched with the kinds, and the devices of the kinds 
 nodes at once.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from roost.fleet.columns import Int64
 from roost.hardware.pci_choice import Pools, Wanted
-from roost.hardware.pci_pools import PciPool
+from roost.hardware.pci_pools import PciPool, free_devices
 from roost.model.pci import PciRequest
 from roost.scheduler.labels import Indexes
 
@@ -36,6 +36,8 @@ class PciColumns:
         self._reported: dict[int, Sequence[Mapping[str, Any]]] = {}
         self._pools: dict[int, Pools] = {}
         self._known: dict[bytes, Pools] = {}
+        self._free: dict[int, int] = {}
+        self._alike: dict[int, Hashable] = {}
         # Nodes whose pools are not in the columns yet.
         self._waiting: set[int] = set()
         self._kinds: dict[Kind, int] = {}
@@ -45,11 +47,26 @@ class PciColumns:
         self._kind: npt.NDArray[np.int32] = np.zeros((0, 0), dtype=np.int32)
         self._count: npt.NDArray[np.int32] = np.zeros((0, 0), dtype=np.int32)
 
+    def free(self, index: int) -> int:
+        """The free devices in all pools of a node."""
+        return self._free.get(index, 0)
+
+    def alike(self, index: int) -> Hashable:
+        """What is the same for nodes whose pools have the same kinds, numbers of devices and order."""
+        found = self._alike.get(index)
+        if found is None:
+            pools = self.pools(index).pools
+            found = self._alike[index] = tuple([(self._number(each), each.count) for each in pools])
+        return found
+
     def put(self, index: int, reported: Sequence[Mapping[str, Any]]) -> None:
         """A node reports pools, none if it went."""
         self._pools.pop(index, None)
+        self._alike.pop(index, None)
+        self._free.pop(index, None)
         if reported:
             self._reported[index] = reported
+            self._free[index] = free_devices(reported)
             self._waiting.add(index)
         elif self._reported.pop(index, None) is not None:
             self._waiting.add(index)
@@ -80,7 +97,7 @@ class PciColumns:
         wanted = Wanted(request)
         if not self._kind.size:
             return np.zeros(len(index), dtype=np.int64)
-        if any(_OF_ONE_CARD & spec.keys() for spec in request.specs):
+        if names_cards((request,)):
             counts = [
                 sum(each.count for each in self.pools(at).pools if wanted.may_get(each))
                 for at in index.tolist()
@@ -133,3 +150,8 @@ class PciColumns:
                 column = np.zeros(more, dtype=np.int32)
                 column[: have[0], : have[1]] = getattr(self, name)
                 setattr(self, name, column)
+
+
+def names_cards(requests: Sequence[PciRequest]) -> bool:
+    """Whether requests tell the cards of one node apart."""
+    return any(_OF_ONE_CARD & spec.keys() for each in requests for spec in each.specs)

@@ -11,6 +11,7 @@ from roost.model.allocation import Candidate
 from roost.model.assignment import AssignedDevices, Assignment
 from roost.model.pci import PciRequest
 from roost.scheduler.offers import HostView, OneHost
+from roost.scheduler.pci_columns import names_cards
 from roost.scheduler.plugins import Lack, Looks
 from roost.scheduler.question import Progress, Question
 from roost.scheduler.requested.pci import pci_requests
@@ -36,15 +37,20 @@ class PciPassthroughFilter:
         enough: Bools = np.ones(len(hosts), dtype=np.bool_)
         for each in requests:
             enough &= pci.suitable(each, hosts.index) >= each.count
-        # Of hosts that report the same, as most do, one is asked.
-        known: dict[Pools, bool] = {}
+        # Of hosts that are alike one is asked. Physical functions exclude virtual ones by their addresses.
+        alike = not names_cards(requests) and not any(Wanted(each).names_physical for each in requests)
+        known: dict[Hashable, bool] = {}
         for position in np.flatnonzero(enough).tolist():
             assigned = hosts.assigned(position)
-            if assigned or len(requests) > 1:
-                pools = free_pools(hosts, position)
-                fits = known.get(pools)
+            if assigned:
+                enough[position] = free_pools(hosts, position).choose(requests) is not None
+            elif len(requests) > 1:
+                index = hosts.index.item(position)
+                pools = pci.pools(index)
+                key = pci.alike(index) if alike else pools
+                fits = known.get(key)
                 if fits is None:
-                    fits = known[pools] = pools.choose(requests) is not None
+                    fits = known[key] = pools.choose(requests) is not None
                 enough[position] = fits
         return enough
 
