@@ -1,15 +1,19 @@
 """``roost records`` shows the same of both backends."""
 
 import asyncio
+import gzip
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+import httpx
 import msgspec
 import pytest
 
 from roost.cli.main import main
-from roost.records import Retention, RunWithAttempts
+from roost.cli.record_sources import Server
+from roost.records import Retention, RunWithAttempts, Search
 from roost.records.backend import open_sql_records
 from roost.records.jsonl import JsonLinesRecords
 
@@ -25,7 +29,8 @@ def roost_records(monkeypatch, capsys) -> Callable[..., Answer]:
     """Runs the command with these arguments."""
 
     def call(*arguments: object) -> Answer:
-        monkeypatch.setattr("sys.argv", ["roost", "records", *map(str, arguments)])
+        command = [] if str(arguments[0]).endswith("-records") else ["records"]
+        monkeypatch.setattr("sys.argv", ["roost", *command, *map(str, arguments)])
         monkeypatch.setenv("COLUMNS", "200")
         with pytest.raises(SystemExit) as end:
             main()
@@ -80,8 +85,113 @@ def test_refused_runs_are_counted_by_themselves(roost_records, data_dir, make):
 def test_an_unknown_name_and_an_empty_directory_are_named(roost_records, data_dir, tmp_path):
     unknown = roost_records("req-9", "--data-dir", data_dir)
     assert unknown.status == 2
-    assert f"{data_dir} has no record of a request or an instance req-9" in unknown.err
+    assert "there is no record of a request, an instance or a run req-9" in unknown.err
     (tmp_path / "empty").mkdir()
     empty = roost_records("--data-dir", tmp_path / "empty")
     assert empty.status == 2
     assert "contains neither records.db nor records.jsonl" in empty.err
+
+
+def found(answer: Answer) -> list[str]:
+    assert answer.status == 0, answer.err
+    return [each.run.id for each in msgspec.json.decode(answer.out, type=list[RunWithAttempts])]
+
+
+def test_runs_are_searched_by_options(roost_records, data_dir):
+    def search(*options: object) -> list[str]:
+        return found(roost_records("--data-dir", data_dir, "--json", *options))
+
+    assert search("--host", "host-1") == ["run-3", "run-1"]
+    assert search("--host", "host-1", "--result", "refused") == []
+    assert search("--since", "1970-01-01T00:00:02", "--until", "1970-01-01T00:00:03") == ["run-2"]
+    assert search("--project", "project", "--user", "user", "--last", 1) == ["run-3"]
+    assert search("run-1") == ["run-1"]
+
+
+def test_records_are_those_that_the_configuration_names(roost_records, data_dir, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    backend = "jsonl" if (data_dir / "records.jsonl").exists() else "sql"
+    file = tmp_path / "roost.conf"
+    file.write_text(
+        f"[records]\nbackend = {backend}\nconnection = sqlite:///{data_dir}/records.db\n"
+        f"path = {data_dir}/records.jsonl\n"
+    )
+    assert found(roost_records("--config-file", file, "--json")) == ["run-3", "run-2", "run-1"]
+    missing = roost_records("--json")
+    assert missing.status == 2
+    assert "roost-records.sqlite does not exist: name the records by" in missing.err
+    both = roost_records("--data-dir", data_dir, "--url", "http://roost")
+    assert "--data-dir and --url name different records" in both.err
+
+
+def test_old_runs_go_to_an_archive_and_come_back(roost_records, data_dir, tmp_path, make):
+    everything = roost_records("--data-dir", data_dir, "--json").out
+    file = tmp_path / "old.jsonl.gz"
+    years = (time.time() - 2.5) / 86_400
+    moved = roost_records("archive-records", "--data-dir", data_dir, "--older-than", years, file)
+    assert moved.out == f"2 runs are in {file}\n"
+    assert found(roost_records("--data-dir", data_dir, "--json")) == ["run-3"]
+    archived = roost_records("--archive", file, "--json")
+    assert msgspec.json.decode(archived.out, type=list[RunWithAttempts]) == [make(2, tries=0), make(1)]
+    assert found(roost_records("--archive", file, "--refused", "--json")) == ["run-2"]
+
+    again = roost_records("archive-records", "--data-dir", data_dir, "--older-than", years, file)
+    assert (again.status, f"{file} is there already" in again.err) == (2, True)
+    nothing = roost_records("archive-records", "--data-dir", data_dir, "--older-than", years, f"{file}.2")
+    assert nothing.out == "no run is that old; no file was made\n"
+
+    back = roost_records("restore-records", "--data-dir", data_dir, file)
+    assert back.out == f"2 runs of {file} are in the records\n"
+    assert roost_records("restore-records", "--data-dir", data_dir, file).status == 0
+    restored = msgspec.json.decode(roost_records("--data-dir", data_dir, "--json").out)
+    assert sorted(restored, key=str) == sorted(msgspec.json.decode(everything), key=str)
+    assert [each["run"]["id"] for each in restored] == ["run-2", "run-1", "run-3"]
+
+
+@pytest.mark.parametrize(
+    ("damage", "says"),
+    [
+        (lambda text: text[:-20], "after line"),
+        (lambda text: gzip.compress(gzip.decompress(text) + b"{}\n"), "line 3: not a run"),
+        (lambda text: b"no gzip", "cannot read archive"),
+    ],
+)
+def test_a_damaged_archive_is_named_and_nothing_of_it_is_restored(
+    roost_records, data_dir, tmp_path, damage, says
+):
+    file = tmp_path / "old.jsonl.gz"
+    years = (time.time() - 2.5) / 86_400
+    roost_records("archive-records", "--data-dir", data_dir, "--older-than", years, file)
+    file.write_bytes(damage(file.read_bytes()))
+    answer = roost_records("restore-records", "--data-dir", data_dir, file)
+    assert (answer.status, str(file) in answer.err, says in answer.err) == (2, True, True), answer.err
+    assert found(roost_records("--data-dir", data_dir, "--json")) == ["run-3"]
+
+
+def test_records_are_read_from_a_server_by_page(make, monkeypatch):
+    made = [make(number) for number in range(5, 0, -1)]
+    asked: list[dict[str, str]] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append(dict(request.url.params))
+        assert request.headers["x-auth-token"] == "secret"
+        first = 0 if "marker" not in request.url.params else 3
+        page = made[first : first + 3]
+        body = {"records": page, "next": page[-1].run.id if first == 0 else None}
+        return httpx.Response(200, content=msgspec.json.encode(body))
+
+    async def read() -> list[RunWithAttempts]:
+        headers = {"x-auth-token": "secret"}
+        async with httpx.AsyncClient(transport=httpx.MockTransport(answer), headers=headers) as client:
+            return await Server(client, "http://roost/").find(Search(host="h", refused=True), 9)
+
+    assert asyncio.run(read()) == made
+    assert asked == [
+        {"host": "h", "refused": "true", "limit": "9"},
+        {"host": "h", "refused": "true", "limit": "6", "marker": "run-3"},
+    ]
+
+
+def test_a_server_that_is_not_there_is_named(roost_records):
+    answer = roost_records("--url", "http://127.0.0.1:9")
+    assert (answer.status, "http://127.0.0.1:9/v1/scheduler/records: ConnectError" in answer.err) == (2, True)

@@ -124,7 +124,9 @@ def test_a_project_sees_its_own_without_hosts(tmp_path: Path) -> None:
 
         other = (await listed(api, STRANGER))["records"]
         assert [each["run"]["project_id"] for each in other] == ["other"]
-        assert (await listed(api, MEMBER, project_id="other"))["records"] == []
+        foreign = await api.client.get(RECORDS, params={"project_id": "other"}, headers=MEMBER)
+        assert error_of(foreign)["status"] == 403
+        assert await listed(api, MEMBER, project_id="project") == page
         shown = await api.client.get(f"{RECORDS}/{runs[2]['id']}", headers=MEMBER)
         assert shown.json() == page["records"][2]
         hidden = await api.client.get(f"{RECORDS}/{runs[2]['id']}", headers=STRANGER)

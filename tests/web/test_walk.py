@@ -61,6 +61,8 @@ OF_PROJECTS = {
     "/usages",
     "/v1/instances",
     "/v1/instances/{uuid}",
+    "/v1/scheduler/records",
+    "/v1/scheduler/records/{run}",
 }
 """The paths whose resources belong to projects."""
 

@@ -15,6 +15,7 @@ FOUND_WRONG = 1
 COULD_NOT_RUN = 2
 
 COMMANDS = {
+    "archive-records": "roost.cli.archived_records:archive_records",
     "bench": "roost.cli.bench:bench",
     "completion": "roost.cli.completion:completion",
     "config": "roost.cli.configuration:config",
@@ -24,6 +25,7 @@ COMMANDS = {
     "metrics": "roost.cli.metrics:metrics",
     "records": "roost.cli.records:records",
     "replay": "roost.cli.replay:replay",
+    "restore-records": "roost.cli.archived_records:restore_records",
     "scheduler": "roost.cli.scheduler:scheduler",
     "serve": "roost.cli.serve:serve",
     "top": "roost.cli.top:top",

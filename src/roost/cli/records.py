@@ -6,42 +6,95 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import click
+import msgspec
 from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
 from roost.cli.options import as_json, print_json
+from roost.cli.record_sources import Source, opened
 from roost.model.errors import OperatorError
-from roost.model.record import BUILT, PENDING
-from roost.records import Retention, RunWithAttempts, Search, SearchableRecords
-from roost.records.backend import open_sql_records
-from roost.records.jsonl import JsonLinesRecords
+from roost.model.record import BUILT, PENDING, RESULTS, Run
+from roost.records import RunWithAttempts, Search
+
+TIMES = ["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S"]
+"""The forms of times in options; they are UTC."""
 
 
 @click.command(epilog="Example: roost records --data-dir ./roost-data/up --last 5")
-@click.argument("name", required=False, metavar="[REQUEST_OR_INSTANCE]")
+@click.argument("name", required=False, metavar="[REQUEST_OR_INSTANCE_OR_RUN]")
 @click.option(
     "--data-dir",
     type=click.Path(path_type=Path),
-    required=True,
-    help="Data directory of roost up or roost replay.",
+    help="Data directory of roost up or roost replay.  [default: what the configuration names]",
 )
+@click.option(
+    "--config-file",
+    type=click.Path(path_type=Path),
+    help="A file whose section [records] names the records.",
+)
+@click.option("--url", help="The root URL of a scheduler that serves records.")
+@click.option(
+    "--token",
+    envvar="OS_TOKEN",
+    default="admin",
+    show_default=True,
+    show_envvar=True,
+    help="A token for --url. A project sees its own runs, without hosts.",
+)
+@click.option("--archive", type=click.Path(path_type=Path), help="A file of roost archive-records.")
 @click.option(
     "--last", type=click.IntRange(min=1), default=20, show_default=True, help="Number of runs to read."
 )
 @click.option("--refused", is_flag=True, help="Show only runs that placed too few instances.")
+@click.option("--host", help="Only runs with an attempt on this host.")
+@click.option(
+    "--result", type=click.Choice(RESULTS), help="Only runs with an attempt of this result (on --host)."
+)
+@click.option("--project", help="Only runs of this project.")
+@click.option("--user", help="Only runs of this user.")
+@click.option(
+    "--since", type=click.DateTime(TIMES), help="Only runs that started at this time or later, UTC."
+)
+@click.option("--until", type=click.DateTime(TIMES), help="Only runs that started before this time.")
 @as_json
-def records(name: str | None, data_dir: Path, last: int, refused: bool, as_json: bool) -> None:
-    """List the last runs of the scheduler, or show the runs of one request or instance in full.
+def records(
+    name: str | None,
+    data_dir: Path | None,
+    config_file: Path | None,
+    url: str | None,
+    token: str,
+    archive: Path | None,
+    last: int,
+    refused: bool,
+    host: str | None,
+    result: str | None,
+    project: str | None,
+    user: str | None,
+    since: datetime | None,
+    until: datetime | None,
+    as_json: bool,
+) -> None:
+    """List the last runs of the scheduler, or show the runs of one request, instance or run in full.
 
     A run in full shows how many hosts each step removed, which hosts were tried, and why an attempt failed.
-    Runs appear some milliseconds after their decision.
+    Runs appear some milliseconds after their decision. Times are UTC.
     """
-    found = asyncio.run(_read(data_dir, name, last, refused))
-    if name is not None and not found:
-        raise OperatorError(f"data directory {data_dir} has no record of a request or an instance {name}")
-    if refused and name is not None:
-        found = [each for each in found if each.run.refusal is not None]
+    search = Search(
+        refused=refused,
+        host=host,
+        result=result,
+        project_id=project,
+        user_id=user,
+        since=_seconds(since),
+        until=_seconds(until),
+    )
+
+    async def read() -> list[RunWithAttempts]:
+        async with opened(data_dir, config_file, url, token, archive) as source:
+            return await _read(source, search, name, last)
+
+    found = asyncio.run(read())
     if as_json:
         print_json(found)
         return
@@ -52,24 +105,18 @@ def records(name: str | None, data_dir: Path, last: int, refused: bool, as_json:
         console.print(_detailed(each))
 
 
-async def _read(data_dir: Path, name: str | None, last: int, refused: bool) -> list[RunWithAttempts]:
-    backend = await _open(data_dir)
-    try:
-        if name is None:
-            return await backend.last(last, refused)
-        by_request = await backend.find(Search(request_id=name), last)
-        return by_request or await backend.find(Search(instance=name), last)
-    finally:
-        await backend.close()
+def _seconds(time: datetime | None) -> float | None:
+    return None if time is None else time.replace(tzinfo=UTC).timestamp()
 
 
-async def _open(data_dir: Path) -> SearchableRecords:
-    forever = Retention(0, 0)
-    if (data_dir / "records.db").exists():
-        return await open_sql_records(f"sqlite:///{data_dir.resolve() / 'records.db'}", forever)
-    if (data_dir / "records.jsonl").exists():
-        return JsonLinesRecords(data_dir / "records.jsonl", forever)
-    raise OperatorError(f"data directory {data_dir} contains neither records.db nor records.jsonl")
+async def _read(source: Source, search: Search, name: str | None, last: int) -> list[RunWithAttempts]:
+    if name is None:
+        return await source.find(search, last)
+    for criterion in ("request_id", "instance", "run"):
+        found = await source.find(msgspec.structs.replace(search, **{criterion: name}), last)
+        if found:
+            return found
+    raise OperatorError(f"there is no record of a request, an instance or a run {name}")
 
 
 def _list(found: list[RunWithAttempts]) -> Table:
@@ -102,6 +149,8 @@ def _detailed(each: RunWithAttempts) -> Group:
         ("started", f"{_time(run.started_at)}, took {(run.finished_at - run.started_at) * 1000:.1f} ms"),
         ("ledger version", "unknown" if run.version is None else str(run.version)),
         ("seed", "unknown" if run.seed is None else str(run.seed)),
+        ("settings", "unknown" if run.settings is None else run.settings.digest),
+        ("alternates", _alternates(run)),
         ("outcome", _outcome(each)),
     ):
         facts.add_row(name, Text(value, overflow="fold"))
@@ -114,7 +163,7 @@ def _detailed(each: RunWithAttempts) -> Group:
         steps.add_row(Text(step.name), f"{step.left:,}", removed)
         before = step.left
     attempts = Table(box=None, pad_edge=False)
-    for column in ("at", "instance", "host", "cell", "weight", "result", "reason"):
+    for column in ("at", "instance", "host", "cell", "weight", "result", "ended", "reason"):
         attempts.add_column(column, overflow="fold")
     for attempt in each.attempts:
         attempts.add_row(
@@ -124,9 +173,19 @@ def _detailed(each: RunWithAttempts) -> Group:
             Text(attempt.cell),
             f"{attempt.weight:.3f}",
             attempt.result,
+            "" if attempt.finished_at is None else _time(attempt.finished_at),
             Text(attempt.reason or ""),
         )
     return Group(facts, "", steps, "", attempts, "")
+
+
+def _alternates(run: Run) -> str:
+    found = [
+        f"{place.instance}: " + ", ".join(f"{other.host} ({other.weight:.3f})" for other in place.alternates)
+        for place in run.destinations
+        if place.alternates
+    ]
+    return "; ".join(found) or "none"
 
 
 def _outcome(each: RunWithAttempts) -> str:

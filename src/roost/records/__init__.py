@@ -6,6 +6,8 @@
     rows         the form in which both backends store a run
     sql          the backend in a SQL database, the default; sql_batch: what it writes
     jsonl        the backend in a file of JSON lines, which any tool can read; jsonl_reading: how it is read
+    archive      old runs in compressed files, and back
+    project_view what a project may see of its records
     lines        the file under ``jsonl``: durable appends, reading backwards, repair after a kill
     tables       the tables under ``sql``; their revisions are in ``migrations``
     redact       a request spec as plain data without its secrets

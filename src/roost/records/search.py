@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from roost.model.record import RESULTS, Attempt
+from roost.model.record import RESULTS, Attempt, Run
 from roost.records.rows import RunRow
 
 
@@ -46,7 +46,7 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
         """Whether a criterion is of attempts."""
         return self.host is not None or self.result is not None
 
-    def takes_run(self, row: RunRow) -> bool:
+    def takes_run(self, row: RunRow | Run) -> bool:
         """Whether a run meets the criteria of runs; ``before`` is not judged."""
         return (
             self.run in (None, row.id)

@@ -58,9 +58,13 @@ async def list_records(service: Service, req: Request, resp: Response) -> Record
     them.
     """
     query: RecordsQuery = req.query
-    if not req.projects.all and query.host is not None:
-        raise Forbidden("A project cannot search by host.")
-    own = query.project_id if req.projects.all else req.projects.project_id
+    own = query.project_id
+    if not req.projects.all:
+        own = req.projects.project_id
+        if query.host is not None:
+            raise Forbidden("A project cannot search by host.")
+        if query.project_id not in (None, own):
+            raise Forbidden("Policy does not allow to read the records of other projects.")
     search = Search(
         request_id=query.request_id,
         instance=query.instance,
@@ -73,8 +77,6 @@ async def list_records(service: Service, req: Request, resp: Response) -> Record
         refused=query.refused,
         before=query.marker,
     )
-    if not req.projects.all and query.project_id not in (None, own):
-        return RecordPage([], None)
     found = await _find(service, search, query.limit + 1)
     page = found[: query.limit]
     following = page[-1].run.id if len(found) > query.limit else None

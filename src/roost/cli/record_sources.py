@@ -1,0 +1,166 @@
+"""Where commands read records: a data directory, what a configuration names, a server, or an archive."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Protocol
+
+import httpx
+import msgspec
+from oslo_config import cfg
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError
+
+from roost.model.errors import OperatorError
+from roost.records import Retention, RunWithAttempts, Search, SearchableRecords, register_options
+from roost.records.archive import find_in_archive
+from roost.records.backend import open_sql_records
+from roost.records.jsonl import JsonLinesRecords
+
+ANSWER_SECONDS = 60.0
+"""Seconds that a server may take to answer."""
+
+LARGEST_PAGE = 1000
+
+FOREVER = Retention(0, 0)
+
+
+class Source(Protocol):
+    """Something that records are read from."""
+
+    async def find(self, search: Search, limit: int = 100) -> list[RunWithAttempts]:
+        """Return the last ``limit`` of the runs that are searched for."""
+        ...
+
+
+class Archive:
+    """Records in an archive."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    async def find(self, search: Search, limit: int = 100) -> list[RunWithAttempts]:
+        """Return the last ``limit`` of the runs that are searched for."""
+        return find_in_archive(self._path, search, limit)
+
+
+class Page(msgspec.Struct):
+    """A page of `/v1/scheduler/records`."""
+
+    records: list[RunWithAttempts]
+    next: str | None
+
+
+class Server:
+    """Records behind the API of a scheduler."""
+
+    def __init__(self, client: httpx.AsyncClient, url: str) -> None:
+        self._client = client
+        self._url = url.rstrip("/") + "/v1/scheduler/records"
+
+    async def find(self, search: Search, limit: int = 100) -> list[RunWithAttempts]:
+        """Return the last ``limit`` of the runs that are searched for.
+
+        Raises:
+            OperatorError: the server cannot be reached or refuses.
+        """
+        if search.run is not None:
+            answer = await self._get(f"{self._url}/{search.run}", {})
+            return [] if answer is None else [msgspec.json.decode(answer, type=RunWithAttempts)]
+        criteria = {
+            name: str(value).lower() if value is True else str(value)
+            for name, value in msgspec.structs.asdict(search).items()
+            if value not in (None, False)
+        }
+        found: list[RunWithAttempts] = []
+        while len(found) < limit:
+            query = {**criteria, "limit": str(min(limit - len(found), LARGEST_PAGE))}
+            page = msgspec.json.decode(await self._get(self._url, query) or b"", type=Page)
+            found += page.records
+            if page.next is None:
+                break
+            criteria["marker"] = page.next
+        return found
+
+    async def _get(self, url: str, query: dict[str, str]) -> bytes | None:
+        """The body of an answer, None for a run that is not there."""
+        try:
+            answer = await self._client.get(url, params=query)
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            raise OperatorError(f"{self._url}: {type(error).__name__}: {error}") from error
+        if answer.status_code == httpx.codes.NOT_FOUND and not query:
+            return None
+        if answer.status_code != httpx.codes.OK:
+            raise OperatorError(f"{self._url} answers {answer.status_code}: {answer.text[:500]}")
+        return answer.content
+
+
+@asynccontextmanager
+async def opened(
+    data_dir: Path | None, config_file: Path | None, url: str | None, token: str, archive: Path | None
+) -> AsyncIterator[Source]:
+    """Open the one source that is named; without a name, the records that the configuration names.
+
+    Raises:
+        OperatorError: several are named, or the source cannot be opened.
+    """
+    sources = {"--data-dir": data_dir, "--url": url, "--archive": archive}
+    named = [name for name, value in sources.items() if value is not None]
+    if len(named) > 1:
+        raise OperatorError(f"{' and '.join(named)} name different records: give one of them")
+    if archive is not None:
+        yield Archive(archive)
+        return
+    if url is not None:
+        async with httpx.AsyncClient(headers={"x-auth-token": token}, timeout=ANSWER_SECONDS) as client:
+            yield Server(client, url)
+        return
+    backend = await open_backend(data_dir, config_file)
+    try:
+        yield backend
+    finally:
+        await backend.close()
+
+
+async def open_backend(data_dir: Path | None, config_file: Path | None) -> SearchableRecords:
+    """Open the records of a data directory, or else those that the configuration names.
+
+    Raises:
+        OperatorError: they are not there or cannot be opened.
+    """
+    if data_dir is not None:
+        if (data_dir / "records.db").exists():
+            return await open_sql_records(f"sqlite:///{data_dir.resolve() / 'records.db'}", FOREVER)
+        if (data_dir / "records.jsonl").exists():
+            return JsonLinesRecords(data_dir / "records.jsonl", FOREVER)
+        raise OperatorError(f"data directory {data_dir} contains neither records.db nor records.jsonl")
+    conf = cfg.ConfigOpts()
+    register_options(conf)
+    try:
+        conf([], project="roost", default_config_files=[] if config_file is None else [str(config_file)])
+        backend, connection, path = conf.records.backend, conf.records.connection, Path(conf.records.path)
+    except (cfg.Error, ValueError) as error:
+        raise OperatorError(f"configuration: {' '.join(str(error).split())}") from error
+    if backend == "jsonl":
+        _check_there(path)
+        return JsonLinesRecords(path, FOREVER)
+    file = _sqlite_file(connection)
+    if file is not None:
+        _check_there(file)
+    return await open_sql_records(connection, FOREVER)
+
+
+def _check_there(path: Path) -> None:
+    """Opening would make a missing file, and show no records where the operator named the wrong place."""
+    if not path.exists():
+        raise OperatorError(
+            f"records file {path} does not exist: name the records by --data-dir, --config-file or --url"
+        )
+
+
+def _sqlite_file(connection: str) -> Path | None:
+    try:
+        url = make_url(connection)
+    except ArgumentError:
+        return None
+    return Path(url.database) if url.get_backend_name() == "sqlite" and url.database else None
