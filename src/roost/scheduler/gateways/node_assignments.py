@@ -26,7 +26,10 @@ class NodeAssignments(Protocol):
     """The assignments on the nodes that a run may choose, its own choices included."""
 
     def on(self, node: str) -> Assigned:
-        """The assignments on a node, without those of the instance that the run moves away from there."""
+        """The assignments on a node, without those of the instance that the run moves away from there.
+
+        The result never changes: when the assignments do, it is another object.
+        """
 
     def beside(self, node: str) -> str | None:
         """The digest of the assignments on a node that placement told; None: it tells none."""
@@ -96,7 +99,9 @@ class ToldAssignments:
         for claim in claims:
             assignment = self._chosen.pop(claim.instance, None)
             if assignment is not None:
-                self._told.setdefault(assignment.node, {})[claim.instance] = assignment
+                # Never in place: filters keep what they found beside the same object.
+                told = self._told.get(assignment.node, {})
+                self._told[assignment.node] = {**told, claim.instance: assignment}
 
     def refused(self, claims: Iterable[Claim]) -> None:
         for claim in claims:
