@@ -12,7 +12,7 @@ from roost.ledger.holdings import held_by_all
 from roost.model.assignment import Assignment
 from roost.placement.commands.allocations import ConsumerWrite, WriteAllocations
 from roost.scheduler import NoValidHost
-from support.clouds import uuid_of
+from support.clouds import spec, uuid_of
 from support.hardware_clouds import OPTIONS, REQUESTS, check_assignments, hardware_cloud, node_report
 from support.wire import INSTANCES, Answer, Room, Within
 
@@ -40,7 +40,7 @@ def test_several_instances_get_different_cpus_and_each_is_told_its_own(within: W
 
 def test_a_request_for_nothing_of_the_kind_asks_for_no_assignments(within: Within) -> None:
     async def work(room: Room) -> None:
-        await room.place()
+        await room.scheduler.select_destinations(spec(1, 1024, 0), 1, 0, instances=INSTANCES[:1])
         assert room.wire.asked == ["GET /allocation_candidates", "POST /allocations"]
 
     within(hardware_cloud(2), work, v1=True, **FILTERS)
@@ -55,7 +55,7 @@ def test_a_host_that_others_were_assigned_some_of_is_fitted_again(within: Within
     async def meddle(request: httpx.Request) -> Answer:
         if request.method == "POST" and times[0]:
             times[0] -= 1
-            [write] = [each for each in msgspec.json.decode(request.content).values()][:1]
+            write, *_ = msgspec.json.decode(request.content).values()
             taken = msgspec.convert(
                 {name: each for name, each in write["assignment"].items() if name != "beside"}, Assignment
             )
