@@ -5,50 +5,13 @@ during a normal search would not follow the order of the query, because the sear
 first and each group by itself; and every decision would pay for counts that only refusals need.
 """
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
-from roost.fleet.candidates import CandidateSearch
-from roost.fleet.constraint import SAME_SUBTREE, TOGETHER, Constraint, constraints_of, narrowed
 from roost.fleet.fleet import Fleet
 from roost.fleet.near_misses import NearMiss, near_misses
 from roost.fleet.reach import reach_of
 from roost.fleet.removals import Removal, removals
 from roost.model.request import CandidateQuery
-
-
-class Left(NamedTuple):
-    """A constraint, and the number of trees that may serve the query up to and including it."""
-
-    constraint: str
-    trees: int
-
-
-def explain(fleet: Fleet, query: CandidateQuery) -> list[Left]:
-    """The trees left after each constraint of ``query``. The last entry is exact: trees with a candidate."""
-    found: list[Left] = []
-    left = len(fleet)
-    for constraint, partial in cumulative_queries(query):
-        # The anchors are a superset of the trees with candidates, so the minimum so far is more exact.
-        left = min(left, len(CandidateSearch(fleet, partial).anchors))
-        found.append(Left(constraint, left))
-    search = CandidateSearch(fleet, query)
-    if not search.single_provider:
-        exact = int(search.have_candidates(search.anchors).sum())
-        found.append(Left(str(Constraint(None, TOGETHER)), exact))
-    return found
-
-
-def cumulative_queries(query: CandidateQuery) -> Iterator[tuple[str, CandidateQuery]]:
-    """Each constraint as text, with the query up to and including it.
-
-    ``same_subtree`` is left out: only whole candidates can be judged by it.
-    """
-    partial = CandidateQuery(())
-    for constraint in constraints_of(query):
-        if constraint.kind != SAME_SUBTREE:
-            partial = narrowed(partial, constraint)
-            yield str(constraint), partial
 
 
 class Explanation(NamedTuple):

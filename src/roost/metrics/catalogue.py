@@ -275,6 +275,12 @@ REFUSALS: Final = Counter(
         ),
     ),
 )
+EXPLANATIONS: Final = Counter(
+    "roost_scheduler_explanations_total",
+    "Refusals that were to be explained.",
+    "`dropped`: too many waited. `failed`: the log says why. Their records have the plain reason alone.",
+    (Label("outcome", "`explained`, `dropped` or `failed`.", ("explained", "dropped", "failed")),),
+)
 OFFERED_HOSTS: Final = Counter(
     "roost_scheduler_offered_hosts_total",
     "Hosts with allocation candidates, added up over all runs.",

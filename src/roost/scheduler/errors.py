@@ -18,6 +18,7 @@ placement itself.
 """
 
 from roost.model.errors import OperatorError
+from roost.model.reasons import Reasons
 from roost.model.record import Step
 from roost.scheduler.outcome import Try
 
@@ -83,13 +84,22 @@ class NoAlternate(SchedulerError):
 class NoValidHost(SchedulerError):
     """No host, or not enough of them, can take the request.
 
-    ``run`` is the id of the run. ``steps`` say how many hosts each step left, ``tries`` which claims were
-    refused and why.
+    ``run`` is the id of the run. ``reason`` is one sentence, for who asked. ``steps`` say how many hosts each
+    step left, ``tries`` which claims were refused and why. ``reasons`` is the whole explanation for the
+    operator, None if it could not be had in time: the record gets it then.
     """
 
-    def __init__(self, run: str, reason: str, steps: tuple[Step, ...], tries: tuple[Try, ...]) -> None:
+    def __init__(
+        self,
+        run: str,
+        reason: str,
+        steps: tuple[Step, ...],
+        tries: tuple[Try, ...],
+        reasons: Reasons | None = None,
+    ) -> None:
         super().__init__(reason)
         self.run = run
         self.reason = reason
         self.steps = steps
         self.tries = tries
+        self.reasons = reasons

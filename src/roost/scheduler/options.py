@@ -51,7 +51,8 @@ class SchedulerOptions(msgspec.Struct, frozen=True, kw_only=True):
     ``multipliers``: of weighers, by weigher name; a weigher without one has its own default. ``plugins``: the
     own options of filters and weighers, by plugin name; see `roost.scheduler.plugin_options`.
     ``max_claims_per_instance``, ``max_candidates_per_host`` and ``max_run_seconds`` bound a run; 0 is no
-    bound. ``host_list_seconds``: how long an answer of placement over HTTP serves.
+    bound. ``host_list_seconds``: how long an answer of placement over HTTP serves. ``explain_seconds``: how
+    long a refusal waits for its reasons.
     """
 
     filters: tuple[str, ...] = DEFAULT_FILTERS
@@ -64,6 +65,7 @@ class SchedulerOptions(msgspec.Struct, frozen=True, kw_only=True):
     max_candidates_per_host: int = 100
     max_run_seconds: float = 60.0
     host_list_seconds: float = 0.0
+    explain_seconds: float = 2.0
     default_availability_zone: str = "nova"
     multipliers: dict[str, float] = {}
     plugins: dict[str, Any] = {}
@@ -137,6 +139,13 @@ OPTIONS = [
         help="Seconds for which the hosts that a placement service over HTTP offers for a request serve for "
         "other requests that are alike. 0: it is asked for each request.",
     ),
+    cfg.FloatOpt(
+        "explain_seconds",
+        default=2.0,
+        min=0.0,
+        help="A refusal waits for its explanation for this many seconds. Later the explanation goes into the "
+        "record alone. 0: refusals are not explained.",
+    ),
     cfg.StrOpt(
         "default_availability_zone",
         default="nova",
@@ -192,6 +201,7 @@ def options_from(conf: cfg.ConfigOpts) -> SchedulerOptions:
             max_candidates_per_host=group.max_candidates_per_host,
             max_run_seconds=group.max_run_seconds,
             host_list_seconds=group.host_list_seconds,
+            explain_seconds=group.explain_seconds,
             default_availability_zone=group.default_availability_zone,
         )
     except (cfg.ConfigFileValueError, ValueError) as error:

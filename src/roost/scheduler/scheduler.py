@@ -26,6 +26,7 @@ from roost.scheduler.outcome import Outcome
 from roost.scheduler.outstanding import taken_by
 from roost.scheduler.query import PlacementQueries, placement_queries
 from roost.scheduler.question import Question
+from roost.scheduler.reasons.explanations import Explanations, told
 from roost.scheduler.rebuild import NOTHING, is_rebuild, judge_rebuild
 from roost.scheduler.recording import asked_of, attempts_after, attempts_of, numbered
 from roost.scheduler.replacement import Replacement, ReplacementRequest
@@ -137,6 +138,7 @@ class Scheduler:
         self._seeds = seeds or seeds_from(random.Random())
         self._plugins = Plugins(found.filters(self._options), found.weighers(self._options))
         self._settings = settings_of(self._options, self._plugins)
+        self._explanations = Explanations(gateway, table, self._plugins)
         self._metrics = RunMetrics([each.name for each in self._plugins.filters])
 
     async def select_destinations(
@@ -227,6 +229,7 @@ class Scheduler:
                     decided = Decided(judge_rebuild(question, self.table, self._plugins), None, 0.0)
                 else:
                     decided = await self._gateway.decide(question, self.table, self._plugins)
+                explaining = self._explanations.begin(question, decided.outcome)
         except (StorageError, LedgerError):
             self.table.release(*names)
             raise
@@ -249,7 +252,9 @@ class Scheduler:
         run = msgspec.structs.replace(run, version=decided.version, position=decided.position)
         self._record(run, outcome)
         if not outcome.destinations:
-            raise NoValidHost(run.id, outcome.refusal or "", outcome.steps, outcome.tries)
+            reasons = await self._explanations.wait(explaining)
+            reason = told(outcome, reasons, len(names))
+            raise NoValidHost(run.id, reason, outcome.steps, outcome.tries, reasons)
         return outcome.destinations
 
     async def use_alternate(

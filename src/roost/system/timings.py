@@ -4,6 +4,7 @@ import time
 from array import array
 from collections.abc import Collection
 
+from roost.model.reasons import Reasons
 from roost.scheduler.gateways import Decided, Gateway
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.question import Question
@@ -41,6 +42,11 @@ class TimedGateway:
         self, request: ReplacementRequest, table: NodeTable, plugins: Plugins
     ) -> Replacement:
         return await self._gateway.use_alternate(request, table, plugins)
+
+    async def explain(
+        self, question: Question, table: NodeTable, plugins: Plugins, placed: int
+    ) -> Reasons | None:
+        return await self._gateway.explain(question, table, plugins, placed)
 
     async def aggregates(self, providers: Collection[str]) -> dict[str, frozenset[str]]:
         return await self._gateway.aggregates(providers)

@@ -16,6 +16,7 @@ import os
 import resource
 import signal
 import sys
+import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
@@ -56,7 +57,12 @@ class ForkedUnavailable(Exception):
     """The system had no process or file for the function, or killed its process."""
 
 
-async def run_forked(function: Callable[[], bytes], seconds: float, more_bytes: int) -> bytes:
+async def run_forked(
+    function: Callable[[], bytes],
+    seconds: float,
+    more_bytes: int,
+    on_fork: Callable[[float], None] = lambda seconds: None,
+) -> bytes:
     """Call a function in a forked process, and return its result.
 
     The fork is made before the first ``await``, so the function sees the state of the caller.
@@ -65,6 +71,7 @@ async def run_forked(function: Callable[[], bytes], seconds: float, more_bytes: 
         function: must need no other thread, no file and no event loop.
         seconds: time limit.
         more_bytes: memory that the process may allocate beside what it shares.
+        on_fork: gets the seconds for which the fork kept the caller's event loop.
 
     Raises:
         ForkedTooLong, ForkedTooLarge, ForkedUnavailable, ForkedFailed: see there.
@@ -72,13 +79,14 @@ async def run_forked(function: Callable[[], bytes], seconds: float, more_bytes: 
     with _system_errors():
         result = os.memfd_create("roost-query")
     try:
-        parent = os.getpid()
+        parent, started = os.getpid(), time.perf_counter()
         with warnings.catch_warnings(), _system_errors():
             # Python 3.12 warns of forks with threads; the docstring of this module says why this one is safe.
             warnings.simplefilter("ignore", DeprecationWarning)
             child = os.fork()
         if child == 0:
             _run(function, result, parent, seconds, more_bytes)
+        on_fork(time.perf_counter() - started)
         await _end_of(child, seconds)
         # A long result is copied in another thread, beside the event loop.
         size = os.fstat(result).st_size

@@ -12,6 +12,7 @@ asking    the errors of placement over HTTP
 from collections.abc import Collection
 from typing import NamedTuple, Protocol
 
+from roost.model.reasons import Reasons
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.outcome import Outcome
 from roost.scheduler.question import Question
@@ -48,6 +49,14 @@ class Gateway(Protocol):
         """Swap the claim of an instance to the first alternate that passes all checks now.
 
         Raises `NothingClaimed` if the instance holds nothing, `BadRequestSpec` as `decide` does.
+        """
+
+    async def explain(
+        self, question: Question, table: NodeTable, plugins: Plugins, placed: int
+    ) -> Reasons | None:
+        """Why a question is refused, of which the first ``placed`` instances hold their hosts.
+
+        It is found beside the claims of others, and touches nothing. None if it cannot be found out.
         """
 
     async def aggregates(self, providers: Collection[str]) -> dict[str, frozenset[str]]:

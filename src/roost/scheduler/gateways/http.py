@@ -11,6 +11,7 @@ from itertools import islice
 
 import structlog
 
+from roost.model.reasons import Reasons
 from roost.placement.client import HttpPlacement
 from roost.placement.errors import NotFound, PlacementError
 from roost.scheduler.claim_result import one_line
@@ -100,6 +101,12 @@ class HttpGateway:
             self._placement, request, table, plugins, members=self._members, sleep=self._sleep
         )
         return await replacing.replace()
+
+    async def explain(
+        self, question: Question, table: NodeTable, plugins: Plugins, placed: int
+    ) -> Reasons | None:
+        """Nothing: the state of a placement service over HTTP is not here to decide on."""
+        return None
 
     async def aggregates(self, providers: Collection[str]) -> dict[str, frozenset[str]]:
         """As `Gateway.aggregates` says; also raises `PlacementUnavailable` and `PlacementRefused`."""

@@ -5,16 +5,12 @@ more often. Here the choice is made on the exact state that the claim is committ
 """
 
 import time
-from collections.abc import Collection, Iterable, Sequence
-
-import msgspec
+from collections.abc import Collection, Iterable
 
 from roost.fleet import Fleet
-from roost.fleet.explanation import explain
 from roost.ledger import Command, Ledger, State
-from roost.model.record import Step
-from roost.model.request import CandidateQuery
-from roost.scheduler.field import OFFERED, Field
+from roost.model.reasons import Reasons
+from roost.scheduler.field import Field
 from roost.scheduler.gateways import Decided
 from roost.scheduler.gateways.checking import check_queries
 from roost.scheduler.gateways.claiming import INSTANCE as INSTANCE
@@ -23,12 +19,11 @@ from roost.scheduler.gateways.replacing import UseAlternate
 from roost.scheduler.group_members import progress_at_start
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.offered_field import OfferedField
-from roost.scheduler.outcome import BOUND, Outcome
 from roost.scheduler.paired_offers import fleet_offers
 from roost.scheduler.question import Question
+from roost.scheduler.reasons.explainer import Explainer, Job
 from roost.scheduler.replacement import Replacement, ReplacementRequest
 from roost.scheduler.selection import Draw, Plugins, choose
-from roost.scheduler.sources.filling import being_filled, nodes_without_provider
 
 
 class LocalGateway:
@@ -36,6 +31,7 @@ class LocalGateway:
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
+        self._explainer: Explainer | None = None
 
     async def decide(self, question: Question, table: NodeTable, plugins: Plugins) -> Decided:
         return await self._ledger.execute(Decide(question, table, plugins))
@@ -44,6 +40,13 @@ class LocalGateway:
         self, request: ReplacementRequest, table: NodeTable, plugins: Plugins
     ) -> Replacement:
         return await self._ledger.execute(UseAlternate(request, table, plugins))
+
+    async def explain(
+        self, question: Question, table: NodeTable, plugins: Plugins, placed: int
+    ) -> Reasons | None:
+        if self._explainer is None:
+            self._explainer = Explainer.of_ledger(self._ledger)
+        return await self._explainer.explain(Job(question, table, plugins, placed))
 
     async def aggregates(self, providers: Collection[str]) -> dict[str, frozenset[str]]:
         fleet = await self._ledger.current()
@@ -79,12 +82,8 @@ class Decide(Command[Decided], frozen=True):
             driven.answer(claimed(state, self.question, driven.claim))
         outcome = driven.outcome
         if not outcome.destinations:
+            # Why: is found beside the writer, see `roost.scheduler.reasons`.
             state.take_back(mark)
-            if outcome.cause != BOUND:
-                outcome = _explained(outcome, state.fleet, self.question.queries)
-            if any(step.name == OFFERED and not step.left for step in outcome.steps):
-                missing = nodes_without_provider(self.table, state.fleet)
-                outcome = being_filled(outcome, missing, len(self.table))
         return Decided(outcome, state.fleet.version, time.perf_counter() - started, mark)
 
     def _field(self, fleet: Fleet) -> Field:
@@ -95,19 +94,3 @@ class Decide(Command[Decided], frozen=True):
         progress = progress_at_start(self.question, self.table, fleet)
         plugins = self.plugins
         return OfferedField(self.question, self.table, offers, plugins.filters, plugins.weighers, progress)
-
-
-def _explained(outcome: Outcome, fleet: Fleet, queries: Sequence[CandidateQuery]) -> Outcome:
-    """A refusal with the trees that each constraint left, between the hosts known and those offered.
-
-    Of two queries the one that leaves more trees is explained.
-    """
-    known, *rest = outcome.steps
-    explained = [[Step(left.constraint, left.trees) for left in explain(fleet, query)] for query in queries]
-    narrowing = max(explained, key=lambda steps: steps[-1].left if steps else 0)
-    nothing = next((step.name for step in narrowing if not step.left), None)
-    return msgspec.structs.replace(
-        outcome,
-        steps=(known, *narrowing, *rest),
-        refusal=outcome.refusal if nothing is None else f"no host left after {nothing}",
-    )

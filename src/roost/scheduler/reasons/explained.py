@@ -54,12 +54,12 @@ def explained(
             survey = _survey(scratch, question, more, refused, clock)
             found = near(survey, NEAR_EACH + len(question.instances))
             stages, misses = survey.stages(), nearest(found, MOST_MISSES)
-            sentence, public = sentences(survey, misses, placed + more, wanted)
+            told = sentences(survey, misses, placed + more, wanted, outcome.refusal or "")
     if more == len(question.instances):
         return _fits(scratch, question, placed, clock)
     proposed = proposals(question, survey, found, plugins.filters, 0 if placed else more)
     relaxations = tuple(working(scratch, proposed, MOST_RELAXATIONS, clock))
-    end = way_out(relaxations)
+    (sentence, public), end = told, way_out(relaxations)
     return replace(
         _counted(survey, stages, sentence + end, public + end),
         placed=placed + more,
@@ -76,6 +76,7 @@ def _fits(scratch: Scratch, question: Question, placed: int, clock: Clock) -> Re
     number = "1 host" if left == 1 else f"{left} hosts"
     sentence = f"it fits: {number} may be used, and {weighed[0].host} is the best"
     reasons = _counted(survey, survey.stages(), sentence, "it fits")
+    placed += len(question.instances)
     return replace(reasons, placed=placed, weighed=weighed, complete=survey.complete)
 
 

@@ -14,21 +14,20 @@ MOST_NAMED = 3
 """Conditions that the sentence names as met; the others of a long request are not named."""
 
 
-def sentences(survey: Survey, misses: Sequence[Miss], placed: int, wanted: int) -> tuple[str, str]:
-    """The sentence with names and numbers of hosts, and without. Both are to be read before the survey's
-    fleet changes."""
+def sentences(
+    survey: Survey, misses: Sequence[Miss], placed: int, wanted: int, refusal: str
+) -> tuple[str, str]:
+    """The sentence with names and numbers of hosts, and without, while the survey's fleet is as it was.
+
+    ``refusal``: the plain reason of the run, for where hosts are left that were not tried.
+    """
     first = f"only {placed} of {wanted} instances fit: " if placed else ""
     known = int(survey.is_host.sum())
     if not known:
         return first + _without_hosts(survey), first + "no host is there"
     binding, before = _binding(survey)
     if binding is None:
-        text = (
-            "no host that could take it is left untried"
-            if not survey.left.any()
-            else "hosts are left untried"
-        )
-        return first + text, first + text
+        return refusal, first + "a limit of the scheduler was met before all hosts were tried"
     words = plural(binding, survey)
     met = [plural(each, survey) for each, _ in before]
     if met:

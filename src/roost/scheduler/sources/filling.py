@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 import msgspec
 
-from roost.fleet import Fleet
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.outcome import Outcome
 
@@ -12,11 +11,6 @@ from roost.scheduler.outcome import Outcome
 def known_nodes(table: NodeTable) -> Iterator[str]:
     """The root providers of all nodes that report."""
     return (node for node in table.nodes if table.index_of_node(node) is not None)
-
-
-def nodes_without_provider(table: NodeTable, fleet: Fleet) -> int:
-    """The number of nodes that report and have no provider."""
-    return sum(node not in fleet for node in known_nodes(table))
 
 
 def being_filled(outcome: Outcome, missing: int, nodes: int) -> Outcome:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator
 import msgspec
 
 from roost.model.allocation import Allocations
+from roost.model.reasons import Reasons
 from roost.model.request import CandidateQuery
 from roost.scheduler.claim_result import CLAIMED
 from roost.scheduler.field import OFFERED
@@ -45,6 +46,12 @@ class ReportedGateway:
         if not outcome.destinations and outcome.cause == OFFERED:
             outcome = msgspec.structs.replace(outcome, refusal=_why_none(question.query))
         return Decided(outcome, None, time.perf_counter() - started)
+
+    async def explain(
+        self, question: Question, table: NodeTable, plugins: Plugins, placed: int
+    ) -> Reasons | None:
+        """Nothing: without placement there is no query to explain, and the refusal names the filter."""
+        return None
 
     async def aggregates(self, providers: Collection[str]) -> dict[str, frozenset[str]]:
         """As `roost.scheduler.gateways.Gateway.aggregates` says; without placement no segment is known."""

@@ -5,6 +5,7 @@ from collections.abc import Collection
 import numpy as np
 import structlog
 
+from roost.model.reasons import Reasons
 from roost.scheduler.gateways import Decided, Gateway
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.question import Question
@@ -35,6 +36,12 @@ class SwitchingGateway:
     async def decide(self, question: Question, table: NodeTable, plugins: Plugins) -> Decided:
         """As `Gateway.decide` says."""
         return await self._source(table).decide(question, table, plugins)
+
+    async def explain(
+        self, question: Question, table: NodeTable, plugins: Plugins, placed: int
+    ) -> Reasons | None:
+        """As `Gateway.explain` says."""
+        return await self._source(table).explain(question, table, plugins, placed)
 
     async def aggregates(self, providers: Collection[str]) -> dict[str, frozenset[str]]:
         source = self._reported if self._without_placement else self._placement
