@@ -12,7 +12,8 @@ NODE = "5c1d8e6a-0000-4000-8000-00000000000"
 EXPECTED = [
     f"compute-1 claimed: {{'{NODE}1': {{'VCPU': 2, 'MEMORY_MB': 2048}}}}; alternate: compute-3",
     f"compute-2 claimed: {{'{NODE}2': {{'VCPU': 2, 'MEMORY_MB': 2048}}}}; alternate: compute-3",
-    "refused: only 4 of 5 instances fit: every host left is full",
+    "refused: only 4 of 5 instances fit: none of 3 hosts has 2 VCPU free; "
+    "the closest, compute-1, lacks 2 of 2 VCPU",
 ]
 
 

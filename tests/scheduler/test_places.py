@@ -85,7 +85,10 @@ def test_the_record_names_the_place_that_left_no_host(within: Within) -> None:
         reason = await room.refusal(
             1, 0, force_hosts=("host0", "host1"), retried_hosts=frozenset({"host0", "host1"})
         )
-        assert reason == "no host left after force_hosts"
+        assert reason == (
+            "2 of 4 hosts are none of the hosts that have failed the request; none of these is the host that "
+            "the request names; the closest, farm/n2, is not the host that the request names"
+        )
         steps = [(step.name, step.left) for step in room.kept.runs[0].steps]
         assert steps[-2:] == [("retried_hosts", 2), ("force_hosts", 0)]
 
@@ -125,8 +128,11 @@ def test_dedicated_processors_are_taken_from_pcpu_and_where_there_are_none_from_
 
     async def three(room: Room) -> None:
         reason = await room.refusal(3, 0, 3, **DEDICATED)
-        assert reason == "only 2 of 3 instances fit: every host left is full"
-        assert await room.refusal(1, 0, 5, **DEDICATED) == "no host left after 5 PCPU"
+        assert reason == (
+            "only 2 of 3 instances fit: none of 3 hosts has 3 PCPU free; "
+            "the closest, host0, lacks 2 of 3 PCPU; it fits with 1 PCPU instead of 3"
+        )
+        assert "has 5 PCPU free" in await room.refusal(1, 0, 5, **DEDICATED)
 
     within(pinned(), work)
     within(pinned(), three)
@@ -135,7 +141,7 @@ def test_dedicated_processors_are_taken_from_pcpu_and_where_there_are_none_from_
 def test_dedicated_processors_are_only_pcpu_by_option(within: Within) -> None:
     async def work(room: Room) -> None:
         reason = await room.refusal(2, 0, 3, **DEDICATED)
-        assert reason == "only 1 of 2 instances fit: every host left is full"
+        assert reason.startswith("only 1 of 2 instances fit: none of 3 hosts has 3 PCPU free")
         assert await room.place(1, 1, 3, **DEDICATED) == ["host0"]
 
     within(pinned(), work, SchedulerOptions(workarounds=Workarounds(disable_fallback_pcpu_query=True)))

@@ -81,14 +81,22 @@ def test_refused_run_says_how_many_hosts_each_step_left(within: Within) -> None:
     cloud.providers[1].traits = frozenset({DISABLED_TRAIT})
 
     async def work(room: Room) -> None:
-        assert await room.refusal(ignore_hosts=frozenset({"host2"})) == "no host left after ComputeFilter"
+        assert await room.refusal(ignore_hosts=frozenset({"host2"})) == (
+            "1 of 4 hosts is enabled, has 10 DISK_GB free and is none of the ignored hosts; "
+            "that one, host3, is disabled; it fits with 5 DISK_GB instead of 10"
+        )
         [run] = room.kept.runs
+        [reasons] = room.kept.reasons
+        assert [(stage.name, stage.hosts) for stage in reasons.reasons.stages] == [
+            ("1 VCPU", 0),
+            ("1024 MEMORY_MB", 0),
+            ("10 DISK_GB", 1),
+            (f"root forbids {DISABLED_TRAIT}", 1),
+            ("ignore_hosts", 1),
+            ("ComputeFilter", 1),
+        ]
         assert [(step.name, step.left) for step in run.steps] == [
             ("hosts known", 4),
-            ("1 VCPU", 4),
-            ("1024 MEMORY_MB", 4),
-            ("10 DISK_GB", 3),
-            (f"root forbids {DISABLED_TRAIT}", 2),
             ("hosts with candidates", 2),
             ("ignore_hosts", 1),
             ("ComputeFilter", 0),
@@ -100,7 +108,10 @@ def test_refused_run_says_how_many_hosts_each_step_left(within: Within) -> None:
 
 def test_refusal_by_placement_names_the_class(within: Within) -> None:
     async def work(room: Room) -> None:
-        assert await room.refusal(1, 0, 99) == "no host left after 99 VCPU"
+        assert await room.refusal(1, 0, 99) == (
+            "none of 2 hosts has 99 VCPU free; the closest, host0, lacks 91 of 99 VCPU; "
+            "it fits with 8 VCPU instead of 99"
+        )
 
     within(flat(2), work)
 
@@ -112,8 +123,9 @@ def test_refusal_by_placement_names_the_group(within: Within) -> None:
     group = RequestGroup({GPU: 1}, "_port")
 
     async def work(room: Room) -> None:
-        assert (
-            await room.refusal(requested_resources=(group,)) == "no host left after group _port: 1 CUSTOM_GPU"
+        assert await room.refusal(requested_resources=(group,)) == (
+            "1 of 2 hosts has 10 DISK_GB free on one provider; "
+            "that one does not have 1 CUSTOM_GPU free on one provider for group _port"
         )
 
     within(cloud, work)
@@ -126,7 +138,7 @@ def test_groups_of_one_tree_that_do_not_go_together_are_said_so(within: Within) 
 
     async def work(room: Room) -> None:
         reason = await room.refusal(requested_resources=groups)
-        assert reason == "no host left after everything from one tree at once"
+        assert reason.startswith("the only host known does not have all that is asked for at once; ")
 
     within(cloud, work)
 
@@ -138,7 +150,7 @@ def test_host_that_placement_knows_and_no_agent_reports(within: Within) -> None:
     async def work(room: Room) -> None:
         assert await room.place(1, 2) == ["host0"]
         reason = await room.refusal(1, 0, ignore_hosts=frozenset({"host0"}))
-        assert reason == "no host left after ignore_hosts"
+        assert reason == "the only host known, host0, is one of the ignored hosts"
 
     within(cloud, work)
     cloud.reports.clear()
@@ -161,8 +173,7 @@ def test_host_that_reports_and_placement_does_not_know(within: Within) -> None:
 
     async def only_others(room: Room) -> None:
         assert await room.refusal() == (
-            "placement has no candidates on the hosts that are known; "
-            "placement is being filled: 2 of 2 nodes that report have no provider there"
+            "placement is being filled: 2 of 2 hosts that report have no provider there"
         )
 
     within(cloud, only_others)

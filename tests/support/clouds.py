@@ -189,12 +189,14 @@ class Kept:
     def __init__(self) -> None:
         self.runs: list[Run] = []
         self.attempts: list[Attempt] = []
+        self.reasons: list[RunReasons] = []
 
     def put(
         self, runs: Sequence[Run], attempts: Sequence[Attempt], reasons: Sequence[RunReasons] = ()
     ) -> None:
         self.runs += runs
         self.attempts += attempts
+        self.reasons += reasons
 
 
 # Random clouds and requests

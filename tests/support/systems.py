@@ -25,7 +25,7 @@ async def opened_system(
     failure_rate: float = 0.0,
     reason: str = "no IP",
     clock: Callable[[], float] = time.time,
-    **options: float,
+    **options: object,
 ) -> AsyncIterator[System]:
     """Open the system in a directory, which is set up if it is new, and close it at the end."""
     backend = await open_sql_records(f"sqlite:///{directory / 'records.db'}", Retention())

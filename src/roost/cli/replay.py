@@ -126,6 +126,10 @@ def replay(
         options = msgspec.structs.replace(
             options, scheduler=_by_fragmentation(options.scheduler, directory, into)
         )
+    # A replay counts refusals by their plain reason, and measures decisions.
+    options = msgspec.structs.replace(
+        options, scheduler=msgspec.structs.replace(options.scheduler, explain_seconds=0.0)
+    )
     parameters = {
         "workload": workload.name,
         "bins": str(len(workload.bins)),

@@ -3,11 +3,12 @@
 from typing import ClassVar
 
 import msgspec
+import numpy as np
 
-from roost.fleet.columns import Bools, Int64
+from roost.fleet.columns import Bools, Float64, Int64
 from roost.scheduler.aggregate_numbers import least_integer
-from roost.scheduler.offers import HostView
-from roost.scheduler.plugins import Looks
+from roost.scheduler.offers import HostView, OneHost
+from roost.scheduler.plugins import Lack, Looks
 from roost.scheduler.question import Progress, Question
 
 
@@ -30,10 +31,16 @@ class HostLimit:
 
     def mask(self, hosts: HostView, question: Question, progress: Progress) -> Bools | None:
         numbers: Int64 = getattr(hosts.table, self.column)
+        below: Bools = numbers[hosts.index] < self._limits(hosts)
+        return below
+
+    def lack(self, host: OneHost, question: Question, progress: Progress) -> Lack:
+        number = getattr(host.table, self.column).item(host.index.item(0))
+        least = int(np.min(self._limits(host)))
+        return Lack(f"has {number} by {self.column}, and {self.limit} is {least}")
+
+    def _limits(self, hosts: HostView) -> Int64 | Float64 | int:
         limits = hosts.table.metadata(self.limit) if self.of_aggregates else None
         if limits is None:
-            mask: Bools = numbers[hosts.index] < self._configured
-            return mask
-        limit = limits.judged(lambda values: least_integer(values, self._configured), hosts.index)
-        below: Bools = numbers[hosts.index] < limit
-        return below
+            return self._configured
+        return limits.judged(lambda values: least_integer(values, self._configured), hosts.index)

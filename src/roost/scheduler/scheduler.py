@@ -138,7 +138,7 @@ class Scheduler:
         self._seeds = seeds or seeds_from(random.Random())
         self._plugins = Plugins(found.filters(self._options), found.weighers(self._options))
         self._settings = settings_of(self._options, self._plugins)
-        self._explanations = Explanations(gateway, table, self._plugins)
+        self._explanations = Explanations(gateway, table, self._plugins, records)
         self._metrics = RunMetrics([each.name for each in self._plugins.filters])
 
     async def select_destinations(

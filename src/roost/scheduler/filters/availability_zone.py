@@ -5,8 +5,8 @@ from collections.abc import Hashable
 import numpy as np
 
 from roost.fleet.columns import Bools
-from roost.scheduler.offers import HostView
-from roost.scheduler.plugins import Looks
+from roost.scheduler.offers import HostView, OneHost
+from roost.scheduler.plugins import Lack, Looks
 from roost.scheduler.question import Progress, Question
 
 
@@ -29,6 +29,11 @@ class AvailabilityZoneFilter:
         if zones is None:
             return np.full(len(hosts), is_default)
         return zones.judged(lambda values: zone in values if values else is_default, hosts.index) > 0
+
+    def lack(self, host: OneHost, question: Question, progress: Progress) -> Lack:
+        zones = host.table.metadata("availability_zone")
+        values = () if zones is None else zones.of(host.index.item(0))
+        return Lack(f"is in the zone {', '.join(values) or question.options.default_availability_zone}")
 
 
 PLUGIN = AvailabilityZoneFilter

@@ -1,8 +1,10 @@
 """Hosts whose service is enabled and has sent a heartbeat lately."""
 
+import math
+
 from roost.fleet.columns import Bools
-from roost.scheduler.offers import HostView
-from roost.scheduler.plugins import Looks
+from roost.scheduler.offers import HostView, OneHost
+from roost.scheduler.plugins import Lack, Looks
 from roost.scheduler.question import Progress, Question
 
 
@@ -16,6 +18,15 @@ class ComputeFilter:
         table = hosts.table
         up: Bools = table.enabled[hosts.index] & table.seen_since(question.oldest_heartbeat)[hosts.index]
         return up
+
+    def lack(self, host: OneHost, question: Question, progress: Progress) -> Lack | None:
+        table, index = host.table, host.index.item(0)
+        if not table.enabled.item(index):
+            return Lack("is disabled")
+        seen = table.last_seen.item(table.service.item(index))
+        if not math.isfinite(seen):
+            return Lack("is down")
+        return Lack(f"is down: its last heartbeat was {question.now - seen:.0f} s ago")
 
 
 PLUGIN = ComputeFilter

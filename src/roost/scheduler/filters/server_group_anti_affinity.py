@@ -3,8 +3,8 @@
 from collections.abc import Hashable
 
 from roost.model.allocation import ANTI_AFFINITY
-from roost.scheduler.offers import HostView
-from roost.scheduler.plugins import Named
+from roost.scheduler.offers import HostView, OneHost
+from roost.scheduler.plugins import Lack, Named
 from roost.scheduler.question import Progress, Question
 
 
@@ -30,6 +30,13 @@ class ServerGroupAntiAffinityFilter:
         most, present = group.max_server_per_host, progress.present
         full = [index for index, n in progress.members.items() if n >= most and index not in present]
         return Named([index for index in full if index >= 0], allowed=False)
+
+    def lack(self, host: OneHost, question: Question, progress: Progress) -> Lack | None:
+        group = question.spec.group
+        if group is None:
+            return None
+        members, most = progress.members[host.index.item(0)], group.max_server_per_host
+        return Lack(f"has {members} members of the server group, and {most} may be there")
 
 
 PLUGIN = ServerGroupAntiAffinityFilter

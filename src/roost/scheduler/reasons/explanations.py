@@ -6,6 +6,7 @@ import contextlib
 import structlog
 
 from roost.model.reasons import Reasons
+from roost.model.record import RecordSink, RunReasons
 from roost.scheduler.gateways import Gateway
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.outcome import BOUND, Outcome
@@ -19,12 +20,14 @@ _log = structlog.get_logger()
 
 
 class Explanations:
-    """Has refusals explained by the gateway that has decided them."""
+    """Has refusals explained by the gateway that has decided them. The records get the reasons in any case,
+    whether or not somebody still waits for them."""
 
-    def __init__(self, gateway: Gateway, table: NodeTable, plugins: Plugins) -> None:
+    def __init__(self, gateway: Gateway, table: NodeTable, plugins: Plugins, records: RecordSink) -> None:
         self._gateway = gateway
         self._table = table
         self._plugins = plugins
+        self._records = records
         self._under_way: dict[Explaining, float] = {}
 
     def begin(self, question: Question, outcome: Outcome) -> Explaining | None:
@@ -47,6 +50,8 @@ class Explanations:
             del self._under_way[task]
             if not task.cancelled() and (error := task.exception()) is not None:
                 _log.error("a refusal could not be explained", run=question.run, exc_info=error)
+            if (reasons := reasons_of(task)) is not None:
+                self._records.put([], [], [RunReasons(question.run, reasons)])
 
         task.add_done_callback(ended)
         return task

@@ -8,6 +8,7 @@ import numpy as np
 from roost.fleet.constraint import RESOURCES
 from roost.fleet.near_misses import NearMiss, RelaxedQuery, nearest_of, relaxed_queries
 from roost.model.reasons import Miss
+from roost.records.redact import redacted_text
 from roost.scheduler.asking import fault
 from roost.scheduler.plugins import Lack
 from roost.scheduler.reasons.survey import Condition, Survey
@@ -123,4 +124,4 @@ def _lack(survey: Survey, condition: Condition, position: int) -> Lack:
             said = Lack(str(fault("filter", plugin, None, error)))
     if said is None:
         said = Lack(negated(plural(condition, survey)), UNMEASURED)
-    return Lack(said.text, min(1.0, max(0.0, said.distance)))
+    return Lack(redacted_text(said.text), min(1.0, max(0.0, said.distance)))

@@ -30,21 +30,25 @@ def sentences(
         return refusal, first + "a limit of the scheduler was met before all hosts were tried"
     words = plural(binding, survey)
     met = [plural(each, survey) for each, _ in before]
+    own = next((each for each in misses if each.name == binding.name and each.kind == binding.kind), None)
+    closest = own or (misses[0] if misses else None)
+    most = "" if own is not None else _most(survey, binding, before)
+    n = before[-1][1] if met else known
     if met:
-        n, named = before[-1][1], met[-MOST_NAMED:]
+        named = met[-MOST_NAMED:]
         more = " (and more)" if len(met) > MOST_NAMED else ""
         verbs = listed(named if n > 1 else list(map(singular, named)))
-        fails = f"none of these {singular(words)}" if n > 1 else f"that one {negated(words)}"
-        text = f"{n} of {known} hosts {verbs}{more}; {fails}"
+        text = f"{n} of {known} hosts {verbs}{more}; "
         public = f"no host that {listed(list(map(singular, named)))} {singular(words)}"
     else:
-        fails = f"none of {known} hosts {singular(words)}"
-        text = fails if known > 1 else f"the only host known {negated(words)}"
-        public = f"no host {singular(words)}"
-    closest = next((each for each in misses if each.name == binding.name and each.kind == binding.kind), None)
-    if closest is None:
-        text += _most(survey, binding, before)
-        closest = misses[0] if misses else None
+        text, public = "", f"no host {singular(words)}"
+    if n == 1:
+        one = "that one" if met else "the only host known"
+        # The closest host that only this condition keeps from the request must be that one.
+        text += f"{one} {negated(words)}{most}" if own is None else f"{one}, {own.host}, {own.text}"
+        closest = None if own is not None else closest
+    else:
+        text += f"none of {'these' if met else f'{known} hosts'} {singular(words)}{most}"
     if closest is not None:
         text += f"; the closest, {closest.host}, {closest.text}"
     missing = survey.hosts - known
