@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from roost.bench import decide
 from roost.bench.errors import BenchError
-from roost.bench.fleets import flat, nested, pinned
+from roost.bench.fleets import NODE_MEMORY_MB, flat, nested, pinned
 from roost.bench.memory_fleet import build_fleet, build_node_table
 from roost.bench.requests import NEEDED_FLEETS, PROJECTS, Kind, Requests, Shapes, flavors
 from roost.bench.store import SqliteStore
@@ -70,6 +70,9 @@ def test_each_kind_of_request_is_what_its_name_says():
     assert len({spec.project_id for spec in specs("project")}) == 3
     assert len(Requests("foreign", table, 7).weighers()) == 1
     assert "resources_NIC1:SRIOV_NET_VF" in specs("same_subtree")[0].flavor.extra_specs
+    assert specs("numa_trees")[0].flavor.extra_specs == {"hw:numa_nodes": "2"}
+    assert all(spec.flavor.memory_mb > NODE_MEMORY_MB for spec in specs("split"))
+    assert Requests("splittable", table, 7).numa_model == "trees"
 
 
 def test_a_fleet_too_small_for_the_size_is_refused():
@@ -91,7 +94,10 @@ def test_the_command_measures_each_fleet_with_each_query():
     assert all(row["hosts"] == 20 and row["instances"] == 1 and row["p50_ms"] > 0 for row in rows)
 
 
-def test_same_subtree_needs_trees():
-    done = CliRunner().invoke(command, ["--query", "same_subtree"])
+@pytest.mark.parametrize(
+    ("query", "fleet"), [("same_subtree", "nested"), ("numa", "pinned"), ("split", "nested")]
+)
+def test_some_queries_need_a_fleet(query: str, fleet: str):
+    done = CliRunner().invoke(command, ["--query", query])
     assert done.exit_code == 2
-    assert "--query same_subtree needs --fleet nested" in done.output
+    assert f"--query {query} needs --fleet {fleet}" in done.output

@@ -118,7 +118,11 @@ class InMemoryDecisions:
         """``requests``: plain ones if it is None."""
         self._requests = requests or Requests("plain", table, 0)
         default = SchedulerOptions()
-        self._options = replace(default, filters=(*default.filters, *self._requests.filters))
+        self._options = replace(
+            default,
+            filters=(*default.filters, *self._requests.filters),
+            request_filters=replace(default.request_filters, numa_model=self._requests.numa_model),
+        )
         self._plugins = Plugins(
             filters(self._options),
             [*weighers(self._options), *self._requests.weighers()],

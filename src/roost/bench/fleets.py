@@ -148,6 +148,10 @@ def pinned(hosts: int) -> FleetPlan:
     return FleetPlan("pinned", hosts, (root,), most_used=PINNED_CPUS // 2)
 
 
+NODE_MEMORY_MB: Final = 229_376
+"""Memory of a NUMA node of nested hosts, in MiB."""
+
+
 def nested(hosts: int) -> FleetPlan:
     """Hosts of two NUMA nodes with four PFs of eight VFs each: 11 providers a host."""
     parts = [ProviderPlan("", None, {"DISK_GB": _DISK}, COMMON_TRAITS, {"DISK_GB": 20})]
@@ -155,7 +159,7 @@ def nested(hosts: int) -> FleetPlan:
         numa_index = len(parts)
         inventories = {
             "VCPU": Inventory(32, allocation_ratio=4.0),
-            "MEMORY_MB": Inventory(229_376, reserved=256),
+            "MEMORY_MB": Inventory(NODE_MEMORY_MB, reserved=256),
         }
         usage = {"VCPU": 1, "MEMORY_MB": 2_048}
         parts.append(ProviderPlan(f"_NUMA{node}", 0, inventories, ("HW_NUMA_ROOT",), usage))

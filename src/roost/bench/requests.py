@@ -8,25 +8,44 @@ from typing import Final, Literal
 import msgspec
 import numpy as np
 
-from roost.bench.fleets import SEED
+from roost.bench.fleets import NODE_MEMORY_MB, SEED
 from roost.fleet.columns import Float64
 from roost.model.spec import Flavor, RequestSpec, ServerGroup
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.offers import HostView
 from roost.scheduler.plugins import Weigher
 from roost.scheduler.question import Progress, Question
+from roost.scheduler.requested.numa_groups import NumaModel
 
 Shapes = Literal["repeated", "fresh"]
 """Whether requests repeat four flavors or each has a flavor of its own."""
 
-Kind = Literal["plain", "group", "ignore", "project", "foreign", "same_subtree", "numa"]
+Kind = Literal[
+    "plain",
+    "group",
+    "ignore",
+    "project",
+    "foreign",
+    "same_subtree",
+    "numa",
+    "numa_trees",
+    "splittable",
+    "split",
+]
 """``plain``: a flavor alone. ``group``: an anti-affinity group with members. ``ignore``: hosts to ignore.
 ``project``: `PROJECTS` projects in turn, and the filter that isolates projects. ``foreign``: a weigher that
 declares nothing. ``same_subtree``: a group of VCPU and memory for each of `NUMA_NODES` NUMA nodes, each with
-a VF below the same node. ``numa``: dedicated CPUs in one NUMA cell or two of the objects that hosts
-report."""
+a VF below the same node. ``numa``: dedicated CPUs in one NUMA cell or two of the objects that hosts report.
+``numa_trees``: two NUMA nodes, on child providers. ``splittable``: a flavor alone, of which processors and
+memory may be split; it fits unsplit. ``split``: the same with more memory than a NUMA node has."""
 
-NEEDED_FLEETS: Final[Mapping[str, str]] = {"same_subtree": "nested", "numa": "pinned"}
+NEEDED_FLEETS: Final[Mapping[str, str]] = {
+    "same_subtree": "nested",
+    "numa": "pinned",
+    "numa_trees": "nested",
+    "splittable": "nested",
+    "split": "nested",
+}
 """Kind of requests -> the only fleet that has a place for them."""
 PROJECTS: Final = 1_000
 NUMA_NODES: Final = 2
@@ -76,6 +95,11 @@ class Requests:
             self.kind, ()
         )
 
+    @property
+    def numa_model(self) -> NumaModel:
+        """How the requests say that hosts have NUMA nodes."""
+        return "trees" if self.kind in ("numa_trees", "splittable", "split") else "objects"
+
     def weighers(self) -> Sequence[Weigher]:
         """Return the weighers that these requests need beside the default ones."""
         return (ForeignWeigher(),) if self.kind == "foreign" else ()
@@ -116,6 +140,20 @@ def _pinned(flavor: Flavor) -> Flavor:
     return msgspec.structs.replace(flavor, extra_specs=extra_specs)
 
 
+def _on_two_nodes(flavor: Flavor) -> Flavor:
+    """Ask for two NUMA nodes, with processors and memory that both have alike."""
+    return msgspec.structs.replace(
+        flavor,
+        vcpus=NUMA_NODES * flavor.vcpus,
+        memory_mb=NUMA_NODES * flavor.memory_mb,
+        extra_specs={"hw:numa_nodes": str(NUMA_NODES)},
+    )
+
+
+def _larger_than_a_node(flavor: Flavor) -> Flavor:
+    return msgspec.structs.replace(flavor, memory_mb=flavor.memory_mb + NODE_MEMORY_MB)
+
+
 def _as_it_is(flavor: Flavor) -> Flavor:
     return flavor
 
@@ -123,6 +161,8 @@ def _as_it_is(flavor: Flavor) -> Flavor:
 _ON_CELLS: Final[Mapping[str, Callable[[Flavor], Flavor]]] = {
     "same_subtree": _on_numa_nodes,
     "numa": _pinned,
+    "numa_trees": _on_two_nodes,
+    "split": _larger_than_a_node,
 }
 
 

@@ -42,6 +42,7 @@ Feasibility, kept from one request to the next
     term_bits          what decides whether providers can serve the terms of a query, as bits
     term_kind          the same for one provider and one term
     demanded_amounts   available amounts, rounded to what makes a difference
+    splitting          amounts that several providers of one tree give together
     tree_solution      the candidates of all trees with equal form, bits and pools
     distinct           the distinct values of a column
 

@@ -32,7 +32,7 @@ def run(examples: list[str], url: str) -> None:
 
 def test_the_examples_of_placement_work(tmp_path: Path) -> None:
     examples = [line for line in EXAMPLES if line not in OF_CONDUCTORS]
-    assert len(examples) == 5
+    assert len(examples) == 6
     server = Serving(f"sqlite:///{tmp_path / 'roost.db'}", tmp_path / "log")
     try:
         run(examples, server.url)

@@ -7,7 +7,7 @@ import click
 
 from roost.bench import decide as benchmark
 from roost.bench.fleets import flat, nested, pinned
-from roost.bench.requests import Kind
+from roost.bench.requests import NEEDED_FLEETS, Kind
 from roost.bench.store import open_store
 from roost.cli.bench.options import database, directory, duration, hosts, output, show_report
 from roost.cli.options import as_json
@@ -33,8 +33,8 @@ FLEETS = {"flat": flat, "nested": nested, "pinned": pinned}
     multiple=True,
     default=("plain",),
     show_default=True,
-    help="What requests have beside a flavor; may be repeated. same_subtree needs a nested fleet, numa a "
-    "pinned one.",
+    help="What requests have beside a flavor; may be repeated. numa needs a pinned fleet; same_subtree, "
+    "numa_trees, splittable and split need a nested one.",
 )
 @click.option(
     "--size",
@@ -90,8 +90,10 @@ def decide(
     as_json: bool,
 ) -> None:
     """Time the scheduler's decisions, in memory and durable."""
-    if "same_subtree" in queries and "nested" not in fleets:
-        raise click.UsageError("--query same_subtree needs --fleet nested")
+    for query in queries:
+        needed = NEEDED_FLEETS.get(query)
+        if needed is not None and needed not in fleets:
+            raise click.UsageError(f"--query {query} needs --fleet {needed}")
     plans = [FLEETS[fleet](number) for fleet in fleets for number in hosts]
     rows = benchmark.measure(plans, instances, alternates, duration, queries, size)
     if durable and "plain" in queries:

@@ -8,5 +8,6 @@ features       traits and resources that extra specs and image properties stand 
 pci            PCI devices of aliases and ports
 accelerators   the request groups of device profiles
 moves          moves that devices do not allow
+numa_groups    the NUMA nodes of a guest as request groups
 groups         all of it together: the request groups
 """
