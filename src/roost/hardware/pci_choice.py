@@ -4,7 +4,7 @@ Source of the order of all steps: ``PciDeviceStats`` of ``nova/pci/stats.py``.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -229,6 +229,12 @@ def providers_of(request: PciRequest, mappings: Mappings | None) -> Counter[str]
         return Counter()
     groups = (group_suffix(request, number) for number in range(request.count))
     return Counter(mappings[group][0] for group in groups if group in mappings)
+
+
+def devices_of_providers(requests: Sequence[PciRequest], mappings: Mappings | None) -> Hashable:
+    """How many devices each provider serves, for each request. Allocation candidates for which this is equal
+    get the same devices: the order in which the groups of eight equal devices are served makes 8! of them."""
+    return tuple(frozenset(providers_of(each, mappings).items()) for each in requests)
 
 
 def group_suffix(request: PciRequest, number: int) -> str:

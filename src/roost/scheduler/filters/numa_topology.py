@@ -12,12 +12,12 @@ from roost.fleet.columns import Bools
 from roost.hardware.fit import Fit, fit
 from roost.hardware.guest_topology import GuestTopology
 from roost.hardware.misfit import misfit
-from roost.hardware.pci_choice import Mappings
+from roost.hardware.pci_choice import Mappings, devices_of_providers
 from roost.model.allocation import Candidate
 from roost.model.assignment import Assignment
 from roost.model.pci import PciRequest
 from roost.model.spec import NetworkMetadata
-from roost.scheduler.filters.pci_passthrough import free_pools
+from roost.scheduler.filters.pci_passthrough import AlikePools, free_pools
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.numa_columns import is_exact
 from roost.scheduler.numa_topologies import NumaTopologies, limits_of
@@ -86,8 +86,15 @@ class NUMATopologyFilter:
         fits = self._topologies(hosts).fits(wanted.guest, hosts)
         of_trees = _trees_may_serve(question)
         if wanted.requests or wanted.network is not None or not is_exact(wanted.guest):
+            alike = AlikePools(wanted.requests)
+            known: dict[Hashable, bool] = {}
             for position in np.flatnonzero(fits).tolist():
-                fits[position] = self._fit(hosts, position, wanted) is not None
+                ratios = limits_of(hosts.table.report(hosts.index.item(position)))
+                topology = self._topologies(hosts).topology(hosts, position)
+                key = topology, ratios, alike.key(hosts, position)
+                if key not in known:
+                    known[key] = self._fit(hosts, position, wanted) is not None
+                fits[position] = known[key]
         return fits | hosts.with_trait(NUMA_ROOT) if of_trees else fits
 
     def narrow(
@@ -101,13 +108,17 @@ class NUMATopologyFilter:
         # Without devices the candidate makes no difference.
         found = None if wanted.requests else self._fit(host, 0, wanted)
         left: list[Candidate] = []
+        fits: dict[Hashable, Fit | None] = {}
         of_trees = _trees_may_serve(question)
         for candidate in candidates:
             if of_trees and is_of_tree(candidate):
                 left.append(candidate)
                 continue
             if wanted.requests:
-                found = self._fit(host, 0, wanted, candidate.mappings)
+                asked = devices_of_providers(wanted.requests, candidate.mappings)
+                if asked not in fits:
+                    fits[asked] = self._fit(host, 0, wanted, candidate.mappings)
+                found = fits[asked]
             if found is not None:
                 assignment = Assignment(node, found.cells, found.devices)
                 left.append(

@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 
 from roost.fleet.columns import Bools
-from roost.hardware.pci_choice import Pools, Wanted, providers_of
+from roost.hardware.pci_choice import Pools, Wanted, devices_of_providers
 from roost.model.allocation import Candidate
 from roost.model.assignment import AssignedDevices, Assignment
 from roost.model.pci import PciRequest
@@ -37,20 +37,14 @@ class PciPassthroughFilter:
         enough: Bools = np.ones(len(hosts), dtype=np.bool_)
         for each in requests:
             enough &= pci.suitable(each, hosts.index) >= each.count
-        # Of hosts that are alike one is asked. Physical functions exclude virtual ones by their addresses.
-        alike = not names_cards(requests) and not any(Wanted(each).names_physical for each in requests)
+        alike = AlikePools(requests)
         known: dict[Hashable, bool] = {}
         for position in np.flatnonzero(enough).tolist():
-            assigned = hosts.assigned(position)
-            if assigned:
-                enough[position] = free_pools(hosts, position).choose(requests) is not None
-            elif len(requests) > 1:
-                index = hosts.index.item(position)
-                pools = pci.pools(index)
-                key = pci.alike(index) if alike else pools
+            if len(requests) > 1 or hosts.assigned(position):
+                key = alike.key(hosts, position)
                 fits = known.get(key)
                 if fits is None:
-                    fits = known[key] = pools.choose(requests) is not None
+                    fits = known[key] = free_pools(hosts, position).choose(requests) is not None
                 enough[position] = fits
         return enough
 
@@ -61,8 +55,6 @@ class PciPassthroughFilter:
         if not requests:
             return candidates
         pools = free_pools(host)
-        # Candidates that take as many devices of each provider get the same: the order in which the groups of
-        # eight equal devices are served makes 8! candidates.
         chosen: dict[Hashable, tuple[AssignedDevices, ...] | None] = {}
         left: list[Candidate] = []
         for candidate in candidates:
@@ -70,7 +62,7 @@ class PciPassthroughFilter:
             if assignment is not None and assignment.devices:
                 left.append(candidate)
                 continue
-            asked = _asked(requests, candidate)
+            asked = devices_of_providers(requests, candidate.mappings)
             if asked not in chosen:
                 chosen[asked] = pools.choose(requests, mappings=candidate.mappings)
             devices = chosen[asked]
@@ -104,9 +96,21 @@ def free_pools(hosts: HostView, position: int = 0) -> Pools:
     return pools.without(each for one in assigned.values() for each in one.devices) if assigned else pools
 
 
-def _asked(requests: Sequence[PciRequest], candidate: Candidate) -> Hashable:
-    """How many devices each provider serves, for each request."""
-    return tuple(frozenset(providers_of(each, candidate.mappings).items()) for each in requests)
+class AlikePools:
+    """Tells the hosts whose free devices are the same for some requests, so that one of them is judged."""
+
+    def __init__(self, requests: Sequence[PciRequest]) -> None:
+        # Physical functions exclude virtual ones by their addresses.
+        self._by_kind = not names_cards(requests) and not any(
+            Wanted(each).names_physical for each in requests
+        )
+
+    def key(self, hosts: HostView, position: int) -> Hashable:
+        """What is equal for hosts that are alike."""
+        if hosts.assigned(position):
+            return position
+        index = hosts.index.item(position)
+        return hosts.table.pci.alike(index) if self._by_kind else hosts.table.pci.pools(index)
 
 
 PLUGIN = PciPassthroughFilter
