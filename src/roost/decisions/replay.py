@@ -1,0 +1,226 @@
+"""Makes recorded decisions again: the same command on the same state, without a commit."""
+
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from roost.conductor.node_journal import JournalMissing, NodeJournals, PastTable
+from roost.decisions.changed import Changes, changed_options, changed_queries, changed_spec
+from roost.decisions.comparison import Difference, differences
+from roost.decisions.recorded import (
+    NotReproducible,
+    hides_something,
+    options_of,
+    other_versions,
+    plugins_of,
+    request_of,
+)
+from roost.fleet import Fleet, FleetError
+from roost.ledger import State
+from roost.ledger.past_fleet import HistoryMissing, PastFleet
+from roost.model.change import AllocationsChanged, Change
+from roost.model.record import Run
+from roost.model.spec import RequestSpec
+from roost.placement.errors import PlacementError
+from roost.records import RunWithAttempts
+from roost.scheduler.errors import BadOptions, SchedulerError
+from roost.scheduler.gateways.local import Decide
+from roost.scheduler.nodes import NodeTable
+from roost.scheduler.options import SchedulerOptions
+from roost.scheduler.outcome import Outcome
+from roost.scheduler.query import PlacementQueries, placement_queries
+from roost.scheduler.question import Question
+from roost.scheduler.rebuild import NOTHING, is_rebuild, judge_rebuild
+from roost.scheduler.request_filters import Facts
+from roost.scheduler.selection import Plugins
+
+MOST_TABLES = 4
+"""Node tables that are kept between decisions, each of another journal."""
+
+TIME = "max_run_seconds="
+"""Part of the refusal of a run that met its bound of time."""
+
+
+class Replayed(NamedTuple):
+    """A decision made again. ``differences`` to the record are empty if something was changed on purpose.
+
+    ``notes``: why it may differ, each a sentence.
+    """
+
+    run: Run
+    outcome: Outcome
+    differences: list[Difference]
+    notes: list[str]
+
+
+class Replay:
+    """Makes decisions again on the histories of one deployment.
+
+    ``fleet`` is moved and changed: nobody else may have it. Runs in order of their versions are the quickest.
+    """
+
+    def __init__(self, fleet: PastFleet, journals: NodeJournals) -> None:
+        self._fleet = fleet
+        self._newest = fleet.version
+        self._journals = journals
+        self._tables: OrderedDict[str, PastTable] = OrderedDict()
+        self._plugins: dict[str, tuple[SchedulerOptions, Plugins]] = {}
+
+    async def again(self, recorded: RunWithAttempts, changes: Changes = Changes()) -> Replayed:  # noqa: B008
+        """Make a decision again, with ``changes`` if there are any.
+
+        Raises:
+            NotReproducible: it cannot be made again, as far as is known.
+            NoSuchConstraint: there is nothing to leave out.
+        """
+        run = recorded.run
+        spec = changed_spec(request_of(run), changes)
+        options, plugins = self._decided_with(run, changes)
+        if not changes.now:
+            _check(run, spec)
+        try:
+            fleet, ahead = await self._state(run, changes)
+            table, asked = await self._asked(run, spec, options, fleet, changes)
+        except (HistoryMissing, JournalMissing) as error:
+            raise NotReproducible(str(error)) from error
+        question = Question(
+            run=run.id,
+            spec=spec,
+            query=asked.query,
+            fallback=asked.fallback,
+            limit=asked.limit,
+            places=asked.places,
+            instances=run.instances,
+            num_alternates=run.num_alternates,
+            min_count=run.min_count or len(run.instances),
+            now=run.started_at,
+            options=options,
+            seed=run.seed or 0,
+        )
+        try:
+            outcome = _decided(question, table, plugins, fleet, ahead)
+        except (SchedulerError, PlacementError) as error:
+            outcome = Outcome((), (), (), str(error))
+        notes = [] if run.settings is None else other_versions(run.settings, options, plugins)
+        if hides_something(run):
+            notes.append("the record hides parts of the request that look like secrets")
+        unlike = [] if changes != Changes() else differences(run, recorded.attempts, outcome)
+        return Replayed(run, outcome, unlike, notes)
+
+    def _decided_with(self, run: Run, changes: Changes) -> tuple[SchedulerOptions, Plugins]:
+        if run.settings is None:
+            options_of(None)
+        digest = "" if run.settings is None else run.settings.digest
+        key = f"{digest} {changes.without}"
+        if key not in self._plugins:
+            options = changed_options(options_of(run.settings), changes)
+            try:
+                self._plugins[key] = options, plugins_of(options)
+            except BadOptions as error:
+                raise NotReproducible(f"the options of the run cannot be used: {error}") from error
+        return self._plugins[key]
+
+    async def _state(self, run: Run, changes: Changes) -> tuple[Fleet, list[Change]]:
+        """The fleet that the run was decided on, and the changes that its batch had before it."""
+        if changes.now:
+            return await self._fleet.at(self._newest), []
+        if run.version is None:
+            return await self._fleet.at(self._fleet.version), []
+        fleet = await self._fleet.at(run.version)
+        after = await self._fleet.next_changes(run.version)
+        if run.position and (after is None or len(after) < run.position):
+            raise HistoryMissing(
+                f"commit {run.version + 1} has no {run.position} changes: the ledger was restored since"
+            )
+        if run.destinations:
+            made = {change.consumer for change in after or () if isinstance(change, AllocationsChanged)}
+            if run.destinations[0].instance not in made:
+                raise HistoryMissing(
+                    f"commit {run.version + 1} does not have the claims of the run: the ledger was restored "
+                    "from a backup since, or its commits are of another database"
+                )
+        return fleet, list(after or ())[: run.position or 0]
+
+    async def _asked(
+        self, run: Run, spec: RequestSpec, options: SchedulerOptions, fleet: Fleet, changes: Changes
+    ) -> tuple[NodeTable, PlacementQueries]:
+        """The node table that the run was decided on, and what placement was asked."""
+        if changes.now:
+            newest = await self._journals.newest()
+            if newest is None:
+                raise JournalMissing("there is no node journal")
+            table = await self._table(*newest)
+            return table, changed_queries(_queries(spec, table, options, fleet), spec, options, changes)
+        if run.journal is None or run.node_version is None or run.asked is None:
+            raise JournalMissing("the record names no version of a node journal")
+        if is_rebuild(spec):
+            return await self._table(run.journal, run.node_version), NOTHING
+        first = run.node_version if run.asked.node_version is None else run.asked.node_version
+        asked = _queries(spec, await self._table(run.journal, first), options, fleet)
+        if changes.flavor is None:
+            recorded = run.asked
+            asked = PlacementQueries(recorded.query, recorded.fallback, recorded.limit, asked.places)
+        asked = changed_queries(asked, spec, options, changes)
+        return await self._table(run.journal, run.node_version), asked
+
+    async def _table(self, journal: str, version: int) -> NodeTable:
+        past = self._tables.pop(journal, None) or PastTable(self._journals, journal)
+        self._tables[journal] = past
+        if len(self._tables) > MOST_TABLES:
+            self._tables.popitem(last=False)
+        return await past.at(version)
+
+
+def in_order(runs: Iterable[RunWithAttempts]) -> list[RunWithAttempts]:
+    """Runs in the order in which they are made again the quickest."""
+    return sorted(runs, key=lambda each: (each.run.version or 0, each.run.position or 0))
+
+
+def _check(run: Run, spec: RequestSpec) -> None:
+    """Raises: `NotReproducible` if the record says that the decision cannot be made again."""
+    if run.refusal is not None and TIME in run.refusal:
+        raise NotReproducible(f"the run ended by the clock, which is not kept: {run.refusal}")
+    if is_rebuild(spec) and run.node_version is not None:
+        return
+    if run.version is None and run.refusal is not None and not run.steps:
+        raise NotReproducible(f"no decision was made: {run.refusal}")
+    if run.version is None:
+        raise NotReproducible(
+            "the record names no version of a ledger: hosts came from placement over HTTP or from the cells' "
+            "databases"
+        )
+
+
+def _queries(
+    spec: RequestSpec, table: NodeTable, options: SchedulerOptions, fleet: Fleet
+) -> PlacementQueries:
+    segments = {each for network in spec.requested_networks for each in network.segments}
+    aggregates: Mapping[str, frozenset[str]] = {
+        each: frozenset(fleet.aggregates_of(fleet.row(each)) if each in fleet else ()) for each in segments
+    }
+    try:
+        return placement_queries(spec, Facts(table, options, aggregates=aggregates))
+    except SchedulerError as error:
+        raise NotReproducible(f"the request cannot be asked for: {error}") from error
+
+
+def _decided(
+    question: Question, table: NodeTable, plugins: Plugins, fleet: Fleet, ahead: list[Change]
+) -> Outcome:
+    """Decide, and leave fleet and table as they were."""
+    if is_rebuild(question.spec):
+        try:
+            return judge_rebuild(question, table, plugins)
+        finally:
+            table.release(*question.instances)
+    state = State(fleet, {}, question.now)
+    try:
+        for change in ahead:
+            state.apply(change)
+        state.name(question.instances)
+        return Decide(question, table, plugins).run(state).outcome
+    except FleetError as error:
+        raise NotReproducible(f"the history contradicts itself: {error}") from error
+    finally:
+        state.take_back(0)
+        table.release(*question.instances)
