@@ -25,6 +25,7 @@ COMMANDS = {
     "metrics": "roost.cli.metrics:metrics",
     "records": "roost.cli.records:records",
     "replay": "roost.cli.replay:replay",
+    "replay-decision": "roost.cli.replay_decision:replay_decision",
     "restore-records": "roost.cli.archived_records:restore_records",
     "scheduler": "roost.cli.scheduler:scheduler",
     "serve": "roost.cli.serve:serve",

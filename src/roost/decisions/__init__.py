@@ -11,6 +11,6 @@ The state of placement comes from `roost.ledger.past_fleet`, the node table from
 
 from roost.decisions.comparison import Difference
 from roost.decisions.recorded import NotReproducible
-from roost.decisions.replay import Replay, Replayed
+from roost.decisions.replay import Replay, Replayed, in_order
 
-__all__ = ["Difference", "NotReproducible", "Replay", "Replayed"]
+__all__ = ["Difference", "NotReproducible", "Replay", "Replayed", "in_order"]

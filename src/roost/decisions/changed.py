@@ -60,7 +60,7 @@ def changed_queries(
         fewer = msgspec.structs.replace(
             asked,
             query=_without(asked.query, name),
-            fallback=None if asked.fallback is None else _without(asked.fallback, name),
+            fallbacks=tuple(_without(each, name) for each in asked.fallbacks),
             places=tuple(place for place in asked.places if place.step != name),
         )
         if fewer == asked and name not in options.filters and not (name == GROUP and spec.group is not None):

@@ -4,6 +4,8 @@ from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+import msgspec
+
 from roost.conductor.node_journal import JournalMissing, NodeJournals, PastTable
 from roost.decisions.changed import Changes, changed_options, changed_queries, changed_spec
 from roost.decisions.comparison import Difference, differences
@@ -35,7 +37,7 @@ from roost.scheduler.request_filters import Facts
 from roost.scheduler.selection import Plugins
 
 MOST_TABLES = 4
-"""Node tables that are kept between decisions, each of another journal."""
+"""Node tables that are kept between decisions."""
 
 TIME = "max_run_seconds="
 """Part of the refusal of a run that met its bound of time."""
@@ -63,7 +65,7 @@ class Replay:
         self._fleet = fleet
         self._newest = fleet.version
         self._journals = journals
-        self._tables: OrderedDict[str, PastTable] = OrderedDict()
+        self._tables: OrderedDict[tuple[str, str], PastTable] = OrderedDict()
         self._plugins: dict[str, tuple[SchedulerOptions, Plugins]] = {}
 
     async def again(self, recorded: RunWithAttempts, changes: Changes = Changes()) -> Replayed:  # noqa: B008
@@ -87,7 +89,7 @@ class Replay:
             run=run.id,
             spec=spec,
             query=asked.query,
-            fallback=asked.fallback,
+            fallbacks=asked.fallbacks,
             limit=asked.limit,
             places=asked.places,
             instances=run.instances,
@@ -155,17 +157,19 @@ class Replay:
             raise JournalMissing("the record names no version of a node journal")
         if is_rebuild(spec):
             return await self._table(run.journal, run.node_version), NOTHING
-        first = run.node_version if run.asked.node_version is None else run.asked.node_version
-        asked = _queries(spec, await self._table(run.journal, first), options, fleet)
-        if changes.flavor is None:
-            recorded = run.asked
-            asked = PlacementQueries(recorded.query, recorded.fallback, recorded.limit, asked.places)
+        asked = PlacementQueries(run.asked.query, run.asked.fallbacks, run.asked.limit)
+        if changes.flavor is not None or _names_places(spec, asked):
+            # Runs overlap: the table is asked for before others decide. A second table need not go back.
+            first = run.node_version if run.asked.node_version is None else run.asked.node_version
+            anew = _queries(spec, await self._table(run.journal, first, "asked"), options, fleet)
+            places = anew.places
+            asked = anew if changes.flavor is not None else msgspec.structs.replace(asked, places=places)
         asked = changed_queries(asked, spec, options, changes)
         return await self._table(run.journal, run.node_version), asked
 
-    async def _table(self, journal: str, version: int) -> NodeTable:
-        past = self._tables.pop(journal, None) or PastTable(self._journals, journal)
-        self._tables[journal] = past
+    async def _table(self, journal: str, version: int, use: str = "decided") -> NodeTable:
+        past = self._tables.pop((journal, use), None) or PastTable(self._journals, journal)
+        self._tables[journal, use] = past
         if len(self._tables) > MOST_TABLES:
             self._tables.popitem(last=False)
         return await past.at(version)
@@ -189,6 +193,12 @@ def _check(run: Run, spec: RequestSpec) -> None:
             "the record names no version of a ledger: hosts came from placement over HTTP or from the cells' "
             "databases"
         )
+
+
+def _names_places(spec: RequestSpec, asked: PlacementQueries) -> bool:
+    """Whether the nodes that a run may use depend on the node table at the time of its queries."""
+    named = spec.requested_destination or spec.retried_hosts or spec.force_hosts or spec.force_nodes
+    return bool(named) or all(group.granular for group in asked.query.groups)
 
 
 def _queries(

@@ -20,7 +20,8 @@ PAUSE = 0.05
 OPTIONS = [
     cfg.IntOpt(
         "keep_commits",
-        default=1_000_000,
+        # A week at 25 commits a second.
+        default=16_000_000,
         min=1,
         help="The newest commits are kept, up to this number. A follower of the change feed that is further "
         "behind, and a replay of an older decision, miss removed commits.",
@@ -48,7 +49,7 @@ class Retention(msgspec.Struct, frozen=True):
     ``interval``: seconds between two removals of all others; 0: they are not removed.
     """
 
-    commits: int = 1_000_000
+    commits: int = 16_000_000
     days: float = 7.0
     interval: float = 60.0
 

@@ -198,6 +198,7 @@ class Scheduler:
             finished_at=math.nan,
             version=None,
             seed=self._seeds(),
+            journal=self.table.journal,
             node_version=self.table.version,
             num_alternates=num_alternates,
             min_count=least,
@@ -226,7 +227,7 @@ class Scheduler:
                     monotonic=self._monotonic,
                 )
                 if is_rebuild(spec):
-                    decided = Decided(judge_rebuild(question, self.table, self._plugins), None, 0.0)
+                    decided = self._rebuild(question)
                 else:
                     decided = await self._gateway.decide(question, self.table, self._plugins)
                 explaining = self._explanations.begin(question, decided.outcome)
@@ -249,7 +250,12 @@ class Scheduler:
         outcome = decided.outcome
         outcome = msgspec.structs.replace(outcome, destinations=numbered(outcome))
         self._metrics.decided(outcome)
-        run = msgspec.structs.replace(run, version=decided.version, position=decided.position)
+        run = msgspec.structs.replace(
+            run,
+            version=decided.version,
+            position=decided.position,
+            node_version=run.node_version if decided.node_version is None else decided.node_version,
+        )
         self._record(run, outcome)
         if not outcome.destinations:
             reasons = await self._explanations.wait(explaining)
@@ -329,6 +335,12 @@ class Scheduler:
         if index is not None:
             self.table.claim(instance, index, *taken_by(spec), found.selected.assignment)
         return found
+
+    def _rebuild(self, question: Question) -> Decided:
+        self.table.seen_since(question.oldest_heartbeat)
+        node_version = self.table.version
+        outcome = judge_rebuild(question, self.table, self._plugins)
+        return Decided(outcome, None, 0.0, node_version=node_version)
 
     def _deadline(self) -> float:
         """When a run that begins now has used its time, by the monotonic clock."""

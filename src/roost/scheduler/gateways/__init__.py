@@ -25,12 +25,14 @@ class Decided(NamedTuple):
     decision itself took (filter, weigh, pick, claim prepared; without waiting for the store).
 
     ``position``: how many changes the commit of the decision had before it; None if unknown.
+    ``node_version``: the version of the node table that it was decided on, None without a journal.
     """
 
     outcome: Outcome
     version: int | None
     seconds: float
     position: int | None = None
+    node_version: int | None = None
 
 
 class Gateway(Protocol):

@@ -75,6 +75,9 @@ class Decide(Command[Decided], frozen=True):
         mark = len(state.changes)
         # A decision that lost its commit to another writer is made again: what it had claimed counts nothing.
         self.table.release(*self.question.instances)
+        # Services that this look finds to be down or up again are part of what is decided on.
+        self.table.seen_since(self.question.oldest_heartbeat)
+        node_version = self.table.version
         check_queries(state.fleet, self.question.queries)
         selecting = choose(self.question, self.table, self._field(state.fleet), Draw(self.question.seed))
         driven = Driven(selecting)
@@ -84,7 +87,7 @@ class Decide(Command[Decided], frozen=True):
         if not outcome.destinations:
             # Why: is found beside the writer, see `roost.scheduler.reasons`.
             state.take_back(mark)
-        return Decided(outcome, state.fleet.version, time.perf_counter() - started, mark)
+        return Decided(outcome, state.fleet.version, time.perf_counter() - started, mark, node_version)
 
     def _field(self, fleet: Fleet) -> Field:
         kept = self.plugins.keeper.field(fleet, self.question, self.table)

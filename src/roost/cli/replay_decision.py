@@ -1,0 +1,220 @@
+"""``roost replay-decision``: a recorded decision made again, as it was or with something changed."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import click
+import msgspec
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from roost.cli.main import FOUND_WRONG
+from roost.cli.options import as_json, print_json
+from roost.cli.progress import Meter, no_progress, progress
+from roost.cli.verification import check_ledger
+from roost.conductor.node_journal import NodeJournals
+from roost.decisions import Difference, NotReproducible, Replay, Replayed, in_order
+from roost.decisions.changed import Changes
+from roost.decisions.flavors import flavor_from
+from roost.ledger.past_fleet import PastFleet
+from roost.model.errors import OperatorError
+from roost.model.record import Step
+from roost.model.spec import Destination
+from roost.records import Records, Retention, RunWithAttempts, spec_of
+from roost.records.backend import open_sql_records
+from roost.records.jsonl import JsonLinesRecords
+from roost.storage import COMMAND_ANSWER_SECONDS, Database
+
+RUNS_SEARCHED = 100_000
+"""The last runs among which a run is looked for by its id."""
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of one run. ``impossible``: why it could not be decided again."""
+
+    run: str
+    request_id: str
+    same: bool | None = None
+    impossible: str | None = None
+    differences: list[Difference] = []
+    notes: list[str] = []
+    steps: tuple[Step, ...] = ()
+    refusal: str | None = None
+    destinations: tuple[Destination, ...] = ()
+
+
+@click.command(epilog="Example: roost replay-decision req-5d1c --data-dir ./roost-data/up")
+@click.argument("name", required=False, metavar="[RUN]")
+@click.option(
+    "--data-dir", type=click.Path(path_type=Path), help="Data directory of roost up or roost replay."
+)
+@click.option("--database", metavar="URL", help="The API database. [default: api.db in the data directory]")
+@click.option(
+    "--records",
+    "records_url",
+    metavar="URL",
+    help="The database of records. [default: in the data directory]",
+)
+@click.option("--last", type=click.IntRange(min=1), help="Decide the last N runs again, instead of one.")
+@click.option(
+    "--without",
+    multiple=True,
+    metavar="CONSTRAINT",
+    help="Leave out a filter, or a constraint as the steps of the run name it. May be repeated.",
+)
+@click.option(
+    "--flavor",
+    metavar="CHANGES",
+    help="Decide for another flavor: changes as 'vcpus=2,memory_mb=4096,hw:cpu_policy=dedicated', where an "
+    "empty value removes an extra spec.",
+)
+@click.option("--now", is_flag=True, help="Decide on the present state instead of that of the run.")
+@no_progress
+@as_json
+def replay_decision(
+    name: str | None,
+    data_dir: Path | None,
+    database: str | None,
+    records_url: str | None,
+    last: int | None,
+    without: tuple[str, ...],
+    flavor: str | None,
+    now: bool,
+    as_json: bool,
+) -> None:
+    """Make a decision of the scheduler again, and tell whether it is the same.
+
+    RUN is the id of a run, of a request or of an instance. The decision is made on the state of placement and
+    of the nodes as they were, by the same code as then. Nothing is claimed. With --without, --flavor or --now
+    it tells what would have come of the changed request.
+
+    Exit status: 0 all the same, 1 a decision differs, 2 a decision cannot be made again.
+    """
+    if (name is None) == (last is None):
+        raise click.UsageError("name a RUN, or the number of runs with --last")
+    if data_dir is None and (database is None or records_url is None):
+        raise click.UsageError("name --data-dir, or --database and --records")
+    with progress("replay") as meter:
+        answers = asyncio.run(
+            _answers(name, data_dir, database, records_url, last, without, flavor, now, meter)
+        )
+    changed = bool(without or flavor or now)
+    if as_json:
+        print_json(answers)
+    else:
+        _print(answers, changed, one=last is None)
+    if any(each.differences for each in answers):
+        sys.exit(FOUND_WRONG)
+    impossible = [each for each in answers if each.impossible is not None]
+    if impossible and last is None:
+        raise OperatorError(f"run {impossible[0].run} cannot be decided again: {impossible[0].impossible}")
+
+
+async def _answers(
+    name: str | None,
+    data_dir: Path | None,
+    database: str | None,
+    records_url: str | None,
+    last: int | None,
+    without: tuple[str, ...],
+    flavor: str | None,
+    now: bool,
+    meter: Meter,
+) -> list[Answer]:
+    async with _records(data_dir, records_url) as records:
+        runs = await _runs(records, name, last)
+    url = database or f"sqlite:///{(data_dir or Path()).resolve() / 'api.db'}"
+    api = Database(url, read_only=True, answer_seconds=COMMAND_ANSWER_SECONDS)
+    try:
+        check_ledger(api)
+        meter.begin("ledger", "commits")
+        replay = Replay(await PastFleet.open(api, meter.count), NodeJournals(api))
+        answers = []
+        for each in in_order(runs):
+            other = None if flavor is None else flavor_from(spec_of(each.run).flavor, flavor)
+            answers.append(await _answer(replay, each, Changes(without, other, now)))
+    finally:
+        await api.close()
+    place = {each.run.id: number for number, each in enumerate(runs)}
+    return sorted(answers, key=lambda each: place[each.run])
+
+
+async def _answer(replay: Replay, recorded: RunWithAttempts, changes: Changes) -> Answer:
+    run = recorded.run
+    try:
+        made: Replayed = await replay.again(recorded, changes)
+    except NotReproducible as error:
+        return Answer(run=run.id, request_id=run.request_id, impossible=str(error))
+    return Answer(
+        run=run.id,
+        request_id=run.request_id,
+        same=None if changes != Changes() else not made.differences,
+        differences=made.differences,
+        notes=made.notes,
+        steps=made.outcome.steps,
+        refusal=made.outcome.refusal,
+        destinations=made.outcome.destinations,
+    )
+
+
+@asynccontextmanager
+async def _records(data_dir: Path | None, url: str | None) -> AsyncIterator[Records]:
+    forever = Retention(0, 0)
+    lines = None if data_dir is None else data_dir / "records.jsonl"
+    if url is None and lines is not None and lines.exists():
+        backend: Records = JsonLinesRecords(lines, forever)
+    else:
+        file = (data_dir or Path()).resolve() / "records.db"
+        if url is None and not file.exists():
+            raise OperatorError(f"data directory {data_dir} contains neither records.db nor records.jsonl")
+        backend = await open_sql_records(url or f"sqlite:///{file}", forever)
+    try:
+        yield backend
+    finally:
+        await backend.close()
+
+
+async def _runs(records: Records, name: str | None, last: int | None) -> list[RunWithAttempts]:
+    if name is None:
+        return await records.last(last or 1)
+    found = await records.find(request_id=name) or await records.find(instance=name)
+    found = found or [each for each in await records.last(RUNS_SEARCHED) if each.run.id == name]
+    if not found:
+        raise OperatorError(f"there is no record of a run, a request or an instance {name}")
+    return found
+
+
+def _print(answers: list[Answer], changed: bool, *, one: bool) -> None:
+    console = Console()
+    if not one:
+        same = sum(each.same is True for each in answers)
+        impossible = [each for each in answers if each.impossible is not None]
+        console.print(
+            f"{same:,} of {len(answers):,} decisions are the same; {len(impossible):,} cannot be made again"
+        )
+        reasons = {each.impossible: each for each in impossible}
+        for reason, each in [*reasons.items()][:10]:
+            console.print(Text(f"  run {each.run}: {reason}"))
+    for each in answers:
+        if each.impossible is None and (one or each.differences):
+            console.print(_shown(each, changed))
+            for note in each.notes:
+                console.print(Text(f"note: {note}"))
+
+
+def _shown(each: Answer, changed: bool) -> Table | Text:
+    if each.differences:
+        table = Table("part", "recorded", "again", title=f"run {each.run} differs", box=None)
+        for one in each.differences:
+            table.add_row(*map(Text, (one.what, one.recorded, one.again)))
+        return table
+    hosts = [f"{one.instance} on {one.selected.host}" for one in each.destinations]
+    came = ", ".join(hosts) if hosts else f"refused: {each.refusal}"
+    if not changed:
+        return Text(f"run {each.run} is decided the same: {came}")
+    steps = "\n".join(f"  {step.left:>9,}  {step.name}" for step in each.steps)
+    return Text(f"run {each.run} so changed: {came}\n{steps}")
