@@ -95,5 +95,5 @@ def test_the_table_of_folders_names_every_room(room: str) -> None:
 
 
 def test_the_table_of_commands_names_every_command() -> None:
-    named = set(re.findall(r"^\| `roost (\w+)", README, flags=re.MULTILINE))
+    named = set(re.findall(r"^\| `roost ([\w-]+)", README, flags=re.MULTILINE))
     assert named == set(COMMANDS)

@@ -24,13 +24,10 @@ from roost.ledger.past_fleet import PastFleet
 from roost.model.errors import OperatorError
 from roost.model.record import Step
 from roost.model.spec import Destination
-from roost.records import Records, Retention, RunWithAttempts, spec_of
+from roost.records import Retention, RunWithAttempts, Search, SearchableRecords, spec_of
 from roost.records.backend import open_sql_records
 from roost.records.jsonl import JsonLinesRecords
 from roost.storage import COMMAND_ANSWER_SECONDS, Database
-
-RUNS_SEARCHED = 100_000
-"""The last runs among which a run is looked for by its id."""
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
@@ -162,11 +159,11 @@ async def _answer(replay: Replay, recorded: RunWithAttempts, changes: Changes) -
 
 
 @asynccontextmanager
-async def _records(data_dir: Path | None, url: str | None) -> AsyncIterator[Records]:
+async def _records(data_dir: Path | None, url: str | None) -> AsyncIterator[SearchableRecords]:
     forever = Retention(0, 0)
     lines = None if data_dir is None else data_dir / "records.jsonl"
     if url is None and lines is not None and lines.exists():
-        backend: Records = JsonLinesRecords(lines, forever)
+        backend: SearchableRecords = JsonLinesRecords(lines, forever)
     else:
         file = (data_dir or Path()).resolve() / "records.db"
         if url is None and not file.exists():
@@ -178,14 +175,13 @@ async def _records(data_dir: Path | None, url: str | None) -> AsyncIterator[Reco
         await backend.close()
 
 
-async def _runs(records: Records, name: str | None, last: int | None) -> list[RunWithAttempts]:
+async def _runs(records: SearchableRecords, name: str | None, last: int | None) -> list[RunWithAttempts]:
     if name is None:
         return await records.last(last or 1)
-    found = await records.find(request_id=name) or await records.find(instance=name)
-    found = found or [each for each in await records.last(RUNS_SEARCHED) if each.run.id == name]
-    if not found:
-        raise OperatorError(f"there is no record of a run, a request or an instance {name}")
-    return found
+    for search in (Search(run=name), Search(request_id=name), Search(instance=name)):
+        if found := await records.find(search):
+            return found
+    raise OperatorError(f"there is no record of a run, a request or an instance {name}")
 
 
 def _print(answers: list[Answer], changed: bool, *, one: bool) -> None:
