@@ -38,6 +38,11 @@ class Constraint(msgspec.Struct, frozen=True):
     names: tuple[str, ...] = ()
     amount: int = 0
 
+    @property
+    def is_amount(self) -> bool:
+        """Whether the constraint is on the amount of a resource class."""
+        return self.kind in (RESOURCES, SPLIT_RESOURCES)
+
     def __str__(self) -> str:
         words = _TEXTS[self.kind].format(names=" or ".join(self.names), amount=self.amount)
         return f"group {self.group}: {words}" if self.group else words

@@ -207,3 +207,16 @@ def test_the_client_reads_splits_to_its_limit(tmp_path: Path) -> None:
                 assert len(summaries) == 3 * (limit or 3)
 
     asyncio.run(main())
+
+
+def test_a_refusal_names_what_no_host_has_even_if_it_were_split(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with scheduling(tmp_path, trees(2), False) as scheduler:
+            with pytest.raises(NoValidHost) as refused:
+                await scheduler.select_destinations(spec(9, 512), 1)
+            assert "9 VCPU" in str(refused.value)
+            with pytest.raises(NoValidHost) as refused:
+                await scheduler.select_destinations(spec(10, 512, extra_specs=TWO_NODES), 1)
+            assert "5 VCPU" in str(refused.value)
+
+    asyncio.run(main())

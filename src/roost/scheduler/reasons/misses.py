@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from roost.fleet.constraint import RESOURCES
 from roost.fleet.near_misses import NearMiss, RelaxedQuery, nearest_of, relaxed_queries
 from roost.model.reasons import Miss
 from roost.records.redact import redacted_text
@@ -75,7 +74,7 @@ def _of_query(survey: Survey, each: int) -> list[Near]:
 def _miss_of(survey: Survey, condition: Condition, miss: NearMiss) -> Miss:
     fleet, constraint = survey.fleet, miss.constraint
     position = int(np.searchsorted(survey.roots, fleet.row(miss.root)))
-    amount = constraint.kind == RESOURCES
+    amount = constraint.is_amount
     return Miss(
         host=survey.name(position),
         kind=condition.kind,

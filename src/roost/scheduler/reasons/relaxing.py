@@ -5,7 +5,9 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from roost.fleet.constraint import RESOURCES, Constraint, with_amount, without
+from roost.fleet.constraint import SPLIT_RESOURCES, Constraint, with_amount, without
+from roost.fleet.fleet import Fleet
+from roost.fleet.near_misses import NearMiss
 from roost.model.allocation import ANTI_AFFINITY
 from roost.model.reasons import Relaxation, RelaxationKind
 from roost.model.request import CandidateQuery
@@ -115,7 +117,7 @@ def _proposed(
     condition, subject = near.condition, near.condition.subject
     distance = near.misses[0].distance
     if isinstance(subject, Constraint):
-        if subject.kind == RESOURCES:
+        if subject.is_amount:
             yield from _amounts(question, survey, near, subject)
             return
         changed = _asking(question, without(survey.asked.query, subject))
@@ -148,12 +150,7 @@ def _proposed(
 def _amounts(question: Question, survey: Survey, near: Near, constraint: Constraint) -> Iterator[Proposal]:
     name, wanted = constraint.names[0], constraint.amount
     for miss, index in zip(near.raw, near.index, strict=True):
-        columns = survey.fleet.inventory_columns(name)
-        slot = columns.slot(survey.fleet.row(miss.provider or miss.root))
-        most, least, step = miss.free or 0, columns.min_unit.item(slot), columns.step_size.item(slot)
-        amount = most - most % step if miss.unit != "min_unit" else least
-        if miss.unit == "step_size":
-            amount = min(amount, wanted - wanted % step)
+        amount = _admitted(survey.fleet, constraint, miss)
         if amount < 1 or amount == wanted:
             continue
         spec = replace(question.spec, flavor=_flavor(question.spec, constraint, amount))
@@ -171,6 +168,18 @@ def _amounts(question: Question, survey: Survey, near: Near, constraint: Constra
             wanted,
             amount,
         )
+
+
+def _admitted(fleet: Fleet, constraint: Constraint, miss: NearMiss) -> int:
+    """The amount nearest to the one that a constraint demands that a near miss has."""
+    most, wanted = miss.free or 0, constraint.amount
+    if constraint.kind == SPLIT_RESOURCES:
+        return most
+    columns = fleet.inventory_columns(constraint.names[0])
+    slot = columns.slot(fleet.row(miss.provider or miss.root))
+    least, step = columns.min_unit.item(slot), columns.step_size.item(slot)
+    amount = most - most % step if miss.unit != "min_unit" else least
+    return min(amount, wanted - wanted % step) if miss.unit == "step_size" else amount
 
 
 def _flavor(spec: RequestSpec, constraint: Constraint, amount: int) -> Flavor:

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from roost.fleet.columns import Bools
-from roost.fleet.constraint import RESOURCES, TOGETHER, Constraint
+from roost.fleet.constraint import SPLIT_RESOURCES, TOGETHER, Constraint
+from roost.fleet.splitting import parts_by_tree
 from roost.model.reasons import Miss, Relaxation
 from roost.scheduler.reasons.survey import Condition, Survey
 from roost.scheduler.reasons.wording import listed, negated, plural, singular
@@ -105,13 +106,21 @@ def _binding(survey: Survey) -> tuple[Condition | None, list[tuple[Condition, in
 def _most(survey: Survey, binding: Condition, before: Sequence[tuple[Condition, int]]) -> str:
     """The host that has most of what none has enough of, where it lacks something else too."""
     subject = binding.subject
-    if not isinstance(subject, Constraint) or subject.kind != RESOURCES:
+    if not isinstance(subject, Constraint) or not subject.is_amount:
         return ""
     left: Bools = survey.is_host
     for each, _ in before:
         if each.failing is not None:
             left = left & ~each.failing
     fleet, name = survey.fleet, subject.names[0]
+    if subject.kind == SPLIT_RESOURCES:
+        _, _, together = parts_by_tree(fleet, name, subject.amount)
+        places = np.flatnonzero(left)
+        if not len(places):
+            return ""
+        best = int(together[survey.roots[places]].argmax())
+        most = together.item(survey.roots.item(places.item(best)))
+        return f"; the most, on {survey.name(places.item(best))}, is {most}"
     columns = fleet.inventory_columns(name)
     rows = columns.row[: columns.n].astype(np.intp)
     position = np.full(fleet.n_rows, -1, dtype=np.intp)
@@ -129,7 +138,7 @@ def _order(condition: Condition) -> int:
     subject = condition.subject
     if not isinstance(subject, Constraint) or condition.failing is None:
         return 2
-    return int(subject.kind == RESOURCES)
+    return int(subject.is_amount)
 
 
 def way_out(relaxations: Sequence[Relaxation]) -> str:

@@ -8,6 +8,7 @@ from roost.fleet.constraint import (
     FORBIDDEN_AGGREGATES,
     IN_TREE,
     ISOLATE,
+    ISOLATED,
     MEMBER_OF,
     REQUIRED,
     RESOURCES,
@@ -79,8 +80,8 @@ def of_constraint(constraint: Constraint, fleet: Fleet) -> str:
     if kind in (FORBIDDEN, ROOT_FORBIDDEN) and constraint.names == (DISABLED_TRAIT,):
         return "are enabled"
     where = f" for group {constraint.group}" if constraint.group else ""
-    if kind == RESOURCES:
-        one = " on one provider" if fleet.has_trees else ""
+    if constraint.is_amount:
+        one = " on one provider" if fleet.has_trees and kind == RESOURCES else ""
         return f"have {constraint.amount} {names} free{one}{where}"
     words = _CONSTRAINTS.get(kind, "have a provider")
     return words.format(names=names, groups=", ".join(constraint.names)) + where
@@ -96,6 +97,7 @@ _CONSTRAINTS = {
     ROOT_FORBIDDEN: "are without the trait {names} at the root",
     SAME_SUBTREE: "have the groups {groups} in one subtree",
     ISOLATE: "have a provider for each group by itself",
+    ISOLATED: "have a provider for each of the groups {groups} by itself",
     TOGETHER: "have all that is asked for at once",
 }
 
@@ -109,6 +111,7 @@ _LACKS = {
     ROOT_FORBIDDEN: "has the forbidden trait {names} at its root",
     SAME_SUBTREE: "has no common subtree for the groups {groups}",
     ISOLATE: "has no provider for each group by itself",
+    ISOLATED: "has no provider for each of the groups {groups} by itself",
 }
 
 
@@ -119,7 +122,7 @@ def lack_of(miss: NearMiss, fleet: Fleet) -> str:
     on = ""
     if miss.provider is not None and miss.provider != miss.root:
         on = f" on {fleet.name(fleet.row(miss.provider))}"
-    if constraint.kind != RESOURCES:
+    if not constraint.is_amount:
         if constraint.names == (DISABLED_TRAIT,):
             return "is disabled"
         return _LACKS[constraint.kind].format(names=names, groups=", ".join(constraint.names)) + on
