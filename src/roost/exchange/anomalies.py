@@ -38,6 +38,8 @@ NO_GENERATION = "no-generation"
 """A provider without a generation. Kept with generation 0."""
 ROUNDED = "rounded"
 """An allocation ratio that the target stores with fewer digits. Kept, rounded."""
+NO_ASSIGNMENTS = "no-assignments"
+"""Consumers with an assignment. Kept without it, for which the target has no column."""
 NO_GROUPS = "no-groups"
 """Members of server groups. Kept without their group, for which the target has no column."""
 

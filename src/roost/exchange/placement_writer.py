@@ -143,6 +143,12 @@ class PlacementWriter:
                 f"consumer {consumer.uuid}",
                 f"kept outside of server group {consumer.group}",
             )
+        if consumer.assignment is not None:
+            self._report.add(
+                anomalies.NO_ASSIGNMENTS,
+                f"consumer {consumer.uuid}",
+                f"kept without its assignment on node {consumer.assignment.node}",
+            )
         kind = None
         if consumer.consumer_type != UNKNOWN_TYPE:
             kind = self._ids[rows.consumer_types].of(consumer.consumer_type)
