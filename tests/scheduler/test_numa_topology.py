@@ -193,6 +193,33 @@ def test_a_bad_topology_is_the_requests_fault() -> None:
         ask_key(judge, question(of=wanting(extra_specs={"hw:numa_nodes": "3"})))
 
 
+def test_guests_of_many_different_cells_are_fitted_on_each_host() -> None:
+    many = {**PINNED, "hw:numa_nodes": "5"}
+    first = 0
+    for number, count in enumerate((1, 2, 3, 4, 5)):
+        many[f"hw:numa_cpus.{number}"] = f"{first}-{first + count - 1}"
+        many[f"hw:numa_mem.{number}"] = "16"
+        first += count
+    of = wanting(15, 80, extra_specs=many)
+    guest = guest_topology(of.flavor, None)
+    assert guest is not None
+    assert not is_exact(guest)
+
+    def host(number: int, *sizes: int) -> NodeReport:
+        starts = [sum(sizes[:at]) for at in range(len(sizes))]
+        cells = [
+            reported_cell(at, range(start, start + size))
+            for at, (start, size) in enumerate(zip(starts, sizes, strict=True))
+        ]
+        return numa_report(number, reported(*cells))
+
+    reports = [host(0, 1, 2, 3, 4, 5), host(1, 1, 1, 3, 5, 5), host(2, 5, 4, 3, 2, 1)]
+    view = HostView(table_of(reports), Taken(len(reports)))
+    # Each guest cell has a host cell that suits it on the second host, but four of them have three together.
+    assert NumaTopologies().fits(guest, view).tolist() == [True, True, True]
+    assert passed(reports, of) == ["host0", "host2"]
+
+
 def lacks(one: NodeReport, of: RequestSpec) -> str:
     """What the filter says that a host lacks, which it excludes."""
     judge, offers = NUMATopologyFilter(NumaOptions()), Taken(1)
