@@ -49,7 +49,7 @@ def test_the_commands_beside_a_running_system_work(tmp_path: Path) -> None:
     assert options[:4] == ["--port", "8778", "--data-dir", "./roost-data/up"]
     with RoostUp(tmp_path / "roost-data/up", options[4:]) as system:
         system.wait_until_up()
-        script = block_with("curl").replace("localhost:8778", f"localhost:{system.port}")
+        script = block_with("/v1/instances").replace("localhost:8778", f"localhost:{system.port}")
         script = script.replace("curl -s ", "curl -sSf ").replace(".venv/bin/roost", str(ROOST))
         shown = run(["bash", "-ec", script], tmp_path)
     assert '"allocation_requests"' in shown
@@ -78,6 +78,40 @@ def answers(url: str, seconds: float = 60.0) -> bool:
         except httpx.TransportError:
             time.sleep(0.05)
     return False
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
+def test_the_platform_without_openstack_works(tmp_path: Path) -> None:
+    """Its hosts are registered, asked for and claimed; the last request is refused with the reason."""
+    ports = {"8778": str(free_port()), "8779": str(free_port())}
+
+    def moved(text: str) -> str:
+        for old, new in ports.items():
+            text = text.replace(f"localhost:{old}", f"localhost:{new}").replace(
+                f"--port {old}", f"--port {new}"
+            )
+        return text.replace(".venv/bin/roost", str(ROOST))
+
+    starts = moved(block_with("roost scheduler")).replace("\\\n", " ").strip().splitlines()
+    assert len(starts) == 2
+    script = moved(block_with("for n in 1 2")).replace("curl -s ", "curl -sSf ")
+    script = script.replace("ask ", f"ask --scheduler http://localhost:{ports['8779']} ")
+    servers = [
+        subprocess.Popen(["bash", "-c", f"exec env {each.strip()}"], cwd=tmp_path, stderr=subprocess.DEVNULL)
+        for each in starts
+    ]
+    try:
+        for path in ("8778", "8779"):
+            assert answers(f"http://127.0.0.1:{ports[path]}/healthz")
+        shown = run(["bash", "-ec", script], tmp_path)
+    finally:
+        for each in servers:
+            each.send_signal(signal.SIGTERM)
+        for each in servers:
+            each.wait(30)
+    assert "host-2" in shown
+    assert "12 VCPU" in shown
+    assert '"runs"' in shown or '"records"' in shown
 
 
 def test_every_target_of_make_is_one() -> None:

@@ -42,6 +42,13 @@ def test_two_schedulers_on_one_platform(tmp_path: Path) -> None:
             assert each.client.get("/v1/select_destinations").status_code == 405
             refused = each.client.post("/v1/select_destinations", headers={"x-auth-token": "user:project"})
             assert refused.status_code == 403
+        asked = run_roost("ask", "--scheduler", local.url, "--vcpus", "0", "--memory-mb", "9", "--count", "2")
+        assert asked.returncode == 0, asked.stderr
+        assert asked.stdout.count("host1") == 2
+        refused = run_roost("ask", "--scheduler", remote.url, "--vcpus", "4", "--json")
+        assert (refused.returncode, '"scheduler.no_valid_host"' in refused.stdout) == (1, True)
+        wrong = run_roost("ask", "--scheduler", remote.url, "--extra-spec", "trait:CUSTOM_NO=required")
+        assert (wrong.returncode, "CUSTOM_NO" in wrong.stderr) == (2, True)
         serving.end()
         assert remote.select().status_code == 503
         wait_for(lambda: not remote.client.get("/readyz").json()["ready"])

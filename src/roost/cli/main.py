@@ -16,6 +16,7 @@ COULD_NOT_RUN = 2
 
 COMMANDS = {
     "archive-records": "roost.cli.archived_records:archive_records",
+    "ask": "roost.cli.ask:ask",
     "bench": "roost.cli.bench:bench",
     "completion": "roost.cli.completion:completion",
     "config": "roost.cli.configuration:config",

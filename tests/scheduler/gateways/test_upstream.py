@@ -178,7 +178,7 @@ def test_the_same_placements(
 
 
 @pytest.mark.nightly
-@settings(max_examples=1500, suppress_health_check=list(HealthCheck))
+@settings(max_examples=200, suppress_health_check=list(HealthCheck))
 @GIVEN
 def test_the_same_placements_of_many(
     upstream: Upstream, empty_database: Path, cloud: Cloud, requests: list[Ask]

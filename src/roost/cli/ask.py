@@ -1,0 +1,148 @@
+"""``roost ask``: asks a scheduler for hosts, and says where they are or why there are none."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from roost.cli.options import as_json, print_json, print_table
+from roost.model.errors import OperatorError
+
+SECONDS = 90.0
+"""Seconds that the scheduler has for its answer: longer than a run may take by default."""
+
+REFUSED = 1
+"""The exit status if no host, or not enough of them, can take the request."""
+
+
+class _Pair(click.ParamType[tuple[str, str]]):
+    name = "key=value"
+
+    def convert(
+        self, value: str | tuple[str, str], param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, str]:
+        if isinstance(value, tuple):
+            return value
+        key, equals, text = value.partition("=")
+        if not equals or not key:
+            self.fail(f"{value!r} is not KEY=VALUE", param, ctx)
+        return key, text
+
+
+@click.command(epilog="Example: roost ask --vcpus 4 --memory-mb 8192 --count 2 --alternates 1")
+@click.option(
+    "--scheduler",
+    "url",
+    metavar="URL",
+    default="http://127.0.0.1:8779",
+    show_default=True,
+    help="Where the scheduler is.",
+)
+@click.option("--token", envvar="OS_TOKEN", default="admin", help="Token of a service; or OS_TOKEN.")
+@click.option("--vcpus", type=click.IntRange(0), default=1, show_default=True, help="vCPUs.")
+@click.option("--memory-mb", type=click.IntRange(0), default=0, help="Memory in MiB.")
+@click.option("--disk-gb", type=click.IntRange(0), default=0, help="Root disk in GiB.")
+@click.option(
+    "--extra-spec", "extra_specs", type=_Pair(), multiple=True, help="An extra spec of the flavor, as Nova's."
+)
+@click.option("--hint", "hints", type=_Pair(), multiple=True, help="A scheduler hint, as Nova's.")
+@click.option("--project", default="demo", show_default=True, help="Project that the instances belong to.")
+@click.option("--user", default="demo", show_default=True, help="User that they belong to.")
+@click.option("--count", type=click.IntRange(1, 1000), default=1, show_default=True, help="Instances.")
+@click.option("--alternates", type=click.IntRange(0, 100), default=0, help="Further hosts of each instance.")
+@click.option(
+    "--spec",
+    "spec_file",
+    type=click.Path(path_type=Path),
+    help="A JSON file with a whole request spec, Roost's or Nova's, instead of these options.",
+)
+@as_json
+def ask(
+    url: str,
+    token: str,
+    vcpus: int,
+    memory_mb: int,
+    disk_gb: int,
+    extra_specs: tuple[tuple[str, str], ...],
+    hints: tuple[tuple[str, str], ...],
+    project: str,
+    user: str,
+    count: int,
+    alternates: int,
+    spec_file: Path | None,
+    as_json: bool,
+) -> None:
+    """Ask a scheduler for hosts. They are claimed: delete the allocations of an instance to free its host.
+
+    If there are none, the exit status is 1, and the steps show how many hosts each of them left.
+    """
+    spec: Any = {
+        "project_id": project,
+        "user_id": user,
+        "flavor": {
+            "name": "asked",
+            "vcpus": vcpus,
+            "memory_mb": memory_mb,
+            "disk_gb": disk_gb,
+            "extra_specs": dict(extra_specs),
+        },
+        "scheduler_hints": {key: [value for other, value in hints if other == key] for key in dict(hints)},
+    }
+    body = {
+        "request_spec": spec if spec_file is None else _read(spec_file),
+        "num_alternates": alternates,
+        **({"count": count} if spec_file is None or count > 1 else {}),
+    }
+    status, answer = _post(f"{url.rstrip('/')}/v1/select_destinations", token, body)
+    error = answer["errors"][0] if "errors" in answer else None
+    if error is not None and "run" not in error:
+        raise OperatorError(f"the scheduler answers {status}: {error['detail']}")
+    if as_json:
+        print_json(answer)
+    elif error is not None:
+        click.echo(error["detail"])
+        print_table(("step", "hosts left"), [(each["name"], str(each["left"])) for each in error["steps"]], 1)
+        click.echo(f"run {error['run']}")
+    elif "selections" in answer:
+        print_json(answer["selections"])
+    else:
+        _print(answer)
+    if error is not None:
+        sys.exit(REFUSED)
+
+
+def _print(answer: dict[str, Any]) -> None:
+    rows = []
+    for each in answer["destinations"]:
+        amounts: dict[str, int] = {}
+        for resources in each["selected"]["allocations"].values():
+            for name, amount in resources.items():
+                amounts[name] = amounts.get(name, 0) + amount
+        others = ", ".join(other["host"] for other in each["alternates"])
+        claimed = ", ".join(f"{name}={amount}" for name, amount in sorted(amounts.items()))
+        rows.append((each["instance"], each["selected"]["host"], claimed, others))
+    print_table(("instance", "host", "claimed", "alternates"), rows)
+    click.echo(f"run {answer['run']}")
+
+
+def _read(path: Path) -> Any:
+    try:
+        return msgspec.json.decode(path.read_bytes())
+    except (OSError, msgspec.DecodeError) as error:
+        raise OperatorError(f"request spec {path} cannot be read: {error}") from error
+
+
+def _post(url: str, token: str, body: object) -> tuple[int, dict[str, Any]]:
+    """The status and the JSON of an answer. Raises `OperatorError` if this is no scheduler."""
+    # Imported only here: its import takes longer than that of the command.
+    import httpx
+
+    try:
+        answer = httpx.post(url, json=body, headers={"x-auth-token": token}, timeout=SECONDS)
+        return answer.status_code, msgspec.json.decode(answer.content, type=dict[str, Any])
+    except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
+        raise OperatorError(f"the scheduler at {url} does not answer: {error}") from error
+    except msgspec.DecodeError as error:
+        raise OperatorError(f"{url} is no scheduler: {error}") from error
