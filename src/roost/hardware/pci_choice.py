@@ -93,7 +93,7 @@ class Pools:
             for at, count in some:
                 left[at] -= count
             taken.append(some)
-        if self._conflict(left):
+        if self._conflict({at for some in taken for at, _ in some}):
             searched = self._search(requests, host_cells, sockets, mappings)
             if searched is None:
                 return None
@@ -151,11 +151,11 @@ class Pools:
             return close
         return sorted(suitable, key=lambda at: cells[at] is not None and cells[at] not in host_cells)
 
-    def _conflict(self, left: Sequence[int]) -> bool:
-        """Whether a physical function is taken together with a virtual one of it."""
-        taken = [pool for at, pool in enumerate(self.pools) if left[at] < pool.count and pool.address]
-        whole = {pool.address for pool in taken if pool.is_physical}
-        return any(pool.address in whole for pool in taken if pool.is_virtual)
+    def _conflict(self, taken: Collection[int]) -> bool:
+        """Whether a physical function is among pools that devices are taken from, and a virtual one of it."""
+        some = [self.pools[at] for at in taken if self.pools[at].address is not None]
+        whole = {pool.address for pool in some if pool.is_physical}
+        return any(pool.address in whole for pool in some if pool.is_virtual)
 
     def _drop_dependents(self, left: list[int], taken: Collection[int]) -> None:
         """Leave nothing of the pools that devices taken from others make unusable: see `without`."""
@@ -187,6 +187,8 @@ class Pools:
                 steps += 1
                 if steps > MOST_STEPS:
                     return None
+                if self._conflict({at for at, _ in some}):
+                    continue
                 after = [*left]
                 for at, count in some:
                     after[at] -= count
