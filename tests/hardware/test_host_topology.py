@@ -12,7 +12,7 @@ from support.numa_hosts import enveloped, reported, reported_cell, two_cells
 
 
 def test_a_set_of_cpus_has_the_numbers_that_it_was_made_of() -> None:
-    assert numbers_of(set_of([70, 3, 0])) == [0, 3, 70]
+    assert numbers_of(set_of([70, 3, 0])) == (0, 3, 70)
 
 
 def test_a_topology_is_read_with_nova_s_envelope_and_without() -> None:
@@ -25,8 +25,8 @@ def test_a_topology_is_read_with_nova_s_envelope_and_without() -> None:
     first, second = topology.cells
     assert decoded(enveloped(plain)) == topology
     assert hash(decoded(enveloped(plain))) == hash(topology)
-    assert (numbers_of(first.cpuset), numbers_of(first.free_cpus)) == ([0, 1, 2, 3], [4, 6, 7])
-    assert [numbers_of(core) for core in first.free_cores] == [[4], [6, 7]]
+    assert (numbers_of(first.cpuset), numbers_of(first.free_cpus)) == ((0, 1, 2, 3), (4, 6, 7))
+    assert [numbers_of(core) for core in first.free_cores] == [(4,), (6, 7)]
     assert first.threads_per_core == 2
     assert topology.sockets == {0: 1, 1: None}
     assert (set(second.physnets), second.tunneled) == ({"red"}, True)
@@ -82,6 +82,6 @@ def test_what_is_assigned_is_used() -> None:
     )
     cell = used.cells[1]
     assert used.cells[0] == topology.cells[0]
-    assert (numbers_of(cell.free_cpus), cell.cpu_usage, cell.memory_used_mb) == ([7], 3, 1025)
+    assert (numbers_of(cell.free_cpus), cell.cpu_usage, cell.memory_used_mb) == ((7,), 3, 1025)
     assert cell.pages == (Pages(4, 1000, 744), Pages(2048, 512, 0))
     assert with_assigned(topology, []) is topology

@@ -1,6 +1,7 @@
 """Sets of CPUs as integers: bit number n is CPU n. So they are compared, hashed and counted at once."""
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 Cpus = int
 """A set of CPUs: bit n says whether CPU n is in it."""
@@ -17,11 +18,12 @@ def set_of(numbers: Iterable[int]) -> Cpus:
     return cpus
 
 
-def numbers_of(cpus: Cpus) -> list[int]:
-    """The numbers of the CPUs in a set, ascending."""
+@lru_cache(maxsize=2**14)
+def numbers_of(cpus: Cpus) -> tuple[int, ...]:
+    """The numbers of the CPUs in a set, ascending. The last answers are kept: nodes have the same cores."""
     numbers = []
     while cpus:
         lowest = cpus & -cpus
         numbers.append(lowest.bit_length() - 1)
         cpus ^= lowest
-    return numbers
+    return tuple(numbers)

@@ -48,8 +48,12 @@ def test_the_hardware_has_what_guests_use_until_they_are_destroyed() -> None:
         assert hardware is not None
         assert hardware.numa_topology is not None
         first, second = decoded(hardware.numa_topology).cells
-        assert (first.cpu_usage, first.memory_used_mb, numbers_of(first.pinned)) == (3, 2, [])
-        assert (second.cpu_usage, second.memory_used_mb, numbers_of(second.pinned)) == (0, 512, [4, 5, 6])
+        assert (first.cpu_usage, first.memory_used_mb, list(numbers_of(first.pinned))) == (3, 2, [])
+        assert (second.cpu_usage, second.memory_used_mb, list(numbers_of(second.pinned))) == (
+            0,
+            512,
+            [4, 5, 6],
+        )
         assert [pages.free for pages in (*first.pages, *second.pages)] == [488, 512, 1000, 256]
         assert [pool["count"] for pool in hardware.pci_device_pools] == [1, 1]
         assert hardware.pci_device_pools[1]["devices"] == ["0000:81:00.1"]
@@ -85,7 +89,7 @@ def test_a_report_says_which_assignment_of_each_guest_it_counts() -> None:
             "k": NodeInstance(assignment=""),
         }
         assert report.numa_topology is not None
-        assert numbers_of(decoded(report.numa_topology).cells[1].pinned) == [4, 5, 6]
+        assert list(numbers_of(decoded(report.numa_topology).cells[1].pinned)) == [4, 5, 6]
         assert len(report.pci_device_pools) == 2
 
     asyncio.run(run())

@@ -46,7 +46,7 @@ def _used_cell(reported: Mapping[str, Any], used: HostCell) -> dict[str, object]
         **reported,
         "cpu_usage": used.cpu_usage,
         "memory_usage": used.memory_used_mb,
-        "pinned_cpus": numbers_of(used.pinned),
+        "pinned_cpus": list(numbers_of(used.pinned)),
         "mempages": [
             {**pages, "used": pages["total"] - pages.get("reserved", 0) - free[pages["size_kb"]]}
             for pages in reported.get("mempages", ())
