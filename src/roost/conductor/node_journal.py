@@ -164,10 +164,7 @@ class NodeJournals:
         if first is None or last is None:
             raise JournalMissing(f"node journal {journal} is not kept")
         if last < version:
-            raise JournalMissing(
-                f"node journal {journal} ends at {last}, before {version}: its process was killed, or could "
-                "not write to the API database, or has not written yet"
-            )
+            raise _too_short(journal, last, version)
         if found is None:
             raise JournalMissing(f"node journal {journal} is kept from {first} on, and not at {version}")
         return found
@@ -240,13 +237,20 @@ class PastTable:
     async def _read_on(self, version: int) -> None:
         batches = await self._journals.after(self._journal, self._batch)
         if not batches:
-            raise JournalMissing(f"node journal {self._journal} ends at {self._version}, before {version}")
+            raise _too_short(self._journal, self._version, version)
         self._batch = batches[-1].batch
         events = [event for each in batches for event in self._decoder.decode(each.body)]
         self._ahead = events[::-1]
 
 
 _STORED = sa.select(node_journal.c.batch, node_journal.c.last, node_journal.c.base, node_journal.c.body)
+
+
+def _too_short(journal: str, last: int, version: int) -> JournalMissing:
+    return JournalMissing(
+        f"node journal {journal} ends at {last}, before {version}: its process was killed, or could not write to "
+        "the API database, or has not written yet"
+    )
 
 
 def _insert(connection: Connection, journal: str, batches: Sequence[Batch]) -> None:
