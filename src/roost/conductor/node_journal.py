@@ -248,8 +248,8 @@ _STORED = sa.select(node_journal.c.batch, node_journal.c.last, node_journal.c.ba
 
 def _too_short(journal: str, last: int, version: int) -> JournalMissing:
     return JournalMissing(
-        f"node journal {journal} ends at {last}, before {version}: its process was killed, or could not write to "
-        "the API database, or has not written yet"
+        f"node journal {journal} ends at {last}, before {version}: its process was killed, or could not "
+        "write to the API database, or has not written yet"
     )
 
 
