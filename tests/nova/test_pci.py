@@ -197,7 +197,7 @@ def test_devices_are_chosen_as_by_nova(nova: Nova, many: list[Case]) -> None:
 
 
 @pytest.mark.nightly
-@settings(max_examples=2_000, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=500, deadline=None, suppress_health_check=SLOW)
 @given(MANY)
 def test_devices_of_thousands_of_nodes_are_chosen_as_by_nova(nova: Nova, many: list[Case]) -> None:
     compare(nova, many)
@@ -267,7 +267,7 @@ def test_aliases_are_read_as_by_nova(
 
 
 @pytest.mark.nightly
-@settings(max_examples=5_000, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=1_000, deadline=None, suppress_health_check=SLOW)
 @given(*FLAVORS)
 def test_thousands_of_aliases_are_read_as_by_nova(
     nova: Nova, aliases: list[dict[str, str]], text: str, policy: Any, in_placement: bool

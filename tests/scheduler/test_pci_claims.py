@@ -61,7 +61,7 @@ def test_a_burst_gets_each_device_once_and_a_freed_one_again(within: Within) -> 
             (host, address) for host in ("host0", "host1") for address in ("0000:81:00.0", "0000:82:00.0")
         ]
         extra = {"pci_passthrough:alias": "gpu:1"}
-        assert "PciPassthroughFilter" in await room.refusal(extra_specs=extra)
+        assert "PCI devices free" in await room.refusal(extra_specs=extra)
         await free(room, INSTANCES[2])
         assert devices(await placed(room, 5, 1)) == [taken[2]]
         fleet = await room.ledger.current()
@@ -93,7 +93,7 @@ def test_a_report_that_lists_the_instance_counts_its_devices_once(within: Within
         room.scheduler.table.update(
             [report("host0", node, pci_device_pools=left, instances=listed, num_instances=1)]
         )
-        assert "PciPassthroughFilter" in await room.refusal(extra_specs={"pci_passthrough:alias": "gpu:1"})
+        assert "PCI devices free" in await room.refusal(extra_specs={"pci_passthrough:alias": "gpu:1"})
 
     within(two_cards_each(1), work, options())
 
