@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 import msgspec
+import structlog
 
 from roost.auth.rules import Rules
 from roost.cells import Cell
@@ -21,7 +22,7 @@ from roost.metrics import catalogue as metrics
 from roost.placement.access import open_authenticator
 from roost.placement.client import HttpPlacement
 from roost.placement.http.edge import with_edge
-from roost.records import open_records
+from roost.records import RecordQueue, RecordsError, open_records
 from roost.scheduler import Scheduler
 from roost.scheduler.gateways import Gateway
 from roost.scheduler.gateways.foreign_groups import Members, no_members
@@ -40,6 +41,11 @@ from roost.serving import worker
 from roost.serving.supervision import Cause
 from roost.serving.worker import Served
 from roost.storage import Database
+
+TRIM_SECONDS = 60.0
+"""Seconds between two removals of old records."""
+
+_log = structlog.get_logger()
 
 STOP_SECONDS = 1.0
 """Seconds that the ledger's database has for each answer after SIGTERM or SIGINT."""
@@ -88,6 +94,8 @@ class Worker(worker.Worker):
         health = scheduling_health(placement, hosts, options.http)
         running = asyncio.create_task(hosts.run())
         stack.push_async_callback(_ended, running)
+        trimming = asyncio.create_task(_trim(records))
+        stack.push_async_callback(_ended, trimming)
         metrics.WAITING_RECORDS.follow(lambda: records.waiting)
         return Served(
             with_edge(application, ledger, options.http, health),
@@ -124,6 +132,16 @@ class Worker(worker.Worker):
 
 def _gateway(placement: Ledger | HttpPlacement, members: Members) -> Gateway:
     return LocalGateway(placement) if isinstance(placement, Ledger) else HttpGateway(placement, members)
+
+
+async def _trim(records: RecordQueue) -> None:
+    """Remove records that are older than the options keep, until cancelled."""
+    while True:
+        await asyncio.sleep(TRIM_SECONDS)
+        try:
+            await records.backend.trim(time.time())
+        except RecordsError as error:
+            _log.warning("old records are removed later", error=str(error))
 
 
 async def _ended(task: "asyncio.Task[None]") -> None:
