@@ -12,6 +12,7 @@ import structlog
 
 from roost import tracing
 from roost.ledger import LedgerError
+from roost.model.reasons import Reasons
 from roost.model.record import FAILED, RecordSink, Run, end_of
 from roost.model.spec import Destination, RequestSpec, Selection
 from roost.model.text import error_text
@@ -262,6 +263,30 @@ class Scheduler:
             reason = told(outcome, reasons, len(names))
             raise NoValidHost(run.id, reason, outcome.steps, outcome.tries, reasons)
         return outcome.destinations
+
+    async def explain(self, spec: RequestSpec, count: int = 1) -> Reasons | None:
+        """What would come of a request for ``count`` instances, and why; nothing is claimed or recorded.
+
+        None if it cannot be found out: too many ask, or the state of placement is not in this process.
+
+        Raises: `BadRequestSpec`, `SchedulerFault`, and what the gateway raises.
+        """
+        with self.table.reading():
+            asked = await self._asked(spec)
+            question = Question(
+                run=str(uuid.uuid4()),
+                spec=spec,
+                query=asked.query,
+                fallbacks=asked.fallbacks,
+                limit=asked.limit,
+                places=asked.places,
+                instances=tuple(str(uuid.uuid4()) for _ in range(count)),
+                num_alternates=0,
+                min_count=count,
+                now=self._clock(),
+                options=self._options,
+            )
+            return await self._gateway.explain(question, self.table, self._plugins, 0)
 
     async def use_alternate(
         self,

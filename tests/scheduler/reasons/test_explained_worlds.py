@@ -20,7 +20,7 @@ def go(begin: Step, steps: list[Step], options: SchedulerOptions) -> None:
         step(world)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=15, deadline=None, suppress_health_check=SLOW)
 @given(*CASES)
 def test_reasons_are_true(begin: Step, steps: list[Step], options: SchedulerOptions) -> None:
     go(begin, steps, options)

@@ -6,6 +6,7 @@ A new operation is one row of `OPERATIONS`, with a rule in `DEFAULT_RULES`. Its 
 
 from typing import Final
 
+from roost.model.reasons import Reasons
 from roost.placement.errors import ConcurrentUpdate
 from roost.records import RunWithAttempts
 from roost.scheduling.http.destinations import (
@@ -14,10 +15,11 @@ from roost.scheduling.http.destinations import (
     select_destinations,
     use_alternate,
 )
+from roost.scheduling.http.explain import ToExplain, explain
 from roost.scheduling.http.records import RecordPage, RecordsQuery, list_records, show_record
-from roost.scheduling.http.refusals import OF_ALTERNATES, OF_RUNS
+from roost.scheduling.http.refusals import OF_ALTERNATES, OF_RUNS, BadSpec, Fault
 from roost.scheduling.wire.answers import ShownDestinations, ShownReplacement
-from roost.web.errors import BadRequest, Forbidden, NotFound
+from roost.web.errors import BadRequest, Forbidden, NotFound, Unavailable
 from roost.web.operation import Operation
 from roost.web.policy import PROJECT_READER, Rule
 from roost.web.query import Query
@@ -28,6 +30,7 @@ SERVICE: Final = "role:admin or role:service"
 DEFAULT_RULES: Final = {
     "scheduler:select_destinations": SERVICE,
     "scheduler:use_alternate": SERVICE,
+    "scheduler:explain": SERVICE,
     "scheduler:records": f"{PROJECT_READER} or role:service",
     "scheduler:records:all_projects": SERVICE,
 }
@@ -58,6 +61,16 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         takes=(),
         answer=ShownReplacement,
         raises=(*OF_ALTERNATES, ConcurrentUpdate),
+    ),
+    Operation(
+        "POST",
+        "/v1/scheduler/explain",
+        Rule("scheduler:explain"),
+        explain,
+        body=ToExplain,
+        takes=(),
+        answer=Reasons,
+        raises=(BadSpec, Fault, Unavailable),
     ),
     Operation(
         "GET",

@@ -1,0 +1,44 @@
+"""``/v1/scheduler/explain``: what would come of a request, and why."""
+
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from roost.model.reasons import Reasons
+from roost.model.spec import Operation
+from roost.scheduling.http.refusals import as_http
+from roost.scheduling.http.service import Service
+from roost.scheduling.wire.language import language_of
+from roost.web.errors import Unavailable
+from roost.web.request import Request, Response
+
+MOST_INSTANCES = 100
+"""Instances of an explained request at most."""
+
+
+class ToExplain(msgspec.Struct, forbid_unknown_fields=True):
+    """A request for hosts for `count` equal instances, in the language of Roost or of Nova."""
+
+    request_spec: dict[str, Any]
+    count: Annotated[int, Meta(ge=1, le=MOST_INSTANCES)] = 1
+    operation: Operation | None = None
+
+
+async def explain(service: Service, req: Request, resp: Response) -> Reasons:
+    """Explain what would come of a request: the whole funnel, near misses, and changes with which it fits.
+
+    The request is really decided, on a copy of the state: nothing is claimed, and nothing is recorded. Of a
+    request that fits, the response has what the best hosts weigh.
+    """
+    wanted: ToExplain = req.body
+    with as_http():
+        language = language_of(wanted.request_spec, service.scheduler.table)
+        spec = language.read_spec(wanted.request_spec, wanted.operation).spec
+        await service.refresh()
+        reasons = await service.scheduler.explain(spec, wanted.count)
+    if reasons is None:
+        raise Unavailable(
+            "The request cannot be explained now: too many wait for it, or placement is not in this process."
+        )
+    return reasons
