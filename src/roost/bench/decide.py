@@ -5,6 +5,7 @@ scheduler, the local gateway and a ledger, many at a time, and count once they a
 """
 
 import asyncio
+import tempfile
 import time
 from collections.abc import Sequence
 from typing import Final
@@ -24,6 +25,8 @@ from roost.fleet import Fleet
 from roost.ledger import Ledger, State, keep_what_is_loaded
 from roost.model.record import Attempt, Run, RunReasons
 from roost.model.spec import RequestSpec
+from roost.records import RecordQueue, Retention
+from roost.records.backend import open_sql_records
 from roost.scheduler import Scheduler, SchedulerOptions
 from roost.scheduler.gateways.local import Decide, LocalGateway
 from roost.scheduler.nodes import NodeTable
@@ -174,6 +177,8 @@ def measure_durable(
 ) -> list[Row]:
     """Measure plain decisions that are committed, for each fleet and number of concurrent tasks.
 
+    Each is measured without records and with records in a SQLite file.
+
     Raises:
         BenchError: The fleet's database cannot be made.
         StorageError: The database cannot be used.
@@ -181,12 +186,15 @@ def measure_durable(
     rows = []
     for plan in plans:
         announce(f"decide: {plan}, durable on {store.kind}")
-        with store.copy(plan, "roost") as url:
-            for tasks in concurrent:
-                table = build_node_table(plan)
-                times, took = asyncio.run(_durable(url, table, tasks, alternates, seconds))
-                plain = Requests("plain", table, 0)
-                rows.append(_row(plan, plain, 0, "repeated", 1, store.kind, tasks, times, took))
+        for recorded in (False, True):
+            with store.copy(plan, "roost") as url, tempfile.TemporaryDirectory() as folder:
+                records = f"sqlite:///{folder}/records.db" if recorded else None
+                name = f"{store.kind}, recorded" if recorded else store.kind
+                for tasks in concurrent:
+                    table = build_node_table(plan)
+                    times, took = asyncio.run(_durable(url, records, table, tasks, alternates, seconds))
+                    plain = Requests("plain", table, 0)
+                    rows.append(_row(plan, plain, 0, "repeated", 1, name, tasks, times, took))
     return rows
 
 
@@ -199,12 +207,14 @@ class _DiscardedRecords:
 
 
 async def _durable(
-    url: str, table: NodeTable, tasks: int, alternates: int, seconds: float
+    url: str, records_url: str | None, table: NodeTable, tasks: int, alternates: int, seconds: float
 ) -> tuple[list[float], float]:
+    """The seconds of each decision, and of all; those of records that are still to be written included."""
     database = Database(url)
+    queue = None if records_url is None else RecordQueue(await open_sql_records(records_url, Retention()))
     ledger = await Ledger.open(database)
     gateway = LocalGateway(ledger)
-    scheduler = Scheduler(gateway, table, _DiscardedRecords(), clock=lambda: 0.0)
+    scheduler = Scheduler(gateway, table, queue or _DiscardedRecords(), clock=lambda: 0.0)
     keep_what_is_loaded()
     times: list[float] = []
     wanted = flavors("repeated")
@@ -217,7 +227,13 @@ async def _durable(
             times.append(time.perf_counter() - now)
 
     await asyncio.gather(*(ask() for _ in range(tasks)))
+    if queue is not None:
+        await queue.flush()
     took = time.perf_counter() - started
+    if queue is not None:
+        if queue.dropped or queue.failed:
+            raise BenchError(f"{queue.dropped + queue.failed} records were lost")
+        await queue.close()
     await ledger.close()
     await database.close()
     return times, took
