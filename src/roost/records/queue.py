@@ -24,6 +24,10 @@ QUEUE_LIMIT = 10_000
 BATCH_LIMIT = 1_000
 """Records in one write, unless a single `RecordQueue.put` had more."""
 
+GATHER_SECONDS = 0.05
+"""Seconds that the first record of a batch waits for others, so that decisions seldom share the disk and the
+processor with a write of records. A `RecordQueue.flush` does not wait."""
+
 RETRY_SECONDS = 1.0
 """Pause before a batch is written again that the backend could not write."""
 
@@ -58,6 +62,7 @@ class RecordQueue:
     Args:
         backend: stores the records; it is closed with the queue.
         limit: records that may wait; see `QUEUE_LIMIT`.
+        gather_seconds: see `GATHER_SECONDS`.
         retry_seconds: see `RETRY_SECONDS`.
         slow_seconds: see `SLOW_SECONDS`.
         close_seconds: see `CLOSE_SECONDS`.
@@ -74,6 +79,7 @@ class RecordQueue:
         backend: Records,
         limit: int = QUEUE_LIMIT,
         *,
+        gather_seconds: float = GATHER_SECONDS,
         retry_seconds: float = RETRY_SECONDS,
         slow_seconds: float = SLOW_SECONDS,
         close_seconds: float = CLOSE_SECONDS,
@@ -82,6 +88,7 @@ class RecordQueue:
         self.dropped = 0
         self.failed = 0
         self._limit = limit
+        self._gather_seconds = gather_seconds
         self._retry_seconds = retry_seconds
         self._slow_seconds = slow_seconds
         self._close_seconds = close_seconds
@@ -90,6 +97,7 @@ class RecordQueue:
         self._writing: asyncio.Task[None] | None = None
         self._lost_before_outage: int | None = None
         self._closed = False
+        self._hurry = asyncio.Event()
 
     @property
     def waiting(self) -> int:
@@ -119,10 +127,14 @@ class RecordQueue:
 
         During an outage without a time limit, this waits for the end of the outage.
         """
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                while self._writing is not None:
-                    await asyncio.wait({self._writing})
+        self._hurry.set()
+        try:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    while self._writing is not None:
+                        await asyncio.wait({self._writing})
+        finally:
+            self._hurry.clear()
         return self._writing is None
 
     async def close(self) -> None:
@@ -146,6 +158,7 @@ class RecordQueue:
         """Write until nothing waits."""
         try:
             while self._entries:
+                await self._gather()
                 batch = self._next_batch()
                 accepted = await self._write(batch)
                 self._waiting -= sum(entry.size for entry in batch)
@@ -153,6 +166,13 @@ class RecordQueue:
                     self._end_outage()
         finally:
             self._writing = None
+
+    async def _gather(self) -> None:
+        """Wait until there is a whole batch, or the first of its records has waited long enough."""
+        if self._waiting < BATCH_LIMIT:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._gather_seconds):
+                    await self._hurry.wait()
 
     def _next_batch(self) -> list[_Entry]:
         batch = [self._entries.popleft()]

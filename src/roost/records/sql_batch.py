@@ -14,7 +14,8 @@ from roost.records.rows import NO_REASONS, RunRow, reasons_json, row_of
 from roost.records.tables import attempts, run_instances, runs, settings
 
 RUN_COLUMNS = tuple(column.name for column in runs.columns if column.name != "number")
-ATTEMPT_COLUMNS = tuple(column.name for column in attempts.columns if column.name != "number")
+ATTEMPT_COLUMNS = Attempt.__struct_fields__
+"""The columns of attempts have the order of the fields."""
 _INSTANCE_COLUMNS = tuple(column.name for column in run_instances.columns)
 _SETTINGS_COLUMNS = tuple(column.name for column in settings.columns)
 
@@ -161,8 +162,7 @@ def _insert_runs(connection: Connection, new: Sequence[Run]) -> None:
 
 
 def _insert_attempts(connection: Connection, new: Sequence[Attempt]) -> None:
-    values = [tuple(getattr(each, name) for name in ATTEMPT_COLUMNS) for each in new]
-    _insert_into(connection, attempts, ATTEMPT_COLUMNS, values)
+    _insert_into(connection, attempts, ATTEMPT_COLUMNS, [msgspec.structs.astuple(each) for each in new])
 
 
 def _run_values(row: RunRow) -> tuple[Any, ...]:

@@ -63,7 +63,6 @@ def upgrade() -> None:
     identity = ["run", "instance", "ordinal"]
     op.create_index("attempts_by_identity", "attempts", identity, unique=True, if_not_exists=True)
     for index, column in (
-        ("attempts_of_instance", "instance"),
         ("attempts_on_host", "host"),
         ("attempts_by_result", "result"),
         ("attempts_by_begin", "at"),
@@ -84,12 +83,12 @@ def _rewrite_attempts() -> None:
             sa.Column("run", NAME, nullable=False),
             sa.Column("request_id", NAME, nullable=False),
             sa.Column("instance", NAME, nullable=False),
-            sa.Column("ordinal", sa.Integer, nullable=False),
             sa.Column("at", sa.Double, nullable=False),
             sa.Column("host", NAME, nullable=False),
             sa.Column("cell", NAME, nullable=False),
             sa.Column("weight", sa.Double, nullable=False),
             sa.Column("result", sa.String(16), nullable=False),
+            sa.Column("ordinal", sa.Integer, nullable=False),
             sa.Column("reason", BIG_TEXT),
             sa.Column("node", NAME, nullable=False),
             sa.Column("finished_at", sa.Double),
