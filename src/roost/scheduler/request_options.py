@@ -18,9 +18,9 @@ class RequestFilterOptions(msgspec.Struct, frozen=True):
     enable_isolated_aggregate_filtering: bool = False
     image_metadata_prefilter: bool = False
     query_placement_for_routed_network_aggregates: bool = False
-    numa_model: NumaModel = "objects"
     max_placement_results: int = 0
     max_paged_placement_results: int = 0
+    numa_model: NumaModel = "objects"
 
 
 class Workarounds(msgspec.Struct, frozen=True):
