@@ -299,7 +299,8 @@ class Fleet(ProviderForest):
         before, after = change.before, change.after
         had = None if before is None else before.assignment
         has = None if after is None else after.assignment
-        if had != has:
+        assigns = had is not has and had != has
+        if assigns:
             self.assigned.check(change.consumer, had, has)
         group = None if before is None else before.group
         joins = None if after is None else after.group
@@ -307,7 +308,7 @@ class Fleet(ProviderForest):
             self._apply_allocations(change.held, change.holds)
         else:
             self._apply_member(change, group, joins)
-        if had != has:
+        if assigns:
             self.assigned.change(change.consumer, had, has)
             for node in {each.node for each in (had, has) if each is not None}:
                 if (row := self.find_row(node)) >= 0:

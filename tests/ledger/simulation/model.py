@@ -6,6 +6,7 @@ import msgspec
 
 from roost.ledger import Command, State
 from roost.model.allocation import Consumer
+from roost.model.assignment import AssignedCell, Assignment
 from roost.model.change import AllocationsChanged, inverse
 
 CAPACITY = 6
@@ -29,7 +30,7 @@ class Refusal(Exception):
 
 
 class ModelFleet:
-    """What is in use of each provider, and the members of groups there, at a version.
+    """What is in use of each provider, the members of groups there, and the CPUs assigned, at a version.
 
     The part of `roost.fleet.Fleet` that a replica needs.
     """
@@ -38,12 +39,17 @@ class ModelFleet:
         self.version = 0
         self.used: dict[str, int] = {}
         self.members: dict[tuple[str, str], int] = {}
+        self.cpus: dict[tuple[str, int], int] = {}
 
     def __len__(self) -> int:
         return len(PROVIDERS)
 
     def apply(self, change: AllocationsChanged) -> None:
         for sign, owner, allocations in ((-1, change.before, change.held), (1, change.after, change.holds)):
+            if owner is not None and owner.assignment is not None:
+                for cpu in owner.assignment.cpus:
+                    at = (owner.assignment.node, cpu)
+                    self.cpus[at] = self.cpus.get(at, 0) + sign
             for provider, resources in allocations.items():
                 if owner is not None and owner.group is not None:
                     key = (owner.group, provider)
@@ -66,9 +72,10 @@ class ModelFleet:
         self.settle(version, changes, at)
 
     def facts(self) -> dict[str, int]:
-        """What is in use, and the members of each group on each provider, without zeros."""
+        """What is in use, the members of each group and the CPUs on each provider, without zeros."""
         members = {f"{group} on {provider}": number for (group, provider), number in self.members.items()}
-        return {name: number for name, number in (self.used | members).items() if number}
+        cpus = {f"CPU {cpu} of {provider}": number for (provider, cpu), number in self.cpus.items()}
+        return {name: number for name, number in (self.used | members | cpus).items() if number}
 
 
 class Done(msgspec.Struct, frozen=True):
@@ -81,7 +88,7 @@ class Done(msgspec.Struct, frozen=True):
 class Claim(Command[Done], frozen=True):
     """A new consumer's claim. ``marker`` is in its change, and in no other command's.
 
-    With a ``group`` the provider must have no member of it.
+    With a ``group`` the provider must have no member of it. With a ``cpu`` no other consumer may have it.
     """
 
     marker: str
@@ -89,6 +96,7 @@ class Claim(Command[Done], frozen=True):
     provider: str
     amount: int
     group: str | None = None
+    cpu: int | None = None
 
     def consumers(self) -> tuple[str, ...]:
         return (self.consumer,)
@@ -105,7 +113,12 @@ class Claim(Command[Done], frozen=True):
             raise Refusal(fleet.version, "no room")
         if self.group is not None and fleet.members.get((self.group, self.provider)):
             raise Refusal(fleet.version, "the provider has a member of the group")
-        owner = Consumer(self.consumer, self.marker, "user", 1, "INSTANCE", self.group)
+        assignment = None
+        if self.cpu is not None:
+            if fleet.cpus.get((self.provider, self.cpu)):
+                raise Refusal(fleet.version, "another consumer has the CPU")
+            assignment = Assignment(self.provider, (AssignedCell(0, 0, pinned=((0, self.cpu),)),))
+        owner = Consumer(self.consumer, self.marker, "user", 1, "INSTANCE", self.group, assignment)
         holds = {self.provider: {"VCPU": self.amount}}
         state.apply(AllocationsChanged(self.consumer, None, owner, {}, holds))
         return Done(self.marker, fleet.version)

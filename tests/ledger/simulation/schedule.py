@@ -61,6 +61,8 @@ class Kind(NamedTuple):
     """Some commands break rules of the tables."""
     groups: bool = False
     """Claims are for members of two anti-affinity groups."""
+    assigns: bool = False
+    """Claims are for one of four CPUs of the provider."""
 
 
 KINDS = {
@@ -74,6 +76,7 @@ KINDS = {
     "trimmed": Kind(Link(cut_after=0.1, late=0.05), trims=True),
     "standby": Kind(fails_over=True),
     "groups": Kind(Link(cut_after=0.1, late=0.05), groups=True),
+    "assignments": Kind(Link(cut_after=0.1, late=0.05), assigns=True),
     "everything": Kind(Link(0.001, 0.03, 0.05, 0.05, 0.05), 4, 0.0, True, True, True, True),
 }
 
@@ -162,7 +165,8 @@ class Schedule:
             consumer = f"n{self.markers}"
         amount = self.random.choice((1, 2))
         group = self.random.choice(("red", "blue")) if self.kind.groups else None
-        return Claim(f"m{self.markers}", consumer, provider, amount, group)
+        cpu = self.random.randrange(4) if self.kind.assigns else None
+        return Claim(f"m{self.markers}", consumer, provider, amount, group, cpu)
 
     def _reader(self, process: Node) -> Process:
         for _ in range(self.random.randint(1, 8)):
@@ -217,6 +221,8 @@ class Schedule:
                 fleet.apply(change)
             for (group, provider), members in fleet.members.items():
                 _promise(members <= 1, f"commit {number} has {members} members of {group} on {provider}")
+            for (provider, cpu), consumers in fleet.cpus.items():
+                _promise(consumers <= 1, f"commit {number} gives CPU {cpu} of {provider} to {consumers}")
             for provider, used in fleet.used.items():
                 _promise(
                     used <= CAPACITY or provider == ROOMY, f"commit {number} allocates {used} of {provider}"

@@ -80,6 +80,7 @@ class Server:
     def load(self) -> Any:
         fleet = ModelFleet()
         fleet.used, fleet.version = self.fleet.used.copy(), self.fleet.version
+        fleet.members, fleet.cpus = self.fleet.members.copy(), self.fleet.cpus.copy()
         return fleet
 
     # Writing

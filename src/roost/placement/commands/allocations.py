@@ -98,7 +98,8 @@ def write_allocations(state: State, writes: Sequence[ConsumerWrite]) -> None:
     for write in writes:
         _judge(state, write, freed, wanted)
     assignments = assignments_after(state, writes, held)
-    assignment_condition.judge(state, writes, held, assignments)
+    if any(assignments):
+        assignment_condition.judge(state, writes, held, assignments)
     mark = len(state.changes)
     for write, before, assignment in zip(writes, held, assignments, strict=True):
         _apply(state, write, before, _group_of(write, before, writes, held), assignment)
@@ -137,7 +138,8 @@ def check_writes(state: State, writes: Sequence[ConsumerWrite]) -> list[Held | N
                         f"No such resource class {name}."
                     )
     for write in writes:
-        check_assignment(state, write)
+        if isinstance(write.assignment, Assignment):
+            check_assignment(state, write, write.assignment)
     return held
 
 

@@ -15,15 +15,12 @@ from roost.placement.commands.consumer_write import ConsumerWrite
 from roost.placement.errors import AssignmentChanged, AssignmentRefused, BadRequest
 
 
-def check_assignment(state: State, write: ConsumerWrite) -> None:
+def check_assignment(state: State, write: ConsumerWrite, assignment: Assignment) -> None:
     """Check that a write's assignment makes sense.
 
     Raises: `BadRequest` if its node is no root provider that the consumer takes from, or if it has the same
     CPU or device twice.
     """
-    assignment = write.assignment
-    if not isinstance(assignment, Assignment):
-        return
     fleet, node = state.fleet, assignment.node
     row = fleet.find_row(node)
     if row < 0:
@@ -51,7 +48,14 @@ def assignments_after(
     request takes over its assignment: Nova moves the allocations of an instance to its migration in this way,
     and back. Any other consumer keeps its assignment as long as it takes from the tree of its node.
     """
-    after = [_own(state, write, before) for write, before in zip(writes, held, strict=True)]
+    after = [
+        # Most consumers have none, and a claim must not pay for what it does not use.
+        None
+        if not isinstance(write.assignment, Assignment)
+        and (before is None or before.consumer.assignment is None)
+        else _own(state, write, before)
+        for write, before in zip(writes, held, strict=True)
+    ]
     if len(writes) > 1:
         for number, source in enumerate(held):
             if source is None or source.consumer.assignment is None:
