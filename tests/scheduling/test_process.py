@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from support.processes import run_roost
+from support.processes import RoostUp, run_roost
 from support.schedulers import RunningScheduler
 from support.serving import Serving
 from support.waiting import wait_for
@@ -74,3 +74,24 @@ def test_what_cannot_work_is_said_in_one_line(tmp_path: Path, arguments: list[st
     assert done.returncode == 2
     assert said in done.stderr
     assert done.stderr.count("\n") == 1, done.stderr
+
+
+def test_the_hosts_of_conductors(tmp_path: Path) -> None:
+    """Beside `roost up`: hosts are those that the cells' databases report, and claims are in one ledger."""
+    with RoostUp(tmp_path / "data", ("--hosts", "3", "--cells", "2")) as system:
+        system.wait_until_up()
+        database = f"sqlite:///{tmp_path / 'data' / 'api.db'}"
+        beside = RunningScheduler(
+            tmp_path / "beside", database=database, settings=(f"api_database.connection={database}",)
+        )
+        try:
+            answer = beside.select(num_alternates=1)
+            assert answer.status_code == 200, answer.text
+            [destination] = answer.json()["destinations"]
+            assert destination["selected"]["cell"] in ("cell1", "cell2")
+            with system.client() as placement:
+                held = placement.get(f"/allocations/{destination['instance']}").json()["allocations"]
+            assert set(held) == set(destination["selected"]["allocations"])
+        finally:
+            assert beside.end() == 0
+        assert "Traceback" not in beside.said(), beside.said()
