@@ -1,6 +1,7 @@
 """A journal gives the node table of its process at each of its versions, claims outstanding included."""
 
 import asyncio
+import random
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from roost.model.node_event import AggregateRemoved, AggregateSet, MembershipsSe
 from roost.scheduler.nodes import NodeTable
 from roost.storage import Database, DatabaseUnavailable
 from support.cells import opened_cell
+from support.databases import Place
 from support.tables import seen_in
 
 NOW = 1_000.0
@@ -147,6 +149,30 @@ def test_what_is_older_than_a_base_is_removed_and_so_are_ended_journals(tmp_path
         assert await journals.newest() is None, "a journal that nobody writes any more goes as a whole"
         for each in (ended, writer):
             await each.close()
+        await database.close()
+
+    asyncio.run(run())
+
+
+def test_a_journal_on_every_kind_of_database(place: Place) -> None:
+    async def run() -> None:
+        database = Database(place.url)
+        SCHEMA.upgrade(database)
+        noise = random.Random(1)
+        # More than 64 KiB that cannot be compressed: what a short column of bytes would cut.
+        instances = {str(noise.getrandbits(400)): NodeInstance() for _ in range(2_000)}
+        table = NodeTable()
+        writer = JournalWriter(database, table)
+        await writer.write(1.0)
+        table.update([node("a", instances=instances, num_instances=2_000)])
+        await writer.write(2.0)
+        journals = NodeJournals(database)
+        assert await journals.newest() == (table.journal, table.version)
+        past = PastTable(journals, table.journal or "")
+        assert seen_in(await past.at(table.version or 0)) == seen_in(table)
+        assert await journals.trim(1.5) == 0
+        assert await journals.trim(3.0) == 2
+        await writer.close()
         await database.close()
 
     asyncio.run(run())
