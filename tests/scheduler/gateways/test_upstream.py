@@ -101,7 +101,7 @@ async def fill(placement: HttpPlacement, cloud: Cloud) -> None:
 
 
 async def answers(placement: HttpPlacement, cloud: Cloud, requests: list[Ask]) -> list[Any]:
-    """The hosts of each request and the steps of its run; at last what the instances hold, host by host."""
+    """For each request the hosts and the steps of its run, and what its instances hold then."""
     kept = Kept()
     scheduler = Scheduler(HttpGateway(placement), cloud.table(), kept, SchedulerOptions(), lambda: NOW)
     found: list[Any] = []
@@ -124,16 +124,16 @@ async def answers(placement: HttpPlacement, cloud: Cloud, requests: list[Ask]) -
                 ]
             )
         names = [step.name for step in kept.runs[-1].steps]
-        found.append(kept.runs[-1].steps[names.index(OFFERED) :] if OFFERED in names else ())
-    held = [await placement.allocations_of(name) for ask in requests for name in ask.instances]
-    found.append([None if each is None else _amounts(each.allocations) for each in held])
+        steps = kept.runs[-1].steps[names.index(OFFERED) :] if OFFERED in names else ()
+        held = [await placement.allocations_of(name) for name in ask.instances]
+        found[-1] = (found[-1], steps, [None if each is None else each.allocations for each in held])
     return found
 
 
-def _amounts(allocations: dict[str, dict[str, int]]) -> dict[str, int]:
+def _amounts(allocations: dict[str, dict[str, int]] | None) -> dict[str, int]:
     """The amounts of all providers together: of several candidates of one host either will do."""
     total: dict[str, int] = {}
-    for resources in allocations.values():
+    for resources in (allocations or {}).values():
         for name, amount in resources.items():
             total[name] = total.get(name, 0) + amount
     return total
@@ -159,7 +159,12 @@ def _compare(upstream: Upstream, empty: Path, cloud: Cloud, requests: list[Ask])
             found = await answers(foreign, cloud, requests)
             async with over_http(ledger) as own:
                 expected = await answers(own, cloud, requests)
-        assert found == expected
+        for theirs, ours in zip(found, expected, strict=True):
+            assert theirs[:2] == ours[:2]
+            assert [*map(_amounts, theirs[2])] == [*map(_amounts, ours[2])]
+            if theirs[2] != ours[2]:
+                # Of several candidates of one host each service names another first. What follows may differ.
+                return
 
     with tempfile.TemporaryDirectory(dir=MEMORY) as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
