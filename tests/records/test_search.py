@@ -116,6 +116,25 @@ def test_pages_go_on_where_the_one_before_ended(using, made, write):
     assert [each for page in pages for each in page] == everything
 
 
+def test_pages_have_each_run_once_where_runs_were_written_twice(using, made, write):
+    """A write whose outcome is unknown is repeated. Pages used to begin again at the second copy of a run."""
+
+    async def use(records):
+        await write(records, made[:6])
+        await write(records, made[2:5])
+        pages, marker = [], None
+        for _ in range(20):
+            page = await records.find(Search(before=marker), 1)
+            if not page:
+                return pages
+            pages.append(page)
+            marker = page[-1].run.id
+        raise AssertionError("the pages have no end")
+
+    pages = using(use)
+    assert sorted(each.run.id for [each] in pages) == sorted(each.run.id for each in made[:6])
+
+
 def test_removed_runs_are_gone_with_their_attempts(using, made, write):
     async def use(records):
         await write(records, made)

@@ -53,7 +53,8 @@ class Reading:
         self._attempts: dict[str, list[Attempt]] = {}
         self._reasons: dict[str, RunReasons] = {}
         self._open: dict[str, RunRow] = {}
-        self._returned: set[str] = set()
+        # A run that was written twice counts at its last place, whether or not it is on this page.
+        self._seen: set[str] = set()
 
     def take(self, line: Line) -> Iterator[ReadRun]:
         """Take the next line; yields the runs of which it shows that all their lines have been read."""
@@ -72,8 +73,9 @@ class Reading:
         yield from self._closed(None)
 
     def _take_run(self, row: RunRow) -> None:
-        if row.id in self._open or row.id in self._returned:
+        if row.id in self._seen:
             return
+        self._seen.add(row.id)
         if self._begun and self._search.takes_run(row):
             self._open[row.id] = row
         else:
@@ -88,7 +90,6 @@ class Reading:
             if time is not None and row.started_at <= time:
                 return
             del self._open[row.id]
-            self._returned.add(row.id)
             attempts = tuple(reversed(self._attempts.pop(row.id, ())))
             read = ReadRun(row, attempts, self._reasons.pop(row.id, None))
             if self._search.takes_attempts(merged(row.instances, attempts)):
