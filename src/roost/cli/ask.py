@@ -8,6 +8,7 @@ import click
 import msgspec
 
 from roost.cli.options import as_json, print_json, print_table
+from roost.cli.supposing import Addition, print_what_if
 from roost.model.errors import OperatorError
 
 SECONDS = 90.0
@@ -58,6 +59,21 @@ class _Pair(click.ParamType[tuple[str, str]]):
     type=click.Path(path_type=Path),
     help="A JSON file with a whole request spec, Roost's or Nova's, instead of these options.",
 )
+@click.option(
+    "--what-if",
+    "limit",
+    metavar="LIMIT",
+    type=click.IntRange(1, 10_000),
+    help="Claim nothing: say how many instances fit, up to LIMIT, where, and what binds then.",
+)
+@click.option("--drain", "drained", metavar="HOST", multiple=True, help="With --what-if: without this host.")
+@click.option(
+    "--add",
+    "added",
+    type=Addition(),
+    multiple=True,
+    help="With --what-if: with N hosts more that are as HOST, empty.",
+)
 @as_json
 def ask(
     url: str,
@@ -72,9 +88,13 @@ def ask(
     count: int,
     alternates: int,
     spec_file: Path | None,
+    limit: int | None,
+    drained: tuple[str, ...],
+    added: tuple[tuple[str, int], ...],
     as_json: bool,
 ) -> None:
     """Ask a scheduler for hosts. They are claimed: delete the allocations of an instance to free its host.
+    With --what-if nothing is claimed.
 
     If there are none, the exit status is 1, and the steps show how many hosts each of them left.
     """
@@ -90,8 +110,23 @@ def ask(
         },
         "scheduler_hints": {key: [value for other, value in hints if other == key] for key in dict(hints)},
     }
+    spec = spec if spec_file is None else _read(spec_file)
+    if limit is not None:
+        supposed = {
+            "request_spec": spec,
+            "limit": limit,
+            "drained": drained,
+            "added": [{"like": like, "number": number} for like, number in added],
+        }
+        status, answer = _post(f"{url.rstrip('/')}/v1/scheduler/what-if", token, supposed)
+        if "errors" in answer:
+            raise OperatorError(f"the scheduler answers {status}: {answer['errors'][0]['detail']}")
+        (print_json if as_json else print_what_if)(answer)
+        return
+    if drained or added:
+        raise click.UsageError("--drain and --add need --what-if")
     body = {
-        "request_spec": spec if spec_file is None else _read(spec_file),
+        "request_spec": spec,
         "num_alternates": alternates,
         **({"count": count} if spec_file is None or count > 1 else {}),
     }

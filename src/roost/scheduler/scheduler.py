@@ -4,7 +4,7 @@ import math
 import random
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import msgspec
@@ -16,6 +16,7 @@ from roost.model.reasons import Reasons
 from roost.model.record import FAILED, RecordSink, Run, end_of
 from roost.model.spec import Destination, RequestSpec, Selection
 from roost.model.text import error_text
+from roost.model.what_if import Scenario, WhatIf
 from roost.placement.errors import PlacementError
 from roost.records.redact import redacted
 from roost.scheduler import plugins as found
@@ -28,6 +29,7 @@ from roost.scheduler.outstanding import taken_by
 from roost.scheduler.query import PlacementQueries, placement_queries
 from roost.scheduler.question import Question
 from roost.scheduler.reasons.explanations import Explanations, told
+from roost.scheduler.reasons.scenario import check
 from roost.scheduler.rebuild import NOTHING, is_rebuild, judge_rebuild
 from roost.scheduler.recording import asked_of, attempts_after, attempts_of, numbered
 from roost.scheduler.replacement import Replacement, ReplacementRequest
@@ -35,7 +37,11 @@ from roost.scheduler.request_filters import Facts
 from roost.scheduler.run_metrics import RunMetrics
 from roost.scheduler.selection import Plugins
 from roost.scheduler.settings import settings_of
+from roost.scheduler.supposition import Supposition
 from roost.storage import StorageError
+
+AS_IT_IS = Scenario()
+"""No host is drained or added."""
 
 SEED_BITS = 63
 """Bits of a run's seed, so that every database has an integer for it."""
@@ -288,6 +294,20 @@ class Scheduler:
             )
             return await self._gateway.explain(question, self.table, self._plugins, 0)
 
+    async def what_if(self, spec: RequestSpec, limit: int, scenario: Scenario = AS_IT_IS) -> WhatIf | None:
+        """How many more instances of a request fit, at most ``limit``, in a scenario; nothing is claimed or
+        recorded.
+
+        None if it cannot be found out: too many ask, or the state of placement is not in this process.
+
+        Raises: `BadRequestSpec`, `SchedulerFault`, and what the gateway raises.
+        """
+        with self.table.reading():
+            check(self.table, scenario)
+            segments = await self._segments(spec)
+            supposed = Supposition(spec, self._options, limit, self._clock(), scenario, segments)
+            return await self._gateway.what_if(supposed, self.table, self._plugins)
+
     async def use_alternate(
         self,
         spec: RequestSpec,
@@ -376,13 +396,15 @@ class Scheduler:
         """What placement is asked for one instance. Raises `BadRequestSpec`."""
         if is_rebuild(spec):
             return NOTHING
-        facts = Facts(self.table, self._options)
-        if self._options.request_filters.query_placement_for_routed_network_aggregates:
-            segments = {each for network in spec.requested_networks for each in network.segments}
-            if segments:
-                found = await self._gateway.aggregates(sorted(segments))
-                facts = Facts(self.table, self._options, aggregates=found)
+        facts = Facts(self.table, self._options, aggregates=await self._segments(spec))
         return placement_queries(spec, facts)
+
+    async def _segments(self, spec: RequestSpec) -> Mapping[str, frozenset[str]]:
+        """The aggregates of the network segments that a request is asked to be near to."""
+        if not self._options.request_filters.query_placement_for_routed_network_aggregates:
+            return {}
+        segments = {each for network in spec.requested_networks for each in network.segments}
+        return await self._gateway.aggregates(sorted(segments)) if segments else {}
 
     def _record(self, run: Run, outcome: Outcome) -> None:
         finished = self._clock()

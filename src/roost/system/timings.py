@@ -5,11 +5,13 @@ from array import array
 from collections.abc import Collection
 
 from roost.model.reasons import Reasons
+from roost.model.what_if import WhatIf
 from roost.scheduler.gateways import Decided, Gateway
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.question import Question
 from roost.scheduler.replacement import Replacement, ReplacementRequest
 from roost.scheduler.selection import Plugins
+from roost.scheduler.supposition import Supposition
 
 MOST = 10_000_000
 """So many times are kept; a server that runs for months makes more."""
@@ -47,6 +49,9 @@ class TimedGateway:
         self, question: Question, table: NodeTable, plugins: Plugins, placed: int
     ) -> Reasons | None:
         return await self._gateway.explain(question, table, plugins, placed)
+
+    async def what_if(self, supposed: Supposition, table: NodeTable, plugins: Plugins) -> WhatIf | None:
+        return await self._gateway.what_if(supposed, table, plugins)
 
     async def aggregates(self, providers: Collection[str]) -> dict[str, frozenset[str]]:
         return await self._gateway.aggregates(providers)

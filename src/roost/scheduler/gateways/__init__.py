@@ -13,11 +13,13 @@ from collections.abc import Collection
 from typing import NamedTuple, Protocol
 
 from roost.model.reasons import Reasons
+from roost.model.what_if import WhatIf
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.outcome import Outcome
 from roost.scheduler.question import Question
 from roost.scheduler.replacement import Replacement, ReplacementRequest
 from roost.scheduler.selection import Plugins
+from roost.scheduler.supposition import Supposition
 
 
 class Decided(NamedTuple):
@@ -59,6 +61,12 @@ class Gateway(Protocol):
         """Why a question is refused, of which the first ``placed`` instances hold their hosts.
 
         It is found beside the claims of others, and touches nothing. None if it cannot be found out.
+        """
+
+    async def what_if(self, supposed: Supposition, table: NodeTable, plugins: Plugins) -> WhatIf | None:
+        """How many more instances of a request fit. Nothing is touched. None if it cannot be found out.
+
+        Raises `BadRequestSpec`, `SchedulerFault`.
         """
 
     async def aggregates(self, providers: Collection[str]) -> dict[str, frozenset[str]]:

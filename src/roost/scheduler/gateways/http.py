@@ -12,6 +12,7 @@ from itertools import islice
 import structlog
 
 from roost.model.reasons import Reasons
+from roost.model.what_if import WhatIf
 from roost.placement.client import HttpPlacement
 from roost.placement.errors import NotFound, PlacementError
 from roost.scheduler.claim_result import one_line
@@ -30,6 +31,7 @@ from roost.scheduler.replacement import Replacement, ReplacementRequest
 from roost.scheduler.selection import Plugins
 from roost.scheduler.sources.cached import CachedAnswers
 from roost.scheduler.sources.filling import being_filled, known_nodes
+from roost.scheduler.supposition import Supposition
 
 NODES_ASKED = 10
 """Nodes whose providers are looked for after a refusal, to tell whether placement is being filled."""
@@ -106,6 +108,10 @@ class HttpGateway:
         self, question: Question, table: NodeTable, plugins: Plugins, placed: int
     ) -> Reasons | None:
         """Nothing: the state of a placement service over HTTP is not here to decide on."""
+        return None
+
+    async def what_if(self, supposed: Supposition, table: NodeTable, plugins: Plugins) -> WhatIf | None:
+        """Nothing, as `explain` says."""
         return None
 
     async def aggregates(self, providers: Collection[str]) -> dict[str, frozenset[str]]:

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable
 from roost.fleet import Fleet
 from roost.ledger import Command, Ledger, State
 from roost.model.reasons import Reasons
+from roost.model.what_if import WhatIf
 from roost.scheduler.field import Field
 from roost.scheduler.gateways import Decided
 from roost.scheduler.gateways.checking import check_queries
@@ -22,8 +23,10 @@ from roost.scheduler.offered_field import OfferedField
 from roost.scheduler.paired_offers import fleet_offers
 from roost.scheduler.question import Question
 from roost.scheduler.reasons.explainer import Explainer, Job
+from roost.scheduler.reasons.suppositions import Suppositions
 from roost.scheduler.replacement import Replacement, ReplacementRequest
 from roost.scheduler.selection import Draw, Plugins, choose
+from roost.scheduler.supposition import Supposition
 
 
 class LocalGateway:
@@ -32,6 +35,7 @@ class LocalGateway:
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
         self._explainer: Explainer | None = None
+        self._suppositions: Suppositions | None = None
 
     async def decide(self, question: Question, table: NodeTable, plugins: Plugins) -> Decided:
         return await self._ledger.execute(Decide(question, table, plugins))
@@ -47,6 +51,11 @@ class LocalGateway:
         if self._explainer is None:
             self._explainer = Explainer.of_ledger(self._ledger)
         return await self._explainer.explain(Job(question, table, plugins, placed))
+
+    async def what_if(self, supposed: Supposition, table: NodeTable, plugins: Plugins) -> WhatIf | None:
+        if self._suppositions is None:
+            self._suppositions = Suppositions.of_ledger(self._ledger)
+        return await self._suppositions.what_if(supposed, table, plugins)
 
     async def aggregates(self, providers: Collection[str]) -> dict[str, frozenset[str]]:
         fleet = await self._ledger.current()

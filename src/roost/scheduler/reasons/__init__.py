@@ -7,4 +7,5 @@ relaxing    single changes of the request with which it is placed, each tried by
 sentence    the reason in one sentence; wording has its words
 weighed     what the best hosts weigh, weigher by weigher
 scratch     decisions that are taken back
+fitting     how many more instances fit; scenario drains and adds hosts for it
 """

@@ -8,6 +8,7 @@ import msgspec
 from roost.model.allocation import Allocations
 from roost.model.reasons import Reasons
 from roost.model.request import CandidateQuery
+from roost.model.what_if import WhatIf
 from roost.scheduler.claim_result import CLAIMED
 from roost.scheduler.field import OFFERED
 from roost.scheduler.gateways import Decided
@@ -19,6 +20,7 @@ from roost.scheduler.replacement import Replacement, ReplacementRequest, Replaci
 from roost.scheduler.selection import Draw, Plugins, select
 from roost.scheduler.sources.reported_columns import CLASSES, ReportedColumns
 from roost.scheduler.sources.reported_offers import ReportedOffers, amounts_text, served_classes, traits_of
+from roost.scheduler.supposition import Supposition
 
 
 class ReportedGateway:
@@ -51,6 +53,10 @@ class ReportedGateway:
         self, question: Question, table: NodeTable, plugins: Plugins, placed: int
     ) -> Reasons | None:
         """Nothing: without placement there is no query to explain, and the refusal names the filter."""
+        return None
+
+    async def what_if(self, supposed: Supposition, table: NodeTable, plugins: Plugins) -> WhatIf | None:
+        """Nothing: without placement nothing is claimed on a copy of it."""
         return None
 
     async def aggregates(self, providers: Collection[str]) -> dict[str, frozenset[str]]:

@@ -6,11 +6,13 @@ import numpy as np
 import structlog
 
 from roost.model.reasons import Reasons
+from roost.model.what_if import WhatIf
 from roost.scheduler.gateways import Decided, Gateway
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.question import Question
 from roost.scheduler.replacement import Replacement, ReplacementRequest
 from roost.scheduler.selection import Plugins
+from roost.scheduler.supposition import Supposition
 
 PLACEMENT_SERVICE_VERSION = 16
 """Computes of a lower service version do not report to placement as it must be for the scheduler.
@@ -42,6 +44,10 @@ class SwitchingGateway:
     ) -> Reasons | None:
         """As `Gateway.explain` says."""
         return await self._source(table).explain(question, table, plugins, placed)
+
+    async def what_if(self, supposed: Supposition, table: NodeTable, plugins: Plugins) -> WhatIf | None:
+        """As `Gateway.what_if` says."""
+        return await self._source(table).what_if(supposed, table, plugins)
 
     async def aggregates(self, providers: Collection[str]) -> dict[str, frozenset[str]]:
         source = self._reported if self._without_placement else self._placement

@@ -7,6 +7,7 @@ A new operation is one row of `OPERATIONS`, with a rule in `DEFAULT_RULES`. Its 
 from typing import Final
 
 from roost.model.reasons import Reasons
+from roost.model.what_if import WhatIf
 from roost.placement.errors import ConcurrentUpdate
 from roost.records import RunWithAttempts
 from roost.scheduling.http.destinations import (
@@ -18,6 +19,7 @@ from roost.scheduling.http.destinations import (
 from roost.scheduling.http.explain import ToExplain, explain
 from roost.scheduling.http.records import RecordPage, RecordsQuery, list_records, show_record
 from roost.scheduling.http.refusals import OF_ALTERNATES, OF_RUNS, BadSpec, Fault
+from roost.scheduling.http.what_if import Supposed, what_if
 from roost.scheduling.wire.answers import ShownDestinations, ShownReplacement
 from roost.web.errors import BadRequest, Forbidden, NotFound, Unavailable
 from roost.web.operation import Operation
@@ -31,6 +33,7 @@ DEFAULT_RULES: Final = {
     "scheduler:select_destinations": SERVICE,
     "scheduler:use_alternate": SERVICE,
     "scheduler:explain": SERVICE,
+    "scheduler:what_if": SERVICE,
     "scheduler:records": f"{PROJECT_READER} or role:service",
     "scheduler:records:all_projects": SERVICE,
 }
@@ -70,6 +73,16 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         body=ToExplain,
         takes=(),
         answer=Reasons,
+        raises=(BadSpec, Fault, Unavailable),
+    ),
+    Operation(
+        "POST",
+        "/v1/scheduler/what-if",
+        Rule("scheduler:what_if"),
+        what_if,
+        body=Supposed,
+        takes=(),
+        answer=WhatIf,
         raises=(BadSpec, Fault, Unavailable),
     ),
     Operation(
