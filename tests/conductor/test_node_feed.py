@@ -4,11 +4,12 @@ import asyncio
 
 from msgspec.structs import replace
 
-from roost.conductor.node_feed import LOST_SECONDS, NodeFeed
+from roost.conductor.node_feed import DECODED_AT_ONCE, LOST_SECONDS, NodeFeed
 from roost.model.node import NodeReport
 from roost.scheduler.nodes import NodeTable
 from roost.storage import DatabaseUnavailable
 from support.cells import built, failed, instance, opened_cell
+from support.numa_hosts import two_cells
 
 
 def seen(host: str, at: float, cell: str = "cell1") -> NodeReport:
@@ -29,6 +30,23 @@ def test_table_has_the_last_report_of_every_host(tmp_path) -> None:
             await feed.refresh()
             assert table.hosts == ["a", "b", "c"]
             assert [table.report(index).last_seen for index in range(3)] == [20.0, 500.0, 19.5]
+
+    asyncio.run(run())
+
+
+def test_what_nodes_report_of_their_hardware_is_decoded_before_it_is_asked_for(tmp_path) -> None:
+    async def run() -> None:
+        async with opened_cell(tmp_path, "cell1") as cell:
+            table = NodeTable()
+            pool = {"vendor_id": "10de", "product_id": "2236", "count": 1}
+            await cell.heartbeat(
+                replace(seen(f"h{number}", 10.0), numa_topology=two_cells(), pci_device_pools=(pool,))
+                for number in range(DECODED_AT_ONCE + 1)
+            )
+            await NodeFeed([cell], table).refresh()
+            assert len(table) == DECODED_AT_ONCE + 1
+            assert not table.decode(1)
+            assert table.numa.of(DECODED_AT_ONCE) is not None
 
     asyncio.run(run())
 

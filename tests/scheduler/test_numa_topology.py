@@ -17,6 +17,7 @@ from roost.model.node import NodeReport
 from roost.model.pci import PciRequest
 from roost.model.spec import NetworkMetadata, RequestSpec
 from roost.scheduler.asking import ask_key
+from roost.scheduler.cell_numbers import core_numbers
 from roost.scheduler.errors import BadRequestSpec
 from roost.scheduler.filters.numa_topology import NumaOptions, NUMATopologyFilter
 from roost.scheduler.numa_columns import is_exact
@@ -185,6 +186,45 @@ def test_a_topology_that_cannot_be_read_takes_no_guest_and_is_logged() -> None:
     [line] = logs
     assert (line["log_level"], line["host"]) == ("warning", "host0")
     assert "memory" in line["error"]
+
+
+def test_a_topology_is_decoded_once_and_again_when_it_differs() -> None:
+    reports = [numa_report(0, two_cells()), numa_report(1, two_cells()), numa_report(2, None)]
+    table = table_of(reports)
+    assert table.decode(1)
+    assert not table.decode(2)
+    first, second = table.numa.of(0), table.numa.of(1)
+    assert first == second == decoded(two_cells())
+    assert table.numa.of(2) is None
+    table.update([numa_report(0, two_cells(), num_instances=3), numa_report(1, two_cells((2, 2)))])
+    assert table.numa.of(0) is first
+    assert table.numa.of(1) == decoded(two_cells((2, 2)))
+    assert not table.decode(1)
+    table.update([numa_report(0, None)])
+    assert table.numa.of(0) is None
+    table.remove(["node1"])
+    assert table.numa.of(1) is None
+
+
+def test_the_worth_of_free_cpus_is_that_of_their_cores() -> None:
+    random = Random(7)
+    for _ in range(200):
+        threads = random.choice((1, 2, 4))
+        cells = reported(reported_cell(0, range(12), threads=threads))
+        cells["cells"][0]["pinned_cpus"] = random.sample(range(12), random.randrange(13))
+        if random.random() < 0.2:
+            cells["cells"][0]["siblings"] = []
+        [cell] = decoded(cells).cells
+        free = [each.bit_count() for each in cell.free_cores]
+        in_cores = [number * sum(each >= number for each in free) for number in range(2, threads + 1)]
+        most = cell.threads_per_core
+        assert core_numbers(cell.siblings, cell.free_cpus, True) == (
+            cell.free_cpus.bit_count(),
+            sum(free),
+            len(free),
+            sum(each >= most for each in free),
+            max(in_cores, default=0),
+        )
 
 
 def test_a_bad_topology_is_the_requests_fault() -> None:

@@ -1,5 +1,6 @@
 """PCI devices of the pools that nodes report: aliases, groups in placement, hosts, and what claims took."""
 
+from random import Random
 from typing import Any
 
 import msgspec
@@ -212,6 +213,41 @@ def test_hosts_with_enough_free_devices_pass() -> None:
     assert passing(view, of_alias("gpu:1,gpu:1"), plain) == [2]
     of_card = PciRequest(id="1", specs=({"address": "b"},))
     assert passing(view, spec(pci_requests=(of_card,))) == [2]
+
+
+def test_hosts_are_judged_at_once_as_one_by_one() -> None:
+    random = Random(11)
+    ids = ("10de:2236", "10de:20b0", "8086:154d")
+    plain = GPU.replace(', "device_type": "type-PCI"', "")
+    other = OTHER_GPU.replace(', "device_type": "type-PCI"', "").replace('"gpu"', '"other"')
+    any_gpu = [plain.replace('"gpu"', '"any"'), other.replace('"other"', '"any"')]
+    aliases = (plain, other, *any_gpu)
+    for _ in range(40):
+        hosts = [
+            [
+                pool(random.choice(ids), random.randint(1, 3), address=f"{host}-{at}")
+                for at in range(random.randint(0, 3))
+            ]
+            for host in range(12)
+        ]
+        view = view_of(*hosts)
+        names = [f"{random.choice(('gpu', 'other', 'any'))}:{random.randint(1, 3)}" for _ in range(3)]
+        asked = of_alias(",".join(names[: random.randint(1, 3)]))
+        requests = pci_requests(asked, options(*aliases))
+        one_by_one = [at for at in range(12) if view.table.pci.pools(at).choose(requests) is not None]
+        assert passing(view, asked, *aliases) == one_by_one
+
+
+def test_pools_are_decoded_once_and_again_when_they_differ() -> None:
+    view = view_of([pool("10de:2236")], [pool("10de:2236", 2)], [])
+    table = view.table
+    assert table.decode(1)
+    assert not table.decode(2)
+    first = table.pci.pools(0)
+    again = report("h0", "n0", pci_device_pools=(pool("10de:2236"),), num_instances=3)
+    table.update([again, report("h1", "n1", pci_device_pools=(pool("10de:20b0"),))])
+    assert table.pci.pools(0) is first
+    assert table.pci.pools(1).pools[0].properties["product_id"] == "20b0"
 
 
 def test_a_host_is_judged_by_its_last_report() -> None:

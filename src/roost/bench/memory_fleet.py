@@ -78,6 +78,9 @@ def build_node_table(plan: FleetPlan, projects: int = 0) -> NodeTable:
         )
         for host, node in enumerate(plan.roots())
     )
+    # As the feed does, before the first request.
+    while table.decode(plan.hosts):
+        pass
     closed = plan.roots()[1::2]
     aggregates = [
         Aggregate(

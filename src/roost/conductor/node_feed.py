@@ -20,6 +20,9 @@ _log = structlog.get_logger()
 LOST_SECONDS = 300.0
 """Seconds after which a claim whose instance is in no cell counts no longer: it may be on its way there."""
 
+DECODED_AT_ONCE = 100
+"""Nodes whose NUMA topologies and PCI pools are decoded before others get the event loop."""
+
 LOOK_AGAIN_SECONDS = 60.0
 """Seconds between two looks at a built instance that its node's reports never list."""
 
@@ -78,6 +81,9 @@ class NodeFeed:
             try:
                 reports = await cell.nodes(self._seen.get(cell.name, 0.0))
                 self._table.update(reports)
+                # At the first request for hardware no other decision has to wait for all of this.
+                while self._table.decode(DECODED_AT_ONCE):
+                    await asyncio.sleep(0)
                 await self._remove(cell)
                 await self._settle(cell)
             except StorageError as error:

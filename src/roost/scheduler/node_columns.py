@@ -14,6 +14,7 @@ from roost.model.assignment import Assignment
 from roost.model.node import NodeReport
 from roost.model.node_event import ClaimBuilt, ClaimCounted, ClaimReleased, NodeEvent
 from roost.scheduler.metric_columns import MetricColumns
+from roost.scheduler.numa_reports import NumaReports
 from roost.scheduler.outstanding import OutstandingClaims, Sums, Taken
 from roost.scheduler.pci_columns import PciColumns
 
@@ -58,7 +59,7 @@ class NodeColumns:
     Of these, the numbers of instances and I/O operations and what is free are what the node reports and what
     claims have taken since (see `claim`).
 
-    ``pci`` has the PCI pools that nodes report.
+    ``numa`` has the NUMA topologies that nodes report, and ``pci`` the PCI pools: see `decode`.
 
     For caches: ``invalidations`` has the nodes whose reports have changed, where a heartbeat counts only if
     it makes a service alive again (see `seen_since`). ``structure`` rises when caches must begin anew: a node
@@ -90,6 +91,7 @@ class NodeColumns:
         self._had: set[str] = set()
         self._service_versions = Counter[int]()
         self._metrics = MetricColumns()
+        self.numa = NumaReports()
         self.pci = PciColumns()
         self._claims = OutstandingClaims()
         # Whether somebody has read the numbers that claims change: before, no cache depends on them.
@@ -230,6 +232,15 @@ class NodeColumns:
 
     # Changes
 
+    def decode(self, most: int) -> bool:
+        """Decode NUMA topologies and PCI pools of new reports, of ``most`` nodes at most; returns whether
+        others may wait.
+
+        A decision that needs one that is not decoded decodes it, while others wait for the decision. A table
+        of the past, which is made from a journal, is asked for few of its nodes: it does not call this.
+        """
+        return max(self.numa.decode(most), self.pci.decode(most)) == most
+
     def _append(self, report: NodeReport) -> int:
         """Add a row at the end; returns its index."""
         index = len(self._reports)
@@ -250,6 +261,8 @@ class NodeColumns:
         self._claims.reported(index, new)
         if old is None or new.pci_device_pools != old.pci_device_pools:
             self.pci.put(index, new.pci_device_pools)
+        if old is None or new.numa_topology != old.numa_topology:
+            self.numa.put(index, new)
         self._set_counted(index, new)
         if old is None or old.service_version != new.service_version:
             self._count_version(new.service_version, 1)

@@ -8,7 +8,7 @@ demands at least as many host cells serve one of them as there are guest cells w
 
 from collections import Counter
 from collections.abc import Sequence
-from functools import lru_cache, reduce
+from functools import reduce
 from itertools import combinations
 from typing import Final, NamedTuple
 
@@ -17,30 +17,14 @@ import numpy.typing as npt
 
 from roost.fleet.columns import Bools, Float64, Int64
 from roost.hardware.cell_fit import Limits
-from roost.hardware.cpus import Cpus
 from roost.hardware.guest_topology import ANY, LARGE, SMALL, GuestTopology
-from roost.hardware.host_topology import HostCell, Pages, threads_of
+from roost.hardware.host_topology import HostCell
+from roost.scheduler.cell_numbers import FIELDS, CellNumbers
 from roost.scheduler.labels import Indexes
 
 MOST_DEMANDS: Final = 4
 """Different demands of one guest that the columns decide exactly; for a guest with more the answer of the
 columns is that it may fit."""
-
-_FIELDS: Final = (
-    "exists",
-    "shared_cpus",
-    "free_cpus",
-    "free_in_cores",
-    "free_cores",
-    "whole_cores",
-    "with_siblings",
-    "cpu_usage",
-    "memory_mb",
-    "memory_used_mb",
-    "smallest_page_kb",
-    "smallest_free_kb",
-    "smallest_total_kb",
-)
 
 
 class Demand(NamedTuple):
@@ -53,10 +37,12 @@ class Demand(NamedTuple):
 
 
 class NumaCells(NamedTuple):
-    """The cells of one node, by its index in the node table, and how often they may be given away."""
+    """The cells of one node, by its index in the node table, with their numbers, and how often they may be
+    given away."""
 
     node: int
     cells: tuple[HostCell, ...]
+    numbers: Sequence[CellNumbers]
     limits: Limits
 
 
@@ -65,7 +51,7 @@ class NumaColumns:
 
     def __init__(self) -> None:
         # int64[fields, nodes, cells], zeros where a node has no such cell.
-        self._cells: Int64 = np.zeros((len(_FIELDS), 0, 0), dtype=np.int64)
+        self._cells: Int64 = np.zeros((len(FIELDS), 0, 0), dtype=np.int64)
         # By page size in KiB: KiB in free pages, int64[nodes, cells], -1 where a cell has no such pages.
         self._pages: dict[int, Int64] = {}
         # Allocation ratios of each node: float64[2, nodes].
@@ -84,7 +70,7 @@ class NumaColumns:
         cells = [(each.node, at, cell) for each in nodes for at, cell in enumerate(each.cells)]
         if not cells:
             return
-        numbers = np.array([_numbers(cell) for _, _, cell in cells]).T
+        numbers = np.array([cell for each in nodes for cell in each.numbers]).T
         self._cells[:, [row for row, _, _ in cells], [at for _, at, _ in cells]] = numbers
         having: dict[int, list[tuple[int, int, int]]] = {}
         for row, at, cell in cells:
@@ -113,7 +99,7 @@ class NumaColumns:
 
     def _serve(self, guest: GuestTopology, demand: Demand, index: Indexes) -> Bools:
         """The host cells that serve one demand: bool[len(index), cells]."""
-        column = dict(zip(_FIELDS, self._cells[:, index], strict=True))
+        column = dict(zip(FIELDS, self._cells[:, index], strict=True))
         serve: Bools = column["exists"] > 0
         serve &= self._enough_memory(guest, demand, column, index)
         if guest.shares:
@@ -157,7 +143,7 @@ class NumaColumns:
             return
         nodes = had_nodes if nodes <= had_nodes else max(nodes, 2 * had_nodes)
         cells = max(cells, had_cells)
-        self._cells = _grown(self._cells, (len(_FIELDS), nodes, cells), 0)
+        self._cells = _grown(self._cells, (len(FIELDS), nodes, cells), 0)
         self._pages = {size: _grown(pages, (nodes, cells), -1) for size, pages in self._pages.items()}
         ratios = np.ones((2, nodes))
         ratios[:, :had_nodes] = self._ratios
@@ -189,39 +175,6 @@ def _enough_cpus(guest: GuestTopology, demand: Demand, column: dict[str, Int64])
         enough &= column["with_siblings"] >= max(1, count)
     enough &= column["free_in_cores"] >= count + reserved
     return enough & (count > 0 or not reserved)
-
-
-def _numbers(cell: HostCell) -> Sequence[int]:
-    """The columns of one cell, in the order of `_FIELDS`."""
-    smallest = cell.pages[0] if cell.pages else _NO_PAGES
-    return (
-        1,
-        cell.cpuset.bit_count(),
-        *_core_numbers(cell.siblings, cell.free_cpus, cell.pcpuset == cell.cpuset),
-        cell.cpu_usage,
-        cell.memory_mb,
-        cell.memory_used_mb,
-        smallest.size_kb,
-        smallest.free_kb,
-        smallest.total_kb,
-    )
-
-
-_NO_PAGES = Pages(0, 0, 0)
-
-
-@lru_cache(maxsize=2**14)
-def _core_numbers(siblings: tuple[Cpus, ...], free: Cpus, keeps_whole: bool) -> tuple[int, ...]:
-    """What the free CPUs of a cell are worth: in the fields from ``free_cpus`` to ``with_siblings``.
-
-    ``keeps_whole``: siblings can be kept idle, because dedicated CPUs are not told from shared ones. The last
-    answers are kept: cells are of few kinds, and many of them are empty or full.
-    """
-    cores = [count for core in siblings if (count := (core & free).bit_count())]
-    threads = threads_of(siblings)
-    whole = sum(core >= threads for core in cores) if threads == 1 or keeps_whole else 0
-    by_threads = [number * sum(core >= number for core in cores) for number in range(2, threads + 1)]
-    return (free.bit_count(), sum(cores), len(cores), whole, max(by_threads, default=0))
 
 
 def _grown(column: Int64, shape: tuple[int, ...], fill: int) -> Int64:

@@ -3,33 +3,30 @@
 from dataclasses import dataclass
 from threading import Lock
 
-import structlog
-
 from roost.fleet.columns import Bools
 from roost.hardware.cell_fit import Limits
 from roost.hardware.guest_topology import GuestTopology
-from roost.hardware.host_topology import HostTopology, UnreadableTopology, decoded
+from roost.hardware.host_topology import HostTopology
 from roost.hardware.usage import with_assigned
 from roost.model.assignment import Assigned
 from roost.model.node import NodeReport
+from roost.scheduler.cell_numbers import numbers_of
+from roost.scheduler.nodes import NodeTable
 from roost.scheduler.numa_columns import NumaCells, NumaColumns
 from roost.scheduler.offers import HostView
 from roost.scheduler.unreported import unreported
-
-_log = structlog.get_logger()
 
 
 @dataclass(slots=True)
 class _Node:
     """One node as it was when it was last looked at.
 
-    ``assigned``: all assignments on it. ``reported``: the topology of the report; ``used``: the same with all
-    that is assigned beside it.
+    ``assigned``: all assignments on it. ``used``: the topology of the report with all that is assigned beside
+    it.
     """
 
     report: NodeReport
     assigned: Assigned
-    reported: HostTopology | None
     used: HostTopology | None
 
 
@@ -37,8 +34,8 @@ class NumaTopologies:
     """The topologies of the nodes of one table.
 
     A node is looked at again when a guest with a topology is judged and the node has reported since, or its
-    assignments are others. So a cloud whose flavors ask for no topology pays nothing for those that its nodes
-    report. Several threads may ask, each with its own state of the ledger.
+    assignments are others. So a cloud whose flavors ask for no topology has no columns of them. Several
+    threads may ask, each with its own state of the ledger.
     """
 
     def __init__(self) -> None:
@@ -57,7 +54,7 @@ class NumaTopologies:
                 node, assigned = known(index), assigned_on(nodes[index])
                 # Nearly all nodes are as they were, and each of ten thousand is asked here.
                 if node is None or node.report is not report(index) or node.assigned is not assigned:
-                    changed.append(self._look_at(index, report(index), assigned))
+                    changed.append(self._look_at(table, index, assigned))
             self._columns.put([each for each in changed if each is not None])
             return self._columns.fits(guest, hosts.index)
 
@@ -66,42 +63,27 @@ class NumaTopologies:
         index = hosts.index.item(position)
         table = hosts.table
         with self._lock:
-            changed = self._look_at(index, table.report(index), hosts.all_assigned(table.nodes[index]))
+            changed = self._look_at(table, index, hosts.all_assigned(table.nodes[index]))
             if changed is not None:
                 self._columns.put([changed])
             return self._nodes[index].used
 
-    def _look_at(self, index: int, report: NodeReport, assigned: Assigned) -> NumaCells | None:
+    def _look_at(self, table: NodeTable, index: int, assigned: Assigned) -> NumaCells | None:
         """Take in what a node reports and what is assigned on it. Returns it if it differs from before."""
-        node = self._nodes.get(index)
+        node, report = self._nodes.get(index), table.report(index)
         if node is not None and node.report is report and node.assigned == assigned:
             node.assigned = assigned
             return None
-        if node is None or node.report.numa_topology != report.numa_topology:
-            node = self._nodes[index] = _Node(report, assigned, _decoded(report), None)
-        node.report, node.assigned, node.used = report, assigned, node.reported
-        if node.reported is not None:
+        used, numbers = table.numa.of(index), table.numa.numbers(index)
+        if used is not None and assigned:
             cells = [cell for each in unreported(report, assigned).values() for cell in each.cells]
-            node.used = with_assigned(node.reported, cells)
-        return NumaCells(index, () if node.used is None else node.used.cells, limits_of(report))
+            if cells:
+                used = with_assigned(used, cells)
+                numbers = [numbers_of(cell) for cell in used.cells]
+        self._nodes[index] = _Node(report, assigned, used)
+        return NumaCells(index, () if used is None else used.cells, numbers, limits_of(report))
 
 
 def limits_of(report: NodeReport) -> Limits:
     """The allocation ratios of a node; 1 where it reports none."""
     return Limits(report.cpu_allocation_ratio or 1.0, report.ram_allocation_ratio or 1.0)
-
-
-def _decoded(report: NodeReport) -> HostTopology | None:
-    if not report.numa_topology:
-        return None
-    try:
-        topology = decoded(report.numa_topology)
-    except UnreadableTopology as error:
-        _log.warning(
-            "the NUMA topology of a node cannot be read: it takes no instance that asks for one",
-            host=report.host,
-            nodename=report.nodename,
-            error=str(error),
-        )
-        return None
-    return topology if topology.cells else None

@@ -5,8 +5,9 @@ few kinds. So a request is matched with the kinds, and the devices of the kinds 
 nodes at once.
 """
 
-from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from typing import Any, Final, NamedTuple
 
 import msgspec
 import numpy as np
@@ -21,25 +22,35 @@ from roost.scheduler.labels import Indexes
 _OF_ONE_CARD: Final = frozenset(("address", "parent_ifname"))
 _MOST_KNOWN: Final = 1_000
 _encode: Final = msgspec.msgpack.Encoder().encode
-_NOTHING: Final = Pools(())
 
 Kind = tuple[tuple[str, str | None], ...]
+
+
+Counted = tuple[tuple[int, int], ...]
+"""The pools of a node, in order: the number of the kind, and the devices."""
+
+
+class _Decoded(NamedTuple):
+    pools: Pools
+    counted: Counted
+
+
+_NOTHING: Final = _Decoded(Pools(()), ())
 
 
 class PciColumns:
     """The pools of each node, by index in the node table.
 
-    Reports are decoded when a filter first asks: a cloud whose flavors ask for no PCI devices pays nothing.
+    A report is decoded once: by `decode`, or when somebody first asks for something of it.
     """
 
     def __init__(self) -> None:
         self._reported: dict[int, Sequence[Mapping[str, Any]]] = {}
-        self._pools: dict[int, Pools] = {}
-        self._known: dict[bytes, Pools] = {}
+        self._decoded: dict[int, _Decoded] = {}
+        self._known: dict[bytes, _Decoded] = {}
         self._free: dict[int, int] = {}
-        self._alike: dict[int, Hashable] = {}
         # Nodes whose pools are not in the columns yet.
-        self._waiting: set[int] = set()
+        self._waiting: dict[int, None] = {}
         self._kinds: dict[Kind, int] = {}
         self._examples: list[PciPool] = []
         # int32[slots, nodes]: the kind of each pool of a node, and its devices; a node that has fewer pools
@@ -51,49 +62,71 @@ class PciColumns:
         """The free devices in all pools of a node."""
         return self._free.get(index, 0)
 
-    def alike(self, index: int) -> Hashable:
-        """What is the same for nodes whose pools have the same kinds, numbers of devices and order."""
-        found = self._alike.get(index)
-        if found is None:
-            pools = self.pools(index).pools
-            found = self._alike[index] = tuple([(self._number(each), each.count) for each in pools])
-        return found
+    def counted(self, index: int) -> Counted:
+        """The kinds of a node's pools and their devices: equal where nodes differ in names of cards only."""
+        return self._of(index).counted
+
+    def kinds(self, request: PciRequest) -> frozenset[int]:
+        """The numbers of the kinds of which a request may get devices."""
+        self.decode(len(self._waiting))
+        wanted = Wanted(request)
+        return frozenset(number for number, each in enumerate(self._examples) if wanted.may_get(each))
 
     def put(self, index: int, reported: Sequence[Mapping[str, Any]]) -> None:
         """A node reports pools, none if it went."""
-        self._pools.pop(index, None)
-        self._alike.pop(index, None)
+        self._decoded.pop(index, None)
         self._free.pop(index, None)
         if reported:
             self._reported[index] = reported
             self._free[index] = free_devices(reported)
-            self._waiting.add(index)
+            self._waiting[index] = None
         elif self._reported.pop(index, None) is not None:
-            self._waiting.add(index)
+            self._waiting[index] = None
 
     def pools(self, index: int) -> Pools:
         """The free devices that a node reports."""
-        found = self._pools.get(index)
+        return self._of(index).pools
+
+    def _of(self, index: int) -> _Decoded:
+        """What a node reports; of equal reports the same object, as hosts of one kind give them."""
+        found = self._decoded.get(index)
         if found is None:
             reported = self._reported.get(index)
             if reported is None:
                 return _NOTHING
-            found = self._pools[index] = self._decoded(reported)
+            text = _encode(reported)
+            found = self._known.get(text)
+            if found is None:
+                if len(self._known) == _MOST_KNOWN:
+                    self._known.clear()
+                pools = Pools.reported(reported)
+                counted = tuple([(self._number(each), each.count) for each in pools.pools])
+                found = self._known[text] = _Decoded(pools, counted)
+            self._decoded[index] = found
         return found
 
-    def _decoded(self, reported: Sequence[Mapping[str, Any]]) -> Pools:
-        """The pools of a report; of equal reports the same object, as hosts of one kind give them."""
-        text = _encode(reported)
-        found = self._known.get(text)
-        if found is None:
-            if len(self._known) == _MOST_KNOWN:
-                self._known.clear()
-            found = self._known[text] = Pools.reported(reported)
-        return found
+    def decode(self, most: int) -> int:
+        """Put the pools of new reports into the columns, of ``most`` nodes at most. Returns how many they
+        were."""
+        indexes = list(islice(self._waiting, most))
+        if not indexes:
+            return 0
+        nodes = max(indexes) + 1
+        for index in indexes:
+            counts: dict[int, int] = {}
+            for kind, count in self._of(index).counted:
+                counts[kind] = counts.get(kind, 0) + count
+            self._make_room(len(counts), nodes)
+            self._count[:, index] = 0
+            for slot, (kind, count) in enumerate(counts.items()):
+                self._kind[slot, index] = kind
+                self._count[slot, index] = count
+            self._waiting.pop(index, None)
+        return len(indexes)
 
     def suitable(self, request: PciRequest, index: Indexes) -> Int64:
         """The devices of each node that suit a request, wherever they are: int64[len(index)]."""
-        self._catch_up()
+        self.decode(len(self._waiting))
         wanted = Wanted(request)
         if not self._kind.size:
             return np.zeros(len(index), dtype=np.int64)
@@ -111,26 +144,6 @@ class PciColumns:
             total += np.where(suit[kinds[known]], counts_of[known], 0)
         total[index >= self._kind.shape[1]] = 0
         return total
-
-    def _catch_up(self) -> None:
-        if not self._waiting:
-            return
-        nodes = max(self._waiting) + 1
-        of_pools: dict[Pools, dict[int, int]] = {}
-        for index in self._waiting:
-            pools = self.pools(index)
-            counts = of_pools.get(pools)
-            if counts is None:
-                counts = of_pools[pools] = {}
-                for pool in pools.pools:
-                    kind = self._number(pool)
-                    counts[kind] = counts.get(kind, 0) + pool.count
-            self._make_room(len(counts), nodes)
-            self._count[:, index] = 0
-            for slot, (kind, count) in enumerate(counts.items()):
-                self._kind[slot, index] = kind
-                self._count[slot, index] = count
-        self._waiting.clear()
 
     def _number(self, pool: PciPool) -> int:
         # The properties of a pool are in order of their names.

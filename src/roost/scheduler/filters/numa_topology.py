@@ -86,7 +86,7 @@ class NUMATopologyFilter:
         fits = self._topologies(hosts).fits(wanted.guest, hosts)
         of_trees = _trees_may_serve(question)
         if wanted.requests or wanted.network is not None or not is_exact(wanted.guest):
-            alike = AlikePools(wanted.requests)
+            alike = AlikePools(wanted.requests, hosts.table.pci)
             known: dict[Hashable, bool] = {}
             for position in np.flatnonzero(fits).tolist():
                 ratios = limits_of(hosts.table.report(hosts.index.item(position)))

@@ -11,7 +11,7 @@ from roost.model.allocation import Candidate
 from roost.model.assignment import AssignedDevices, Assignment
 from roost.model.pci import PciRequest
 from roost.scheduler.offers import HostView, OneHost
-from roost.scheduler.pci_columns import names_cards
+from roost.scheduler.pci_columns import PciColumns, names_cards
 from roost.scheduler.plugins import Lack, Looks
 from roost.scheduler.question import Progress, Question
 from roost.scheduler.requested.pci import pci_requests
@@ -37,10 +37,10 @@ class PciPassthroughFilter:
         enough: Bools = np.ones(len(hosts), dtype=np.bool_)
         for each in requests:
             enough &= pci.suitable(each, hosts.index) >= each.count
-        alike = AlikePools(requests)
+        alike = AlikePools(requests, pci)
         known: dict[Hashable, bool] = {}
         for position in np.flatnonzero(enough).tolist():
-            if len(requests) > 1 or hosts.assigned(position):
+            if not alike.apart or hosts.assigned(position):
                 key = alike.key(hosts, position)
                 fits = known.get(key)
                 if fits is None:
@@ -97,20 +97,36 @@ def free_pools(hosts: HostView, position: int = 0) -> Pools:
 
 
 class AlikePools:
-    """Tells the hosts whose free devices are the same for some requests, so that one of them is judged."""
+    """Tells the hosts whose free devices are the same for some requests, so that one of them is judged.
 
-    def __init__(self, requests: Sequence[PciRequest]) -> None:
+    ``apart``: no device suits two of the requests. A host on which each finds enough has enough for all.
+    """
+
+    def __init__(self, requests: Sequence[PciRequest], pci: PciColumns) -> None:
         # Physical functions exclude virtual ones by their addresses.
         self._by_kind = not names_cards(requests) and not any(
             Wanted(each).names_physical for each in requests
         )
+        kinds = [pci.kinds(each) for each in requests] if self._by_kind else []
+        self._kinds = frozenset[int]().union(*kinds)
+        # More devices than all requests ask for make no difference.
+        self._most = sum(each.count for each in requests)
+        together = len(self._kinds) == sum(map(len, kinds))
+        self.apart = len(requests) == 1 or (self._by_kind and together)
 
     def key(self, hosts: HostView, position: int) -> Hashable:
         """What is equal for hosts that are alike."""
         if hosts.assigned(position):
             return position
-        index = hosts.index.item(position)
-        return hosts.table.pci.alike(index) if self._by_kind else hosts.table.pci.pools(index)
+        index, pci = hosts.index.item(position), hosts.table.pci
+        if not self._by_kind:
+            return pci.pools(index)
+        kinds, most = self._kinds, self._most
+        counted = pci.counted(index)
+        # Without requests all devices count: the cells that are near to them are tried last.
+        if not most:
+            return counted
+        return tuple([(kind, min(count, most)) for kind, count in counted if kind in kinds])
 
 
 PLUGIN = PciPassthroughFilter
