@@ -56,6 +56,28 @@ def test_run_and_attempts_are_recorded(within: Within) -> None:
     within(flat(2), work)
 
 
+@pytest.mark.parametrize("alternates", [0, 1, 5])
+def test_record_has_what_makes_up_the_weights_of_the_first_destination(
+    within: Within, alternates: int
+) -> None:
+    async def work(room: Room) -> None:
+        await room.place(2, alternates)
+        [run] = room.kept.runs
+        placed = run.destinations[0]
+        chosen = (placed.selected, *placed.alternates)[:4]
+        assert [(one.host, one.weight) for one in run.weighed] == [(one.host, one.weight) for one in chosen]
+        for one in run.weighed:
+            # No build failed and no metrics are reported: those weighers tell no difference.
+            assert {number.weigher for number in one.numbers} == {"RAMWeigher", "CPUWeigher", "DiskWeigher"}
+            assert sum(each.normalised * each.multiplier for each in one.numbers) == one.weight
+
+    cloud = flat(6)
+    for number, vcpus in enumerate([8, 4, 6, 2, 3, 5]):
+        cloud.providers[number].inventories["VCPU"] = Inventory(vcpus)
+        cloud.providers[number].inventories["MEMORY_MB"] = Inventory(1024 * (vcpus - number % 2))
+    within(cloud, work)
+
+
 def test_decision_can_be_made_again_with_the_seed_of_its_record(tmp_path: Path, empty_database: Path) -> None:
     options = SchedulerOptions(host_subset_size=7)
 

@@ -1,9 +1,10 @@
 """A world of hosts that goes through whatever may happen to it, and decisions that are made in it twice."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 from unittest.mock import patch
 
+import msgspec
 import numpy as np
 from hypothesis import strategies as st
 
@@ -13,6 +14,7 @@ from roost.ledger import State
 from roost.ledger.vocabulary import RegisterStandardNames
 from roost.model.aggregate import HostAggregate
 from roost.model.inventory import Inventory
+from roost.model.reasons import WeighedHost
 from roost.model.request import RequestGroup
 from roost.model.spec import Flavor, RequestedDestination, RequestSpec, ServerGroup
 from roost.model.vocabulary import DISABLED_TRAIT, SHARING_TRAIT
@@ -29,9 +31,11 @@ from roost.scheduler.kept.keeper import Keeper
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.offers import HostView
 from roost.scheduler.options import DEFAULT_FILTERS
+from roost.scheduler.outcome import MOST_WEIGHED, Outcome
 from roost.scheduler.plugins import Looks, filters, weighers
 from roost.scheduler.query import placement_queries
 from roost.scheduler.question import Progress, Question
+from roost.scheduler.recording import weighed_in
 from roost.scheduler.request_filters import Facts
 from roost.scheduler.request_options import RequestFilterOptions
 from roost.scheduler.requested.numa_groups import NUMA_ROOT
@@ -271,7 +275,9 @@ class World:
             return str(error)
         if not keep:
             self.state.take_back(mark)
-        return outcome
+        weighed = weighed_in(outcome)
+        assert_weights_are_explained(outcome, weighed)
+        return msgspec.structs.replace(outcome, weighed=()), weighed
 
     def _plugins(self) -> Plugins:
         weighing: list[Any] = [*weighers(self.options)]
@@ -280,6 +286,19 @@ class World:
             weighing = [Taste(), *weighing, Roominess(), Company()]
             filtering = [Odd(True), Projects(), RoomForTwo(), *filtering, Odd(False)]
         return Plugins(filtering, weighing)
+
+
+def assert_weights_are_explained(outcome: Outcome, found: Sequence[WeighedHost]) -> None:
+    """The numbers of the first destination make up the weights that it has."""
+    if not outcome.destinations:
+        assert not found
+        return
+    first = outcome.destinations[0]
+    selections = (first.selected, *first.alternates)[:MOST_WEIGHED]
+    assert [one.host for one in found] == [one.host for one in selections]
+    for weighed, selection in zip(found, selections, strict=True):
+        parts = [number.normalised * number.multiplier for number in weighed.numbers]
+        assert sum(parts) == weighed.weight == selection.weight
 
 
 Step = Callable[[World], object]

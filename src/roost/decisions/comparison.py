@@ -6,7 +6,7 @@ import msgspec
 
 from roost.model.record import REFUSED, Attempt, Run
 from roost.scheduler.outcome import Outcome
-from roost.scheduler.recording import attempts_of, numbered
+from roost.scheduler.recording import attempts_of, numbered, weighed_in
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
 _AGREED = ("instance", "ordinal", "node", "host", "cell", "weight", "version")
@@ -41,13 +41,20 @@ def _own(run: Run, attempts: Sequence[Attempt]) -> list[Attempt]:
 
 def _parts_of(run: Run, outcome: Outcome) -> dict[str, str]:
     again = msgspec.structs.replace(
-        run, steps=outcome.steps, refusal=outcome.refusal, destinations=numbered(outcome)
+        run,
+        steps=outcome.steps,
+        refusal=outcome.refusal,
+        destinations=numbered(outcome),
+        # Runs of earlier versions have none.
+        weighed=weighed_in(outcome) if run.weighed else (),
     )
     return _parts(again, attempts_of(run.id, run.request_id, run.finished_at, outcome))
 
 
 def _parts(run: Run, attempts: Sequence[Attempt]) -> dict[str, str]:
     parts = {"steps": _text(run.steps), "refusal": _text(run.refusal)}
+    if run.weighed:
+        parts["weights"] = _text(run.weighed)
     for each in run.destinations:
         parts[f"destination of {each.instance}"] = _text((each.selected, each.alternates))
     for attempt in sorted(attempts, key=lambda each: (each.instance, each.ordinal)):

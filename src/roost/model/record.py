@@ -73,7 +73,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     What came of it:
 
     - ``destinations`` with alternates and weights; empty if the run was refused.
-    - ``weighed``: the numbers that the weighers gave the best hosts.
+    - ``weighed``: what makes up the weights of the first destination, the selected host first, then its
+      alternates; the first few of them.
     - ``reasons`` of a refusal, which come after the run.
 
     Fields with a default are absent from runs of earlier versions.

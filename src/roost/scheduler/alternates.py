@@ -20,6 +20,8 @@ class Alternates:
     Hosts that this run claimed come after the others, and each instance goes on in the ranking where the
     one before it stopped: so that a failure of many does not send all of them to the same host. When the
     time of the run is over, those found so far are all.
+
+    ``first``: the hosts that were found for the first instance.
     """
 
     def __init__(self, question: Question, table: NodeTable, field: Field) -> None:
@@ -27,6 +29,7 @@ class Alternates:
         self._wanted = question.num_alternates
         self._table = table
         self._field = field
+        self.first: list[int] = []
         self._found: dict[int, Selection | None] = {}
 
     def of(self, placed: Sequence[Placed]) -> list[tuple[Selection, ...]]:
@@ -39,7 +42,7 @@ class Alternates:
         cells = {one.host: self._cell(one.host) for one in placed}
         pools: dict[int, _Pool] = {}
         promised: Counter[int] = Counter()
-        result = []
+        result: list[tuple[Selection, ...]] = []
         for one in placed:
             cell = cells[one.host]
             if cell not in pools:
@@ -54,6 +57,8 @@ class Alternates:
                     selection = self._selection(host)
                     if selection is not None:
                         others.append(selection)
+                        if not result:
+                            self.first.append(host)
                         promised[field.index(host)] += 1
                         if len(others) == wanted:
                             break
@@ -71,6 +76,7 @@ class Alternates:
             selection = self._selection(host) if may(host) else None
             if selection is not None:
                 others.append(selection)
+                self.first.append(host)
                 if len(others) == self._wanted:
                     break
         return tuple(others)

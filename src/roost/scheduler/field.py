@@ -9,10 +9,17 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Protocol
 
 from roost.model.allocation import Candidate
+from roost.model.reasons import WeigherNumber
 from roost.model.record import Step
 
 KNOWN = "hosts known"
 OFFERED = "hosts with candidates"
+
+
+Numbers = Callable[[], tuple[WeigherNumber, ...]]
+"""Tells what makes up a weight, in the order of the weighers, without those that tell no difference between
+the hosts. It tells the same whenever it is called: most runs are told long after the claim, which must not
+wait for it."""
 
 
 class Field(Protocol):
@@ -32,6 +39,9 @@ class Field(Protocol):
 
     def weight(self, host: int) -> float:
         """What a host weighed when it was weighed last."""
+
+    def numbers(self, host: int) -> Numbers:
+        """What makes up the weight that a host had when it was weighed last."""
 
     def candidates(self, host: int) -> Iterator[Candidate]:
         """A host's allocation candidates that still fit, in placement's order."""

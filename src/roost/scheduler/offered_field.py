@@ -7,12 +7,11 @@ import numpy as np
 
 from roost.fleet.columns import Bools
 from roost.model.allocation import Candidate
-from roost.model.reasons import WeigherNumber
 from roost.model.record import Step
 from roost.scheduler.asking import ask_filter, ask_key
 from roost.scheduler.candidate_order import CandidateOrder
 from roost.scheduler.declarations import depends_on_claims, in_order
-from roost.scheduler.field import KNOWN, OFFERED
+from roost.scheduler.field import KNOWN, OFFERED, Numbers
 from roost.scheduler.group_members import progress_at_start
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.offers import HostView, Offers, OneHost
@@ -81,9 +80,9 @@ class OfferedField:
     def weight(self, host: int) -> float:
         return self._weights.weight(host)
 
-    def numbers(self, host: int) -> tuple[WeigherNumber, ...]:
-        """What each weigher says of a host that was weighed last."""
-        return self._weights.numbers(host)
+    def numbers(self, host: int) -> Numbers:
+        numbers = self._weights.numbers(host)
+        return lambda: numbers
 
     def candidates(self, host: int) -> Iterator[Candidate]:
         candidates = self._offers.candidates(host)

@@ -5,6 +5,7 @@ import msgspec
 from roost.model.allocation import Candidate
 from roost.model.record import Step
 from roost.model.spec import Destination, Selection
+from roost.scheduler.field import Numbers
 from roost.scheduler.nodes import NodeTable
 
 CLAIMS = "claims"
@@ -18,6 +19,9 @@ BOUND = "bound"
 
 ZONE = "availability_zone"
 """The key of aggregate metadata that names a host's availability zone."""
+
+MOST_WEIGHED = 4
+"""Hosts of a run of which it is noted what their weights are made of."""
 
 
 class Claim(msgspec.Struct, frozen=True):
@@ -52,7 +56,8 @@ class Outcome(msgspec.Struct, frozen=True):
 
     ``destinations`` is empty if fewer than ``min_count`` could be placed; their claims are to be undone.
     ``steps`` are those of the first instance. ``cause``: why an instance was not placed, as the name of the
-    step that left no host, `CLAIMS`, `FULL` or `BOUND`; None: all were placed.
+    step that left no host, `CLAIMS`, `FULL` or `BOUND`; None: all were placed. ``weighed``: what makes up
+    the weights of the first destination, the selected host first, then its alternates, `MOST_WEIGHED` in all.
     """
 
     destinations: tuple[Destination, ...]
@@ -60,6 +65,7 @@ class Outcome(msgspec.Struct, frozen=True):
     steps: tuple[Step, ...]
     refusal: str | None
     cause: str | None = None
+    weighed: tuple[Numbers, ...] = ()
 
 
 def selection_of(

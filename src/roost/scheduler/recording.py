@@ -4,6 +4,7 @@ from collections import Counter
 
 import msgspec
 
+from roost.model.reasons import WeighedHost
 from roost.model.record import ABANDONED, PENDING, REFUSED, Asked, Attempt
 from roost.model.spec import Destination, Selection
 from roost.scheduler.outcome import Outcome, Try
@@ -45,6 +46,17 @@ def numbered(outcome: Outcome) -> tuple[Destination, ...]:
             each, selected=msgspec.structs.replace(each.selected, ordinal=tries[each.instance])
         )
         for each in outcome.destinations
+    )
+
+
+def weighed_in(outcome: Outcome) -> tuple[WeighedHost, ...]:
+    """What makes up the weights of a run's first destination, as a record has it."""
+    if not outcome.destinations:
+        return ()
+    first = outcome.destinations[0]
+    return tuple(
+        WeighedHost(selected.host, selected.weight, numbers())
+        for selected, numbers in zip((first.selected, *first.alternates), outcome.weighed, strict=False)
     )
 
 

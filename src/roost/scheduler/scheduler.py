@@ -31,7 +31,7 @@ from roost.scheduler.question import Question
 from roost.scheduler.reasons.explanations import Explanations, told
 from roost.scheduler.reasons.scenario import check
 from roost.scheduler.rebuild import NOTHING, is_rebuild, judge_rebuild
-from roost.scheduler.recording import asked_of, attempts_after, attempts_of, numbered
+from roost.scheduler.recording import asked_of, attempts_after, attempts_of, numbered, weighed_in
 from roost.scheduler.replacement import Replacement, ReplacementRequest
 from roost.scheduler.request_filters import Facts
 from roost.scheduler.run_metrics import RunMetrics
@@ -414,5 +414,6 @@ class Scheduler:
             steps=outcome.steps,
             refusal=outcome.refusal,
             destinations=outcome.destinations,
+            weighed=weighed_in(outcome),
         )
         self._records.put([ended], attempts_of(run.id, run.request_id, finished, outcome))

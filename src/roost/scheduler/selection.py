@@ -16,12 +16,22 @@ from roost.scheduler.bounds import Bounds
 from roost.scheduler.claim_result import ClaimResult, Verdict
 from roost.scheduler.field import KNOWN as KNOWN
 from roost.scheduler.field import OFFERED as OFFERED
-from roost.scheduler.field import Field
+from roost.scheduler.field import Field, Numbers
 from roost.scheduler.kept.keeper import Keeper
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.offered_field import OfferedField
 from roost.scheduler.offers import Offers
-from roost.scheduler.outcome import BOUND, CLAIMS, FULL, Claim, Outcome, Placed, Try, selection_of
+from roost.scheduler.outcome import (
+    BOUND,
+    CLAIMS,
+    FULL,
+    MOST_WEIGHED,
+    Claim,
+    Outcome,
+    Placed,
+    Try,
+    selection_of,
+)
 from roost.scheduler.outstanding import taken_by
 from roost.scheduler.plugins import Filter, Weigher
 from roost.scheduler.question import Progress, Question
@@ -109,6 +119,7 @@ class _Run:
     def run(self) -> Selecting:
         first: list[Step] = []
         placed: list[Placed] = []
+        weighed: list[Numbers] = []
         refusal = cause = None
         for instance in self._question.instances:
             # The record tells how the first instance fared; what is gone for later ones, this run took.
@@ -120,17 +131,22 @@ class _Run:
                 refusal = self._reason(instance, len(placed), cause)
                 break
             placed.append(one)
+            if not weighed:
+                # The field forgets the weights of the first instance when it is made ready for the next.
+                weighed.append(self._field.numbers(one.host))
             self._count(one)
             self._field.claimed(one.host, one.candidate)
         if not placed or len(placed) < self._question.min_count:
             self._table.release(*(one.instance for one in placed))
             return Outcome((), tuple(self._tries), tuple(first), refusal, cause)
-        alternates = Alternates(self._question, self._table, self._field).of(placed)
+        finding = Alternates(self._question, self._table, self._field)
+        alternates = finding.of(placed)
+        weighed += map(self._field.numbers, finding.first[: MOST_WEIGHED - 1])
         destinations = tuple(
             Destination(self._question.run, one.instance, self._selected(one), others)
             for one, others in zip(placed, alternates, strict=True)
         )
-        return Outcome(destinations, tuple(self._tries), tuple(first), refusal, cause)
+        return Outcome(destinations, tuple(self._tries), tuple(first), refusal, cause, tuple(weighed))
 
     def _place(self, instance: str) -> Generator[Claim, ClaimResult, Placed | None]:
         """Claim a host for one instance: every candidate of a host, then the next host."""

@@ -35,9 +35,9 @@ class Board:
 
     ``row_at``: intp[places], the fleet's row of each host's root provider, or -1; ``place_at_row``:
     intp[rows], with room to spare, or -1; ``homeless``: the places without a row.
-    ``raws``: of each weigher that has something to say the numbers, float64[places], which for a weigher of
-    what is free are the column of ``totals``; ``multipliers``: a number, or one for each place; ``minvals``:
-    the number that is normalised to 0, -inf where it is the least.
+    ``raws``: of each weigher that has something to say (``names``) the numbers, float64[places], which for a
+    weigher of what is free are the column of ``totals``; ``multipliers``: a number, or one for each place;
+    ``minvals``: the number that is normalised to 0, -inf where it is the least.
     ``joint``: what all hosts weigh together, see `Joint`.
     ``masks``: for each filter that does not look at the request whom it lets pass, bool[places] or None for
     all.
@@ -72,6 +72,7 @@ class Board:
         self.place_at_row[self.row_at[known]] = known
         self.totals = KeptTotals(fleet, index, self.row_at)
         view = HostView(table, self.totals)
+        self.names: list[str] = []
         self.raws: list[Float64] = []
         self.multipliers: list[Float64 | float] = []
         self.minvals: list[float] = []
@@ -100,6 +101,7 @@ class Board:
                 if free_of is None:
                     raw = clean_numbers(np.array(raw, dtype=np.float64), minval)
                 self.ranks.append(rank)
+                self.names.append(weigher.name)
                 self.raws.append(raw)
                 self.minvals.append(minval)
                 self.multipliers.append(multiplier_of(view, weigher, question))

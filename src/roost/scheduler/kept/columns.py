@@ -12,14 +12,16 @@ from roost.scheduler.kept.layout import Layout
 class Columns(Protocol):
     """One column for each such weigher, in the order of the weighers.
 
-    ``raws``: numbers as they are normalised, float64[places]; ``multipliers``: a number, or one for each
-    place; ``minvals``: the number that is normalised to 0, -inf where it is the least.
+    ``names``: of the weighers; ``raws``: numbers as they are normalised, float64[places]; ``multipliers``: a
+    number, or one for each place; ``minvals``: the number that is normalised to 0, -inf where it is the
+    least.
     ``joint``: weights by the first ``leading`` columns, which are the board's.
     """
 
     layout: Layout
     joint: Joint
     leading: int
+    names: list[str]
     raws: list[Float64]
     multipliers: list[Float64 | float]
     minvals: list[float]
@@ -44,6 +46,7 @@ class MoreColumns:
         self.origins = [number for _, number, _ in every]
         self.joint = base.joint
         self.leading = self.origins.index(-1) if -1 in self.origins else len(self.origins)
+        self.names = [base.names[n] if one is None else one.name for _, n, one in every]
         self.raws = [base.raws[n] if one is None else one.raw for _, n, one in every]
         self.multipliers = [base.multipliers[n] if one is None else one.multiplier for _, n, one in every]
         self.minvals = [base.minvals[n] if one is None else one.minval for _, n, one in every]
@@ -59,9 +62,10 @@ class MoreColumns:
 class OwnColumn:
     """The numbers of a weigher that is asked for one request. ``rank``: its number among all weighers."""
 
-    __slots__ = ("minval", "multiplier", "rank", "raw")
+    __slots__ = ("minval", "multiplier", "name", "rank", "raw")
 
-    def __init__(self, rank: int, places: int, multiplier: Float64 | float, minval: float) -> None:
+    def __init__(self, name: str, rank: int, places: int, multiplier: Float64 | float, minval: float) -> None:
+        self.name = name
         self.rank = rank
         self.raw: Float64 = np.zeros(places)
         self.multiplier = multiplier

@@ -9,6 +9,7 @@ from roost.model.allocation import Candidate
 from roost.model.record import Step
 from roost.scheduler.asking import ask_filter
 from roost.scheduler.candidate_order import CandidateOrder
+from roost.scheduler.field import Numbers
 from roost.scheduler.kept.board import Board
 from roost.scheduler.kept.excluding import Excluding
 from roost.scheduler.kept.narrowed import Narrowed
@@ -83,6 +84,9 @@ class KeptField:
 
     def weight(self, host: int) -> float:
         return self._shape.ranks.weight(host)
+
+    def numbers(self, host: int) -> Numbers:
+        return self._shape.ranks.numbers(host)
 
     def candidates(self, host: int) -> Iterator[Candidate]:
         candidates = self._candidates(host)

@@ -85,7 +85,7 @@ class OwnColumns:
             column: Float64 = np.zeros(size)
             column[chosen] = multiplier
             multiplier = column
-        return OwnColumn(rank, size, multiplier, minval_of(weigher))
+        return OwnColumn(weigher.name, rank, size, multiplier, minval_of(weigher))
 
     def _put(self, found: tuple[Weigher, OwnColumn], places: Rows, raw: Float64) -> None:
         column = found[1]

@@ -10,15 +10,17 @@ hosts are weighed, until the block with the highest bound is an open one: that h
 
 import math
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
 from roost.fleet.columns import Bools, Float64, Int64
+from roost.scheduler.field import Numbers
 from roost.scheduler.kept.columns import Columns
 from roost.scheduler.kept.extremes import Extremes, extremes_of_few
 from roost.scheduler.kept.joint import Weighed
-from roost.scheduler.kept.scales import Scale, most_of_blocks, weigh_blocks, weigh_one
+from roost.scheduler.kept.scales import Scale, most_of_blocks, told, weigh_blocks, weigh_one
 
 Stages = npt.NDArray[np.uint8]
 
@@ -70,6 +72,8 @@ class Ranks:
         # system would hand it out in pages of 2 MiB, each filled with zeros first: 5 ms for a million hosts.
         self._open: dict[int, Float64] = {}
         self._scales: list[Scale] = []
+        # Whether a multiplier is not the same for all hosts.
+        self._of_columns = not all(isinstance(one, float) for one in columns.multipliers)
         self._away: dict[int, float] = {}
         # The places left out until `let_in`, by block, and of those in open blocks the weight.
         self._without: dict[int, list[int]] = {}
@@ -125,6 +129,16 @@ class Ranks:
         if block in self._open and self._best[block] == place & self._within:
             return self._bound.item(block)
         return weigh_one(self._scales, self._columns.numbers(place), place)
+
+    def numbers(self, place: int) -> Numbers:
+        """What makes up the weight of an allowed host. Scales and lists of numbers are replaced, not changed;
+        columns of multipliers are changed."""
+        columns = self._columns
+        numbers = partial(told, self._scales, columns.names, columns.numbers(place), place)
+        if self._of_columns:
+            found = numbers()
+            return lambda: found
+        return numbers
 
     def take(self, place: int) -> None:
         """Leave a host out until `put_back`."""

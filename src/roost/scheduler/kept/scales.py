@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from roost.fleet.columns import Float64, Int64
+from roost.model.reasons import WeigherNumber
 
 
 class Scale:
@@ -29,6 +30,19 @@ class Scale:
             multiplier = self.multiplier
             part *= multiplier if isinstance(multiplier, float) else multiplier.item(place)
         return part
+
+    def told(self, weigher: str, number: float, place: int) -> WeigherNumber:
+        """What a weigher says of the host at a place, by its number."""
+        multiplier = self.multiplier
+        one = multiplier if isinstance(multiplier, float) else multiplier.item(place)
+        return WeigherNumber(weigher, number, (number - self.least) / self.span, one)
+
+
+def told(
+    scales: Sequence[Scale], weighers: Sequence[str], numbers: Sequence[float], place: int
+) -> tuple[WeigherNumber, ...]:
+    """What makes up the weight of one host, from its number for each weigher."""
+    return tuple(scale.told(weighers[scale.number], numbers[scale.number], place) for scale in scales)
 
 
 def weigh_one(scales: Sequence[Scale], numbers: Sequence[float], place: int) -> float:

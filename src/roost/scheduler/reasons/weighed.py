@@ -21,6 +21,6 @@ def weighed_hosts(
     field = OfferedField(question, table, offers, plugins.filters, plugins.weighers, progress)
     field.ready()
     return tuple(
-        WeighedHost(name_of(table, field.index(host)), field.weight(host), field.numbers(host))
+        WeighedHost(name_of(table, field.index(host)), field.weight(host), field.numbers(host)())
         for host in field.best(most)
     )
