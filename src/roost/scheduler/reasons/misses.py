@@ -112,6 +112,22 @@ def _of_others(survey: Survey, each: int) -> list[Near]:
     return found
 
 
+def nearest_removed(survey: Survey, condition: Condition) -> Miss | None:
+    """The host that lacks least of a filter that removes it, where each host fails another one as well."""
+    if not hasattr(condition.subject, "lack"):
+        return None
+    positions = survey.positions(condition.removed & survey.is_host)[:MOST_ASKED]
+    lacks = [(_lack(survey, condition, position), position) for position in positions]
+    lack, position = min(lacks, key=lambda pair: pair[0].distance)
+    return Miss(
+        host=survey.name(position),
+        kind=condition.kind,
+        name=condition.name,
+        text=lack.text,
+        distance=round(lack.distance, 4),
+    )
+
+
 def _lack(survey: Survey, condition: Condition, position: int) -> Lack:
     plugin: Any = condition.subject
     said: Lack | None = None

@@ -8,6 +8,7 @@ from roost.fleet.columns import Bools
 from roost.fleet.constraint import SPLIT_RESOURCES, TOGETHER, Constraint
 from roost.fleet.splitting import parts_by_tree
 from roost.model.reasons import Miss, Relaxation
+from roost.scheduler.reasons.misses import nearest_removed
 from roost.scheduler.reasons.survey import Condition, Survey
 from roost.scheduler.reasons.wording import listed, negated, plural, singular
 
@@ -32,7 +33,7 @@ def sentences(
     words = plural(binding, survey)
     met = [plural(each, survey) for each, _ in before]
     own = next((each for each in misses if each.name == binding.name and each.kind == binding.kind), None)
-    closest = own or (misses[0] if misses else None)
+    closest = own or (misses[0] if misses else nearest_removed(survey, binding))
     most = "" if own is not None else _most(survey, binding, before)
     n = before[-1][1] if met else known
     if met:

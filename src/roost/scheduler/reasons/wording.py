@@ -20,7 +20,10 @@ from roost.fleet.constraint import (
 )
 from roost.fleet.near_misses import NearMiss
 from roost.model.vocabulary import DISABLED_TRAIT
+from roost.scheduler.question import Question
 from roost.scheduler.reasons.survey import CLAIMS, Condition, Survey
+from roost.scheduler.requested.guest_topology import wanted_topology
+from roost.scheduler.requested.pci import pci_requests
 
 _SINGULAR = {"have": "has", "are": "is", "pass": "passes", "fit": "fits"}
 
@@ -54,7 +57,38 @@ def plural(condition: Condition, survey: Survey) -> str:
         return f"fit by {condition.name}"
     if condition.name == "AvailabilityZoneFilter":
         return f"are in the availability zone {survey.question.spec.availability_zone}"
+    if condition.name == "NUMATopologyFilter":
+        return _room_in_cells(survey.question)
+    if condition.name == "PciPassthroughFilter":
+        return _devices(survey.question)
     return _FILTERS.get(condition.name, f"pass {condition.name}")
+
+
+def _room_in_cells(question: Question) -> str:
+    guest = wanted_topology(question.spec)
+    if guest is None:
+        return "have room in NUMA cells"
+    cells = "1 cell" if len(guest.cells) == 1 else f"{len(guest.cells)} cells"
+    pinned = sum(cell.pinned for cell in guest.cells)
+    shared = sum(cell.shared for cell in guest.cells)
+    memory = sum(cell.memory_mb for cell in guest.cells)
+    amounts = [f"{pinned} dedicated"] * bool(pinned) + [f"{shared} shared"] * bool(shared)
+    wanted = f"{cells}, {listed(amounts)} vCPUs, {memory} MiB" if amounts else f"{cells}, {memory} MiB"
+    near = " near its PCI devices" if pci_requests(question.spec, question.options) else ""
+    networks = question.spec.network_metadata
+    if networks is not None and (networks.physnets or networks.tunneled):
+        near = f"{near} and networks" if near else " near its networks"
+    return f"have room in NUMA cells for the guest ({wanted}){near}"
+
+
+def _devices(question: Question) -> str:
+    requests = pci_requests(question.spec, question.options)
+    wanted = [
+        f"{each.count} for "
+        + (f"port {each.requester_id or each.id}" if each.alias is None else f"alias {each.alias}")
+        for each in requests
+    ]
+    return f"have enough PCI devices free ({listed(wanted)})" if wanted else "have PCI devices free"
 
 
 def singular(words: str) -> str:

@@ -1,0 +1,142 @@
+"""What explanations say where the cells or the devices of hosts are missing is true; each
+relaxation works."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from roost.fleet import Fleet
+from roost.hardware.pci_aliases import aliases_from
+from roost.ledger import State
+from roost.ledger.vocabulary import RegisterStandardNames
+from roost.model.inventory import Inventory
+from roost.model.node import NodeReport
+from roost.model.reasons import Reasons
+from roost.placement.commands.inventories import SetInventories
+from roost.placement.commands.providers import CreateProvider
+from roost.scheduler import SchedulerOptions
+from roost.scheduler.gateways.local import Decide
+from roost.scheduler.options import DEFAULT_FILTERS
+from roost.scheduler.pci_options import PciOptions
+from roost.scheduler.plugins import filters, weighers
+from roost.scheduler.query import placement_queries
+from roost.scheduler.question import Question
+from roost.scheduler.reasons.explained import explained
+from roost.scheduler.request_filters import Facts
+from roost.scheduler.selection import Plugins
+from support.clouds import NOW, report, spec, table_of, uuid_of
+from support.numa_hosts import two_cells
+
+GPU = '{"name": "gpu", "vendor_id": "10de", "product_id": "2236", "device_type": "type-PCI"}'
+OPTIONS = SchedulerOptions(
+    filters=tuple(dict.fromkeys((*DEFAULT_FILTERS, "NUMATopologyFilter", "PciPassthroughFilter"))),
+    pci=PciOptions(aliases_from([GPU])),
+)
+
+
+def gpus(count: int, **more: Any) -> tuple[dict[str, Any], ...]:
+    return (
+        {
+            "vendor_id": "10de",
+            "product_id": "2236",
+            "dev_type": "type-PCI",
+            "count": count,
+            "numa_node": 0,
+            **more,
+        },
+    )
+
+
+def explain(reports: Mapping[str, Mapping[str, Any]], vcpus: int, **extra_specs: str) -> Reasons:
+    """Why hosts that report this do not fit a flavor."""
+    fleet = Fleet()
+    state = State(fleet, {}, NOW)
+    RegisterStandardNames().run(state)
+    nodes: list[NodeReport] = []
+    for number, (host, reported) in enumerate(reports.items()):
+        node = uuid_of(number)
+        CreateProvider(node, host).run(state)
+        inventories = {
+            name: Inventory(amount)
+            for name, amount in (("VCPU", 64), ("PCPU", 64), ("MEMORY_MB", 9000), ("DISK_GB", 900))
+        }
+        SetInventories(node, inventories).run(state)
+        nodes.append(report(host, node, **reported))
+    of = spec(vcpus, 512, extra_specs={name.replace("__", ":"): value for name, value in extra_specs.items()})
+    table = table_of(nodes)
+    asked = placement_queries(of, Facts(table, OPTIONS))
+    question = Question(
+        "run",
+        of,
+        asked.query,
+        (uuid_of(0xA),),
+        0,
+        1,
+        NOW,
+        OPTIONS,
+        fallbacks=asked.fallbacks,
+        places=asked.places,
+    )
+    plugins = Plugins(filters(OPTIONS), weighers(OPTIONS))
+    state.name(question.instances)
+    mark = len(state.changes)
+    outcome = Decide(question, table, plugins).run(state).outcome
+    assert outcome.refusal is not None
+    state.take_back(mark)
+    found = explained(fleet, question, table, plugins)
+    for relaxation in found.relaxations:
+        # Each says which filter to leave out, and does work without it.
+        assert relaxation.text == f"without {relaxation.name}"
+        left = [each for each in plugins.filters if each.name != relaxation.name]
+        state.name(question.instances)
+        again = Decide(question, table, Plugins(left, plugins.weighers)).run(state).outcome
+        state.take_back(mark)
+        table.release(*question.instances)
+        assert again.destinations, relaxation
+    return found
+
+
+def relaxed(reasons: Reasons) -> list[tuple[str, str | None]]:
+    return [(each.name, each.host) for each in reasons.relaxations]
+
+
+def test_a_refusal_for_want_of_numa_cells_says_what_is_missing() -> None:
+    reports = {
+        "h0": {"numa_topology": two_cells((2, 2))},
+        "h1": {"numa_topology": two_cells((4, 4), pinned_cpus=[0, 1])},
+        "h2": {},
+    }
+    found = explain(reports, 6, hw__cpu_policy="dedicated")
+    guest = "room in NUMA cells for the guest (1 cell, 6 dedicated vCPUs, 512 MiB)"
+    assert found.sentence == (
+        f"none of 3 hosts has {guest}; the closest, h1, has no NUMA cell: "
+        "the closest, cell 1, has 4 dedicated CPUs free of the 6 asked for"
+    )
+    assert found.public == f"no host has {guest}"
+    assert [(each.host, each.distance) for each in found.misses] == [
+        ("h1", 0.3333),
+        ("h0", 0.6667),
+        ("h2", 1.0),
+    ]
+    assert relaxed(found) == [("NUMATopologyFilter", "h1")]
+
+
+def test_a_refusal_for_want_of_pci_devices_says_what_is_missing() -> None:
+    reports = {"h0": {"pci_device_pools": gpus(1)}, "h1": {"pci_device_pools": gpus(2)}, "h2": {}}
+    found = explain(reports, 1, pci_passthrough__alias="gpu:3")
+    assert found.sentence == (
+        "none of 3 hosts has enough PCI devices free (3 for alias gpu); "
+        "the closest, h1, has 2 of the 3 PCI devices free that alias gpu asks for"
+    )
+    assert found.public == "no host has enough PCI devices free (3 for alias gpu)"
+    assert relaxed(found) == [("PciPassthroughFilter", "h1")]
+
+
+def test_a_host_is_named_where_each_lacks_cells_and_devices() -> None:
+    reports = {"h0": {}, "h1": {"numa_topology": two_cells(), "pci_device_pools": gpus(1)}}
+    found = explain(reports, 2, hw__cpu_policy="dedicated", pci_passthrough__alias="gpu:2")
+    assert found.sentence == (
+        "none of 2 hosts has room in NUMA cells for the guest (1 cell, 2 dedicated vCPUs, 512 MiB) near its "
+        "PCI devices; the closest, h1, has PCI devices close to other NUMA cells than those with "
+        "room, or too few"
+    )
+    assert relaxed(found) == []
