@@ -14,15 +14,17 @@ from roost.ledger import Ledger
 from roost.ledger.holdings import held_by_all
 from roost.model.assignment import Assignment
 from roost.model.node import NodeReport
+from roost.model.record import RecordSink
 from roost.model.spec import Destination, RequestSpec
 from roost.placement.commands.allocations import ConsumerWrite, FreeConsumers, WriteAllocations
-from roost.scheduler import NoValidHost, Scheduler
+from roost.scheduler import NoValidHost, Scheduler, SchedulerOptions
 from roost.scheduler.errors import NoAlternate
 from roost.scheduler.gateways import Gateway
 from roost.scheduler.gateways.local import LocalGateway
+from roost.scheduler.nodes import NodeTable
 from roost.storage import Database
-from support.clouds import NOW, Kept, uuid_of
-from support.hardware_clouds import OPTIONS, REQUESTS, hardware_cloud, node_report
+from support.clouds import NOW, Kept
+from support.hardware_clouds import OPTIONS, REQUESTS, hardware_cloud, node_report, providers_of
 
 NODES = 4
 AT_ONCE = 3
@@ -38,13 +40,17 @@ class Worker:
         gateway: Gateway,
         name: str,
         say: Callable[..., None],
+        table: NodeTable | None = None,
+        records: RecordSink | None = None,
+        options: SchedulerOptions = OPTIONS,
     ) -> None:
         self._ledger = ledger
         self._say = say
         self._name = name
         self._draw = random.Random(name)
-        self._table = hardware_cloud(NODES).table()
-        self._scheduler = Scheduler(gateway, self._table, Kept(), OPTIONS, lambda: NOW)
+        self._numa_model = options.request_filters.numa_model
+        self._table = table or hardware_cloud(NODES, self._numa_model).table()
+        self._scheduler = Scheduler(gateway, self._table, records or Kept(), options, lambda: NOW)
         self._placed: list[tuple[RequestSpec, Destination]] = []
         self._built: set[str] = set()
         self._on_the_way: list[NodeReport] = []
@@ -78,7 +84,7 @@ class Worker:
             self._say("refused")
             return False
         for each in found:
-            assert each.selected.assignment is not None
+            assert each.selected.assignment is not None or self._numa_model != "objects"
             self._say("placed", each.instance, each.selected.node)
             self._placed.append((wanted, each))
         self._say("answered")
@@ -100,8 +106,9 @@ class Worker:
             self._say("placed", chosen.instance, chosen.selected.node)
             return
         assert found.selected is not None
-        assert found.selected.assignment is not None
-        assert found.selected.assignment.node == found.selected.node
+        assignment = found.selected.assignment
+        assert assignment is not None or self._numa_model != "objects"
+        assert assignment is None or assignment.node == found.selected.node
         self._say("placed", chosen.instance, found.selected.node)
         self._say("moved", chosen.instance)
 
@@ -122,18 +129,20 @@ class Worker:
 
     async def _report(self) -> None:
         """Make a report of a node's state now, and let one come in that was made some time."""
-        number = self._draw.randrange(NODES)
-        node = uuid_of(number)
+        number = self._draw.randrange(len(self._table.nodes))
+        providers = providers_of(number, self._numa_model)
         held = await self._ledger.database.read(held_by_all)
         guests: dict[str, Assignment | None] = {}
         for consumer, each in sorted(held.items()):
             assignment = each.consumer.assignment
-            if node in each.allocations and (assignment is None or assignment.node == node):
+            if not each.allocations.keys().isdisjoint(providers) and (
+                assignment is None or assignment.node == providers[0]
+            ):
                 if consumer not in self._built and self._draw.random() < 0.6:
                     self._built.add(consumer)
                 if consumer in self._built:
                     guests[consumer] = assignment
-        self._on_the_way.append(node_report(number, guests))
+        self._on_the_way.append(node_report(number, guests, self._numa_model))
         chance = self._draw.random()
         if chance < 0.5:
             self._table.update([self._on_the_way.pop()])

@@ -11,6 +11,7 @@ from roost.model.node import NodeInstance, NodeReport
 from roost.model.spec import RequestSpec
 from roost.scheduler import SchedulerOptions
 from roost.scheduler.pci_options import PciOptions
+from roost.scheduler.requested.numa_groups import NUMA_ROOT, NumaModel, page_class
 from support.clouds import Cloud, Provider, report, spec, uuid_of
 from support.numa_hosts import reported, reported_cell
 
@@ -71,16 +72,39 @@ REQUESTS = (
 """Dedicated CPUs, huge pages, two cells, devices near to cells, devices alone, shared CPUs with pages."""
 
 
-def hardware_cloud(count: int) -> Cloud:
-    """So many equal nodes. Placement has room for more than the cells have: what binds is the hardware."""
+def hardware_cloud(count: int, numa_model: NumaModel = "objects") -> Cloud:
+    """So many nodes. Placement has room for more than reported cells have: what binds is the hardware.
+
+    With ``numa_model`` "both", every second node has its cells as child providers.
+    """
     inventories = {"VCPU": Inventory(64), "PCPU": Inventory(64), "MEMORY_MB": Inventory(65536)}
-    return Cloud(
-        [Provider(uuid_of(number), dict(inventories)) for number in range(count)],
-        [node_report(number, {}) for number in range(count)],
-    )
+    in_cells = {"VCPU": Inventory(CPUS), "PCPU": Inventory(CPUS), "MEMORY_MB": Inventory(1024)}
+    in_cells[page_class(2048)] = Inventory(HUGE_PAGES)
+    providers = []
+    for number in range(count):
+        if has_tree(number, numa_model):
+            root, *cells = providers_of(number, numa_model)
+            providers.append(Provider(root, {"DISK_GB": Inventory(100)}))
+            providers += [Provider(each, dict(in_cells), root, frozenset((NUMA_ROOT,))) for each in cells]
+        else:
+            providers.append(Provider(uuid_of(number), dict(inventories)))
+    return Cloud(providers, [node_report(number, {}, numa_model) for number in range(count)])
 
 
-def node_report(number: int, guests: Mapping[str, Assignment | None]) -> NodeReport:
+def has_tree(number: int, numa_model: NumaModel) -> bool:
+    """Whether a node has its cells as child providers, and reports none."""
+    return numa_model == "trees" or (numa_model == "both" and number % 2 == 1)
+
+
+def providers_of(number: int, numa_model: NumaModel = "objects") -> list[str]:
+    """The providers of a node, the root first."""
+    cells = [uuid_of(0x1000 + 16 * number + cell) for cell in range(2)]
+    return [uuid_of(number), *(cells if has_tree(number, numa_model) else [])]
+
+
+def node_report(
+    number: int, guests: Mapping[str, Assignment | None], numa_model: NumaModel = "objects"
+) -> NodeReport:
     """The report of node ``number`` with these guests built on it."""
     assigned = [each for each in guests.values() if each is not None]
     instances = {
@@ -89,7 +113,7 @@ def node_report(number: int, guests: Mapping[str, Assignment | None]) -> NodeRep
     return report(
         f"host{number}",
         uuid_of(number),
-        numa_topology=used_topology(_TOPOLOGY, assigned),
+        numa_topology=None if has_tree(number, numa_model) else used_topology(_TOPOLOGY, assigned),
         pci_device_pools=free_pools(_POOLS, assigned),
         instances=instances,
         num_instances=len(instances),

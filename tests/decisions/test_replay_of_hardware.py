@@ -1,0 +1,48 @@
+"""Decisions on NUMA and PCI nodes, of two schedulers on one ledger, are made again: to the last bit."""
+
+import asyncio
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from decisions.hardware_workload import worked_on_hardware
+from roost.decisions import Replayed
+from roost.scheduler.requested.numa_groups import NumaModel
+from support.redeciding import redecided
+from support.seeds import nightly_seed
+
+MODELS = pytest.mark.parametrize("numa_model", ["objects", "trees", "both"])
+
+
+async def worked_and_redecided(
+    path: Path, name: str, count: int, numa_model: NumaModel
+) -> tuple[Counter[str], list[Replayed]]:
+    """What happened, and the decisions made again. All of them can be, and are the same."""
+    said = await worked_on_hardware(path, name, count, numa_model)
+    made, impossible = await redecided(path)
+    assert impossible == {}
+    assert {each.run.id: (each.differences, each.run) for each in made if each.differences} == {}
+    assert len(made) == 2 * count
+    assert len({each.run.journal for each in made}) == 2
+    assert all(said[each] for each in ("answered", "refused", "freed")), said
+    placed = [chosen.selected for each in made for chosen in each.outcome.destinations]
+    cells = [each.assignment.cells for each in placed if each.assignment is not None]
+    assert any(cells) == (numa_model != "trees")
+    assert any(each.assignment is not None and each.assignment.devices for each in placed)
+    assert any("_NUMA0" in each.mappings for each in placed) == (numa_model != "objects")
+    return said, made
+
+
+@MODELS
+def test_decisions_of_two_schedulers_are_made_again(tmp_path: Path, numa_model: NumaModel) -> None:
+    asyncio.run(worked_and_redecided(tmp_path, "short", 9, numa_model))
+
+
+@pytest.mark.nightly
+@MODELS
+def test_hundreds_of_decisions_are_made_again(tmp_path: Path, numa_model: NumaModel) -> None:
+    name = str(nightly_seed())
+    said, made = asyncio.run(worked_and_redecided(tmp_path, name, 200, numa_model))
+    assert min(said[each] for each in ("answered", "refused", "freed", "moved", "handed")) > 0, said
+    assert any(each.run.position for each in made)
