@@ -25,7 +25,8 @@ from support.hardware_clouds import OPTIONS, hardware_cloud
 from support.ledgers import opened
 
 NODES = 3
-"""So few that many requests are refused."""
+BEGIN = 4
+"""Requests of each scheduler before the others."""
 REQUESTS_A_BATCH = 4
 """Requests of a scheduler between two batches of its journal."""
 
@@ -46,9 +47,13 @@ class _Journalled:
         self._journal = JournalWriter(api, table)
         self._worker = Worker(ledger, LocalGateway(ledger), name, say, table, records, options)
 
+    async def begin(self) -> None:
+        """Ask for each kind of hardware once, alone."""
+        await self._journal.write(NOW)
+        await self._worker.ask_for_each_kind()
+
     async def work(self, count: int) -> None:
         """Serve so many requests, a few at a time."""
-        await self._journal.write(NOW)
         for begin in range(0, count, AT_ONCE * REQUESTS_A_BATCH):
             end = min(count, begin + AT_ONCE * REQUESTS_A_BATCH)
             lanes = (range(begin + lane, end, AT_ONCE) for lane in range(AT_ONCE))
@@ -78,6 +83,8 @@ async def worked_on_hardware(path: Path, name: str, count: int, numa_model: Numa
             )
             for number, ledger in enumerate(ledgers)
         ]
+        for scheduler in schedulers:
+            await scheduler.begin()
         await asyncio.gather(*(scheduler.work(count) for scheduler in schedulers))
         await records.close()
     await api.close()

@@ -72,13 +72,23 @@ class Worker:
                     await self._free(chosen[1].instance)
                 chance, was_placed = 1.0, True
 
+    async def ask_for_each_kind(self) -> None:
+        """Fill the empty nodes with cells, ask for more, free all, and do the same with devices."""
+        for number, wanted in enumerate((REQUESTS[2], REQUESTS[4])):
+            assert await self._ask(f"kind {number}", wanted, 2 * len(self._table.nodes), 1)
+            assert not await self._ask(f"more {number}", wanted, 50, 50)
+            while self._placed:
+                await self._free(self._placed.pop()[1].instance)
+
     async def _place(self, number: int) -> bool:
         draw, count = self._draw, self._draw.choice([1, 1, 1, 2, 3])
-        wanted = draw.choice(REQUESTS)
-        instances = [self._uuid(f"{number}/{n}") for n in range(count)]
+        return await self._ask(str(number), draw.choice(REQUESTS), count, draw.choice([1, count]))
+
+    async def _ask(self, name: str, wanted: RequestSpec, count: int, min_count: int) -> bool:
+        instances = [self._uuid(f"{name}/{n}") for n in range(count)]
         try:
             found = await self._scheduler.select_destinations(
-                wanted, count, 2, instances=instances, min_count=draw.choice([1, count])
+                wanted, count, 2, instances=instances, min_count=min_count
             )
         except NoValidHost:
             self._say("refused")
