@@ -6,9 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from oslo_policy.policy import RuleDefault
 
+from roost.auth.rules import Rules
 from roost.model.spec import RequestSpec, Selection
 from roost.scheduler import SchedulerOptions
+from roost.scheduling.http.operations import DEFAULT_RULES
 from support.clouds import Cloud, flat, uuid_of
 from support.scheduling_api import FLAVOR, SPEC, SchedulingApi, error_of, scheduling
 
@@ -65,6 +68,31 @@ def test_a_refusal_names_its_run_and_claims_nothing(tmp_path: Path) -> None:
         assert (kept.run.id, kept.run.request_id) == (error["run"], "req-1")
 
     on(tmp_path, work)
+
+
+def test_a_refusal_has_its_reasons_as_far_as_the_client_may_see_records(tmp_path: Path) -> None:
+    rules = [
+        RuleDefault(name, "role:admin" if name == "scheduler:records:all_projects" else check)
+        for name, check in DEFAULT_RULES.items()
+    ]
+
+    async def main() -> None:
+        async with scheduling(tmp_path, flat(3), rules=Rules(rules, None, True)) as api:
+            body = {"request_spec": {**SPEC, "flavor": {**FLAVOR, "vcpus": 9}}}
+            admin = {"x-auth-token": "admin", "x-roles": "admin"}
+            whole = error_of(await api.client.post("/v1/select_destinations", json=body, headers=admin))
+            assert whole["detail"] == whole["reasons"]["sentence"]
+            assert (whole["reasons"]["hosts"], whole["reasons"]["misses"][0]["host"]) == (3, "host0")
+            assert whole["steps"][0]["left"] == 3
+            answer = await api.select(**body)
+            seen = error_of(answer)
+            assert (seen["status"], seen["code"]) == (409, "scheduler.no_valid_host")
+            assert seen["detail"] == seen["reasons"]["sentence"] == whole["reasons"]["public"]
+            assert seen["reasons"]["relaxations"][0]["after"] == 8
+            assert not {"hosts", "stages", "misses"} & seen["reasons"].keys()
+            assert ("steps" in seen, "host0" in answer.text, seen["run"] != "") == (False, False, True)
+
+    asyncio.run(main())
 
 
 def test_a_part_may_do(tmp_path: Path) -> None:

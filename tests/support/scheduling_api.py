@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 
 from roost.auth import NoAuth
+from roost.auth.rules import Rules
 from roost.ledger import Ledger
 from roost.ledger.holdings import held_by_all
 from roost.records import RecordQueue, Retention
@@ -46,7 +47,11 @@ class SchedulingApi:
 
 @asynccontextmanager
 async def scheduling(
-    folder: Path, cloud: Cloud, options: SchedulerOptions | None = None, gateway: Gateway | None = None
+    folder: Path,
+    cloud: Cloud,
+    options: SchedulerOptions | None = None,
+    gateway: Gateway | None = None,
+    rules: Rules | None = None,
 ) -> AsyncIterator[SchedulingApi]:
     """The operations on a scheduler of the cloud. ``gateway``: by default that of the ledger itself."""
     async with filled(folder / "roost.db", cloud) as ledger:
@@ -54,7 +59,7 @@ async def scheduling(
         chosen = options or SchedulerOptions()
         scheduler = Scheduler(gateway or LocalGateway(ledger), cloud.table(), records, chosen, lambda: NOW)
         service = Service(scheduler, records, chosen, ledger)
-        app: Application = create_app(service, NoAuth())
+        app: Application = create_app(service, NoAuth(), rules)
         transport = httpx.ASGITransport(app)
         async with httpx.AsyncClient(transport=transport, base_url="http://roost", headers=SERVICE) as client:
             try:

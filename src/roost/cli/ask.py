@@ -138,7 +138,8 @@ def ask(
         print_json(answer)
     elif error is not None:
         click.echo(error["detail"])
-        print_table(("step", "hosts left"), [(each["name"], str(each["left"])) for each in error["steps"]], 1)
+        if steps := error.get("steps"):
+            print_table(("step", "hosts left"), [(each["name"], str(each["left"])) for each in steps], 1)
         click.echo(f"run {error['run']}")
     elif "selections" in answer:
         print_json(answer["selections"])

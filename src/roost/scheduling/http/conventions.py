@@ -3,6 +3,7 @@
 import falcon
 import msgspec
 
+from roost.model.reasons import Reasons
 from roost.model.record import Step
 from roost.scheduling.http.refusals import NoHost
 from roost.web.conventions import Conventions, Error
@@ -13,11 +14,14 @@ from roost.web.request import Request, Response
 class RunError(Error, forbid_unknown_fields=True, omit_defaults=True):
     """One error of a response.
 
-    If a run of the scheduler found no host, `run` is its id and `steps` have the hosts that each step left.
+    If a run of the scheduler found no host, `run` is its id, `steps` have the hosts that each step left, and
+    `reasons` explain it, if that could be had in time. Who may not read the records of all projects gets no
+    steps, and the reasons without what is of the hosts.
     """
 
     run: str | None = None
     steps: tuple[Step, ...] = ()
+    reasons: Reasons | None = None
 
 
 class RunErrors(msgspec.Struct, forbid_unknown_fields=True):
@@ -34,7 +38,10 @@ class SchedulingConventions(Conventions):
     def refuse(self, req: Request, resp: Response, error: HTTPError) -> None:
         """Fill in the response for an error."""
         title = falcon.code_to_http_status(error.status).partition(" ")[2]
-        run, steps = (error.run, error.steps) if isinstance(error, NoHost) else (None, ())
-        described = RunError(error.status, title, str(error) or title, error.code, req.request_id, run, steps)
+        described = RunError(error.status, title, str(error) or title, error.code, req.request_id)
+        if isinstance(error, NoHost):
+            described = msgspec.structs.replace(
+                described, run=error.run, steps=error.steps, reasons=error.reasons
+            )
         resp.content_type = falcon.MEDIA_JSON
         resp.data = msgspec.json.encode(RunErrors([described]))

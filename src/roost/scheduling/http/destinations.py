@@ -80,10 +80,10 @@ async def select_destinations(service: Service, req: Request, resp: Response) ->
     """Choose hosts for equal instances and claim them in placement.
 
     Each destination has the selected host, which is claimed, and alternates in the same cell, which are not.
-    The response to a request that comes to nothing names the run and the hosts that each step left.
+    The response to a request that comes to nothing names the run, the hosts that each step left, and why.
     """
     wanted: WantedDestinations = req.body
-    with as_http():
+    with as_http(whole=req.projects.all):
         language = language_of(wanted.request_spec, service.scheduler.table)
         asked = language.read_spec(wanted.request_spec, wanted.operation)
         instances = wanted.instances or (asked.instances if wanted.count is None else None)

@@ -7,6 +7,7 @@ A new operation is one row of `OPERATIONS`, with a rule in `DEFAULT_RULES`. Its 
 from typing import Final
 
 from roost.model.reasons import Reasons
+from roost.model.record import Attempt
 from roost.model.what_if import WhatIf
 from roost.placement.errors import ConcurrentUpdate
 from roost.records import RunWithAttempts
@@ -19,6 +20,7 @@ from roost.scheduling.http.destinations import (
 from roost.scheduling.http.explain import ToExplain, explain
 from roost.scheduling.http.records import RecordPage, RecordsQuery, list_records, show_record
 from roost.scheduling.http.refusals import OF_ALTERNATES, OF_RUNS, BadSpec, Fault
+from roost.scheduling.http.results import EndedAttempt, HasEnded, end_attempt
 from roost.scheduling.http.what_if import Supposed, what_if
 from roost.scheduling.wire.answers import ShownDestinations, ShownReplacement
 from roost.web.errors import BadRequest, Forbidden, NotFound, Unavailable
@@ -34,6 +36,7 @@ DEFAULT_RULES: Final = {
     "scheduler:use_alternate": SERVICE,
     "scheduler:explain": SERVICE,
     "scheduler:what_if": SERVICE,
+    "scheduler:results": SERVICE,
     "scheduler:records": f"{PROJECT_READER} or role:service",
     "scheduler:records:all_projects": SERVICE,
 }
@@ -48,7 +51,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     Operation(
         "POST",
         "/v1/select_destinations",
-        Rule("scheduler:select_destinations"),
+        Rule("scheduler:select_destinations", all_projects=_RECORDS.all_projects),
         select_destinations,
         body=WantedDestinations,
         takes=(),  # curl -d says that its data is a form
@@ -84,6 +87,16 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         takes=(),
         answer=WhatIf,
         raises=(BadSpec, Fault, Unavailable),
+    ),
+    Operation(
+        "POST",
+        "/v1/scheduler/results",
+        Rule("scheduler:results"),
+        end_attempt,
+        body=EndedAttempt,
+        takes=(),
+        answer=Attempt,
+        raises=(BadRequest, NotFound, HasEnded, Unavailable),
     ),
     Operation(
         "GET",

@@ -77,7 +77,7 @@ async def list_records(service: Service, req: Request, resp: Response) -> Record
         refused=query.refused,
         before=query.marker,
     )
-    found = await _find(service, search, query.limit + 1)
+    found = await find(service, search, query.limit + 1)
     page = found[: query.limit]
     following = page[-1].run.id if len(found) > query.limit else None
     return RecordPage(page if req.projects.all else [*map(project_view, page)], following)
@@ -85,13 +85,14 @@ async def list_records(service: Service, req: Request, resp: Response) -> Record
 
 async def show_record(service: Service, req: Request, resp: Response, run: str) -> RunWithAttempts:
     """Show a run of the scheduler with its attempts; a project sees less of it, as in the list."""
-    found = await _find(service, Search(run=run), 1)
+    found = await find(service, Search(run=run), 1)
     if not found or not req.projects.include(found[0].run.project_id):
         raise NotFound(f"no run {run} is recorded")
     return found[0] if req.projects.all else project_view(found[0])
 
 
-async def _find(service: Service, search: Search, limit: int) -> list[RunWithAttempts]:
+async def find(service: Service, search: Search, limit: int) -> list[RunWithAttempts]:
+    """Find runs in the records. Raises: `BadRequest` if the records cannot be searched so."""
     backend = service.records.backend
     if isinstance(backend, SearchableRecords):
         try:

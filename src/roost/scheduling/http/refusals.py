@@ -18,7 +18,9 @@ An instance that holds something already is `roost.placement.errors.ConcurrentUp
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from roost.model.reasons import Reasons, redacted_reasons
 from roost.model.record import Step
+from roost.records.project_view import NO_VALID_HOST
 from roost.scheduler import errors
 from roost.web.errors import BadRequest, Conflict, HTTPError, Unavailable
 
@@ -32,15 +34,17 @@ class BadSpec(BadRequest):
 class NoHost(Conflict):
     """No host, or not enough of them, can take the request. Nothing is claimed.
 
-    ``run`` is the id of the run, and ``steps`` have the hosts that each of its steps left.
+    ``run`` is the id of the run, and ``steps`` have the hosts that each of its steps left. ``reasons`` is the
+    explanation, None if it could not be had in time.
     """
 
     code = "scheduler.no_valid_host"
 
-    def __init__(self, reason: str, run: str, steps: tuple[Step, ...]) -> None:
+    def __init__(self, reason: str, run: str, steps: tuple[Step, ...], reasons: Reasons | None) -> None:
         super().__init__(reason)
         self.run = run
         self.steps = steps
+        self.reasons = reasons
 
 
 class NoAlternateLeft(Conflict):
@@ -99,12 +103,18 @@ OF_ALTERNATES = (BadSpec, NoAlternateLeft, HoldsNothing, Fault, PlacementRefuses
 
 
 @contextmanager
-def as_http() -> Iterator[None]:
-    """Raise the errors of the scheduler as those of HTTP."""
+def as_http(*, whole: bool = False) -> Iterator[None]:
+    """Raise the errors of the scheduler as those of HTTP.
+
+    ``whole``: a refusal has all that is known of its reasons. Otherwise it has what a project may see.
+    """
     try:
         yield
     except errors.NoValidHost as error:
-        raise NoHost(error.reason, error.run, error.steps) from error
+        if whole:
+            raise NoHost(error.reason, error.run, error.steps, error.reasons) from error
+        seen = None if error.reasons is None else redacted_reasons(error.reasons)
+        raise NoHost(NO_VALID_HOST if seen is None else seen.sentence, error.run, (), seen) from error
     except errors.SchedulerError as error:
         kind = next(theirs for ours, theirs in _KINDS if isinstance(error, ours))
         raise kind(str(error)) from error

@@ -1,5 +1,6 @@
 """What the handlers of the scheduler's operations work with."""
 
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
@@ -21,6 +22,7 @@ class Service:
     - ``options``: those that the scheduler was made with.
     - ``ledger``: that of this process; None if placement is reached over HTTP.
     - ``refresh``: brings the node table up to date before a decision.
+    - ``clock``: seconds since the epoch.
     """
 
     scheduler: Scheduler
@@ -28,3 +30,4 @@ class Service:
     options: SchedulerOptions
     ledger: Ledger | None = None
     refresh: Callable[[], Awaitable[None]] = _as_it_is
+    clock: Callable[[], float] = time.time
