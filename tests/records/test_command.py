@@ -10,9 +10,11 @@ from typing import NamedTuple
 import httpx
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from roost.cli.main import main
 from roost.cli.record_sources import Server
+from roost.model.reasons import HostNames, Miss, Reasons, Relaxation, Stage, WeighedHost, WeigherNumber
 from roost.records import Retention, RunWithAttempts, Search
 from roost.records.backend import open_sql_records
 from roost.records.jsonl import JsonLinesRecords
@@ -70,6 +72,55 @@ def test_a_request_or_an_instance_is_found_and_shown_in_full(roost_records, data
     assert answer.status == 0
     for shown in ("run-3", "ComputeFilter", "host-0", "host-1", "line one"):
         assert shown in answer.out
+
+
+def test_reasons_and_weights_are_shown(roost_records, make, write, tmp_path):
+    funnel = (
+        Stage(kind="query", name="VCPU", hosts=3, trees=4, hosts_alone=3),
+        Stage(kind="filter", name="OwnFilter", hosts=2, removed=HostNames(("host-[0-1]",))),
+    )
+    found = Reasons(
+        sentence="5 hosts are known; none has room",
+        public="no host has room",
+        hosts=5,
+        trees=6,
+        stages=funnel,
+        misses=tuple(
+            Miss(host=f"near-{n}", kind="query", name="VCPU", text="lacks 1 VCPU", distance=0.1)
+            for n in range(7)
+        ),
+        relaxations=(
+            Relaxation(kind="amount", name="VCPU", text="VCPU 8 -> 7", distance=0.1, host="host-9"),
+        ),
+        complete=False,
+    )
+    weighed = WeighedHost("host-7", -1.25, (WeigherNumber("RAMWeigher", 2048.0, 0.5, -2.5),))
+    other = WeighedHost("host-8", -0.0, (WeigherNumber("RAMWeigher", 0.0, 0.0, -2.5),))
+    whole = make(1)
+    whole = replace(whole, run=replace(whole.run, reasons=found, weighed=(weighed, other)))
+
+    async def fill() -> None:
+        records = JsonLinesRecords(tmp_path / "records.jsonl", Retention())
+        await write(records, [whole])
+        await records.close()
+
+    asyncio.run(fill())
+    lines = [line.split() for line in roost_records("req-1", "--data-dir", tmp_path).out.splitlines()]
+    for shown in (
+        "5 hosts are known; none has room",
+        "known 5 6",
+        "query VCPU 3 2 4 2 3",
+        "filter OwnFilter 2 0 host-[0-1]",
+        "near-4 lacks 1 VCPU",
+        "and 2 more",
+        "VCPU 8 -> 7 (it would go to host-9)",
+        "The time was over before all changes were tried.",
+        "weigher × multiplier host-7 host-8",
+        "weight -1.250 -0.000",
+        "RAMWeigher × -2.5 2,048 → 0.500 0 → 0.000",
+    ):
+        assert shown.split() in lines, shown
+    assert ["near-5", "lacks", "1", "VCPU"] not in lines
 
 
 def test_json_has_whole_records(roost_records, data_dir, make):

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from roost.cli.options import as_json, print_json
+from roost.cli.reasons_text import reasons_text, weights_table
 from roost.cli.record_sources import Source, opened
 from roost.model.errors import OperatorError
 from roost.model.record import BUILT, PENDING, RESULTS, Run
@@ -77,7 +79,8 @@ def records(
 ) -> None:
     """List the last runs of the scheduler, or show the runs of one request, instance or run in full.
 
-    A run in full shows how many hosts each step removed, which hosts were tried, and why an attempt failed.
+    A run in full shows how many hosts each step removed, which hosts were tried, what their weights are made
+    of, and why an attempt failed; of a refusal the nearest misses, and which change would be enough.
     Runs appear some milliseconds after their decision. Times are UTC.
     """
     search = Search(
@@ -145,7 +148,7 @@ def _detailed(each: RunWithAttempts) -> Group:
         ("global request", run.global_request_id or "none"),
         ("project, user", f"{run.project_id}, {run.user_id}"),
         ("instances", ", ".join(run.instances)),
-        ("request spec", json.dumps(run.spec)),
+        ("request spec", json.dumps(_without_nothing(run.spec))),
         ("started", f"{_time(run.started_at)}, took {(run.finished_at - run.started_at) * 1000:.1f} ms"),
         ("ledger version", "unknown" if run.version is None else str(run.version)),
         ("seed", "unknown" if run.seed is None else str(run.seed)),
@@ -176,7 +179,23 @@ def _detailed(each: RunWithAttempts) -> Group:
             "" if attempt.finished_at is None else _time(attempt.finished_at),
             Text(attempt.reason or ""),
         )
-    return Group(facts, "", steps, "", attempts, "")
+    parts = [] if run.reasons is None else [*reasons_text(run.reasons)]
+    if run.weighed:
+        parts.append(weights_table(run.weighed))
+    if run.steps:
+        parts.append(steps)
+    if each.attempts:
+        parts.append(attempts)
+    return Group(facts, *(shown for part in parts for shown in ("", part)), "")
+
+
+def _without_nothing(spec: Mapping[str, object]) -> dict[str, object]:
+    """What a request spec says, without the fields that are empty."""
+    return {
+        name: _without_nothing(value) if isinstance(value, dict) else value
+        for name, value in spec.items()
+        if value not in (None, False, 0, "", [], {})
+    }
 
 
 def _alternates(run: Run) -> str:

@@ -1,0 +1,84 @@
+"""The reasons of a run as text: the funnel, near misses, relaxations, and what makes up weights."""
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from roost.model.reasons import HostNames, Reasons, WeighedHost
+
+MOST_SHOWN = 5
+"""Names of hosts in a row, near misses and relaxations that are shown. JSON has all that is recorded."""
+
+
+def reasons_text(reasons: Reasons) -> Iterator[RenderableType]:
+    """The parts of a refusal's reasons, those that there are."""
+    yield Text(reasons.sentence)
+    if reasons.query:
+        yield Text("asked of placement: " + "; ".join(reasons.query))
+    if reasons.stages:
+        yield _funnel(reasons)
+    misses = [f"{miss.host} {miss.text}" for miss in reasons.misses]
+    yield from _listed("nearest misses", misses)
+    relaxed = [
+        each.text + (f" (it would go to {each.host})" if each.host else "") for each in reasons.relaxations
+    ]
+    yield from _listed("it would be placed with one change", relaxed)
+    if not reasons.complete:
+        yield Text("The time was over before all changes were tried.")
+
+
+def weights_table(weighed: Sequence[WeighedHost]) -> Table:
+    """The numbers that make up weights, a column for each host: raw number and normalised number."""
+    table = Table(box=None, pad_edge=False)
+    table.add_column("weigher × multiplier")
+    for one in weighed:
+        table.add_column(Text(one.host), justify="right", overflow="fold")
+    table.add_row("weight", *(f"{one.weight:.3f}" for one in weighed))
+    told = [
+        {(each.weigher, each.multiplier): f"{each.raw:,.6g} → {each.normalised:.3f}" for each in one.numbers}
+        for one in weighed
+    ]
+    # Multipliers of aggregates differ from host to host: each has a row of its own.
+    for weigher, multiplier in dict.fromkeys(key for one in told for key in one):
+        shown = (one.get((weigher, multiplier), "") for one in told)
+        table.add_row(Text(f"{weigher} × {multiplier:g}"), *shown)
+    return table
+
+
+def _funnel(reasons: Reasons) -> Table:
+    table = Table(box=None, pad_edge=False)
+    table.add_column("condition", overflow="fold")
+    for column in ("hosts out", "left", "trees out", "left", "do not meet it"):
+        table.add_column(column, justify="right")
+    table.add_column("removed hosts", overflow="fold")
+    hosts, trees = reasons.hosts, reasons.trees
+    table.add_row("known", "", f"{hosts:,}", "", f"{trees:,}", "", "")
+    for stage in reasons.stages:
+        hosts -= stage.hosts
+        trees -= stage.trees or 0
+        of_trees = stage.trees is not None
+        table.add_row(
+            Text(f"{stage.kind} {stage.name}"),
+            f"{stage.hosts:,}",
+            f"{hosts:,}",
+            f"{stage.trees:,}" if of_trees else "",
+            f"{trees:,}" if of_trees else "",
+            "" if stage.hosts_alone is None else f"{stage.hosts_alone:,}",
+            Text(_names(stage.removed)),
+        )
+    return table
+
+
+def _names(hosts: HostNames) -> str:
+    shown = hosts.names[:MOST_SHOWN]
+    rest = len(hosts.names) - len(shown) + hosts.left_out
+    return ", ".join(shown) + (" and more" if rest else "")
+
+
+def _listed(title: str, lines: Sequence[str]) -> Iterator[Text]:
+    if lines:
+        more = len(lines) - MOST_SHOWN
+        shown = [*lines[:MOST_SHOWN], *([f"and {more} more"] if more > 0 else [])]
+        yield Text(f"{title}:\n" + "\n".join(f"  {line}" for line in shown))
