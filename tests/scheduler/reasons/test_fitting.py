@@ -1,5 +1,6 @@
 """As many fit as are really placed one by one, and added hosts are like real ones."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -66,7 +67,8 @@ class SupposingWorld(World):
             assert not found.binds.sentence.startswith("it fits")
         assert self._before() == before
         if keep:
-            super().decide(spec, count, alternates, min_count, keep)
+            self.consumers += count
+            self.placed(spec, [uuid_of(0xA00000 + self.consumers - each) for each in range(count)])
 
     def supposed(self, spec: RequestSpec, scenario: Scenario = AS_IT_IS) -> WhatIf:
         """The answer, on a copy of fleet and table."""
@@ -80,9 +82,9 @@ class SupposingWorld(World):
     def names(self) -> list[str]:
         return [uuid_of(0xB00000 + number) for number in range(LIMIT)]
 
-    def placed(self, spec: RequestSpec) -> int:
+    def placed(self, spec: RequestSpec, names: Sequence[str] = ()) -> int:
         """How many are placed by runs of one instance each, which stay."""
-        for number, name in enumerate(self.names()):
+        for number, name in enumerate(names or self.names()):
             wanted = placement_queries(spec, Facts(self.table, self.options))
             question = Question(
                 "run",
@@ -100,7 +102,7 @@ class SupposingWorld(World):
             decided = Decide(question, self.table, self._plugins()).run(self.state)
             if not decided.outcome.destinations:
                 return number
-        return LIMIT
+        return len(names or self.names())
 
     def _before(self) -> tuple[Any, ...]:
         fleet = self.fleet
