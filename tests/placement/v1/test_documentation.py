@@ -15,7 +15,7 @@ from support.serving import Serving
 PAGE = Path(__file__).parents[3] / "docs" / "api-v1.md"
 LINES = [line.strip() for line in PAGE.read_text().splitlines() if line.startswith("    ")]
 EXAMPLES = [line for line in LINES if line.startswith("curl")]
-OF_CONDUCTORS = [line for line in EXAMPLES if any(f'$U{path}"' in line for path in (*PATHS, *SCHEDULING))]
+OF_CONDUCTORS = [line for line in EXAMPLES if any(f"$U{path}" in line for path in (*PATHS, *SCHEDULING))]
 
 pytestmark = pytest.mark.skipif(shutil.which("curl") is None, reason="no curl here")
 
