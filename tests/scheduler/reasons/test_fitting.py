@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from roost.hardware.host_topology import decoded
 from roost.model.aggregate import HostAggregate
@@ -102,6 +103,10 @@ class SupposingWorld(World):
             decided = Decide(question, self.table, self._plugins()).run(self.state)
             if not decided.outcome.destinations:
                 return number
+            if spec.group is not None:
+                # As by a conductor, which tells of all members that it knows.
+                hosts = (*spec.group.hosts, decided.outcome.destinations[0].selected.host)
+                spec = replace(spec, group=replace(spec.group, hosts=hosts))
         return len(names or self.names())
 
     def _before(self) -> tuple[Any, ...]:

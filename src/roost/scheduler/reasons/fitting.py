@@ -2,7 +2,7 @@
 
 import uuid
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -54,9 +54,10 @@ def what_if(
     with scratch.trying():
         while fits < supposed.limit and not refused and not clock.over():
             number = min(BATCH, supposed.limit - fits)
-            placed = len(scratch.decide(_next(question, number), kept=True).destinations)
-            fits += placed
-            refused = placed < number
+            placed = scratch.decide(_next(question, number), kept=True).destinations
+            question = _with_members(question, [each.selected.host for each in placed])
+            fits += len(placed)
+            refused = len(placed) < number
         if refused:
             binds = explained(fleet, _next(question, 1), table, plugins, seconds=explaining)
         counted = Counter(scratch.index_of(claim) for claim in scratch.claims)
@@ -109,6 +110,19 @@ def _next(question: Question, number: int) -> Question:
     """The question for some new instances, of which as many as fit are placed."""
     instances = tuple(str(uuid.uuid4()) for _ in range(number))
     return msgspec.structs.replace(question, instances=instances)
+
+
+def _with_members(question: Question, hosts: Sequence[str]) -> Question:
+    """The question of who knows that the request's server group has new members on these hosts.
+
+    A member that the request tells of may be one that has a claim, so that a host's claims count only beyond
+    those that it tells of.
+    """
+    spec = question.spec
+    if spec.group is None:
+        return question
+    group = msgspec.structs.replace(spec.group, hosts=(*spec.group.hosts, *hosts))
+    return msgspec.structs.replace(question, spec=msgspec.structs.replace(spec, group=group))
 
 
 def _shares(numbers: Mapping[str, int]) -> tuple[Share, ...]:
