@@ -225,7 +225,9 @@ def test_a_system_counts_decisions_builds_and_records(tmp_path: Path) -> None:
         assert found["roost_scheduler_offered_hosts_total",] == 6
         assert found["roost_scheduler_decision_duration_seconds_count",] == 2
         assert found["roost_compute_heartbeats_total",] >= 6
-        found = wait_for(port, lambda found: found["roost_records_total", "written"] == 5)
+        # Two runs, three attempts that begin and end, and the reasons of the refusal.
+        found = wait_for(port, lambda found: found["roost_records_total", "written"] == 9)
+        assert found["roost_scheduler_explanations_total", "explained"] == 1
         assert found["roost_records_waiting",] == 0
         found = wait_for(port, lambda found: ("roost_health_check_passed", "cell") in found)
         assert {name[1] for name in found if name[0] == "roost_health_check_passed"} == {

@@ -24,6 +24,9 @@ VERDICTS = [
     (error_for(409, UNDEFINED, "Unable to allocate inventory: no room"), REFUSED),
     (placement.InventoryInUse("in use"), REFUSED),
     (placement.GroupRefused("another member is there"), REFUSED),
+    (placement.AssignmentRefused("a CPU is another's"), REFUSED),
+    # In the process this is a host that cannot; over HTTP the gateway fits the host again.
+    (placement.AssignmentChanged("others were assigned"), REFUSED),
     (placement.ProviderInUse("in use"), REFUSED),
     (placement.HasChildren("children"), REFUSED),
     (placement.DuplicateName("taken"), REFUSED),

@@ -65,13 +65,16 @@ def test_affinity_goes_to_members_that_the_spec_does_not_name(
     within(flat(4), work, options)
 
 
-def test_a_refusal_without_filters_names_group_host_and_members(within: Within) -> None:
+def test_a_refusal_without_filters_names_the_group_and_the_closest_host(within: Within) -> None:
     async def work(room: Room) -> None:
         for number in range(2):
             await member(room, number, f"host{number}")
         reason = await room.refusal(group=ServerGroup(GROUP, "anti-affinity"))
-        assert f"Server group {GROUP} (anti-affinity, max_server_per_host 1) refuses consumer" in reason
-        assert reason.endswith(f"has the members {uuid_of(0xF01)}.")
+        assert reason.startswith(
+            "none of 2 hosts has room for another member of the server group (anti-affinity); the closest, "
+            "host0, has 1 members of the server group, and 1 may be there"
+        )
+        assert reason.endswith(f"it fits with max_server_per_host 2 instead of 1 in server group {GROUP}")
 
     within(flat(2), work, WITHOUT_FILTERS)
 

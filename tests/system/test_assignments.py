@@ -70,7 +70,7 @@ def test_cpus_go_to_one_instance_each_from_the_claim_to_the_guest_and_back(tmp_p
             await system.settle()
             assert await assigned(system) == first
             # The agents found the guests where their cells' rows say that they are.
-            assert [pinned_cpus(system, host) for host in "ab"] == [[0, 1, 2, 3]] * 2
+            assert [pinned_cpus(system, host) for host in "ab"] == [(0, 1, 2, 3)] * 2
             gone = min(first)
             await system.super_conductor.delete([gone])
             await system.settle()

@@ -63,6 +63,7 @@ OF_PROJECTS = {
     "/v1/instances/{uuid}",
     "/v1/scheduler/records",
     "/v1/scheduler/records/{run}",
+    "/v1/select_destinations",
 }
 """The paths whose resources belong to projects."""
 

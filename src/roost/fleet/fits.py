@@ -38,6 +38,13 @@ def largest_amount(free: Any, max_unit: Any) -> Any:
     return np.maximum(np.minimum(free, max_unit), 0)
 
 
+def largest_part(amount: Any, free: Any, min_unit: Any, max_unit: Any, step_size: Any) -> Any:
+    """The largest part of ``amount`` that may be allocated, 0 if none: numpy numbers."""
+    part = np.minimum(largest_amount(free, max_unit), amount)
+    part = part - part % step_size
+    return np.where(part >= min_unit, part, 0)
+
+
 def violated_unit(amount: int, min_unit: int, max_unit: int, step_size: int) -> Unit | None:
     """The limit that ``amount`` violates, None if `meets_units` holds. Only for single numbers."""
     if amount > max_unit:

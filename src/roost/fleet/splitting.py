@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from roost.fleet.columns import Bools, Int64, Rows
-from roost.fleet.fits import fits, largest_amount
+from roost.fleet.fits import fits, largest_amount, largest_part
 from roost.fleet.fleet import Fleet
 from roost.fleet.inventory_columns import InventoryColumns
 from roost.fleet.match import in_any, match_location, match_traits
@@ -57,11 +57,8 @@ def parts_by_tree(fleet: Fleet, name: str, amount: int) -> tuple[Rows, Int64, In
     columns = fleet.inventory_columns(name)
     rows: Rows = columns.row[: columns.n].astype(np.intp)
     slots = np.arange(columns.n)
-    min_unit, max_unit, step_size = _units(columns, slots)
     free = columns.capacity[slots] - columns.used[slots]
-    gives: Int64 = np.minimum(largest_amount(free, max_unit), amount)
-    gives -= gives % step_size
-    gives[gives < min_unit] = 0
+    gives: Int64 = largest_part(amount, free, *_units(columns, slots))
     together = np.zeros(fleet.n_rows, dtype=np.int64)
     np.add.at(together, fleet.roots(rows), gives)
     return rows, gives, np.minimum(together, amount)
@@ -160,9 +157,9 @@ class Splitting:
                 return [Part(row, name, amount)]
         found, left = [], amount
         for less, _, row, slot in able:
-            part = min(left, -less, columns.max_unit.item(slot))
-            part -= part % columns.step_size.item(slot)
-            if part and part >= columns.min_unit.item(slot):
+            units = (columns.min_unit.item(slot), columns.max_unit.item(slot), columns.step_size.item(slot))
+            part = int(largest_part(left, -less, *units))
+            if part:
                 found.append(Part(row, name, part))
                 left -= part
                 if not left:
@@ -202,9 +199,8 @@ class Splitting:
         anywhere = fits_whole.any(axis=0)
         first = fits_whole.argmax(axis=0)
         for place in range(len(rows)):
-            part: Int64 = np.minimum(left, largest_amount(sorted_free[place], max_unit[place]))
-            part -= part % step_size[place]
-            part[(part < min_unit[place]) | (part <= 0)] = 0
+            units = min_unit[place], max_unit[place], step_size[place]
+            part: Int64 = largest_part(left, sorted_free[place], *units)
             part[anywhere] = 0
             gives[place] = np.greater(part, 0)
             left -= part
