@@ -33,7 +33,9 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     ``hosts`` and ``trees`` count those removed in the order of the stages, each once: those of all stages and
     those that are left make up all. ``hosts_alone``, ``trees_alone``, ``providers_alone``: those that do not
-    meet the condition, whatever other stages say; None where this was not found out for all of them.
+    meet the condition, whatever other stages say; None where this was not found out for all of them. A
+    condition that joins request groups (``group_policy``, ``same_subtree``) removes none alone: without the
+    other stages there is nothing to join.
     ``hosts_sole``: hosts that no other stage removes. ``removed`` names the hosts of ``hosts``, for places
     and filters.
     """
