@@ -12,7 +12,8 @@ from roost.cli.options import (
     placement_database,
     settings,
 )
-from roost.cli.serve import MIB, WorkerCount, placement_source
+from roost.cli.serve import placement_source
+from roost.cli.workers import MIB, with_workers
 from roost.metrics.enabling import exposed
 from roost.placement.http.server import check_exposure, prepare_database
 from roost.placement.options import proxy_warnings, read_options
@@ -28,27 +29,7 @@ PORT = 8779
 @click.command(epilog="Example: roost scheduler --database sqlite:///placement.db --config-file roost.conf")
 @listening_at(PORT)
 @placement_database
-@click.option(
-    "--workers",
-    type=WorkerCount(),
-    default="1",
-    show_default=True,
-    help="Processes. auto: one for each processor that this process may use.",
-)
-@click.option(
-    "--worker-memory-limit",
-    "memory_limit",
-    type=click.IntRange(1),
-    metavar="MIB",
-    help="A worker whose resident memory is larger is replaced by a new one.",
-)
-@click.option(
-    "--drain-seconds",
-    type=click.FloatRange(0),
-    default=10.0,
-    show_default=True,
-    help="Time to finish requests under way when a worker ends; then it is killed.",
-)
+@with_workers
 @config_files
 @settings
 @metrics_port

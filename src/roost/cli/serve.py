@@ -17,6 +17,7 @@ from roost.cli.options import (
     placement_database,
     settings,
 )
+from roost.cli.workers import MIB, with_workers
 from roost.metrics.enabling import exposed
 from roost.model.errors import OperatorError
 from roost.placement.http.server import (
@@ -28,21 +29,7 @@ from roost.placement.http.server import (
 from roost.placement.http.server import serve as serve_placement
 from roost.placement.options import proxy_warnings, read_options
 from roost.serving.listeners import listen
-from roost.serving.processors import count_processors
 from roost.serving.supervision import Rules
-
-MIB = 1 << 20
-
-
-class WorkerCount(click.ParamType[int]):
-    """A positive number of worker processes, or ``auto``."""
-
-    name = "number|auto"
-
-    def convert(self, value: str | int, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        if value == "auto":
-            return count_processors()
-        return int(click.IntRange(1).convert(value, param, ctx))  # type: ignore[arg-type]
 
 
 @click.command(
@@ -50,27 +37,7 @@ class WorkerCount(click.ParamType[int]):
 )
 @listening
 @placement_database
-@click.option(
-    "--workers",
-    type=WorkerCount(),
-    default="1",
-    show_default=True,
-    help="Processes. auto: one for each processor that this process may use.",
-)
-@click.option(
-    "--worker-memory-limit",
-    "memory_limit",
-    type=click.IntRange(1),
-    metavar="MIB",
-    help="A worker whose resident memory is larger is replaced by a new one.",
-)
-@click.option(
-    "--drain-seconds",
-    type=click.FloatRange(0),
-    default=10.0,
-    show_default=True,
-    help="Time to finish requests under way when a worker ends; then it is killed.",
-)
+@with_workers
 @config_files
 @settings
 @metrics_port

@@ -1,0 +1,52 @@
+"""The worker processes of a service: the options that ``roost serve`` and ``roost scheduler`` share."""
+
+from collections.abc import Callable
+from functools import reduce
+
+import click
+
+from roost.serving.processors import count_processors
+
+MIB = 1 << 20
+
+
+class WorkerCount(click.ParamType[int]):
+    """A positive number of worker processes, or ``auto``."""
+
+    name = "number|auto"
+
+    def convert(self, value: str | int, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if value == "auto":
+            return count_processors()
+        return int(click.IntRange(1).convert(value, param, ctx))  # type: ignore[arg-type]
+
+
+_OPTIONS = (
+    click.option(
+        "--workers",
+        type=WorkerCount(),
+        default="1",
+        show_default=True,
+        help="Processes. auto: one for each processor that this process may use.",
+    ),
+    click.option(
+        "--worker-memory-limit",
+        "memory_limit",
+        type=click.IntRange(1),
+        metavar="MIB",
+        help="A worker whose resident memory is larger is replaced by a new one.",
+    ),
+    click.option(
+        "--drain-seconds",
+        type=click.FloatRange(0),
+        default=10.0,
+        show_default=True,
+        help="Time to finish requests under way when a worker ends; then it is killed.",
+    ),
+)
+
+
+def with_workers(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options to a command, which gets them as ``workers``, ``memory_limit`` (in MiB) and
+    ``drain_seconds``."""
+    return reduce(lambda decorated, option: option(decorated), reversed(_OPTIONS), command)
