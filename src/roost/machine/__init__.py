@@ -1,0 +1,69 @@
+"""Machines: the logic of conductors and agents as generators, which do no I/O.
+
+    steps        what a machine may ask its shell for, each with the type of its answer
+    performing   the shell for asyncio: performs steps on databases and services
+    wakes        topics that machines wait for
+
+A *machine* is a generator. It yields *steps* and gets their answers sent, or their errors thrown in. It has
+no clock, no randomness and no I/O of its own, so the same code runs under two shells: `Performer` in the
+processes, and a simulator in the tests, which draws delays, losses, crashes and outages from a seed.
+
+    def carry(request: str) -> Machine[None]:
+        row = yield from Read("api", RequestById(request)).do()
+        chosen = yield from Ask("scheduler", SelectDestinations(row.spec)).do()
+        yield from Write("cell/c1", InsertInstance(chosen)).do()
+
+A machine may be closed at any step, as its process may die there: it does no step in a ``finally``. The next
+process finds in the databases what is left to do.
+"""
+
+from roost.machine.performing import Performer, Service, Transactor, UnknownService
+from roost.machine.steps import (
+    Ask,
+    Await,
+    Clock,
+    Count,
+    Draw,
+    Log,
+    Machine,
+    Monotonic,
+    Question,
+    Read,
+    Record,
+    Sleep,
+    Start,
+    Step,
+    Together,
+    Wake,
+    Within,
+    Work,
+    Write,
+)
+from roost.machine.wakes import Wakes
+
+__all__ = [
+    "Ask",
+    "Await",
+    "Clock",
+    "Count",
+    "Draw",
+    "Log",
+    "Machine",
+    "Monotonic",
+    "Performer",
+    "Question",
+    "Read",
+    "Record",
+    "Service",
+    "Sleep",
+    "Start",
+    "Step",
+    "Together",
+    "Transactor",
+    "UnknownService",
+    "Wake",
+    "Wakes",
+    "Within",
+    "Work",
+    "Write",
+]

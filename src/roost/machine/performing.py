@@ -1,0 +1,178 @@
+"""The asyncio shell of machines: performs their steps on databases and services."""
+
+import asyncio
+import time
+import uuid
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import nullcontext
+from typing import Any, Protocol, TypeVar
+
+import structlog
+
+from roost.logs import RequestIds, serving
+from roost.machine import steps
+from roost.machine.steps import Machine, Question, Step, Work
+from roost.machine.wakes import Wakes
+from roost.model.record import RecordSink
+
+T = TypeVar("T")
+
+_log = structlog.get_logger()
+
+
+class Transactor(Protocol):
+    """A database; `roost.storage.Database` is one."""
+
+    async def read(self, work: Work[T], /) -> T:
+        """Run a work in a transaction that reads one snapshot."""
+
+    async def write(self, work: Work[T], /) -> T:
+        """Run a work in a transaction and return its result once it is durable."""
+
+
+Service = Callable[[Question[Any]], Awaitable[Any]]
+"""Answers questions. It refuses a question that it does not know with `UnknownService`."""
+
+
+class UnknownService(Exception):
+    """A machine asks a service that its process does not have, or a question that the service does not
+    know."""
+
+
+class Performer:
+    """Runs the machines of one process.
+
+    Args:
+        database: the database of a name. An error that it raises is thrown into the machine that asks.
+        services: by name.
+        records: where runs and attempts are put; None: nowhere.
+        wakes: the topics of the process, which code beside machines may wake as well.
+        clock: seconds since the epoch.
+
+    ``failure`` is the error of the last machine of `start` that ended with one; None if none did.
+    """
+
+    def __init__(
+        self,
+        database: Callable[[str], Transactor],
+        services: Mapping[str, Service] | None = None,
+        *,
+        records: RecordSink | None = None,
+        wakes: Wakes | None = None,
+        clock: Callable[[], float] = time.time,
+        monotonic: Callable[[], float] = time.monotonic,
+        draw: Callable[[], str] = lambda: str(uuid.uuid4()),
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._database = database
+        self._services = services or {}
+        self._records = records
+        self.wakes = wakes or Wakes()
+        self._clock = clock
+        self._monotonic = monotonic
+        self._draw = draw
+        self._sleep = sleep
+        self._running: set[asyncio.Task[Any]] = set()
+        self.failure: BaseException | None = None
+
+    async def run(self, machine: Machine[T]) -> T:
+        """Run a machine to its end. Raises the error that leaves it. A cancellation closes it."""
+        seen: dict[str, int] = {}
+        try:
+            step = next(machine)
+            while True:
+                try:
+                    answer = await self._perform(step, seen)
+                except Exception as error:
+                    step = machine.throw(error)
+                else:
+                    step = machine.send(answer)
+        except StopIteration as ended:
+            return ended.value  # type: ignore[no-any-return]
+        finally:
+            machine.close()
+
+    def start(self, name: str, machine: Machine[T], requests: RequestIds | None = None) -> "asyncio.Task[T]":
+        """Run a machine in a task of its own. `close` ends it."""
+        with nullcontext() if requests is None else serving(requests):
+            task = asyncio.create_task(self.run(machine), name=name)
+        self._running.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    @property
+    def running(self) -> int:
+        """Machines of `start` that have not ended."""
+        return len(self._running)
+
+    async def idle(self) -> None:
+        """Wait until no machine of `start` runs."""
+        while self._running:
+            await asyncio.wait(self._running)
+
+    async def close(self) -> None:
+        """Close all machines of `start`, at whatever step they are."""
+        while self._running:
+            running = list(self._running)
+            for task in running:
+                task.cancel()
+            await asyncio.gather(*running, return_exceptions=True)
+
+    def _ended(self, task: "asyncio.Task[Any]") -> None:
+        self._running.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self.failure = error
+            _log.error("a machine ended with an error", machine=task.get_name(), exc_info=error)
+
+    async def _perform(self, step: Step[Any], seen: dict[str, int]) -> Any:
+        match step:
+            case steps.Read(database, work):
+                return await self._database(database).read(work)
+            case steps.Write(database, work):
+                return await self._database(database).write(work)
+            case steps.Ask(service, question):
+                if service not in self._services:
+                    raise UnknownService(f"this process has no service {service!r}")
+                return await self._services[service](question)
+            case steps.Monotonic():
+                return self._monotonic()
+            case steps.Clock():
+                return self._clock()
+            case steps.Draw():
+                return self._draw()
+            case steps.Sleep(seconds):
+                return await self._sleep(seconds)
+            case steps.Await(topic, seconds):
+                return await self.wakes.wait(topic, seconds, seen)
+            case steps.Wake(topic):
+                return self.wakes.wake(topic)
+            case steps.Together(machines):
+                return await self._together(machines)
+            case steps.Within(seconds, machine):
+                async with asyncio.timeout(seconds):
+                    return await self.run(machine)
+            case steps.Start(name, machine, requests):
+                self.start(name, machine, requests)
+            case _:
+                self._tell(step)
+        return None
+
+    async def _together(self, machines: Any) -> list[Any]:
+        outcomes = await asyncio.gather(*map(self.run, machines), return_exceptions=True)
+        for outcome in outcomes:
+            if isinstance(outcome, BaseException):
+                raise outcome
+        return outcomes
+
+    def _tell(self, step: Step[Any]) -> None:
+        """Perform a step that tells of something. Raises TypeError for any other step."""
+        match step:
+            case steps.Log(event, values, level, error):
+                getattr(_log, level)(event, **values, **({} if error is None else {"exc_info": error}))
+            case steps.Record(runs, attempts):
+                if self._records is not None:
+                    self._records.put(runs, attempts)
+            case steps.Count(counter, amount):
+                counter.inc(amount)
+            case _:
+                raise TypeError(f"a machine yielded {step!r}, which is not a step")

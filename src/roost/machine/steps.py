@@ -1,0 +1,180 @@
+"""The steps of machines: frozen values that say what is to be done, each with the type of its answer.
+
+`Step.do` yields a step and returns its answer with its type: ``now = yield from Monotonic().do()``.
+"""
+
+from collections.abc import Generator, Mapping, Sequence
+from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
+
+import msgspec
+from sqlalchemy.engine import Connection
+
+from roost.logs import RequestIds
+from roost.model.record import Attempt, Run
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+Level: TypeAlias = Literal["debug", "info", "warning", "error"]
+
+
+class Step(msgspec.Struct, Generic[T], frozen=True):
+    """Something that a machine asks its shell to do. ``T`` is the type of the answer."""
+
+    def do(self) -> "Generator[Step[Any], Any, T]":
+        """Yield this step and return its answer. Raises the error of the step."""
+        return (yield self)  # type: ignore[no-any-return]
+
+
+Machine: TypeAlias = Generator[Step[Any], Any, T]
+"""A generator that yields steps and returns a ``T``."""
+
+
+# Databases and services
+
+
+class Work(Protocol[T_co]):
+    """The statements of one transaction and their result: a frozen struct, whose name says what it does.
+
+    A transaction that is rolled back runs again, so a work has no effect except on the connection.
+    """
+
+    def __call__(self, connection: Connection, /) -> T_co:
+        """Execute the statements in the transaction of a connection."""
+
+
+class Read(Step[T], Generic[T], frozen=True):
+    """Run a work in a transaction that reads one snapshot of a database.
+
+    ``database``: ``api``, or ``cell/NAME``. Raises `StorageError`.
+    """
+
+    database: str
+    work: Work[T]
+
+
+class Write(Step[T], Generic[T], frozen=True):
+    """Run a work in a transaction that writes, and answer its result when it is durable.
+
+    ``database``: ``api``, or ``cell/NAME``. Raises `StorageError`; after `OutcomeUnknown` the transaction may
+    be written, also later.
+    """
+
+    database: str
+    work: Work[T]
+
+
+class Question(msgspec.Struct, Generic[T], frozen=True):
+    """What a service is asked. ``T`` is the type of its answer."""
+
+
+class Ask(Step[T], Generic[T], frozen=True):
+    """Ask a service, such as the scheduler, placement, a driver or an endpoint. Raises what the service
+    raises."""
+
+    service: str
+    question: Question[T]
+
+
+# Time and chance
+
+
+class Monotonic(Step[float], frozen=True):
+    """Answer the seconds of the process's monotonic clock. Only this clock measures time spans."""
+
+
+class Clock(Step[float], frozen=True):
+    """Answer the seconds since the epoch, for times that people read. Nothing is decided by them."""
+
+
+class Draw(Step[str], frozen=True):
+    """Answer a nonce: a random uuid, which nothing else ever draws."""
+
+
+class Sleep(Step[None], frozen=True):
+    """Wait for ``seconds``."""
+
+    seconds: float
+
+
+class Await(Step[bool], frozen=True):
+    """Wait until a topic is woken, at most ``seconds``; answer whether it was.
+
+    A topic that was woken since this machine awaited it last, or that it never awaited, counts at once. So a
+    machine that reads, finds no work and awaits misses nothing.
+    """
+
+    topic: str
+    seconds: float
+
+
+class Wake(Step[None], frozen=True):
+    """Wake all machines of the process that await a topic."""
+
+    topic: str
+
+
+# Machines
+
+
+class Together(Step[list[T]], Generic[T], frozen=True):
+    """Run machines at the same time and answer their results, in their order.
+
+    Waits until all have ended. Then it raises the first error, if there was one: a machine that is left
+    running could write later than its caller's next attempt.
+    """
+
+    machines: Sequence[Machine[T]]
+
+
+class Within(Step[T], Generic[T], frozen=True):
+    """Run a machine and answer its result. Raises `TimeoutError` after ``seconds``: the machine is closed
+    then, at whatever step it was."""
+
+    seconds: float
+    machine: Machine[T]
+
+
+class Start(Step[None], frozen=True):
+    """Run a machine beside this one, until its end or the end of the process.
+
+    ``name`` is for logs. ``requests``: the ids that its log lines carry. An error that leaves the machine is
+    a defect of the machine; the shell logs it and keeps it.
+    """
+
+    name: str
+    machine: Machine[Any]
+    requests: RequestIds | None = None
+
+
+# What is told of
+
+
+class Log(Step[None], frozen=True):
+    """Write a log line. ``error``: its traceback is written as well."""
+
+    event: str
+    values: Mapping[str, object] = {}
+    level: Level = "info"
+    error: BaseException | None = None
+
+
+class Record(Step[None], frozen=True):
+    """Put runs and attempts into the records. Never waits and never fails."""
+
+    runs: Sequence[Run] = ()
+    attempts: Sequence[Attempt] = ()
+
+
+class Counter(Protocol):
+    """A counter of the metrics."""
+
+    def inc(self, amount: float = 1.0) -> None:
+        """Add ``amount``."""
+
+
+class Count(Step[None], frozen=True):
+    """Raise a counter of the metrics."""
+
+    counter: Counter
+    amount: float = 1.0

@@ -1,0 +1,47 @@
+"""Topics that machines of one process wait for."""
+
+import asyncio
+from collections import Counter, defaultdict
+from contextlib import suppress
+
+
+class Wakes:
+    """Counts how often each topic was woken, and wakes the tasks that wait for it. For one event loop."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[str] = Counter()
+        self._waiting: defaultdict[str, set[asyncio.Future[None]]] = defaultdict(set)
+
+    def wake(self, topic: str) -> None:
+        """Wake all that wait for a topic, and those that will wait for it and have not seen this yet."""
+        self._counts[topic] += 1
+        for waiter in self._waiting.pop(topic, ()):
+            if not waiter.done():
+                waiter.set_result(None)
+
+    async def wait(self, topic: str, seconds: float, seen: dict[str, int]) -> bool:
+        """Wait for a topic, at most ``seconds``; returns whether it was woken.
+
+        ``seen``: the counts that the waiting machine has seen, by topic. It is brought up to date.
+        """
+        woken = seen.get(topic) != self._counts[topic]
+        if not woken:
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting[topic].add(waiter)
+            # Not wait_for: in Python 3.11 it loses a cancellation that comes together with the result.
+            try:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(seconds):
+                        await waiter
+                        woken = True
+            finally:
+                self._forget(topic, waiter)
+        seen[topic] = self._counts[topic]
+        return woken
+
+    def _forget(self, topic: str, waiter: "asyncio.Future[None]") -> None:
+        waiting = self._waiting.get(topic)
+        if waiting is not None:
+            waiting.discard(waiter)
+            if not waiting:
+                del self._waiting[topic]

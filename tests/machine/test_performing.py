@@ -1,0 +1,217 @@
+"""The asyncio shell performs the steps of machines."""
+
+import asyncio
+from typing import Any
+
+import msgspec
+import pytest
+
+from roost.machine import (
+    Ask,
+    Await,
+    Clock,
+    Count,
+    Draw,
+    Machine,
+    Monotonic,
+    Performer,
+    Question,
+    Read,
+    Record,
+    Sleep,
+    Start,
+    Step,
+    Together,
+    UnknownService,
+    Wake,
+    Within,
+    Write,
+)
+from roost.storage import DatabaseUnavailable
+
+
+class Name(msgspec.Struct, frozen=True):
+    """A work that needs no statement."""
+
+    name: str
+
+    def __call__(self, connection: object) -> str:
+        return f"{connection} {self.name}"
+
+
+class Double(Question[int], frozen=True):
+    number: int
+
+
+class Base:
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    async def read(self, work: Any) -> Any:
+        return work(f"read {self.name}")
+
+    async def write(self, work: Any) -> Any:
+        return work(f"wrote {self.name}")
+
+
+class Sink:
+    def __init__(self) -> None:
+        self.put_in: list[Any] = []
+
+    def put(self, runs: Any, attempts: Any) -> None:
+        self.put_in.append((runs, attempts))
+
+
+def find(name: str) -> Base:
+    if name == "away":
+        raise DatabaseUnavailable("away")
+    return Base(name)
+
+
+async def double(question: Question[Any]) -> int:
+    assert isinstance(question, Double)
+    if question.number < 0:
+        raise ValueError("negative")
+    await asyncio.sleep(0)
+    return question.number * 2
+
+
+def make(**values: Any) -> Performer:
+    return Performer(find, {"double": double}, **values)
+
+
+def perform(machine: Machine[Any], **values: Any) -> Any:
+    return asyncio.run(make(**values).run(machine))
+
+
+def test_each_step_has_its_answer():
+    sink = Sink()
+    counted = []
+
+    class Counter:
+        def inc(self, amount: float = 1.0) -> None:
+            counted.append(amount)
+
+    def machine() -> Machine[list[Any]]:
+        yield from Record((), ()).do()
+        yield from Count(Counter(), 2.0).do()
+        return [
+            (yield from Read("api", Name("a")).do()),
+            (yield from Write("cell/c", Name("b")).do()),
+            (yield from Ask("double", Double(4)).do()),
+            (yield from Monotonic().do()),
+            (yield from Clock().do()),
+            (yield from Draw().do()),
+        ]
+
+    answers = perform(machine(), records=sink, clock=lambda: 7.0, monotonic=lambda: 3.0, draw=lambda: "nonce")
+    assert answers == ["read api a", "wrote cell/c b", 8, 3.0, 7.0, "nonce"]
+    assert sink.put_in == [((), ())]
+    assert counted == [2.0]
+
+
+@pytest.mark.parametrize(
+    ("step", "kind"),
+    [
+        (Read("away", Name("a")), DatabaseUnavailable),
+        (Ask("double", Double(-1)), ValueError),
+        (Ask("nobody", Double(1)), UnknownService),
+        (Step(), TypeError),
+    ],
+)
+def test_the_error_of_a_step_is_thrown_in(step: Any, kind: type[Exception]):
+    def machine() -> Machine[str]:
+        try:
+            yield step
+        except kind:
+            return (yield from Read("api", Name("on")).do())
+        return "no error"
+
+    assert perform(machine()) == "read api on"
+
+
+def test_an_error_that_is_not_caught_leaves_the_machine():
+    with pytest.raises(ValueError, match="negative"):
+        perform(Ask("double", Double(-1)).do())
+
+
+def test_machines_run_together_all_to_their_end():
+    ended = []
+
+    def machine(number: int) -> Machine[int]:
+        doubled = yield from Ask("double", Double(number)).do()
+        yield from Sleep(0.0).do()
+        ended.append(number)
+        return doubled
+
+    def all_of(*numbers: int) -> Machine[list[int]]:
+        return (yield from Together([machine(number) for number in numbers]).do())
+
+    assert perform(all_of(1, 2, 3)) == [2, 4, 6]
+    ended.clear()
+    with pytest.raises(ValueError, match="negative"):
+        perform(all_of(-1, 2, 3))
+    assert ended == [2, 3]
+
+
+def test_a_machine_is_closed_after_its_time():
+    closed = []
+
+    def slow() -> Machine[None]:
+        try:
+            yield from Sleep(60.0).do()
+        finally:
+            closed.append(True)
+
+    def machine() -> Machine[str]:
+        try:
+            yield from Within(0.0, slow()).do()
+        except TimeoutError:
+            return "late"
+        return "in time"
+
+    assert perform(machine()) == "late"
+    assert closed == [True]
+
+
+def test_a_wake_between_a_look_and_the_wait_is_not_missed():
+    async def scenario() -> list[bool]:
+        performer = make()
+        answers: list[bool] = []
+
+        def waiting() -> Machine[None]:
+            answers.append((yield from Await("work", 60.0).do()))  # at once: it was never awaited
+            performer.wakes.wake("work")
+            answers.append((yield from Await("work", 60.0).do()))  # at once: woken since
+            answers.append((yield from Await("work", 0.0).do()))  # nothing since
+            yield from Start("waker", Wake("work").do()).do()
+            answers.append((yield from Await("work", 60.0).do()))
+
+        performer.wakes.wake("work")
+        await performer.run(waiting())
+        return answers
+
+    assert asyncio.run(scenario()) == [True, True, False, True]
+
+
+def test_started_machines_end_with_the_performer_and_a_failure_is_kept():
+    async def scenario() -> tuple[Any, ...]:
+        performer = make()
+        closed = []
+
+        def endless() -> Machine[None]:
+            try:
+                while True:
+                    yield from Await("never", 60.0).do()
+            finally:
+                closed.append(True)
+
+        failing = performer.start("failing", Ask("double", Double(-1)).do())
+        performer.start("endless", endless())
+        await asyncio.wait([failing])
+        await asyncio.sleep(0)
+        running = performer.running
+        await performer.close()
+        return running, performer.running, closed, type(performer.failure)
+
+    assert asyncio.run(scenario()) == (1, 0, [True], ValueError)
