@@ -1,0 +1,26 @@
+"""The digest of a host's guests.
+
+It is a sum, so that both sides can follow it guest by guest without a list: a guest that comes adds its part,
+a guest that goes takes its part away, in any order.
+"""
+
+import hashlib
+from collections.abc import Iterable
+
+SIZE = 2**64
+"""Digests are integers from 0 to ``SIZE`` - 1."""
+
+EMPTY = 0
+"""The digest of no guests."""
+
+
+def digest_of(guests: Iterable[tuple[str, int]]) -> int:
+    """The digest of guests, each an instance's uuid and the attempt that built the guest."""
+    return sum(map(part_of, guests)) % SIZE
+
+
+def part_of(guest: tuple[str, int]) -> int:
+    """What one guest adds to the digest."""
+    instance, attempt = guest
+    text = hashlib.blake2b(f"{instance} {attempt}".encode(), digest_size=8).digest()
+    return int.from_bytes(text, "big")

@@ -1,0 +1,223 @@
+"""The messages of the agents' protocol. All times are durations in seconds: nobody compares clocks."""
+
+import msgspec
+
+from roost.model.instance import BuildResult, Instance
+from roost.model.inventory import Inventory
+from roost.model.node import NodeReport
+
+
+class SessionKey(msgspec.Struct, frozen=True):
+    """A session of a host. ``nonce`` was drawn by its agent, ``epoch`` was given by the cell."""
+
+    host: str
+    nonce: str
+    epoch: int
+
+
+class Position(msgspec.Struct, frozen=True, order=True):
+    """How far a cell's database has come, as a host sees it.
+
+    ``database`` and ``incarnation`` are the identity of the database. ``epoch`` is that of the host's
+    session, and ``counter`` the number of the last poll in it that the database knows. While the identity
+    stays, positions rise. A lower one tells that the database was taken back to an earlier state.
+    """
+
+    database: str
+    incarnation: int
+    epoch: int = 0
+    counter: int = 0
+
+
+class Guest(msgspec.Struct, frozen=True):
+    """A guest that runs on a host: the instance, and the attempt that built it."""
+
+    instance: str
+    attempt: int
+
+
+class Opening(msgspec.Struct, frozen=True, kw_only=True):
+    """An agent asks for the session of its host.
+
+    ``nonce`` is new. ``previous`` is the nonce of the agent's last session, None if it knows none: the agent
+    that had the session may have it again at once.
+    """
+
+    host: str
+    nonce: str
+    previous: str | None = None
+    service_version: int = 0
+
+
+class Opened(msgspec.Struct, frozen=True, kw_only=True):
+    """The session is the agent's.
+
+    ``position`` is that of the session before its first poll. ``expected``: the instances that the cell's
+    database says are on the host. ``poll_seconds``: the longest wait of a poll.
+    """
+
+    session: SessionKey
+    cell: str
+    position: Position
+    expected: tuple[Instance, ...] = ()
+    poll_seconds: float = 20.0
+
+
+class Build(msgspec.Struct, frozen=True, tag=True):
+    """An order to build ``instance.attempt`` of an instance.
+
+    ``seconds``: the build must be confirmed within this time after the agent sent the poll that brought the
+    order.
+    """
+
+    instance: Instance
+    seconds: float
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """What the order is about: instance and attempt."""
+        return self.instance.uuid, self.instance.attempt
+
+
+class Destroy(msgspec.Struct, frozen=True, tag=True):
+    """An order to destroy the guest that an attempt, or one before it, has made of an instance."""
+
+    instance: str
+    attempt: int
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """What the order is about: instance and attempt."""
+        return self.instance, self.attempt
+
+
+Order = Build | Destroy
+
+
+class Destroyed(msgspec.Struct, frozen=True):
+    """An order to destroy is carried out: nothing of the instance up to this attempt is on the host."""
+
+    instance: str
+    attempt: int
+
+
+class Poll(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A heartbeat with all that has happened since the last one that was answered.
+
+    ``counter`` numbers the polls of a session from 1. ``wait_seconds``: how long the endpoint may wait for
+    orders. ``reports``: nodes that differ from what the endpoint has acknowledged; ``host``, ``cell`` and
+    ``last_seen`` in them are not read. ``digest`` is that of the guests (`roost.agents.digest`) with those
+    that the results tell of and without those that were destroyed. ``guests``: the list, if the endpoint has
+    asked for it. ``working``: the orders that are being carried out; the endpoint does not send them again.
+    ``held``: why the agent carries out no orders.
+    """
+
+    session: SessionKey
+    counter: int
+    wait_seconds: float = 0.0
+    results: tuple[BuildResult, ...] = ()
+    destroyed: tuple[Destroyed, ...] = ()
+    reports: tuple[NodeReport, ...] = ()
+    digest: int = 0
+    guests: tuple[Guest, ...] | None = None
+    working: tuple[tuple[str, int], ...] = ()
+    held: str | None = None
+
+
+class Polled(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The answer to a poll: its results and reports are stored.
+
+    ``position`` is that of the database *before* this poll. ``wants_guests``: the next poll shall have the
+    list of guests. ``wants_reports``: the next poll shall have the reports of all nodes.
+    """
+
+    position: Position
+    orders: tuple[Order, ...] = ()
+    wants_guests: bool = False
+    wants_reports: bool = False
+
+
+class Confirm(msgspec.Struct, frozen=True):
+    """Asks whether a build that is prepared may start.
+
+    From the answer yes on, only this host ends the attempt.
+    """
+
+    session: SessionKey
+    instance: str
+    attempt: int
+
+
+class ProviderState(msgspec.Struct, frozen=True, kw_only=True):
+    """A resource provider as placement has it. ``parent`` is a uuid, None for the root."""
+
+    uuid: str
+    name: str
+    parent: str | None
+    generation: int
+    inventories: dict[str, Inventory] = {}
+    traits: frozenset[str] = frozenset()
+    aggregates: frozenset[str] = frozenset()
+
+
+class CreateProvider(msgspec.Struct, frozen=True, tag=True):
+    """Create a provider below ``parent``, or as a root."""
+
+    uuid: str
+    name: str
+    parent: str | None
+
+
+class MoveProvider(msgspec.Struct, frozen=True, tag=True):
+    """Give a provider this name and this parent."""
+
+    uuid: str
+    name: str
+    parent: str | None
+
+
+class DeleteProvider(msgspec.Struct, frozen=True, tag=True):
+    """Delete a provider without children and allocations."""
+
+    uuid: str
+
+
+class SetInventories(msgspec.Struct, frozen=True, tag=True):
+    """Replace a provider's inventories at a generation. Custom resource classes that are new are made."""
+
+    uuid: str
+    inventories: dict[str, Inventory]
+    generation: int
+
+
+class SetTraits(msgspec.Struct, frozen=True, tag=True):
+    """Replace a provider's traits at a generation. Custom traits that are new are made."""
+
+    uuid: str
+    traits: frozenset[str]
+    generation: int
+
+
+class SetAggregates(msgspec.Struct, frozen=True, tag=True):
+    """Replace a provider's aggregates at a generation."""
+
+    uuid: str
+    aggregates: frozenset[str]
+    generation: int
+
+
+ProviderWrite = CreateProvider | MoveProvider | DeleteProvider | SetInventories | SetTraits | SetAggregates
+
+
+class ProviderRefusal(msgspec.Struct, frozen=True):
+    """Placement refuses a write. ``conflict``: others have changed the provider since it was read."""
+
+    text: str
+    conflict: bool = False
+
+
+class Written(msgspec.Struct, frozen=True):
+    """The first ``done`` writes are made. If ``refusal`` is set, the next one is refused."""
+
+    done: int
+    refusal: ProviderRefusal | None = None
