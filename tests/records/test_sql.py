@@ -15,7 +15,6 @@ from sqlalchemy.engine import Connection
 from roost.records import RecordsUnavailable, Retention
 from roost.records import sql as sql_module
 from roost.records.backend import open_sql_records
-from roost.records.sql_batch import insert_statement
 from roost.records.tables import SCHEMA, attempts, metadata, run_instances, runs
 from roost.storage import Database
 
@@ -161,17 +160,6 @@ def test_migrations_lead_to_the_tables(tmp_path):
         assert database.read_now(differences) == []
     finally:
         asyncio.run(database.close())
-
-
-@pytest.mark.parametrize("url", ["sqlite://", "postgresql+psycopg://", "mariadb+pymysql://"])
-def test_every_value_goes_into_the_column_of_its_name(url):
-    dialect = sa.create_engine(url).dialect
-    for table in (runs, run_instances, attempts):
-        columns = tuple(column.name for column in table.columns if column.name != "number")
-        statement, _ = insert_statement(table, columns, dialect)
-        named = statement.replace("`", "").partition("(")[2].partition(")")[0].split(", ")
-        assert tuple(named) == columns
-        assert "RETURNING" not in statement
 
 
 @pytest.mark.parametrize(

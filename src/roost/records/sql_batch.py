@@ -2,7 +2,6 @@
 
 import zlib
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -12,6 +11,7 @@ from sqlalchemy.engine import Connection
 from roost.model.record import PENDING, REFUSED, Attempt, Run, RunReasons, Settings
 from roost.records.rows import NO_REASONS, RunRow, reasons_json, row_of
 from roost.records.tables import attempts, run_instances, runs, settings
+from roost.storage import insert_rows
 
 RUN_COLUMNS = tuple(column.name for column in runs.columns if column.name != "number")
 ATTEMPT_COLUMNS = Attempt.__struct_fields__
@@ -100,7 +100,7 @@ class Batch:
         there = sa.select(settings.c.digest).where(settings.c.digest.in_(self.settings))
         recorded = set(connection.scalars(there))
         new = [(key, _encode(each).decode()) for key, each in self.settings.items() if key not in recorded]
-        _insert_into(connection, settings, _SETTINGS_COLUMNS, new)
+        insert_rows(connection, settings, _SETTINGS_COLUMNS, new)
 
     def _end(self, connection: Connection) -> None:
         if not self._ended:
@@ -152,8 +152,8 @@ def _known(connection: Connection, some: Sequence[Attempt]) -> set[tuple[str, st
 
 
 def _insert_runs(connection: Connection, new: Sequence[Run]) -> None:
-    _insert_into(connection, runs, RUN_COLUMNS, [_run_values(row_of(run)) for run in new])
-    _insert_into(
+    insert_rows(connection, runs, RUN_COLUMNS, [_run_values(row_of(run)) for run in new])
+    insert_rows(
         connection,
         run_instances,
         _INSTANCE_COLUMNS,
@@ -162,7 +162,7 @@ def _insert_runs(connection: Connection, new: Sequence[Run]) -> None:
 
 
 def _insert_attempts(connection: Connection, new: Sequence[Attempt]) -> None:
-    _insert_into(connection, attempts, ATTEMPT_COLUMNS, [msgspec.structs.astuple(each) for each in new])
+    insert_rows(connection, attempts, ATTEMPT_COLUMNS, [msgspec.structs.astuple(each) for each in new])
 
 
 def _run_values(row: RunRow) -> tuple[Any, ...]:
@@ -185,26 +185,3 @@ def _run_values(row: RunRow) -> tuple[Any, ...]:
         bytes(row.details).decode(),
         None if row.reasons == NO_REASONS else compressed(row.reasons),
     )
-
-
-def _insert_into(
-    connection: Connection, table: sa.Table, columns: tuple[str, ...], rows: list[tuple[Any, ...]]
-) -> None:
-    """Insert rows by the driver. SQLAlchemy Core would process every value, which costs as much again."""
-    if not rows:
-        return
-    statement, positional = insert_statement(table, columns, connection.dialect)
-    if positional:
-        connection.exec_driver_sql(statement, rows)
-    else:
-        connection.exec_driver_sql(statement, [dict(zip(columns, row, strict=True)) for row in rows])
-
-
-@lru_cache(32)
-def insert_statement(table: sa.Table, columns: tuple[str, ...], dialect: sa.Dialect) -> tuple[str, bool]:
-    """Return the statement that inserts these columns, and whether its values go by position, not by name."""
-    compiled = table.insert().inline().compile(dialect=dialect, column_keys=columns)
-    if compiled.positiontup is None:
-        return str(compiled), False
-    assert tuple(compiled.positiontup) == columns
-    return str(compiled), True
