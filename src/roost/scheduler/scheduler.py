@@ -34,6 +34,7 @@ from roost.scheduler.rebuild import NOTHING, is_rebuild, judge_rebuild
 from roost.scheduler.recording import asked_of, attempts_after, attempts_of, numbered, weighed_in
 from roost.scheduler.replacement import Replacement, ReplacementRequest
 from roost.scheduler.request_filters import Facts
+from roost.scheduler.run_id import new_run_id
 from roost.scheduler.run_metrics import RunMetrics
 from roost.scheduler.selection import Plugins
 from roost.scheduler.settings import settings_of
@@ -194,7 +195,7 @@ class Scheduler:
         except UnicodeEncodeError as error:
             raise BadRequestSpec("the request spec holds text that cannot be encoded as UTF-8") from error
         run = Run(
-            id=str(uuid.uuid4()),
+            id=new_run_id(),
             request_id=request_id or f"req-{uuid.uuid4()}",
             global_request_id=global_request_id,
             project_id=spec.project_id,
