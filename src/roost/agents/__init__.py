@@ -1,6 +1,7 @@
 """The protocol between the agents of hosts and their cell.
 
-    types      the messages
+    questions  what an agent asks: open a session, poll, confirm a build, read and write providers
+    types      what the messages are made of
     endpoint   the interface of a cell's endpoint; one transport is in this process, one is HTTPS
     digest     the digest of a host's guests, which changes with each guest that comes or goes
     errors     what can go wrong

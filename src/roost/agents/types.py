@@ -2,9 +2,8 @@
 
 import msgspec
 
-from roost.model.instance import BuildResult, Instance
+from roost.model.instance import Instance
 from roost.model.inventory import Inventory
-from roost.model.node import NodeReport
 
 
 class SessionKey(msgspec.Struct, frozen=True):
@@ -34,33 +33,6 @@ class Guest(msgspec.Struct, frozen=True):
 
     instance: str
     attempt: int
-
-
-class Opening(msgspec.Struct, frozen=True, kw_only=True):
-    """An agent asks for the session of its host.
-
-    ``nonce`` is new. ``previous`` is the nonce of the agent's last session, None if it knows none: the agent
-    that had the session may have it again at once.
-    """
-
-    host: str
-    nonce: str
-    previous: str | None = None
-    service_version: int = 0
-
-
-class Opened(msgspec.Struct, frozen=True, kw_only=True):
-    """The session is the agent's.
-
-    ``position`` is that of the session before its first poll. ``expected``: the instances that the cell's
-    database says are on the host. ``poll_seconds``: the longest wait of a poll.
-    """
-
-    session: SessionKey
-    cell: str
-    position: Position
-    expected: tuple[Instance, ...] = ()
-    poll_seconds: float = 20.0
 
 
 class Build(msgspec.Struct, frozen=True, tag=True):
@@ -94,34 +66,31 @@ class Destroy(msgspec.Struct, frozen=True, tag=True):
 Order = Build | Destroy
 
 
-class Destroyed(msgspec.Struct, frozen=True):
-    """An order to destroy is carried out: nothing of the instance up to this attempt is on the host."""
+class Opened(msgspec.Struct, frozen=True, kw_only=True):
+    """The session is the agent's.
 
-    instance: str
-    attempt: int
-
-
-class Poll(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A heartbeat with all that has happened since the last one that was answered.
-
-    ``counter`` numbers the polls of a session from 1. ``wait_seconds``: how long the endpoint may wait for
-    orders. ``reports``: nodes that differ from what the endpoint has acknowledged; ``host``, ``cell`` and
-    ``last_seen`` in them are not read. ``digest`` is that of the guests (`roost.agents.digest`) with those
-    that the results tell of and without those that were destroyed. ``guests``: the list, if the endpoint has
-    asked for it. ``working``: the orders that are being carried out; the endpoint does not send them again.
-    ``held``: why the agent carries out no orders.
+    ``position`` is that of the host's last session, with epoch and counter 0 if there was none. ``expected``:
+    the instances that the cell's database says are on the host. ``orders``: what there is to be destroyed
+    beside them. ``poll_seconds``: the longest wait of a poll.
     """
 
     session: SessionKey
-    counter: int
-    wait_seconds: float = 0.0
-    results: tuple[BuildResult, ...] = ()
-    destroyed: tuple[Destroyed, ...] = ()
-    reports: tuple[NodeReport, ...] = ()
-    digest: int = 0
-    guests: tuple[Guest, ...] | None = None
-    working: tuple[tuple[str, int], ...] = ()
-    held: str | None = None
+    cell: str
+    position: Position
+    expected: tuple[Instance, ...] = ()
+    orders: tuple[Destroy, ...] = ()
+    poll_seconds: float = 20.0
+
+
+class Destroyed(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An order to destroy is carried out: nothing of the instance up to this attempt is on the host.
+
+    ``guest``: the attempt of the guest that ran until then, None if none did.
+    """
+
+    instance: str
+    attempt: int
+    guest: int | None = None
 
 
 class Polled(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -135,17 +104,6 @@ class Polled(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     orders: tuple[Order, ...] = ()
     wants_guests: bool = False
     wants_reports: bool = False
-
-
-class Confirm(msgspec.Struct, frozen=True):
-    """Asks whether a build that is prepared may start.
-
-    From the answer yes on, only this host ends the attempt.
-    """
-
-    session: SessionKey
-    instance: str
-    attempt: int
 
 
 class ProviderState(msgspec.Struct, frozen=True, kw_only=True):
@@ -183,7 +141,10 @@ class DeleteProvider(msgspec.Struct, frozen=True, tag=True):
 
 
 class SetInventories(msgspec.Struct, frozen=True, tag=True):
-    """Replace a provider's inventories at a generation. Custom resource classes that are new are made."""
+    """Replace a provider's inventories at the generation that was read.
+
+    Custom resource classes that are new are made.
+    """
 
     uuid: str
     inventories: dict[str, Inventory]
@@ -191,7 +152,7 @@ class SetInventories(msgspec.Struct, frozen=True, tag=True):
 
 
 class SetTraits(msgspec.Struct, frozen=True, tag=True):
-    """Replace a provider's traits at a generation. Custom traits that are new are made."""
+    """Replace a provider's traits at the generation that was read. Custom traits that are new are made."""
 
     uuid: str
     traits: frozenset[str]
@@ -199,13 +160,15 @@ class SetTraits(msgspec.Struct, frozen=True, tag=True):
 
 
 class SetAggregates(msgspec.Struct, frozen=True, tag=True):
-    """Replace a provider's aggregates at a generation."""
+    """Replace a provider's aggregates at the generation that was read."""
 
     uuid: str
     aggregates: frozenset[str]
     generation: int
 
 
+# Several writes to one provider in one message name the same generation: each after the first is made at the
+# generation that the one before it has given.
 ProviderWrite = CreateProvider | MoveProvider | DeleteProvider | SetInventories | SetTraits | SetAggregates
 
 

@@ -1,0 +1,100 @@
+"""What an agent asks of its cell: the messages, each with the type of its answer."""
+
+from roost.agents.types import (
+    Destroyed,
+    Guest,
+    Opened,
+    Polled,
+    ProviderState,
+    ProviderWrite,
+    SessionKey,
+    Written,
+)
+from roost.machine import Question
+from roost.model.instance import BuildResult
+from roost.model.node import NodeReport
+
+
+class Opening(Question[Opened], frozen=True, kw_only=True):
+    """An agent asks for the session of its host.
+
+    ``nonce`` is new. ``previous`` is the nonce of the agent's last session, None if it knows none: the agent
+    that had the session may have it again at once. Raises `SessionTaken`.
+    """
+
+    host: str
+    nonce: str
+    previous: str | None = None
+    service_version: int = 0
+
+
+class Poll(Question[Polled], frozen=True, kw_only=True, omit_defaults=True):
+    """A heartbeat with all that has happened since the last one that was answered.
+
+    ``counter`` numbers the polls of a session from 1. ``wait_seconds``: how long the endpoint may wait for
+    orders. ``reports``: nodes that differ from what the endpoint has acknowledged; ``host``, ``cell`` and
+    ``last_seen`` in them are not read. ``digest`` is that of the guests (`roost.agents.digest`) with those
+    that the results tell of and without those that were destroyed. ``guests``: the list, if the endpoint has
+    asked for it. ``working``: the orders that are being carried out; the endpoint does not send them again.
+    ``held``: why the agent carries out no orders.
+
+    Raises `SessionLost`, `LateMessage`.
+    """
+
+    session: SessionKey
+    counter: int
+    wait_seconds: float = 0.0
+    results: tuple[BuildResult, ...] = ()
+    destroyed: tuple[Destroyed, ...] = ()
+    reports: tuple[NodeReport, ...] = ()
+    digest: int = 0
+    guests: tuple[Guest, ...] | None = None
+    working: tuple[tuple[str, int], ...] = ()
+    held: str | None = None
+
+
+class Confirm(Question[bool], frozen=True):
+    """Asks whether a build that is prepared may start; the answer to a question that is repeated is the same.
+
+    From the answer yes on, only this host ends the attempt. Raises `SessionLost`.
+    """
+
+    session: SessionKey
+    instance: str
+    attempt: int
+
+
+class ReadTree(Question[tuple[ProviderState, ...]], frozen=True):
+    """Asks for the providers of the tree of a node, by the uuid of its root; none if placement has none.
+
+    Raises `SessionLost`, and `AccessRefused` if the root is another host's.
+    """
+
+    session: SessionKey
+    root: str
+
+
+class WriteProviders(Question[Written], frozen=True):
+    """Makes writes to the tree of a node one after the other, up to the first that placement refuses.
+
+    Raises `SessionLost`, and `AccessRefused` if a provider is not in the tree.
+    """
+
+    session: SessionKey
+    root: str
+    writes: tuple[ProviderWrite, ...]
+
+
+class RenewToken(Question[str], frozen=True):
+    """Asks for a new token of the host. The one before is valid until the new one is used first.
+
+    Raises `SessionLost`.
+    """
+
+    session: SessionKey
+
+
+class Closing(Question[None], frozen=True):
+    """Ends a session in order, so that the next agent of the host need not wait."""
+
+    session: SessionKey
