@@ -1,0 +1,117 @@
+"""Databases of the simulated world: real SQL on SQLite in memory.
+
+Each transaction runs at one moment, so the simulation sees no two transactions of one database at once. The
+tests on PostgreSQL and MariaDB do.
+"""
+
+import asyncio
+import tempfile
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.pool import StaticPool
+
+from roost.storage import Database, Schema
+from roost.storage.database import CONFLICT_ATTEMPTS
+from roost.storage.errors import ConflictRolledBack
+
+SNAPSHOT_SECONDS = 0.25
+"""A standby is so many seconds old at most when a snapshot is taken for it."""
+
+_spare: list[sa.Engine] = []
+"""Engines of databases that are closed. A new engine would have to compile each statement again."""
+
+
+@cache
+def template(schemas: tuple[Schema, ...]) -> bytes:
+    """A database with the tables of rooms, as its migrations make them."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "template.db"
+        database = Database(f"sqlite:///{file}")
+        for schema in schemas:
+            schema.prepare(database)
+        asyncio.run(database.close())
+        # A database in memory has no write-ahead log.
+        engine = sa.create_engine(f"sqlite:///{file}")
+        with engine.connect() as connection:
+            connection.exec_driver_sql("PRAGMA journal_mode=DELETE")
+        engine.dispose()
+        return file.read_bytes()
+
+
+class SimulatedDatabase:
+    """One database. ``up``: whether it answers. ``lives``: how often it was started."""
+
+    def __init__(self, name: str, schemas: Sequence[Schema], now: Callable[[], float]) -> None:
+        self.name = name
+        self.up = True
+        self.lives = 1
+        self.transactions = 0
+        self.keeps_snapshots = False
+        self._now = now
+        self._engine = _spare.pop() if _spare else _new_engine()
+        self._connection = self._engine.connect()
+        raw: Any = self._connection.connection.driver_connection
+        self._raw = raw
+        raw.deserialize(template(tuple(schemas)))
+        raw.execute("PRAGMA foreign_keys=ON")
+        raw.execute("PRAGMA synchronous=OFF")
+        self._snapshots: deque[tuple[float, bytes]] = deque(maxlen=40)
+
+    def run(self, work: Callable[[sa.Connection], Any], writes: bool) -> Any:
+        """Run a work in a transaction; nothing is written if it raises."""
+        self.transactions += 1
+        conflicts = 0
+        if writes and self.keeps_snapshots:
+            self._snapshot()
+        while True:
+            try:
+                with self._connection.begin() as transaction:
+                    result = work(self._connection)
+                    if not writes:
+                        transaction.rollback()
+                return result
+            except ConflictRolledBack as error:
+                conflicts += 1
+                if conflicts == CONFLICT_ATTEMPTS:
+                    raise error
+
+    def run_and_roll_back(self, work: Callable[[sa.Connection], Any]) -> None:
+        """Run a work as a server does that rolls it back in favour of another."""
+        with self._connection.begin() as transaction:
+            work(self._connection)
+            transaction.rollback()
+
+    def fail_over(self, seconds: float) -> float:
+        """Go on with a standby that lacks the last ``seconds`` or a little more; returns how many it
+        lacks."""
+        now = self._now()
+        for at, content in reversed(self._snapshots):
+            if at <= now - seconds:
+                self._raw.deserialize(content)
+                self.lives += 1
+                self._snapshots.clear()
+                return now - at
+        return 0.0
+
+    def close(self) -> None:
+        """Give the engine back."""
+        self._connection.close()
+        _spare.append(self._engine)
+
+    def _snapshot(self) -> None:
+        now = self._now()
+        if not self._snapshots or self._snapshots[-1][0] < now - SNAPSHOT_SECONDS:
+            self._snapshots.append((now, self._raw.serialize()))
+
+
+def _new_engine() -> sa.Engine:
+    engine = sa.create_engine(
+        "sqlite://", poolclass=StaticPool, connect_args={"check_same_thread": False, "isolation_level": None}
+    )
+    sa.event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN"))
+    return engine

@@ -1,0 +1,204 @@
+"""Between processes, databases and services: carries requests and answers through the weather."""
+
+from collections.abc import Callable
+from itertools import count
+from random import Random
+from typing import Any, NamedTuple, Protocol
+
+from machine.simulation.databases import SimulatedDatabase
+from machine.simulation.loop import Loop
+from machine.simulation.process import Process, Running
+from machine.simulation.weather import CALM, Weather, fate
+from roost.machine.steps import Machine
+from roost.storage import DatabaseUnavailable, OutcomeUnknown
+
+CONFLICTS = 0.02
+"""Share of the transactions that a server rolls back once and that are run again."""
+
+
+class BrokenPromise(AssertionError):
+    """A promise that a schedule broke."""
+
+
+class Service(Protocol):
+    """What machines ask. ``patience``: seconds that its clients wait for an answer."""
+
+    patience: float
+
+    def handle(self, asker: Process, question: Any) -> Any:
+        """Answer a question at this moment. Raises what the service raises."""
+
+    def unreachable(self, unknown: bool) -> Exception:
+        """The error of a question that was not answered. ``unknown``: it may have been carried out."""
+
+
+class Note(NamedTuple):
+    """One line of the trace."""
+
+    at: float
+    who: str
+    what: tuple[Any, ...]
+
+
+class Network:
+    """Carries messages.
+
+    ``weather`` is that of all messages; ``cut`` has the pairs of process and database or service whose
+    messages are lost.
+    """
+
+    def __init__(self, loop: Loop, random: Random) -> None:
+        self.loop = loop
+        self.random = random
+        self.weather: Weather = CALM
+        self.cut: set[tuple[str, str]] = set()
+        self.databases: dict[str, SimulatedDatabase] = {}
+        self.services: dict[str, Service] = {}
+        self.trace: list[Note] = []
+        self.complaints: list[tuple[str, str, BaseException | None]] = []
+        self.attempts: list[Any] = []
+        self.on_crash: Callable[[Process], None] = lambda process: None
+        self.defective: Callable[[str, Any], Any] | None = None
+        self._nonces = count(1)
+
+    # What processes do
+
+    def transact(self, running: Running, name: str, work: Any, writes: bool) -> None:
+        """Run a work on a database, and answer the machine."""
+        process = running.process
+        if self._crashes(process):
+            return
+        drawn = fate(self.weather, self.random)
+        database = self.databases[name]
+        ticket, life = running.ticket, database.lives
+        outcome: list[Any] = [None, DatabaseUnavailable(f"{name} cannot be reached")]
+        cut = (process.name, name) in self.cut
+        self.note(process.name, running.name, "writes" if writes else "reads", name, work)
+
+        def arrive() -> None:
+            if not database.up or database.lives != life:
+                return
+            if self.random.random() < CONFLICTS:
+                database.run_and_roll_back(work)
+            try:
+                outcome[:] = [database.run(work, writes), None]
+            except Exception as error:
+                outcome[:] = [None, error]
+
+        def answer() -> None:
+            result, error = outcome
+            if drawn.lost:
+                error = OutcomeUnknown(f"{name} did not answer") if writes else DatabaseUnavailable(name)
+            self.note(process.name, running.name, "is answered", error if error is not None else result)
+            running.resume(ticket, result if error is None else None, error)
+
+        if drawn.arrives is not None and not cut:
+            self.loop.after(drawn.arrives, arrive)
+        self.loop.after(drawn.answers, answer)
+
+    def ask(self, running: Running, name: str, question: Any) -> None:
+        """Ask a service, and answer the machine."""
+        process = running.process
+        if self._crashes(process):
+            return
+        drawn = fate(self.weather, self.random)
+        service = self.services[name]
+        ticket = running.ticket
+        cut = (process.name, name) in self.cut
+        self.note(process.name, running.name, "asks", name, question)
+        answered = False
+
+        def answer(result: Any, error: Any) -> None:
+            nonlocal answered
+            if answered:
+                return
+            answered = True
+            self.note(process.name, running.name, "is answered", error if error is not None else result)
+            running.resume(ticket, result, error)
+
+        def give_up() -> None:
+            answer(None, service.unreachable(unknown=not (drawn.refused or cut)))
+
+        def arrive(first: bool) -> None:
+            def handled(result: Any, error: Any) -> None:
+                if first and not drawn.lost:
+                    self.loop.after(max(drawn.answers - (drawn.arrives or 0.0), 0.0), answer, result, error)
+
+            self._handle(service, process, question, handled)
+
+        if drawn.arrives is not None and not cut:
+            self.loop.after(drawn.arrives, arrive, True)
+            if drawn.again is not None:
+                self.loop.after(drawn.again, arrive, False)
+        patience = drawn.answers if drawn.lost or drawn.refused or cut else service.patience
+        self.loop.after(patience, give_up)
+
+    def _handle(
+        self, service: Service, asker: Process, question: Any, handled: Callable[[Any, Any], None]
+    ) -> None:
+        """Have a service answer: at once, or by a machine in the process that serves."""
+        try:
+            result = service.handle(asker, question)
+        except BrokenPromise:
+            raise
+        except Exception as error:
+            handled(None, error)
+            return
+        if isinstance(result, Handling):
+            if not result.process.up:
+                handled(None, service.unreachable(unknown=False))
+                return
+            result.process.run(
+                f"serves {asker.name}",
+                result.machine,
+                handled,
+                lambda: handled(None, service.unreachable(unknown=True)),
+            )
+        else:
+            handled(result, None)
+
+    def _crashes(self, process: Process) -> bool:
+        if self.weather.crashes and self.random.random() < self.weather.crashes:
+            process.crash()
+            self.on_crash(process)
+            return True
+        return False
+
+    # What all use
+
+    def draw(self) -> str:
+        """A nonce."""
+        return f"nonce-{next(self._nonces)}"
+
+    def note(self, who: str, *what: Any) -> None:
+        """Add a line to the trace."""
+        self.trace.append(Note(self.loop.now, who, what))
+
+    def recorded(self, process: Process, runs: Any, attempts: Any) -> None:
+        """Keep the attempts that a process recorded."""
+        self.attempts.extend(attempts)
+
+    def defect(self, text: str, error: BaseException | None = None) -> None:
+        """A promise is broken. Raises: `BrokenPromise`."""
+        raise BrokenPromise(text) from error
+
+    def story(self, last: int = 400) -> str:
+        """The last lines of the trace, readably."""
+        return "\n".join(_line(note) for note in self.trace[-last:])
+
+
+class Handling(NamedTuple):
+    """The answer of a service that is made by a machine in a process."""
+
+    process: Process
+    machine: Machine[Any]
+
+
+def _line(note: Note) -> str:
+    words = " ".join(each if isinstance(each, str) else _short(each) for each in note.what)
+    return f"{note.at:9.3f} {note.who:<12} {words}"
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 300 else f"{text[:297]}..."

@@ -1,0 +1,321 @@
+"""The simulated shell performs steps as processes, networks and databases do, faults included."""
+
+from collections.abc import Iterator
+from random import Random
+from typing import Any
+
+import msgspec
+import pytest
+import sqlalchemy as sa
+
+from machine.simulation.databases import SimulatedDatabase
+from machine.simulation.loop import Loop
+from machine.simulation.network import BrokenPromise, Handling, Network
+from machine.simulation.process import Process
+from machine.simulation.weather import Weather
+from roost.cells.tables import SCHEMA
+from roost.machine import (
+    Ask,
+    Await,
+    Clock,
+    Machine,
+    Monotonic,
+    Question,
+    Read,
+    Sleep,
+    Start,
+    Together,
+    Wake,
+    Within,
+    Write,
+)
+from roost.storage import DatabaseUnavailable, OutcomeUnknown
+
+NUMBERS = sa.table("numbers", sa.column("name"), sa.column("value"))
+
+
+class Add(msgspec.Struct, frozen=True):
+    """Add to a number of the database."""
+
+    name: str
+    amount: int = 1
+
+    def __call__(self, connection: sa.Connection) -> int:
+        same = NUMBERS.c.name == self.name
+        connection.execute(sa.update(NUMBERS).where(same).values(value=NUMBERS.c.value + self.amount))
+        return int(connection.execute(sa.select(NUMBERS.c.value).where(same)).scalar_one())
+
+
+class Value(msgspec.Struct, frozen=True):
+    """A number of the database."""
+
+    name: str
+
+    def __call__(self, connection: sa.Connection) -> int:
+        return int(
+            connection.execute(sa.select(NUMBERS.c.value).where(NUMBERS.c.name == self.name)).scalar_one()
+        )
+
+
+class Put(msgspec.Struct, frozen=True):
+    """Make the table and its number."""
+
+    name: str
+
+    def __call__(self, connection: sa.Connection) -> None:
+        connection.exec_driver_sql("CREATE TABLE IF NOT EXISTS numbers (name TEXT PRIMARY KEY, value INT)")
+        connection.execute(sa.insert(NUMBERS), {"name": self.name, "value": 0})
+
+
+class Echo(Question[str], frozen=True):
+    text: str
+
+
+class Echoing:
+    """A service that answers at once, or by a machine in a process."""
+
+    patience = 10.0
+
+    def __init__(self, process: Process | None = None) -> None:
+        self.process = process
+        self.asked: list[str] = []
+
+    def handle(self, asker: Process, question: Echo) -> Any:
+        self.asked.append(question.text)
+        if self.process is None:
+            return question.text
+        return Handling(self.process, _slowly(question.text))
+
+    def unreachable(self, unknown: bool) -> Exception:
+        return ConnectionError("unknown" if unknown else "refused")
+
+
+def _slowly(text: str) -> Machine[str]:
+    yield from Sleep(1.0).do()
+    return text
+
+
+class World:
+    """A network with one database, and processes without machines."""
+
+    def __init__(self, seed: int = 0) -> None:
+        self.loop = Loop()
+        self.network = Network(self.loop, Random(seed))
+        self.database = SimulatedDatabase("api", (SCHEMA,), lambda: self.loop.now)
+        self.network.databases["api"] = self.database
+        self.database.run(Put("n"), True)
+        self.answers: list[Any] = []
+
+    def process(self, name: str = "p") -> Process:
+        process = Process(name, self.network, lambda process: None)
+        process.start()
+        return process
+
+    def run(self, machine: Machine[Any], process: Process | None = None) -> None:
+        def ended(result: Any, error: BaseException | None) -> None:
+            self.answers.append(result if error is None else error)
+
+        (process or self.process()).run("m", machine, ended)
+
+    def pass_time(self, seconds: float = 100.0) -> None:
+        self.loop.run(self.loop.now + seconds, 10_000)
+
+    @property
+    def value(self) -> int:
+        return int(self.database.run(Value("n"), False))
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    world = World()
+    yield world
+    world.database.close()
+
+
+def test_a_machine_reads_writes_and_asks(world):
+    world.network.services["echo"] = Echoing()
+
+    def machine() -> Machine[list[Any]]:
+        began = yield from Monotonic().do()
+        added = yield from Write("api", Add("n", 3)).do()
+        read = yield from Read("api", Value("n")).do()
+        echoed = yield from Ask("echo", Echo("hello")).do()
+        yield from Sleep(5.0).do()
+        took = (yield from Monotonic().do()) - began
+        return [added, read, echoed, took > 5.0]
+
+    world.run(machine())
+    world.pass_time()
+    assert world.answers == [[3, 3, "hello", True]]
+
+
+def test_a_work_that_raises_writes_nothing(world):
+    class AddAndFail(Add, frozen=True):
+        def __call__(self, connection: sa.Connection) -> int:
+            super().__call__(connection)
+            raise ValueError("no")
+
+    world.run(Write("api", AddAndFail("n")).do())
+    world.pass_time()
+    assert [type(each) for each in world.answers] == [ValueError]
+    assert world.value == 0
+
+
+@pytest.mark.parametrize(
+    ("weather", "errors", "written"),
+    [
+        (Weather(refused=1.0), {DatabaseUnavailable}, {0}),
+        (Weather(lost=1.0), {OutcomeUnknown}, {0, 1}),
+        (Weather(late=1.0), {OutcomeUnknown}, {1}),
+    ],
+)
+def test_writes_have_the_outcomes_that_real_ones_have(weather, errors, written):
+    seen = set()
+    for seed in range(20):
+        world = World(seed)
+        world.network.weather = weather
+        world.run(Write("api", Add("n")).do())
+        world.pass_time()
+        assert {type(each) for each in world.answers} == errors
+        seen.add(world.value)
+        world.database.close()
+    assert seen == written
+
+
+def test_a_question_that_is_doubled_is_carried_out_twice_and_answered_once(world):
+    service = world.network.services["echo"] = Echoing()
+    world.network.weather = Weather(doubled=1.0)
+    world.run(Ask("echo", Echo("a")).do())
+    world.pass_time()
+    assert (service.asked, world.answers) == (["a", "a"], ["a"])
+
+
+def test_a_service_that_crashes_leaves_its_asker_in_doubt(world):
+    server = world.process("server")
+    world.network.services["echo"] = Echoing(server)
+    world.run(Ask("echo", Echo("a")).do())
+    world.pass_time(0.5)
+    server.crash()
+    world.pass_time()
+    assert [str(each) for each in world.answers] == ["unknown"]
+    world.run(Ask("echo", Echo("a")).do())
+    world.pass_time()
+    assert [str(each) for each in world.answers] == ["unknown", "refused"]
+
+
+def test_who_is_cut_off_reaches_nothing(world):
+    world.network.services["echo"] = Echoing()
+    world.network.cut |= {("p", "api"), ("p", "echo")}
+    world.run(Write("api", Add("n")).do())
+    world.run(Ask("echo", Echo("a")).do())
+    world.pass_time()
+    assert {type(each) for each in world.answers} == {DatabaseUnavailable, ConnectionError}
+    assert world.value == 0
+
+
+def test_what_a_process_sent_before_it_crashed_arrives(world):
+    process = world.process()
+    after = []
+
+    def machine() -> Machine[None]:
+        yield from Write("api", Add("n")).do()
+        after.append(True)
+
+    world.run(machine(), process)
+    world.loop.run(0.0, 10)
+    process.crash()
+    world.pass_time()
+    assert (world.value, after, process.running) == (1, [], {})
+
+
+def test_a_stopped_process_goes_on_with_old_answers(world):
+    process = world.process()
+    clocks = []
+
+    def machine() -> Machine[None]:
+        clocks.append((yield from Monotonic().do()))
+        yield from Sleep(1.0).do()
+        clocks.append((yield from Monotonic().do()))
+
+    world.run(machine(), process)
+    world.pass_time(0.5)
+    process.stop()
+    world.pass_time(30.0)
+    assert len(clocks) == 1
+    process.go_on()
+    world.pass_time(0.1)
+    assert clocks[1] - clocks[0] == pytest.approx(30.5)
+
+
+def test_wall_clocks_may_be_off_and_monotonic_ones_have_their_own_origin(world):
+    one, other = world.process("one"), world.process("other")
+    other.offset = 3600.0
+    for process in (one, other):
+        world.run(Clock().do(), process)
+        world.run(Monotonic().do(), process)
+    world.pass_time()
+    assert world.answers[2] - world.answers[0] == 3600.0
+    assert world.answers[1] != world.answers[3]
+
+
+def test_topics_wake_and_time_out(world):
+    process = world.process()
+
+    def machine() -> Machine[list[bool]]:
+        answers = [(yield from Await("t", 9.0).do())]
+        answers.append((yield from Await("t", 9.0).do()))
+        yield from Start("waker", Wake("t").do()).do()
+        answers.append((yield from Await("t", 9.0).do()))
+        yield from Wake("t").do()
+        answers.append((yield from Await("t", 9.0).do()))
+        return answers
+
+    world.run(machine(), process)
+    world.pass_time()
+    assert world.answers == [[True, False, True, True]]
+
+
+def test_machines_together_and_within_a_time(world):
+    closed = []
+
+    def slow(seconds: float) -> Machine[float]:
+        try:
+            yield from Sleep(seconds).do()
+        except GeneratorExit:
+            closed.append(seconds)
+            raise
+        return seconds
+
+    def machine() -> Machine[list[Any]]:
+        answers: list[Any] = [(yield from Together([slow(2.0), slow(1.0)]).do())]
+        answers.append((yield from Within(5.0, slow(1.0)).do()))
+        try:
+            yield from Within(5.0, Together([slow(60.0)]).do()).do()
+        except TimeoutError:
+            answers.append("late")
+        return answers
+
+    world.run(machine())
+    world.pass_time()
+    assert world.answers == [[[2.0, 1.0], 1.0, "late"]]
+    assert closed == [60.0]
+
+
+def test_a_standby_lacks_the_last_transactions(world):
+    world.database.keeps_snapshots = True
+    for _ in range(4):
+        world.database.run(Add("n"), True)
+        world.pass_time(1.0)
+    assert world.database.fail_over(1.5) >= 1.5
+    assert world.value < 4
+    world.database.run(Add("n"), True)
+
+
+def test_an_error_that_leaves_a_started_machine_breaks_a_promise(world):
+    def failing() -> Machine[None]:
+        yield from Sleep(1.0).do()
+        raise ValueError("mine")
+
+    world.process().run("failing", failing())
+    with pytest.raises(BrokenPromise, match="failing ended with ValueError"):
+        world.pass_time()
