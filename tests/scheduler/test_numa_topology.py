@@ -11,6 +11,7 @@ from structlog.testing import capture_logs
 from roost.hardware.cell_fit import Limits
 from roost.hardware.fit import fit
 from roost.hardware.host_topology import decoded
+from roost.hardware.pci_pools import pools_of
 from roost.model.allocation import Candidate
 from roost.model.assignment import Assigned, AssignedCell, AssignedDevices, Assignment
 from roost.model.node import NodeReport
@@ -328,3 +329,54 @@ def test_the_columns_say_what_the_fit_says(count: int) -> None:
         assert topologies.fits(guest, view).tolist() == exact, flavor
         verdicts.update(exact)
     assert verdicts == {True, False}
+
+
+@pytest.mark.parametrize("count", [60, pytest.param(6_000, marks=pytest.mark.nightly)])
+def test_hosts_pass_that_have_cells_devices_and_networks_close_together(count: int) -> None:
+    random = Random(count)
+    hosts = 30
+    judge, by_columns, verdicts = NUMATopologyFilter(NumaOptions()), 0, set[bool]()
+    for world in range(count):
+        reports, requests, offers = [], (), Taken(hosts)
+        for number in range(hosts):
+            pools, asked = numa_worlds.devices(random)
+            requests = requests or asked
+            for pool in pools:
+                pool["dev_type"] = random.choice(("type-PCI", "type-PCI", "type-VF", "vdpa", "type-PF"))
+            cpu, ram = numa_worlds.ratios(random)
+            reports.append(
+                numa_report(
+                    number,
+                    numa_worlds.topology(random),
+                    pci_device_pools=tuple(pools),
+                    cpu_allocation_ratio=cpu,
+                    ram_allocation_ratio=ram,
+                )
+            )
+            if pools and random.random() < 0.3:
+                key = pools_of(pools[:1])[0].key
+                devices = AssignedDevices("r", key, random.choice((1, 2)))
+                offers.on[f"node{number}"] = {"c": Assignment(f"node{number}", devices=(devices,))}
+        if world % 4 == 0:
+            requests = ()
+        flavor, network = numa_worlds.flavor(random), numa_worlds.network(random)
+        of = spec(flavor=flavor, pci_requests=requests, network_metadata=network)
+        asking = question(of=of)
+        try:
+            guest = guest_topology(flavor, None)
+        except BadRequestSpec:
+            continue
+        assert guest is not None
+        table = table_of(reports)
+        mask = judge.mask(HostView(table, offers), asking, Progress())
+        assert mask is not None
+        view = HostView(table, offers)
+        by_columns += NumaTopologies().fits_close(guest, network, requests, view) is not None
+        one_by_one = []
+        for position in range(hosts):
+            one = OneHost(table, offers, position, offers.level)
+            one_by_one.append(bool(judge.narrow(one, list(offers.candidates(position)), asking)))
+        assert mask.tolist() == one_by_one, of
+        verdicts.update(one_by_one)
+    assert verdicts == {True, False}
+    assert by_columns > count // 2

@@ -150,7 +150,7 @@ class _Cell(msgspec.Struct):
     siblings: Annotated[tuple[_CpuList, ...], Meta(max_length=MOST_CPUS)] = ()
     mempages: Annotated[list[dict[str, Any]], Meta(max_length=64)] = []
     network_metadata: dict[str, Any] | None = None
-    socket: int | None = None
+    socket: Annotated[int, Meta(ge=-(2**31), le=2**31)] | None = None
 
 
 class _Topology(msgspec.Struct):

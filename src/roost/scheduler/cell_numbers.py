@@ -8,6 +8,9 @@ from roost.hardware.host_topology import HostCell, Pages, threads_of
 
 FIELDS: Final = (
     "exists",
+    "id",
+    "socket",
+    "tunneled",
     "shared_cpus",
     "free_cpus",
     "free_in_cores",
@@ -23,6 +26,9 @@ FIELDS: Final = (
 )
 
 
+NO_SOCKET: Final = -(2**40)
+"""The socket of a cell that reports none."""
+
 CellNumbers = tuple[int, ...]
 """The numbers of one cell, in the order of `FIELDS`."""
 
@@ -32,6 +38,9 @@ def numbers_of(cell: HostCell) -> CellNumbers:
     smallest = cell.pages[0] if cell.pages else _NO_PAGES
     return (
         1,
+        cell.id,
+        NO_SOCKET if cell.socket is None else cell.socket,
+        int(cell.tunneled),
         cell.cpuset.bit_count(),
         *core_numbers(cell.siblings, cell.free_cpus, cell.pcpuset == cell.cpuset),
         cell.cpu_usage,

@@ -7,10 +7,10 @@ demands at least as many host cells serve one of them as there are guest cells w
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from itertools import combinations
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,9 @@ from roost.scheduler.labels import Indexes
 MOST_DEMANDS: Final = 4
 """Different demands of one guest that the columns decide exactly; for a guest with more the answer of the
 columns is that it may fit."""
+
+
+N = TypeVar("N", bound=np.generic)
 
 
 class Demand(NamedTuple):
@@ -46,6 +49,20 @@ class NumaCells(NamedTuple):
     limits: Limits
 
 
+class CellPlaces(NamedTuple):
+    """Where the cells of some nodes are, each array [cells, nodes].
+
+    ``exists``: there is such a cell. ``id``: its id. ``socket``: its socket, `NO_SOCKET` of one that reports
+    none. ``tunneled`` and ``physnets``: the cell is close to tunneled networks, or to a physical network.
+    """
+
+    exists: Bools
+    id: Int64
+    socket: Int64
+    tunneled: Bools
+    physnets: Mapping[str, Bools]
+
+
 class NumaColumns:
     """The columns, by index in the node table. A node without a topology has no cells."""
 
@@ -54,6 +71,8 @@ class NumaColumns:
         self._cells: Int64 = np.zeros((len(FIELDS), 0, 0), dtype=np.int64)
         # By page size in KiB: KiB in free pages, int64[nodes, cells], -1 where a cell has no such pages.
         self._pages: dict[int, Int64] = {}
+        # By name of a physical network, whether a cell is close to it: bool[nodes, cells].
+        self._physnets: dict[str, Bools] = {}
         # Allocation ratios of each node: float64[2, nodes].
         self._ratios: Float64 = np.ones((2, 0))
 
@@ -66,6 +85,8 @@ class NumaColumns:
         self._cells[:, rows, :] = 0
         for pages in self._pages.values():
             pages[rows] = -1
+        for close in self._physnets.values():
+            close[rows] = False
         self._ratios[:, rows] = np.array([each.limits for each in nodes]).T
         cells = [(each.node, at, cell) for each in nodes for at, cell in enumerate(each.cells)]
         if not cells:
@@ -76,6 +97,8 @@ class NumaColumns:
         for row, at, cell in cells:
             for pages_there in cell.pages:
                 having.setdefault(pages_there.size_kb, []).append((row, at, pages_there.free_kb))
+            for physnet in cell.physnets:
+                self._close_to(physnet)[row, at] = True
         for size, there in having.items():
             rows_with, cells_with, free_kb = zip(*there, strict=True)
             self._pages_of(size)[list(rows_with), list(cells_with)] = free_kb
@@ -86,16 +109,35 @@ class NumaColumns:
         With up to `MOST_DEMANDS` different cells the guest fits on just these nodes, as far as devices and
         networks allow. ``index`` must be of nodes that were `put`.
         """
-        demands = demands_of(guest)
-        serving = [self._serve(guest, demand, index) for demand in demands]
         fits: Bools = np.ones(len(index), dtype=np.bool_)
-        most = len(demands) if len(demands) <= MOST_DEMANDS else 1
-        sizes = {*range(1, most + 1), len(demands)}
-        for some in (each for size in sorted(sizes) for each in combinations(range(len(demands)), size)):
-            cells = reduce(np.logical_or, (serving[number] for number in some))
-            needed = sum(list(demands.values())[number] for number in some)
+        for cells, needed in self.needed(guest, index):
             fits &= np.count_nonzero(cells, axis=1) >= needed
         return fits
+
+    def needed(self, guest: GuestTopology, index: Indexes) -> list[tuple[Bools, int]]:
+        """For each set of demands the host cells that serve one of them, bool[len(index), cells], and how
+        many of these the guest needs."""
+        demands = demands_of(guest)
+        counts = list(demands.values())
+        serving = [self._serve(guest, demand, index) for demand in demands]
+        most = len(demands) if len(demands) <= MOST_DEMANDS else 1
+        sizes = {*range(1, most + 1), len(demands)}
+        sets = (each for size in sorted(sizes) for each in combinations(range(len(demands)), size))
+        return [
+            (reduce(np.logical_or, (serving[number] for number in some)), sum(counts[each] for each in some))
+            for some in sets
+        ]
+
+    def places(self, index: Indexes) -> CellPlaces:
+        """Where the cells of some nodes are."""
+        column = dict(zip(FIELDS, self._cells, strict=True))
+        return CellPlaces(
+            (column["exists"][index] > 0).T,
+            column["id"][index].T,
+            column["socket"][index].T,
+            (column["tunneled"][index] > 0).T,
+            {physnet: close[index].T for physnet, close in self._physnets.items()},
+        )
 
     def _serve(self, guest: GuestTopology, demand: Demand, index: Indexes) -> Bools:
         """The host cells that serve one demand: bool[len(index), cells]."""
@@ -137,6 +179,12 @@ class NumaColumns:
             found = self._pages[size_kb] = np.full(self._cells.shape[1:], -1, dtype=np.int64)
         return found
 
+    def _close_to(self, physnet: str) -> Bools:
+        found = self._physnets.get(physnet)
+        if found is None:
+            found = self._physnets[physnet] = np.zeros(self._cells.shape[1:], dtype=np.bool_)
+        return found
+
     def _make_room(self, nodes: int, cells: int) -> None:
         _, had_nodes, had_cells = self._cells.shape
         if nodes <= had_nodes and cells <= had_cells:
@@ -145,6 +193,7 @@ class NumaColumns:
         cells = max(cells, had_cells)
         self._cells = _grown(self._cells, (len(FIELDS), nodes, cells), 0)
         self._pages = {size: _grown(pages, (nodes, cells), -1) for size, pages in self._pages.items()}
+        self._physnets = {name: _grown(close, (nodes, cells), 0) for name, close in self._physnets.items()}
         ratios = np.ones((2, nodes))
         ratios[:, :had_nodes] = self._ratios
         self._ratios = ratios
@@ -177,7 +226,7 @@ def _enough_cpus(guest: GuestTopology, demand: Demand, column: dict[str, Int64])
     return enough & (count > 0 or not reserved)
 
 
-def _grown(column: Int64, shape: tuple[int, ...], fill: int) -> Int64:
-    grown: npt.NDArray[np.int64] = np.full(shape, fill, dtype=np.int64)
+def _grown(column: npt.NDArray[N], shape: tuple[int, ...], fill: int) -> npt.NDArray[N]:
+    grown: npt.NDArray[N] = np.full(shape, fill, dtype=column.dtype)
     grown[tuple(slice(size) for size in column.shape)] = column
     return grown

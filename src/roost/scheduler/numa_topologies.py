@@ -1,5 +1,6 @@
 """The NUMA topologies of all nodes, as they are used now: what reports say, and what claims took since."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from threading import Lock
 
@@ -8,12 +9,16 @@ from roost.hardware.cell_fit import Limits
 from roost.hardware.guest_topology import GuestTopology
 from roost.hardware.host_topology import HostTopology
 from roost.hardware.usage import with_assigned
-from roost.model.assignment import Assigned
+from roost.model.assignment import Assigned, AssignedDevices
 from roost.model.node import NodeReport
+from roost.model.pci import PciRequest
+from roost.model.spec import NetworkMetadata
 from roost.scheduler.cell_numbers import numbers_of
+from roost.scheduler.near_cells import NearCells, device_demands
 from roost.scheduler.nodes import NodeTable
-from roost.scheduler.numa_columns import NumaCells, NumaColumns
+from roost.scheduler.numa_columns import NumaCells, NumaColumns, is_exact
 from roost.scheduler.offers import HostView
+from roost.scheduler.pci_columns import Counted, FreeDevices
 from roost.scheduler.unreported import unreported
 
 
@@ -22,12 +27,15 @@ class _Node:
     """One node as it was when it was last looked at.
 
     ``assigned``: all assignments on it. ``used``: the topology of the report with all that is assigned beside
-    it.
+    it. ``devices``: those that are assigned and that the report counts as free; ``counted``: what is left of
+    its pools without them, once somebody has asked for it.
     """
 
     report: NodeReport
     assigned: Assigned
     used: HostTopology | None
+    devices: Sequence[AssignedDevices] = ()
+    counted: Counted | None = None
 
 
 class NumaTopologies:
@@ -45,18 +53,56 @@ class NumaTopologies:
 
     def fits(self, guest: GuestTopology, hosts: HostView) -> Bools:
         """The hosts that a guest fits on by their cells, see `NumaColumns.fits`: bool[len(hosts)]."""
+        with self._lock:
+            self._look_at_all(hosts)
+            return self._columns.fits(guest, hosts.index)
+
+    def fits_close(
+        self,
+        guest: GuestTopology,
+        network: NetworkMetadata | None,
+        requests: Sequence[PciRequest],
+        hosts: HostView,
+    ) -> Bools | None:
+        """The hosts that a guest fits on close to its devices and networks: bool[len(hosts)].
+
+        None where columns do not decide that, see `near_cells`.
+        """
+        if not is_exact(guest):
+            return None
+        with self._lock:
+            self._look_at_all(hosts)
+            free = self._free_devices(hosts) if requests else None
+            near = NearCells(
+                self._columns.places(hosts.index), self._columns.needed(guest, hosts.index), free
+            )
+        demands = device_demands(requests, hosts.table.pci)
+        return None if demands is None else near.fit(len(guest.cells), network, demands)
+
+    def _free_devices(self, hosts: HostView) -> FreeDevices:
+        """The free devices of each host, without those that claims took since its report."""
+        pci = hosts.table.pci
+        free = pci.free_devices(hosts.index)
+        for position, index in enumerate(hosts.index.tolist()):
+            node = self._nodes[index]
+            if node.devices:
+                if node.counted is None:
+                    node.counted = pci.counted_of(pci.pools(index).without(node.devices))
+                free.replace(position, node.counted)
+        return free
+
+    def _look_at_all(self, hosts: HostView) -> None:
+        """Take in what hosts report and what is assigned on them."""
         table, known = hosts.table, self._nodes.get
         report, nodes, assigned_on = table.report, table.nodes, hosts.all_assigned
         indexes = hosts.index.tolist()
-        with self._lock:
-            changed = []
-            for index in indexes:
-                node, assigned = known(index), assigned_on(nodes[index])
-                # Nearly all nodes are as they were, and each of ten thousand is asked here.
-                if node is None or node.report is not report(index) or node.assigned is not assigned:
-                    changed.append(self._look_at(table, index, assigned))
-            self._columns.put([each for each in changed if each is not None])
-            return self._columns.fits(guest, hosts.index)
+        changed = []
+        for index in indexes:
+            node, assigned = known(index), assigned_on(nodes[index])
+            # Nearly all nodes are as they were, and each of ten thousand is asked here.
+            if node is None or node.report is not report(index) or node.assigned is not assigned:
+                changed.append(self._look_at(table, index, assigned))
+        self._columns.put([each for each in changed if each is not None])
 
     def topology(self, hosts: HostView, position: int = 0) -> HostTopology | None:
         """The topology of a host with all that is used of it; None if the host reports none."""
@@ -75,12 +121,15 @@ class NumaTopologies:
             node.assigned = assigned
             return None
         used, numbers = table.numa.of(index), table.numa.numbers(index)
+        devices: list[AssignedDevices] = []
         if used is not None and assigned:
-            cells = [cell for each in unreported(report, assigned).values() for cell in each.cells]
+            beside = unreported(report, assigned).values()
+            devices = [each for one in beside for each in one.devices]
+            cells = [cell for each in beside for cell in each.cells]
             if cells:
                 used = with_assigned(used, cells)
                 numbers = [numbers_of(cell) for cell in used.cells]
-        self._nodes[index] = _Node(report, assigned, used)
+        self._nodes[index] = _Node(report, assigned, used, devices)
         return NumaCells(index, () if used is None else used.cells, numbers, limits_of(report))
 
 

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from roost.fleet.columns import Int64
+from roost.fleet.columns import Bools, Int64
 from roost.hardware.pci_choice import Pools, Wanted
 from roost.hardware.pci_pools import PciPool, free_devices
 from roost.model.pci import PciRequest
@@ -23,8 +23,13 @@ _OF_ONE_CARD: Final = frozenset(("address", "parent_ifname"))
 _MOST_KNOWN: Final = 1_000
 _encode: Final = msgspec.msgpack.Encoder().encode
 
-Kind = tuple[tuple[str, str | None], ...]
+NO_CELL: Final = -(2**40)
+"""The NUMA cell of devices that report none."""
 
+Kind = tuple[tuple[tuple[str, str | None], ...], int | None]
+"""Properties, and the NUMA cell."""
+
+Int32 = npt.NDArray[np.int32]
 
 Counted = tuple[tuple[int, int], ...]
 """The pools of a node, in order: the number of the kind, and the devices."""
@@ -36,6 +41,29 @@ class _Decoded(NamedTuple):
 
 
 _NOTHING: Final = _Decoded(Pools(()), ())
+
+
+class Matching(NamedTuple):
+    """``suit``: the kinds of devices with the properties that a request names; ``may_get``: those of them
+    that are of a type that it may get; bool[kinds] each."""
+
+    suit: Bools
+    may_get: Bools
+
+
+class FreeDevices:
+    """The free devices of some nodes: the kind of each pool and its devices, int32[slots, nodes] each."""
+
+    def __init__(self, kind: Int32, count: Int32) -> None:
+        self.kind = kind
+        self.count = count
+
+    def replace(self, position: int, counted: Counted) -> None:
+        """A node has other devices free than the columns say. It has no more pools than it reports."""
+        self.count[:, position] = 0
+        for slot, (kind, count) in enumerate(_by_kind(counted).items()):
+            self.kind[slot, position] = kind
+            self.count[slot, position] = count
 
 
 class PciColumns:
@@ -55,8 +83,8 @@ class PciColumns:
         self._examples: list[PciPool] = []
         # int32[slots, nodes]: the kind of each pool of a node, and its devices; a node that has fewer pools
         # has 0 devices in its last slots.
-        self._kind: npt.NDArray[np.int32] = np.zeros((0, 0), dtype=np.int32)
-        self._count: npt.NDArray[np.int32] = np.zeros((0, 0), dtype=np.int32)
+        self._kind: Int32 = np.zeros((0, 0), dtype=np.int32)
+        self._count: Int32 = np.zeros((0, 0), dtype=np.int32)
 
     def free(self, index: int) -> int:
         """The free devices in all pools of a node."""
@@ -66,11 +94,31 @@ class PciColumns:
         """The kinds of a node's pools and their devices: equal where nodes differ in names of cards only."""
         return self._of(index).counted
 
-    def kinds(self, request: PciRequest) -> frozenset[int]:
-        """The numbers of the kinds of which a request may get devices."""
+    def matching(self, requests: Sequence[PciRequest]) -> tuple[list[Matching], Int64]:
+        """The kinds of devices for each request; and the NUMA cell of each kind, `NO_CELL` where none is
+        reported: int64[kinds]."""
         self.decode(len(self._waiting))
-        wanted = Wanted(request)
-        return frozenset(number for number, each in enumerate(self._examples) if wanted.may_get(each))
+        # Another thread may find more kinds meanwhile.
+        kinds = [*self._examples]
+        found = []
+        for request in requests:
+            wanted = Wanted(request)
+            suit = np.array([wanted.suits(each) for each in kinds], dtype=np.bool_)
+            named = np.array([wanted.names(each) for each in kinds], dtype=np.bool_)
+            found.append(Matching(suit, suit & named))
+        cells = [NO_CELL if each.numa_node is None else each.numa_node for each in kinds]
+        return found, np.array(cells, dtype=np.int64)
+
+    def free_devices(self, index: Indexes) -> FreeDevices:
+        """The devices that some nodes report as free, as a copy."""
+        self.decode(len(self._waiting))
+        if not self._kind.size:
+            return FreeDevices(*np.zeros((2, 0, len(index)), dtype=np.int32))
+        # A node beyond the columns reports no pools.
+        known = np.minimum(index, self._kind.shape[1] - 1)
+        free = FreeDevices(self._kind[:, known], self._count[:, known])
+        free.count[:, index >= self._kind.shape[1]] = 0
+        return free
 
     def put(self, index: int, reported: Sequence[Mapping[str, Any]]) -> None:
         """A node reports pools, none if it went."""
@@ -100,10 +148,13 @@ class PciColumns:
                 if len(self._known) == _MOST_KNOWN:
                     self._known.clear()
                 pools = Pools.reported(reported)
-                counted = tuple([(self._number(each), each.count) for each in pools.pools])
-                found = self._known[text] = _Decoded(pools, counted)
+                found = self._known[text] = _Decoded(pools, self.counted_of(pools))
             self._decoded[index] = found
         return found
+
+    def counted_of(self, pools: Pools) -> Counted:
+        """The kinds of some pools and their devices."""
+        return tuple([(self._number(each), each.count) for each in pools.pools])
 
     def decode(self, most: int) -> int:
         """Put the pools of new reports into the columns, of ``most`` nodes at most. Returns how many they
@@ -113,9 +164,7 @@ class PciColumns:
             return 0
         nodes = max(indexes) + 1
         for index in indexes:
-            counts: dict[int, int] = {}
-            for kind, count in self._of(index).counted:
-                counts[kind] = counts.get(kind, 0) + count
+            counts = _by_kind(self._of(index).counted)
             self._make_room(len(counts), nodes)
             self._count[:, index] = 0
             for slot, (kind, count) in enumerate(counts.items()):
@@ -127,27 +176,24 @@ class PciColumns:
     def suitable(self, request: PciRequest, index: Indexes) -> Int64:
         """The devices of each node that suit a request, wherever they are: int64[len(index)]."""
         self.decode(len(self._waiting))
-        wanted = Wanted(request)
-        if not self._kind.size:
-            return np.zeros(len(index), dtype=np.int64)
         if names_cards((request,)):
+            wanted = Wanted(request)
             counts = [
                 sum(each.count for each in self.pools(at).pools if wanted.may_get(each))
                 for at in index.tolist()
             ]
             return np.array(counts, dtype=np.int64)
-        suit = np.array([wanted.may_get(each) for each in self._examples], dtype=np.bool_)
-        # A node beyond the columns reports no pools.
-        known = np.minimum(index, self._kind.shape[1] - 1)
+        free = self.free_devices(index)
+        [[matching], _] = self.matching((request,))
         total: Int64 = np.zeros(len(index), dtype=np.int64)
-        for kinds, counts_of in zip(self._kind, self._count, strict=True):
-            total += np.where(suit[kinds[known]], counts_of[known], 0)
-        total[index >= self._kind.shape[1]] = 0
+        for kind, count in zip(free.kind, free.count, strict=True):
+            total += np.where(matching.may_get[kind], count, 0)
         return total
 
     def _number(self, pool: PciPool) -> int:
         # The properties of a pool are in order of their names.
-        kind = tuple(item for item in pool.properties.items() if item[0] not in _OF_ONE_CARD)
+        properties = tuple(item for item in pool.properties.items() if item[0] not in _OF_ONE_CARD)
+        kind = properties, pool.numa_node
         number = self._kinds.get(kind)
         if number is None:
             number = self._kinds[kind] = len(self._examples)
@@ -163,6 +209,13 @@ class PciColumns:
                 column = np.zeros(more, dtype=np.int32)
                 column[: have[0], : have[1]] = getattr(self, name)
                 setattr(self, name, column)
+
+
+def _by_kind(counted: Counted) -> dict[int, int]:
+    counts: dict[int, int] = {}
+    for kind, count in counted:
+        counts[kind] = counts.get(kind, 0) + count
+    return counts
 
 
 def names_cards(requests: Sequence[PciRequest]) -> bool:

@@ -83,19 +83,27 @@ class NUMATopologyFilter:
         wanted = _wanted(question)
         if wanted is None:
             return None
-        fits = self._topologies(hosts).fits(wanted.guest, hosts)
-        of_trees = _trees_may_serve(question)
-        if wanted.requests or wanted.network is not None or not is_exact(wanted.guest):
-            alike = AlikePools(wanted.requests, hosts.table.pci)
-            known: dict[Hashable, bool] = {}
-            for position in np.flatnonzero(fits).tolist():
-                ratios = limits_of(hosts.table.report(hosts.index.item(position)))
-                topology = self._topologies(hosts).topology(hosts, position)
-                key = topology, ratios, alike.key(hosts, position)
-                if key not in known:
-                    known[key] = self._fit(hosts, position, wanted) is not None
-                fits[position] = known[key]
-        return fits | hosts.with_trait(NUMA_ROOT) if of_trees else fits
+        topologies = self._topologies(hosts)
+        if not wanted.requests and wanted.network is None and is_exact(wanted.guest):
+            fits = topologies.fits(wanted.guest, hosts)
+        else:
+            close = topologies.fits_close(wanted.guest, wanted.network, wanted.requests, hosts)
+            fits = self._one_by_one(hosts, wanted) if close is None else close
+        return fits | hosts.with_trait(NUMA_ROOT) if _trees_may_serve(question) else fits
+
+    def _one_by_one(self, hosts: HostView, wanted: _Wanted) -> Bools:
+        """The hosts that a request fits on, which columns cannot tell: one of each state is fitted."""
+        topologies = self._topologies(hosts)
+        fits = topologies.fits(wanted.guest, hosts)
+        alike = AlikePools(wanted.requests, hosts.table.pci)
+        known: dict[Hashable, bool] = {}
+        for position in np.flatnonzero(fits).tolist():
+            ratios = limits_of(hosts.table.report(hosts.index.item(position)))
+            key = topologies.topology(hosts, position), ratios, alike.key(hosts, position)
+            if key not in known:
+                known[key] = self._fit(hosts, position, wanted) is not None
+            fits[position] = known[key]
+        return fits
 
     def narrow(
         self, host: OneHost, candidates: Sequence[Candidate], question: Question

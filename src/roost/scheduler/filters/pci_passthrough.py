@@ -107,11 +107,13 @@ class AlikePools:
         self._by_kind = not names_cards(requests) and not any(
             Wanted(each).names_physical for each in requests
         )
-        kinds = [pci.kinds(each) for each in requests] if self._by_kind else []
-        self._kinds = frozenset[int]().union(*kinds)
+        matching = pci.matching(requests)[0] if self._by_kind else []
+        kinds = [frozenset(np.flatnonzero(may_get).tolist()) for _, may_get in matching]
+        # Devices that no request may get make a difference too: they count as close to cells.
+        self._kinds = frozenset[int]().union(*(np.flatnonzero(suit).tolist() for suit, _ in matching))
         # More devices than all requests ask for make no difference.
         self._most = sum(each.count for each in requests)
-        together = len(self._kinds) == sum(map(len, kinds))
+        together = len(frozenset[int]().union(*kinds)) == sum(map(len, kinds))
         self.apart = len(requests) == 1 or (self._by_kind and together)
 
     def key(self, hosts: HostView, position: int) -> Hashable:
