@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from roost.bench import decide
 from roost.bench.errors import BenchError
-from roost.bench.fleets import NODE_MEMORY_MB, flat, nested, pinned
+from roost.bench.fleets import NODE_MEMORY_MB, devices, flat, nested, pinned
 from roost.bench.memory_fleet import build_fleet, build_node_table
 from roost.bench.requests import NEEDED_FLEETS, PROJECTS, Kind, Requests, Shapes, flavors
 from roost.bench.store import SqliteStore
@@ -51,7 +51,7 @@ def test_durable_decisions_are_counted(tmp_path: Path):
 
 @pytest.mark.parametrize("kind", get_args(Kind))
 def test_each_kind_of_request_is_decided_on_trees_and_undone(kind: Kind):
-    plan = pinned(40) if NEEDED_FLEETS.get(kind) == "pinned" else nested(40)
+    plan = {"pinned": pinned, "devices": devices}.get(NEEDED_FLEETS.get(kind, ""), nested)(40)
     fleet, table = build_fleet(plan), build_node_table(plan, PROJECTS if kind == "project" else 0)
     before = snapshot(fleet)
     deciding = decide.InMemoryDecisions(fleet, table, 1, Requests(kind, table, 10))
@@ -71,6 +71,7 @@ def test_each_kind_of_request_is_what_its_name_says():
     assert len({spec.project_id for spec in specs("project")}) == 3
     assert len(Requests("foreign", table, 7).weighers()) == 1
     assert "resources_NIC1:SRIOV_NET_VF" in specs("same_subtree")[0].flavor.extra_specs
+    assert specs("numa_pci")[0].flavor.extra_specs.keys() > {"hw:numa_nodes", "pci_passthrough:alias"}
     assert specs("numa_trees")[0].flavor.extra_specs == {"hw:numa_nodes": "2"}
     assert all(spec.flavor.memory_mb > NODE_MEMORY_MB for spec in specs("split"))
     assert Requests("splittable", table, 7).numa_model == "trees"

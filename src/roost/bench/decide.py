@@ -124,6 +124,7 @@ class InMemoryDecisions:
         self._options = replace(
             default,
             filters=(*default.filters, *self._requests.filters),
+            pci=self._requests.pci,
             request_filters=replace(default.request_filters, numa_model=self._requests.numa_model),
         )
         self._plugins = Plugins(

@@ -148,6 +148,17 @@ def pinned(hosts: int) -> FleetPlan:
     return FleetPlan("pinned", hosts, (root,), most_used=PINNED_CPUS // 2)
 
 
+def devices(hosts: int) -> FleetPlan:
+    """Pinned hosts with `GPUS` PCI devices in each NUMA cell, of which each host has others in use."""
+    return replace(pinned(hosts), name="devices")
+
+
+GPUS: Final = 4
+"""Devices in each NUMA cell of a host of `devices`."""
+
+GPU: Final = {"vendor_id": "10de", "product_id": "2236"}
+"""The ids of these devices."""
+
 NODE_MEMORY_MB: Final = 229_376
 """Memory of a NUMA node of nested hosts, in MiB."""
 

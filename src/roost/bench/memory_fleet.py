@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from roost.bench.fleets import AGGREGATES, DISABLED_EVERY, PINNED_CPUS, SEED, FleetPlan, uuids
+from roost.bench.fleets import AGGREGATES, DISABLED_EVERY, GPU, GPUS, PINNED_CPUS, SEED, FleetPlan, uuids
 from roost.fleet import Fleet
 from roost.ledger import State
 from roost.ledger.vocabulary import FIRST_CUSTOM_CLASS, RegisterStandardNames
@@ -68,13 +68,15 @@ def build_node_table(plan: FleetPlan, projects: int = 0) -> NodeTable:
     Every second host is open to one of ``projects`` only, if there are any.
     """
     used = [units for batch in plan.host_batches() for units in batch.used.tolist()]
+    rng = np.random.default_rng(SEED + 3)
     table = NodeTable(
         NodeReport(
             host=plan.host_name(host),
             node=node,
             cell=f"cell{host % CELLS}",
             last_seen=0.0,
-            numa_topology=_numa_topology(used[host]) if plan.name == "pinned" else None,
+            numa_topology=_numa_topology(plan, used[host], rng),
+            pci_device_pools=_devices(rng) if plan.name == "devices" else (),
         )
         for host, node in enumerate(plan.roots())
     )
@@ -95,10 +97,18 @@ def build_node_table(plan: FleetPlan, projects: int = 0) -> NodeTable:
     return table
 
 
-def _numa_topology(used: int) -> dict[str, object]:
-    """What a host of two NUMA cells with hyperthreads reports; its first ``used`` CPUs are pinned."""
+def _numa_topology(plan: FleetPlan, used: int, rng: np.random.Generator) -> dict[str, object] | None:
+    """What a host of two NUMA cells with hyperthreads reports, None if it has no cells. ``used`` of its CPUs
+    are pinned: the first ones, or any if the hosts are all different."""
+    if plan.name not in ("pinned", "devices"):
+        return None
     cells: list[dict[str, object]] = []
     size = PINNED_CPUS // 2
+    pinned = (
+        range(used)
+        if plan.name == "pinned"
+        else sorted(rng.choice(PINNED_CPUS, used, replace=False).tolist())
+    )
     for number in range(2):
         cpus = list(range(number * size, (number + 1) * size))
         pages = _MEMORY_MB // 2 * 1024 // 2048
@@ -106,7 +116,7 @@ def _numa_topology(used: int) -> dict[str, object]:
             "id": number,
             "cpuset": cpus,
             "pcpuset": cpus,
-            "pinned_cpus": [cpu for cpu in cpus if cpu < used],
+            "pinned_cpus": [cpu for cpu in cpus if cpu in pinned],
             "siblings": [cpus[at : at + 2] for at in range(0, size, 2)],
             "memory": _MEMORY_MB // 2,
             "mempages": [
@@ -116,3 +126,18 @@ def _numa_topology(used: int) -> dict[str, object]:
         }
         cells.append({"nova_object.name": "NUMACell", "nova_object.data": members})
     return {"nova_object.name": "NUMATopology", "nova_object.data": {"cells": cells}}
+
+
+def _devices(rng: np.random.Generator) -> tuple[dict[str, object], ...]:
+    """The pools of a host that reports each device with its address."""
+    free = np.flatnonzero(rng.random(2 * GPUS) < 0.7).tolist()
+    return tuple(
+        {
+            **GPU,
+            "dev_type": "type-PCI",
+            "count": 1,
+            "numa_node": number // GPUS,
+            "address": f"0000:{number:02x}:00.0",
+        }
+        for number in free
+    )

@@ -1,5 +1,6 @@
 """The kinds of requests that ``roost bench decide`` measures."""
 
+import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
@@ -8,11 +9,13 @@ from typing import Final, Literal
 import msgspec
 import numpy as np
 
-from roost.bench.fleets import NODE_MEMORY_MB, SEED
+from roost.bench.fleets import GPU, NODE_MEMORY_MB, SEED
 from roost.fleet.columns import Float64
+from roost.hardware.pci_aliases import aliases_from
 from roost.model.spec import Flavor, RequestSpec, ServerGroup
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.offers import HostView
+from roost.scheduler.pci_options import PciOptions
 from roost.scheduler.plugins import Weigher
 from roost.scheduler.question import Progress, Question
 from roost.scheduler.requested.numa_groups import NumaModel
@@ -28,6 +31,8 @@ Kind = Literal[
     "foreign",
     "same_subtree",
     "numa",
+    "pci",
+    "numa_pci",
     "numa_trees",
     "splittable",
     "split",
@@ -36,12 +41,15 @@ Kind = Literal[
 ``project``: `PROJECTS` projects in turn, and the filter that isolates projects. ``foreign``: a weigher that
 declares nothing. ``same_subtree``: a group of VCPU and memory for each of `NUMA_NODES` NUMA nodes, each with
 a VF below the same node. ``numa``: dedicated CPUs in one NUMA cell or two of the objects that hosts report.
-``numa_trees``: two NUMA nodes, on child providers. ``splittable``: a flavor alone, of which processors and
-memory may be split; it fits unsplit. ``split``: the same with more memory than a NUMA node has."""
+``pci``: a PCI device by its alias. ``numa_pci``: dedicated CPUs in one cell or two, with a device in one of
+these. ``numa_trees``: two NUMA nodes, on child providers. ``splittable``: a flavor alone, of which processors
+and memory may be split; it fits unsplit. ``split``: the same with more memory than a NUMA node has."""
 
 NEEDED_FLEETS: Final[Mapping[str, str]] = {
     "same_subtree": "nested",
     "numa": "pinned",
+    "pci": "devices",
+    "numa_pci": "devices",
     "numa_trees": "nested",
     "splittable": "nested",
     "split": "nested",
@@ -91,9 +99,12 @@ class Requests:
     @property
     def filters(self) -> Sequence[str]:
         """The names of the filters that these requests need beside the default ones."""
-        return {"project": ("AggregateMultiTenancyIsolation",), "numa": ("NUMATopologyFilter",)}.get(
-            self.kind, ()
-        )
+        return _FILTERS.get(self.kind, ())
+
+    @property
+    def pci(self) -> PciOptions:
+        """The aliases of PCI devices that the requests name."""
+        return PciOptions(aliases_from([json.dumps(_ALIAS)]))
 
     @property
     def numa_model(self) -> NumaModel:
@@ -158,9 +169,23 @@ def _as_it_is(flavor: Flavor) -> Flavor:
     return flavor
 
 
+def _with_device(flavor: Flavor) -> Flavor:
+    extra_specs = {**flavor.extra_specs, "pci_passthrough:alias": "gpu:1"}
+    return msgspec.structs.replace(flavor, extra_specs=extra_specs)
+
+
+_FILTERS: Final[Mapping[str, Sequence[str]]] = {
+    "project": ("AggregateMultiTenancyIsolation",),
+    "numa": ("NUMATopologyFilter",),
+    "pci": ("PciPassthroughFilter",),
+    "numa_pci": ("PciPassthroughFilter", "NUMATopologyFilter"),
+}
+_ALIAS: Final = {"name": "gpu", **GPU, "device_type": "type-PCI", "numa_policy": "required"}
 _ON_CELLS: Final[Mapping[str, Callable[[Flavor], Flavor]]] = {
     "same_subtree": _on_numa_nodes,
     "numa": _pinned,
+    "pci": _with_device,
+    "numa_pci": lambda flavor: _with_device(_pinned(flavor)),
     "numa_trees": _on_two_nodes,
     "split": _larger_than_a_node,
 }

@@ -6,13 +6,13 @@ from typing import get_args
 import click
 
 from roost.bench import decide as benchmark
-from roost.bench.fleets import flat, nested, pinned
+from roost.bench.fleets import devices, flat, nested, pinned
 from roost.bench.requests import NEEDED_FLEETS, Kind
 from roost.bench.store import open_store
 from roost.cli.bench.options import database, directory, duration, hosts, output, show_report
 from roost.cli.options import as_json
 
-FLEETS = {"flat": flat, "nested": nested, "pinned": pinned}
+FLEETS = {"flat": flat, "nested": nested, "pinned": pinned, "devices": devices}
 
 
 @click.command(epilog="Example: roost bench decide --hosts 10000 --fleet nested --query same_subtree")
@@ -24,7 +24,8 @@ FLEETS = {"flat": flat, "nested": nested, "pinned": pinned}
     multiple=True,
     default=("flat",),
     show_default=True,
-    help="Hosts of one provider each, or of eleven, or with NUMA objects; may be repeated.",
+    help="Hosts of one provider each, or of eleven, with NUMA objects, or with these and PCI devices; "
+    "may be repeated.",
 )
 @click.option(
     "--query",
@@ -33,8 +34,8 @@ FLEETS = {"flat": flat, "nested": nested, "pinned": pinned}
     multiple=True,
     default=("plain",),
     show_default=True,
-    help="What requests have beside a flavor; may be repeated. numa needs a pinned fleet; same_subtree, "
-    "numa_trees, splittable and split need a nested one.",
+    help="What requests have beside a flavor; may be repeated. numa needs a pinned fleet; pci and "
+    "numa_pci need one with devices; same_subtree, numa_trees, splittable and split need a nested one.",
 )
 @click.option(
     "--size",
