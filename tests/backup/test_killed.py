@@ -12,7 +12,8 @@ from backup.backing import backed_up, content, fill, restored, silent, start
 from roost.backup.manifest import check_file, read_manifest
 from support.databases import Servers
 
-KILLS = 3
+KILLS = 2
+KINDS = ["sqlite", "postgresql", pytest.param("mariadb", marks=pytest.mark.nightly)]
 ROUNDS = 15
 """Attempts at these kills: a command may end before its time."""
 
@@ -43,7 +44,7 @@ def duration(*arguments: object) -> float:
     return time.monotonic() - began
 
 
-@pytest.mark.parametrize("kind", ["sqlite", "postgresql", "mariadb"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_killed_backup_leaves_nothing_or_all(kind: str, servers: Servers, tmp_path: Path) -> None:
     draw = random.Random(9)
     with servers.place(kind, tmp_path) as place:
@@ -65,7 +66,7 @@ def test_a_killed_backup_leaves_nothing_or_all(kind: str, servers: Servers, tmp_
         raise AssertionError(f"only {killed} killed")
 
 
-@pytest.mark.parametrize("kind", ["sqlite", "postgresql", "mariadb"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_killed_restore_leaves_nothing_or_all(kind: str, servers: Servers, tmp_path: Path) -> None:
     draw = random.Random(9)
     with servers.place(kind, made(tmp_path / "source")) as place:

@@ -90,7 +90,9 @@ def create_hosts(server: Serving) -> None:
         assert server.ask("PUT", f"/resource_providers/{uuid}/inventories", inventory).is_success
 
 
-@pytest.mark.parametrize("kind", ["sqlite", "postgresql", "mariadb", "galera"])
+@pytest.mark.parametrize(
+    "kind", ["sqlite", "postgresql", pytest.param("mariadb", marks=pytest.mark.nightly), "galera"]
+)
 def test_a_backup_under_load_is_a_prefix_of_the_history(kind: str, servers: Servers, tmp_path: Path) -> None:
     target = tmp_path / "target"
     target.mkdir()

@@ -86,7 +86,7 @@ def test_an_import_that_is_killed_goes_on(large: Path, tmp_path: Path) -> None:
     assert needed >= 10
     randomness = random.Random(7)
     seen: list[int] = []
-    for _ in range(3):
+    for _ in range(2):
         process = start("import-placement", "--from", at(large), "--database", at(cut))
         stop_at = (seen[-1] if seen else 0) + randomness.randint(1, 2)
         until = time.monotonic() + SECONDS
@@ -111,7 +111,7 @@ def test_an_export_that_is_killed_leaves_nothing(large: Path, tmp_path: Path) ->
     roost, target = tmp_path / "roost.db", tmp_path / "placement.db"
     imported(at(large), at(roost))
     randomness = random.Random(7)
-    for _ in range(3):
+    for _ in range(2):
         process = start("export-placement", "--to", at(target), "--database", at(roost))
         until = time.monotonic() + SECONDS
         while not target.exists() and process.poll() is None and time.monotonic() < until:
@@ -129,7 +129,7 @@ def test_an_export_that_is_killed_leaves_nothing(large: Path, tmp_path: Path) ->
     assert holdings_in(back) == holdings_in(at(roost))
 
 
-@pytest.mark.parametrize("kind", ["postgresql", "mariadb"])
+@pytest.mark.parametrize("kind", ["postgresql", pytest.param("mariadb", marks=pytest.mark.nightly)])
 def test_on_a_server_it_is_the_same(large: Path, servers: Servers, kind: str, tmp_path: Path) -> None:
     source = Path(shutil.copy(large, tmp_path / "source.db"))
     with closing(sqlite3.connect(source)) as connection, connection:

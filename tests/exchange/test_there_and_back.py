@@ -126,7 +126,7 @@ def test_an_export_takes_a_database_that_was_only_prepared(
             assert comparable(upstream.ask("GET", asked)) == said[LATEST, asked]
 
 
-@pytest.mark.parametrize("kind", ["postgresql", "mariadb"])
+@pytest.mark.parametrize("kind", [pytest.param("postgresql", marks=pytest.mark.nightly), "mariadb"])
 def test_there_and_back_on(kind: str, servers: Servers, tmp_path: Path) -> None:
     with (
         servers.place(kind, tmp_path) as source,

@@ -93,7 +93,7 @@ def followed(servers: Servers, kind: str, examples: int) -> None:
     follows()
 
 
-@pytest.mark.parametrize(("kind", "examples"), [("sqlite", 60), *((kind, 4) for kind in SERVERS)])
+@pytest.mark.parametrize(("kind", "examples"), [("sqlite", 30), *((kind, 3) for kind in SERVERS)])
 def test_a_restart_changes_nothing(servers, kind, examples):
     followed(servers, kind, examples)
 

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 
 from roost.cli.verification import verify_database
 from roost.ledger import SCHEMA as LEDGER
 from roost.storage import Database
 from support.processes import ROOST, RoostUp, run_roost
 
-ROUNDS = 20
 CLIENTS = 3
 UP = ("--hosts", "12", "--cells", "3", "--failure-rate", "0.2", "--build-seconds", "0.02")
 UNSETTLED = {"scheduling", "assigned", "failed", "deleting", "destroyed"}
@@ -167,7 +167,8 @@ def settled(http: httpx.Client, seconds: float = 30.0) -> dict[str, Any]:
         time.sleep(0.1)
 
 
-def test_kill_at_any_moment_loses_nothing_and_claims_nothing_twice(tmp_path: Path) -> None:
+@pytest.mark.parametrize("rounds", [8, pytest.param(40, marks=pytest.mark.nightly)])
+def test_kill_at_any_moment_loses_nothing_and_claims_nothing_twice(tmp_path: Path, rounds: int) -> None:
     draw = random.Random(7)
     data = tmp_path / "data"
     books = Books()
@@ -178,10 +179,10 @@ def test_kill_at_any_moment_loses_nothing_and_claims_nothing_twice(tmp_path: Pat
     hosts = {each["name"]: each["uuid"] for each in known}
     assert len(hosts) == 12
     clients = [Client(books, seed, sorted(hosts.values())) for seed in range(CLIENTS)]
-    rounds = 0
+    made = 0
     # On a slow machine little happens before each kill: then there are more of them.
-    while rounds < ROUNDS or (rounds < 4 * ROUNDS and not books.tell_enough()):
-        rounds += 1
+    while made < rounds or (made < 80 and not books.tell_enough()):
+        made += 1
         with RoostUp(data, UP) as server:
             if draw.random() < 0.2:
                 time.sleep(draw.uniform(0.2, 1.2))
@@ -252,14 +253,14 @@ def revision(path: Path) -> str | None:
 def test_killed_replay_goes_on_to_the_end(tmp_path: Path) -> None:
     draw = random.Random(1)
     data = tmp_path / "data"
-    options = ("replay", "demo", "--bins", "40", "--failure-rate", "0.2", "--json", "--data-dir")
+    options = ("replay", "demo", "--bins", "20", "--failure-rate", "0.2", "--json", "--data-dir")
     killed = 0
-    while killed < 5:
+    while killed < 3:
         process = subprocess.Popen(
             [ROOST, *options, data], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
         try:
-            process.wait(draw.uniform(0.7, 1.6))
+            process.wait(draw.uniform(0.7, 1.3))
             break
         except subprocess.TimeoutExpired:
             process.kill()
