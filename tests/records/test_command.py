@@ -175,20 +175,28 @@ def test_records_are_those_that_the_configuration_names(roost_records, data_dir,
     assert "--data-dir and --url name different records" in both.err
 
 
-def test_old_runs_go_to_an_archive_and_come_back(roost_records, data_dir, tmp_path, make):
+@pytest.fixture
+def two_runs_old(monkeypatch) -> float:
+    """The age in days that two of the runs have. The clock stands still."""
+    monkeypatch.setattr(time, "time", lambda: 1e9)
+    return (1e9 - 2.5) / 86_400
+
+
+def test_old_runs_go_to_an_archive_and_come_back(roost_records, data_dir, tmp_path, make, two_runs_old):
     everything = roost_records("--data-dir", data_dir, "--json").out
     file = tmp_path / "old.jsonl.gz"
-    years = (time.time() - 2.5) / 86_400
-    moved = roost_records("archive-records", "--data-dir", data_dir, "--older-than", years, file)
+    moved = roost_records("archive-records", "--data-dir", data_dir, "--older-than", two_runs_old, file)
     assert moved.out == f"2 runs are in {file}\n"
     assert found(roost_records("--data-dir", data_dir, "--json")) == ["run-3"]
     archived = roost_records("--archive", file, "--json")
     assert msgspec.json.decode(archived.out, type=list[RunWithAttempts]) == [make(2, tries=0), make(1)]
     assert found(roost_records("--archive", file, "--refused", "--json")) == ["run-2"]
 
-    again = roost_records("archive-records", "--data-dir", data_dir, "--older-than", years, file)
+    again = roost_records("archive-records", "--data-dir", data_dir, "--older-than", two_runs_old, file)
     assert (again.status, f"{file} is there already" in again.err) == (2, True)
-    nothing = roost_records("archive-records", "--data-dir", data_dir, "--older-than", years, f"{file}.2")
+    nothing = roost_records(
+        "archive-records", "--data-dir", data_dir, "--older-than", two_runs_old, f"{file}.2"
+    )
     assert nothing.out == "no run is that old; no file was made\n"
 
     back = roost_records("restore-records", "--data-dir", data_dir, file)
@@ -208,11 +216,10 @@ def test_old_runs_go_to_an_archive_and_come_back(roost_records, data_dir, tmp_pa
     ],
 )
 def test_a_damaged_archive_is_named_and_nothing_of_it_is_restored(
-    roost_records, data_dir, tmp_path, damage, says
+    roost_records, data_dir, tmp_path, damage, says, two_runs_old
 ):
     file = tmp_path / "old.jsonl.gz"
-    years = (time.time() - 2.5) / 86_400
-    roost_records("archive-records", "--data-dir", data_dir, "--older-than", years, file)
+    roost_records("archive-records", "--data-dir", data_dir, "--older-than", two_runs_old, file)
     file.write_bytes(damage(file.read_bytes()))
     answer = roost_records("restore-records", "--data-dir", data_dir, file)
     assert (answer.status, str(file) in answer.err, says in answer.err) == (2, True, True), answer.err
