@@ -14,12 +14,14 @@ from roost.ledger import Ledger
 from roost.records import RecordQueue, Retention
 from roost.records.backend import open_sql_records
 from roost.scheduler import SchedulerOptions
+from roost.scheduler.gateways import Gateway
+from roost.scheduler.gateways.http import HttpGateway
 from roost.scheduler.gateways.local import LocalGateway
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.requested.numa_groups import NumaModel
 from roost.storage import Database
 from scheduler.assignment_worker import AT_ONCE, Worker
-from support.clouds import NOW, fill
+from support.clouds import NOW, fill, over_http
 from support.databases import Place
 from support.hardware_clouds import OPTIONS, hardware_cloud
 from support.ledgers import opened
@@ -38,6 +40,7 @@ class _Journalled:
         self,
         api: Database,
         ledger: Ledger,
+        gateway: Gateway,
         options: SchedulerOptions,
         records: RecordQueue,
         name: str,
@@ -45,7 +48,7 @@ class _Journalled:
     ) -> None:
         table: NodeTable = hardware_cloud(NODES, options.request_filters.numa_model).table()
         self._journal = JournalWriter(api, table)
-        self._worker = Worker(ledger, LocalGateway(ledger), name, say, table, records, options)
+        self._worker = Worker(ledger, gateway, name, say, table, records, options)
 
     async def begin(self) -> None:
         """Ask for each kind of hardware once, alone."""
@@ -62,8 +65,13 @@ class _Journalled:
         await self._journal.close()
 
 
-async def worked_on_hardware(path: Path, name: str, count: int, numa_model: NumaModel) -> Counter[str]:
-    """Let two schedulers serve ``count`` requests each; return how often each thing happened."""
+async def worked_on_hardware(
+    path: Path, name: str, count: int, numa_model: NumaModel, *, wire: bool = False
+) -> Counter[str]:
+    """Let two schedulers serve ``count`` requests each; return how often each thing happened.
+
+    ``wire``: each has a placement service of its own over HTTP.
+    """
     said: Counter[str] = Counter()
     options = replace(
         OPTIONS,
@@ -77,11 +85,17 @@ async def worked_on_hardware(path: Path, name: str, count: int, numa_model: Numa
         SCHEMA.prepare(api)
         await fill(ledgers[0], hardware_cloud(NODES, numa_model))
         records = RecordQueue(await open_sql_records(f"sqlite:///{path / 'records.db'}", Retention(0, 0)))
+        gateways: list[Gateway] = [
+            HttpGateway(await stack.enter_async_context(over_http(each))) if wire else LocalGateway(each)
+            for each in ledgers
+        ]
+
+        def say(word: str, *_: object) -> None:
+            said.update([word])
+
         schedulers = [
-            _Journalled(
-                api, ledger, options, records, f"{name}-{number}", lambda word, *_: said.update([word])
-            )
-            for number, ledger in enumerate(ledgers)
+            _Journalled(api, ledger, gateway, options, records, f"{name}-{number}", say)
+            for number, (ledger, gateway) in enumerate(zip(ledgers, gateways, strict=True))
         ]
         for scheduler in schedulers:
             await scheduler.begin()

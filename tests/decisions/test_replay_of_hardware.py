@@ -16,10 +16,10 @@ MODELS = pytest.mark.parametrize("numa_model", ["objects", "trees", "both"])
 
 
 async def worked_and_redecided(
-    path: Path, name: str, count: int, numa_model: NumaModel
+    path: Path, name: str, count: int, numa_model: NumaModel, *, wire: bool = False
 ) -> tuple[Counter[str], list[Replayed]]:
     """What happened, and the decisions made again. All of them can be, and are the same."""
-    said = await worked_on_hardware(path, name, count, numa_model)
+    said = await worked_on_hardware(path, name, count, numa_model, wire=wire)
     made, impossible = await redecided(path)
     assert impossible == {}
     assert {each.run.id: (each.differences, each.run) for each in made if each.differences} == {}
@@ -39,10 +39,18 @@ def test_decisions_of_two_schedulers_are_made_again(tmp_path: Path, numa_model: 
     asyncio.run(worked_and_redecided(tmp_path, "short", 6, numa_model))
 
 
+def test_decisions_over_http_are_made_again(tmp_path: Path) -> None:
+    _, made = asyncio.run(worked_and_redecided(tmp_path, "wire", 6, "both", wire=True))
+    assert all(each.run.version is None and each.run.told for each in made)
+    placed = next(each for each in made if each.outcome.destinations)
+    assert placed.run.told[-1].call == "write_allocations"
+
+
 @pytest.mark.nightly
 @MODELS
-def test_hundreds_of_decisions_are_made_again(tmp_path: Path, numa_model: NumaModel) -> None:
+@pytest.mark.parametrize("wire", [False, True])
+def test_hundreds_of_decisions_are_made_again(tmp_path: Path, numa_model: NumaModel, wire: bool) -> None:
     name = str(nightly_seed())
-    said, made = asyncio.run(worked_and_redecided(tmp_path, name, 200, numa_model))
+    said, made = asyncio.run(worked_and_redecided(tmp_path, name, 200, numa_model, wire=wire))
     assert min(said[each] for each in ("answered", "refused", "freed", "moved", "handed")) > 0, said
-    assert any(each.run.position for each in made)
+    assert any(each.run.position or any(told.position for told in each.run.told) for each in made)

@@ -3,7 +3,7 @@
 import asyncio
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import click
@@ -51,6 +51,11 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 )
 @click.option("--database", metavar="URL", help="The API database. [default: api.db in the data directory]")
 @click.option(
+    "--ledger",
+    metavar="URL",
+    help="The database of placement, where that is not the API database, as with placement over HTTP.",
+)
+@click.option(
     "--records",
     "records_url",
     metavar="URL",
@@ -76,6 +81,7 @@ def replay_decision(
     name: str | None,
     data_dir: Path | None,
     database: str | None,
+    ledger: str | None,
     records_url: str | None,
     last: int | None,
     without: tuple[str, ...],
@@ -97,7 +103,7 @@ def replay_decision(
         raise click.UsageError("name --data-dir, or --database and --records")
     with progress("replay") as meter:
         answers = asyncio.run(
-            _answers(name, data_dir, database, records_url, last, without, flavor, now, meter)
+            _answers(name, data_dir, database, ledger, records_url, last, without, flavor, now, meter)
         )
     changed = bool(without or flavor or now)
     if as_json:
@@ -115,6 +121,7 @@ async def _answers(
     name: str | None,
     data_dir: Path | None,
     database: str | None,
+    ledger: str | None,
     records_url: str | None,
     last: int | None,
     without: tuple[str, ...],
@@ -125,19 +132,24 @@ async def _answers(
     async with _records(data_dir, records_url) as records:
         runs = await _runs(records, name, last)
     url = database or f"sqlite:///{(data_dir or Path()).resolve() / 'api.db'}"
-    api = Database(url, read_only=True, answer_seconds=COMMAND_ANSWER_SECONDS)
-    try:
-        check_ledger(api)
+    async with AsyncExitStack() as stack:
+        api = _database(stack, url)
+        placement = api if ledger is None else _database(stack, ledger)
+        check_ledger(placement)
         meter.begin("ledger", "commits")
-        replay = Replay(await PastFleet.open(api, meter.count), NodeJournals(api))
+        replay = Replay(await PastFleet.open(placement, meter.count), NodeJournals(api))
         answers = []
         for each in in_order(runs):
             other = None if flavor is None else flavor_from(spec_of(each.run).flavor, flavor)
             answers.append(await _answer(replay, each, Changes(without, other, now)))
-    finally:
-        await api.close()
     place = {each.run.id: number for number, each in enumerate(runs)}
     return sorted(answers, key=lambda each: place[each.run])
+
+
+def _database(stack: AsyncExitStack, url: str) -> Database:
+    database = Database(url, read_only=True, answer_seconds=COMMAND_ANSWER_SECONDS)
+    stack.push_async_callback(database.close)
+    return database
 
 
 async def _answer(replay: Replay, recorded: RunWithAttempts, changes: Changes) -> Answer:

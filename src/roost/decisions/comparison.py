@@ -39,6 +39,11 @@ def _own(run: Run, attempts: Sequence[Attempt]) -> list[Attempt]:
     return [each for each in attempts if each.ordinal <= last.get(each.instance, each.ordinal)]
 
 
+def alternates_used(run: Run, attempts: Sequence[Attempt]) -> int:
+    """The number of attempts on alternates, which came after the run: records name no version for them."""
+    return len(attempts) - len(_own(run, attempts))
+
+
 def _parts_of(run: Run, outcome: Outcome) -> dict[str, str]:
     again = msgspec.structs.replace(
         run,

@@ -8,7 +8,8 @@ import msgspec
 
 from roost.conductor.node_journal import JournalMissing, NodeJournals, PastTable
 from roost.decisions.changed import Changes, changed_options, changed_queries, changed_spec
-from roost.decisions.comparison import Difference, differences
+from roost.decisions.comparison import Difference, alternates_used, differences
+from roost.decisions.past_placement import Diverged, PastPlacement
 from roost.decisions.recorded import (
     NotReproducible,
     hides_something,
@@ -26,6 +27,7 @@ from roost.model.spec import RequestSpec
 from roost.placement.errors import PlacementError
 from roost.records import RunWithAttempts
 from roost.scheduler.errors import BadOptions, SchedulerError
+from roost.scheduler.gateways.http import HttpGateway
 from roost.scheduler.gateways.local import Decide
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.options import SchedulerOptions
@@ -99,14 +101,26 @@ class Replay:
             options=options,
             seed=run.seed or 0,
         )
+        unlike: list[Difference] = []
         try:
-            outcome = _decided(question, table, plugins, fleet, ahead)
+            if run.told and changes == Changes():
+                outcome = await self._decided_over_http(run, question, table, plugins)
+            else:
+                outcome = _decided(question, table, plugins, fleet, ahead)
         except (SchedulerError, PlacementError) as error:
             outcome = Outcome((), (), (), str(error))
+        except Diverged as error:
+            outcome = Outcome((), (), (), str(error))
+            unlike = [Difference("calls of placement", error.recorded, error.again)]
+        except (HistoryMissing, JournalMissing) as error:
+            raise NotReproducible(str(error)) from error
         notes = [] if run.settings is None else other_versions(run.settings, options, plugins)
         if hides_something(run):
             notes.append("the record hides parts of the request that look like secrets")
-        unlike = [] if changes != Changes() else differences(run, recorded.attempts, outcome)
+        if later := alternates_used(run, recorded.attempts):
+            notes.append(f"{later} attempts on alternates came after the run, and are not decided again")
+        if changes == Changes() and not unlike:
+            unlike = differences(run, recorded.attempts, outcome)
         return Replayed(run, outcome, unlike, notes)
 
     def _decided_with(self, run: Run, changes: Changes) -> tuple[SchedulerOptions, Plugins]:
@@ -126,6 +140,9 @@ class Replay:
         """The fleet that the run was decided on, and the changes that its batch had before it."""
         if changes.now:
             return await self._fleet.at(self._newest), []
+        if run.told:
+            # With something changed it is decided on what the run was told first, in one step.
+            return await self._fleet.at(_first_version(run)), []
         if run.version is None:
             return await self._fleet.at(self._fleet.version), []
         fleet = await self._fleet.at(run.version)
@@ -167,6 +184,29 @@ class Replay:
         asked = changed_queries(asked, spec, options, changes)
         return await self._table(run.journal, run.node_version), asked
 
+    async def _decided_over_http(
+        self, run: Run, question: Question, table: NodeTable, plugins: Plugins
+    ) -> Outcome:
+        """Decide by the same conversation with placement. Raises: `Diverged`."""
+        assert run.journal is not None
+        key = run.journal, "decided"
+        past = self._tables[key]
+
+        async def arrive(version: int | None) -> None:
+            await past.at(run.node_version or 0 if version is None else version)
+
+        placement = PastPlacement(self._fleet, run.told, run.started_at, arrive)
+        try:
+            with table.reading():
+                decided = await HttpGateway(placement).decide(question, table, plugins)
+            placement.end()
+        except FleetError as error:
+            raise NotReproducible(f"the history contradicts itself: {error}") from error
+        finally:
+            # It has moved on with the run, whose own claims are in the journal as well.
+            del self._tables[key]
+        return decided.outcome
+
     async def _table(self, journal: str, version: int, use: str = "decided") -> NodeTable:
         past = self._tables.pop((journal, use), None) or PastTable(self._journals, journal)
         self._tables[journal, use] = past
@@ -177,7 +217,13 @@ class Replay:
 
 def in_order(runs: Iterable[RunWithAttempts]) -> list[RunWithAttempts]:
     """Runs in the order in which they are made again the quickest."""
-    return sorted(runs, key=lambda each: (each.run.version or 0, each.run.position or 0))
+    return sorted(runs, key=lambda each: (_first_version(each.run), each.run.position or 0))
+
+
+def _first_version(run: Run) -> int:
+    """The version of the ledger that a run began on; 0 if the record names none."""
+    told = next((version for each in run.told for version in each.versions), 0)
+    return told if run.version is None else run.version
 
 
 def _check(run: Run, spec: RequestSpec) -> None:
@@ -188,10 +234,10 @@ def _check(run: Run, spec: RequestSpec) -> None:
         return
     if run.version is None and run.refusal is not None and not run.steps:
         raise NotReproducible(f"no decision was made: {run.refusal}")
-    if run.version is None:
+    if run.version is None and not run.told:
         raise NotReproducible(
-            "the record names no version of a ledger: hosts came from placement over HTTP or from the cells' "
-            "databases"
+            "the record names no version of a ledger: hosts came from the cells' databases, or over HTTP "
+            "from a placement service that names none, or from responses that were kept (host_list_seconds)"
         )
 
 

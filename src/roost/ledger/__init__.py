@@ -42,7 +42,7 @@ state that its commit follows. A *commit* is the changes of all commands of one 
 from roost.ledger.collector import keep_what_is_loaded
 from roost.ledger.errors import LedgerBusy, LedgerError
 from roost.ledger.ledger import Ledger
-from roost.ledger.state import Command, Held, State
+from roost.ledger.state import Command, Held, Moment, State
 from roost.ledger.tables import SCHEMA
 
 __all__ = [
@@ -52,6 +52,7 @@ __all__ = [
     "Ledger",
     "LedgerBusy",
     "LedgerError",
+    "Moment",
     "State",
     "keep_what_is_loaded",
 ]

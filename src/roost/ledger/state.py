@@ -1,7 +1,7 @@
 """Commands, and the state that a command reads and changes."""
 
 from collections.abc import Iterable
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
 
@@ -17,6 +17,14 @@ class Held(msgspec.Struct, frozen=True):
 
     consumer: Consumer
     allocations: Allocations
+
+
+class Moment(NamedTuple):
+    """A state that a command ran on: ``version`` of the ledger, and after it the first ``position`` changes
+    of the next commit."""
+
+    version: int
+    position: int
 
 
 class State:
@@ -35,6 +43,11 @@ class State:
     def name(self, consumers: Iterable[str]) -> None:
         """Name the consumers that the next command may ask for."""
         self._named = frozenset(consumers)
+
+    @property
+    def moment(self) -> Moment:
+        """What the state is now, as the history names it."""
+        return Moment(self.fleet.version, len(self.changes))
 
     def held(self, consumer: str) -> Held | None:
         """A consumer and what it holds, None if there is no such consumer.

@@ -52,6 +52,20 @@ class Asked(msgspec.Struct, frozen=True, omit_defaults=True):
     node_version: int | None = None
 
 
+class Told(msgspec.Struct, frozen=True, array_like=True):
+    """What a placement service over HTTP told a run by one call, as far as the history does not tell it.
+
+    ``versions``: that of the ledger at which each response of the call was made. ``position``: of a claim,
+    how many changes the commit after that version had before it. ``node_version``: the version of the node
+    table when the run went on with what it was told.
+    """
+
+    call: str
+    versions: tuple[int, ...]
+    position: int
+    node_version: int | None
+
+
 class Run(msgspec.Struct, frozen=True, kw_only=True):
     """One scheduler run: one call of ``select_destinations``, successful or not.
 
@@ -65,8 +79,9 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
 
     - ``asked``: what placement was asked. ``num_alternates``, ``min_count``: as the caller gave them; a
       ``min_count`` of 0 stands for all instances.
-    - ``version``: the ledger version, None if the placement service does not report versions. ``position``:
-      how many changes the commit of the decision had before it, None if unknown.
+    - ``version``: the ledger version, None of a run over HTTP or without placement. ``position``: how many
+      changes the commit of the decision had before it, None if unknown.
+    - ``told``: of a run over HTTP, the versions of each response of placement; empty if it named none.
     - ``journal``, ``node_version``: the node journal and its version, None without a journal.
     - ``seed``: that of the run's random numbers. ``settings``: options and plugins.
 
@@ -95,6 +110,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     seed: int | None = None
     node_version: int | None = None
     position: int | None = None
+    told: tuple[Told, ...] = ()
     journal: str | None = None
     asked: Asked | None = None
     num_alternates: int = 0
@@ -123,7 +139,8 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
 
     ``at`` and ``finished_at`` are in seconds since the epoch, ``finished_at`` is None while the attempt is
     pending. ``node`` is the uuid of the node's root provider, empty in attempts of earlier versions.
-    ``version`` is the ledger version of the claim where a run has one for each claim, else None.
+    ``version`` is the ledger version that the claim was judged on, where a run has one for each claim, else
+    None.
     """
 
     run: str

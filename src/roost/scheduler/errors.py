@@ -20,11 +20,13 @@ placement itself.
 from roost.model.errors import OperatorError
 from roost.model.reasons import Reasons
 from roost.model.record import Step
-from roost.scheduler.outcome import Try
+from roost.scheduler.outcome import Basis, Try
 
 
 class SchedulerError(Exception):
-    """Any failure of the scheduler."""
+    """Any failure of the scheduler. ``basis``: what the run was to be decided on, as far as that is known."""
+
+    basis = Basis()
 
 
 class BadRequestSpec(SchedulerError):

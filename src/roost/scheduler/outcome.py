@@ -1,9 +1,11 @@
 """What a run of the selection asks for and what comes of it."""
 
+from typing import NamedTuple
+
 import msgspec
 
 from roost.model.allocation import Candidate
-from roost.model.record import Step
+from roost.model.record import Step, Told
 from roost.model.spec import Destination, Selection
 from roost.scheduler.field import Numbers
 from roost.scheduler.nodes import NodeTable
@@ -24,6 +26,15 @@ MOST_WEIGHED = 4
 """Hosts of a run of which it is noted what their weights are made of."""
 
 
+class Basis(NamedTuple):
+    """What a run was decided on, as `roost.model.record.Run` has it."""
+
+    version: int | None = None
+    position: int | None = None
+    node_version: int | None = None
+    told: tuple[Told, ...] = ()
+
+
 class Claim(msgspec.Struct, frozen=True):
     """A claim that the selection wants made. The answer is a `roost.scheduler.claim_result.ClaimResult`."""
 
@@ -32,7 +43,10 @@ class Claim(msgspec.Struct, frozen=True):
 
 
 class Try(msgspec.Struct, frozen=True):
-    """One claim that was tried, on the node with this root provider."""
+    """One claim that was tried, on the node with this root provider.
+
+    ``version``: that of the ledger that the claim was judged on, where each claim has one.
+    """
 
     instance: str
     host: str
@@ -40,6 +54,7 @@ class Try(msgspec.Struct, frozen=True):
     cell: str
     weight: float
     refusal: str | None
+    version: int | None = None
 
 
 class Placed(msgspec.Struct, frozen=True):

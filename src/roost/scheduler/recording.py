@@ -100,5 +100,6 @@ def _attempt(
         result=result,
         reason=reason,
         node=tried.node,
+        version=tried.version,
         finished_at=None if result == PENDING else at,
     )

@@ -24,7 +24,7 @@ from roost.scheduler.errors import BadRequestSpec, NoAlternate, NoValidHost, Sch
 from roost.scheduler.gateways import Decided, Gateway
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.options import SchedulerOptions
-from roost.scheduler.outcome import Outcome
+from roost.scheduler.outcome import Basis, Outcome
 from roost.scheduler.outstanding import taken_by
 from roost.scheduler.query import PlacementQueries, placement_queries
 from roost.scheduler.question import Question
@@ -246,6 +246,8 @@ class Scheduler:
             self.table.release(*names)
             if isinstance(error, SchedulerFault):
                 _log.exception("a plugin failed", run=run.id, request_id=run.request_id)
+            if isinstance(error, SchedulerError):
+                run = _decided_on(run, error.basis)
             self._record(run, Outcome((), (), (), str(error)))
             raise
         except Exception as error:
@@ -258,12 +260,7 @@ class Scheduler:
         outcome = decided.outcome
         outcome = msgspec.structs.replace(outcome, destinations=numbered(outcome))
         self._metrics.decided(outcome)
-        run = msgspec.structs.replace(
-            run,
-            version=decided.version,
-            position=decided.position,
-            node_version=run.node_version if decided.node_version is None else decided.node_version,
-        )
+        run = _decided_on(run, Basis(decided.version, decided.position, decided.node_version, decided.told))
         self._record(run, outcome)
         if not outcome.destinations:
             reasons = await self._explanations.wait(explaining)
@@ -418,3 +415,14 @@ class Scheduler:
             weighed=weighed_in(outcome),
         )
         self._records.put([ended], attempts_of(run.id, run.request_id, finished, outcome))
+
+
+def _decided_on(run: Run, basis: Basis) -> Run:
+    """A run with what it was decided on."""
+    return msgspec.structs.replace(
+        run,
+        version=basis.version,
+        position=basis.position,
+        told=basis.told,
+        node_version=run.node_version if basis.node_version is None else basis.node_version,
+    )

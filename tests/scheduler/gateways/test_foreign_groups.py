@@ -90,6 +90,9 @@ class Foreign:
     generation: Counter[str] = field(default_factory=Counter)
     most: Counter[str] = field(default_factory=Counter)
 
+    def noting(self, heard: object) -> "Foreign":
+        return self
+
     async def group_members(self, group: str) -> None:
         return None
 

@@ -1,15 +1,28 @@
 """The candidates of a query, read from a placement service as far as they are wanted."""
 
 from collections.abc import Sequence
+from typing import Protocol
 
 from roost.model.request import CandidateQuery
-from roost.placement.client.http import HttpPlacement
+from roost.placement.client.http import CandidatePage
 from roost.placement.errors import PlacementError
 from roost.placement.interface import AllocationRequest, ProviderSummary
 from roost.web.query import LARGEST_PAGE
 
 _GONE = 410
 """Status: the version of the pages read so far cannot be rebuilt."""
+
+
+class Candidates(Protocol):
+    """Gives candidates; `roost.placement.client.HttpPlacement` does, and has the contracts."""
+
+    async def candidates(
+        self, query: CandidateQuery, limit: int | None = None
+    ) -> tuple[list[AllocationRequest], dict[str, ProviderSummary]]: ...
+
+    async def candidate_page(
+        self, query: CandidateQuery, limit: int, cursor: str | None
+    ) -> CandidatePage | None: ...
 
 
 class CandidatePages:
@@ -21,7 +34,7 @@ class CandidatePages:
     ``requests`` and ``summaries``: what was read. ``complete``: there are no more.
     """
 
-    def __init__(self, placement: HttpPlacement, query: CandidateQuery, limit: int | None) -> None:
+    def __init__(self, placement: Candidates, query: CandidateQuery, limit: int | None) -> None:
         self._placement = placement
         self._query = query
         self._first = limit

@@ -6,6 +6,7 @@ request each, and writes at these. Both are repeated after a conflict with anoth
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from copy import copy
 from typing import Any, NamedTuple, TypeVar
 
 import httpx
@@ -21,7 +22,7 @@ from roost.model.inventory import Inventory
 from roost.model.request import CandidateQuery
 from roost.model.vocabulary import SHARING_TRAIT, is_custom
 from roost.placement.client.query import beyond_placement, query_parameters
-from roost.placement.client.transport import LATEST, UNTYPED, Transport, path_to
+from roost.placement.client.transport import LATEST, UNTYPED, Heard, Transport, path_to
 from roost.placement.commands.allocations import ConsumerWrite
 from roost.placement.commands.reshape import NewInventories
 from roost.placement.errors import (
@@ -70,7 +71,7 @@ class HttpPlacement:
 
     def __init__(self, credentials: Credentials, *, client: httpx.AsyncClient | None = None) -> None:
         self._transport = Transport(credentials, client or httpx.AsyncClient(timeout=ANSWER_SECONDS))
-        self._knows_groups: bool | None = None
+        self._knows_groups: list[bool] = []
 
     @classmethod
     def configured(cls, source: Source) -> "HttpPlacement":
@@ -87,6 +88,12 @@ class HttpPlacement:
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
+
+    def noting(self, heard: Heard) -> "HttpPlacement":
+        """The same client for a caller that notes at which moments of the ledger its responses were made."""
+        other = copy(self)
+        other._transport = self._transport.noting(heard)
+        return other
 
     async def close(self) -> None:
         """Close all connections."""
@@ -106,7 +113,7 @@ class HttpPlacement:
         parameters = query_parameters(query)
         if limit is not None:
             parameters.append(("limit", str(limit)))
-        return _candidates(await self._transport.call("GET", "/allocation_candidates", params=parameters))
+        return candidates_in(await self._transport.call("GET", "/allocation_candidates", params=parameters))
 
     async def _candidates_of_roost(
         self, query: CandidateQuery, limit: int | None, beyond: str
@@ -143,7 +150,7 @@ class HttpPlacement:
             found = await self._transport.call("GET", _V1_CANDIDATES, params=parameters)
         except NotFound:
             return None
-        return CandidatePage(*_candidates(found), found["next"])
+        return CandidatePage(*candidates_in(found), found["next"])
 
     async def ensure_provider(self, uuid: str, name: str, parent: str | None = None) -> Provider:
         found = await self.provider(uuid)
@@ -230,7 +237,7 @@ class HttpPlacement:
         """
 
         async def write_all() -> None:
-            if any(map(_needs_v1, writes)) and await self.knows_groups():
+            if any(map(needs_v1, writes)) and await self.knows_groups():
                 await self._post(_V1_ALLOCATIONS, _v1_bodies(writes))
                 return
             await self._post_writes("/allocations", await self._allocation_bodies(writes), writes)
@@ -275,9 +282,9 @@ class HttpPlacement:
         try:
             found = await self._transport.call("GET", path_to("v1", "groups", group))
         except NotFound:
-            self._knows_groups = False
+            self._knows_groups[:] = [False]
             return None
-        self._knows_groups = True
+        self._knows_groups[:] = [True]
         return msgspec.convert(found["members"], dict[str, list[str]])
 
     async def assignments(self, nodes: Sequence[str]) -> dict[str, dict[str, Assignment]] | None:
@@ -300,9 +307,9 @@ class HttpPlacement:
 
     async def knows_groups(self) -> bool:
         """Whether the service knows server groups and judges their conditions. It is asked once."""
-        if self._knows_groups is None:
+        if not self._knows_groups:
             await self.group_members(_NO_GROUP)
-        return bool(self._knows_groups)
+        return self._knows_groups == [True]
 
     async def consumers_on(self, provider: str) -> frozenset[str]:
         """The consumers with allocations on a provider. Raises `NotFound`."""
@@ -348,10 +355,7 @@ class HttpPlacement:
         try:
             await self._transport.call("POST", path, body, version=version)
         except Conflict as error:
-            if type(error) is not Conflict:
-                raise
-            # The service has no code for allocations that do not fit.
-            raise CannotAllocate(str(error)) from error
+            raise refused_write(error) from error
 
     async def _allocation_bodies(self, writes: Sequence[ConsumerWrite]) -> dict[str, Any]:
         bodies = {}
@@ -419,7 +423,8 @@ async def _retry_conflicts(write: Callable[[], Awaitable[T]], is_final: Callable
     return await write()
 
 
-def _candidates(found: dict[str, Any]) -> tuple[list[AllocationRequest], dict[str, ProviderSummary]]:
+def candidates_in(found: dict[str, Any]) -> tuple[list[AllocationRequest], dict[str, ProviderSummary]]:
+    """The candidates of a response, and the providers of their trees by uuid."""
     requests = [
         AllocationRequest(
             {provider: each["resources"] for provider, each in request["allocations"].items()},
@@ -456,7 +461,12 @@ def _v1_bodies(writes: Sequence[ConsumerWrite]) -> dict[str, Any]:
     return bodies
 
 
-def _needs_v1(write: ConsumerWrite) -> bool:
+def refused_write(error: PlacementError) -> PlacementError:
+    """The error of a write: services have no code for allocations that do not fit."""
+    return CannotAllocate(str(error)) if type(error) is Conflict else error
+
+
+def needs_v1(write: ConsumerWrite) -> bool:
     """Whether a write has more than the Placement API can say."""
     return write.group is not None or isinstance(write.assignment, Assignment)
 

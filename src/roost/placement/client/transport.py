@@ -10,20 +10,36 @@ import msgspec
 from roost import tracing
 from roost.auth import IdentityUnavailable
 from roost.auth.credentials import Access, Credentials
+from roost.ledger import Moment
 from roost.logs.request_ids import HEADER, current_requests
 from roost.placement.errors import PlacementError, error_for
+from roost.placement.moments import moment_of
 
 LATEST = "1.39"
 UNTYPED = "1.37"
 """The last version that writes allocations without a consumer type."""
 
 
-class Transport:
-    """Sends requests to the API that the credentials give access to."""
+Heard = list[Moment | None]
+"""The moments at which responses were made, in the order of the requests; None for one that names none."""
 
-    def __init__(self, credentials: Credentials, client: httpx.AsyncClient) -> None:
+
+class Transport:
+    """Sends requests to the API that the credentials give access to.
+
+    ``heard`` gets the moment of each response but those to DELETE.
+    """
+
+    def __init__(
+        self, credentials: Credentials, client: httpx.AsyncClient, heard: Heard | None = None
+    ) -> None:
         self._credentials = credentials
         self._client = client
+        self._heard = heard
+
+    def noting(self, heard: Heard) -> "Transport":
+        """The same, for a caller that notes the moments of its responses."""
+        return Transport(self._credentials, self._client, heard)
 
     async def close(self) -> None:
         """Close all connections."""
@@ -46,6 +62,12 @@ class Transport:
             PlacementError: The service refused the request, or (status 503) no token could be obtained.
             httpx.HTTPError: The service did not answer.
         """
+        heard, place = self._heard, 0
+        if method == "DELETE":
+            heard = None
+        if heard is not None:
+            place = len(heard)
+            heard.append(None)
         headers = {"accept": "application/json", "openstack-api-version": f"placement {version}"}
         if requests := current_requests():
             headers[HEADER] = requests[0].onward
@@ -71,6 +93,8 @@ class Transport:
                     answer = await send(renewed)
         except IdentityUnavailable as error:
             raise error_for(httpx.codes.SERVICE_UNAVAILABLE, None, str(error)) from error
+        if heard is not None:
+            heard[place] = moment_of(answer.headers)
         if answer.is_error:
             raise _refusal(answer)
         return msgspec.json.decode(answer.content) if answer.content else None

@@ -7,7 +7,7 @@ import msgspec
 
 from roost.fleet.fits import fits, meets_units
 from roost.fleet.inventory_columns import InventoryColumns
-from roost.ledger import Command, Held, State
+from roost.ledger import Command, Held, Moment, State
 from roost.model.allocation import UNKNOWN_TYPE, Allocations, Consumer
 from roost.model.assignment import Assignment
 from roost.model.change import AllocationsChanged
@@ -16,14 +16,22 @@ from roost.placement.commands.assignment_condition import assignments_after, che
 from roost.placement.commands.consumer_write import ConsumerWrite as ConsumerWrite
 from roost.placement.commands.generations import raise_generation
 from roost.placement.commands.group_condition import judge
-from roost.placement.errors import BadRequest, CannotAllocate, ConcurrentUpdate, GroupRefused, NotFound
+from roost.placement.errors import (
+    BadRequest,
+    CannotAllocate,
+    ConcurrentUpdate,
+    GroupRefused,
+    NotFound,
+    PlacementError,
+)
+from roost.placement.moments import headers_of
 
 Use = dict[tuple[str, str], int]
 """The amount for each provider uuid and resource class."""
 
 
-class WriteAllocations(Command[None], frozen=True):
-    """Write the allocations of one or several consumers, all or nothing."""
+class WriteAllocations(Command[Moment], frozen=True):
+    """Write the allocations of one or several consumers, all or nothing. Returns what they were judged on."""
 
     writes: tuple[ConsumerWrite, ...]
 
@@ -34,8 +42,14 @@ class WriteAllocations(Command[None], frozen=True):
     def requires_new_consumers(self) -> bool:
         return all(write.generation is None for write in self.writes)
 
-    def run(self, state: State) -> None:
-        write_allocations(state, self.writes)
+    def run(self, state: State) -> Moment:
+        moment = state.moment
+        try:
+            write_allocations(state, self.writes)
+        except PlacementError as error:
+            error.headers = {**error.headers, **headers_of(moment)}
+            raise
+        return moment
 
 
 class DeleteAllocations(Command[None], frozen=True):

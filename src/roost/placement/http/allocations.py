@@ -10,6 +10,7 @@ from roost.placement.commands.allocations import DeleteAllocations, WriteAllocat
 from roost.placement.errors import BadRequest, NotFound
 from roost.placement.http.answers import answer, answer_empty
 from roost.placement.http.service import Service
+from roost.placement.moments import headers_of
 from roost.placement.wire.request import Request, Response
 from roost.placement.wire.uuids import canonical_uuid, is_uuid_like
 
@@ -26,7 +27,7 @@ async def write_allocations(service: Service, req: Request, resp: Response) -> N
     """Write the allocations of several consumers, all of them or none."""
     body = req.body
     writes = tuple(each.write(consumer) for consumer, each in body.items())
-    await service.ledger.execute(WriteAllocations(writes))
+    resp.set_headers(headers_of(await service.ledger.execute(WriteAllocations(writes))))
     answer_empty(resp)
 
 
@@ -47,7 +48,7 @@ async def set_allocations(service: Service, req: Request, resp: Response, consum
         service.options.incomplete_consumer_project_id,
         service.options.incomplete_consumer_user_id,
     )
-    await service.ledger.execute(WriteAllocations((write,)))
+    resp.set_headers(headers_of(await service.ledger.execute(WriteAllocations((write,)))))
     answer_empty(resp)
 
 

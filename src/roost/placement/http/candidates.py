@@ -15,6 +15,7 @@ from roost.metrics import catalogue as metrics
 from roost.placement.addressing import check_query
 from roost.placement.http.answers import answer_text
 from roost.placement.http.service import Service
+from roost.placement.moments import VERSION
 from roost.placement.options import PlacementOptions
 from roost.placement.wire.candidate_query import CandidateRequest, parse_candidate_request
 from roost.placement.wire.candidate_texts import describe_candidates
@@ -35,8 +36,18 @@ _PARSED: dict[tuple[str, int], CandidateRequest] = {}
 async def list_candidates(service: Service, req: Request, resp: Response) -> None:
     """List allocation candidates."""
     wanted: CandidateRequest = req.query
+    options = service.options
+    # Others cannot be found again: their order is drawn, or depends on options that no record has.
+    repeatable = (
+        not options.randomize_allocation_candidates
+        and not options.breadth_first
+        and options.max_allocation_candidates < 0
+    )
 
     def check(fleet: Fleet) -> None:
+        # The response is computed on this fleet, here or in a process that is forked at once.
+        if repeatable:
+            resp.set_header(VERSION, str(fleet.version))
         check_query(fleet, wanted.query)
 
     def compute(fleet: Fleet, work: Work) -> bytes:
@@ -44,7 +55,7 @@ async def list_candidates(service: Service, req: Request, resp: Response) -> Non
         flat = is_flat(fleet, wanted.query)
         kept = None if flat else feasibilities(fleet).for_answer(wanted.query)
         search = CandidateSearch(fleet, wanted.query, work=work, feasibility=kept)
-        found = _find(fleet, search, wanted.limit, req.version, service.options, work)
+        found = _find(fleet, search, wanted.limit, req.version, options, work)
         metrics.CANDIDATES.observe(len(found))
         return msgspec.json.encode(
             describe_candidates(fleet, search.needs, found, service.texts, req.version)

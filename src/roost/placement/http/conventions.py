@@ -110,11 +110,16 @@ class PlacementConventions(Conventions):
             resp.text = f"{error.status} {title}\n\n{sentence}\n\n{text}\n"
 
 
+def detail_of(error: HTTPError, sentence: str | None = None) -> str:
+    """The detail of an error: the sentence for its status, and its text."""
+    return f"{sentence or _SENTENCES.get(error.status, _FALLBACK)}\n\n {error}  "
+
+
 def _document(req: Request, error: HTTPError, title: str, sentence: str) -> object:
     if error.status == Unauthorised.status:
         # As upstream, where the authentication middleware answers in a form of its own.
         return {"message": sentence, "code": f"{error.status} {title}", "title": title}
-    described = ReportedError(error.status, title, f"{sentence}\n\n {error}  ", req.request_id)
+    described = ReportedError(error.status, title, detail_of(error, sentence), req.request_id)
     if req.version >= Since.ERROR_CODES:
         described.code = error.code
     if error.status == NotAcceptable.status and req.version_asked is None:

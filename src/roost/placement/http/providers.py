@@ -17,6 +17,7 @@ from roost.placement.addressing import check_classes, check_traits, provider_row
 from roost.placement.commands.providers import CreateProvider, DeleteProvider, UpdateProvider
 from roost.placement.http.answers import answer, answer_empty, answer_text, href, locate
 from roost.placement.http.service import Service
+from roost.placement.moments import VERSION
 from roost.placement.wire.microversions import Since
 from roost.placement.wire.query import (
     last,
@@ -104,6 +105,7 @@ def describe(req: Request, fleet: Fleet, row: int) -> dict[str, Any]:
 
 async def _answer_provider(service: Service, req: Request, resp: Response, uuid: str) -> None:
     fleet = await service.ledger.current()
+    resp.set_header(VERSION, str(fleet.version))
     row = provider_row(fleet, uuid)
     answer(req, resp, describe(req, fleet, row), modified=fleet.changed_at.item(row))
 

@@ -8,6 +8,7 @@ from msgspec import Meta
 
 from roost.model.assignment import Assignment, digest_of_all
 from roost.model.vocabulary import MAX_INT
+from roost.placement.moments import VERSION
 from roost.placement.v1.service import Service
 from roost.placement.wire.uuids import DASHED_UUID, LONGEST_UUID, canonical_uuid, is_uuid_like
 from roost.web.errors import BadRequest
@@ -109,6 +110,7 @@ async def list_assignments(service: Service, req: Request, resp: Response) -> Sh
     if len(nodes) > MOST_NODES:
         raise BadRequest(f"nodes has {len(nodes)} uuids: ask about {MOST_NODES} at most at once.")
     fleet = await service.ledger.current()
+    resp.set_header(VERSION, str(fleet.version))
     shown = {
         node: ShownNode(digest_of_all(assigned), dict(sorted(assigned.items())))
         for node in nodes

@@ -11,6 +11,7 @@ from roost.ledger.feed import token_at
 from roost.metrics import catalogue as metrics
 from roost.model.request import CandidateQuery
 from roost.placement.addressing import check_query
+from roost.placement.moments import VERSION
 from roost.placement.v1.cursor import Cursor, fingerprint, malformed, read_cursor
 from roost.placement.v1.parameters import Asked
 from roost.placement.v1.past import Reading
@@ -72,9 +73,13 @@ async def list_candidates(service: Service, req: Request, resp: Response) -> dic
     writes.
     """
     asked: Asked = req.query
-    if asked.own.cursor is None:
-        return await first_page(service, asked.query, asked.own.limit)
-    return await page_at(service, asked.query, asked.own.limit, asked.own.cursor)
+    own = asked.own
+    if own.cursor is None:
+        page = await first_page(service, asked.query, own.limit)
+    else:
+        page = await page_at(service, asked.query, own.limit, own.cursor)
+    resp.set_header(VERSION, str(page["version"]))
+    return page
 
 
 async def first_page(service: Service, query: CandidateQuery, limit: int) -> dict[str, Any]:
@@ -82,7 +87,11 @@ async def first_page(service: Service, query: CandidateQuery, limit: int) -> dic
 
     def first(fleet: Fleet) -> tuple[dict[str, Any], Cursor | None]:
         # The fleet may change at the next await, so the page is complete before it.
-        check_query(fleet, query)
+        try:
+            check_query(fleet, query)
+        except BadRequest as error:
+            error.headers = {VERSION: str(fleet.version)}
+            raise
         reading = Reading(fleet, query)
         document = _page_of(reading, fleet, service.texts, limit)
         if not reading.has_more():

@@ -9,6 +9,7 @@ from msgspec import UNSET, Meta, UnsetType
 from roost.model.allocation import GroupClaim, GroupPolicy
 from roost.model.vocabulary import MAX_INT
 from roost.placement.commands.allocations import ConsumerWrite, WriteAllocations
+from roost.placement.moments import VERSION, headers_of
 from roost.placement.v1.assignments import WantedAssignment
 from roost.placement.v1.service import Service
 from roost.placement.wire.uuids import DASHED_UUID, LONGEST_UUID, canonical_uuid
@@ -96,12 +97,13 @@ async def write_allocations(service: Service, req: Request, resp: Response) -> N
     """
     body: dict[str, WantedAllocations] = req.body
     writes = tuple(each.write(consumer) for consumer, each in body.items())
-    await service.ledger.execute(WriteAllocations(writes))
+    resp.set_headers(headers_of(await service.ledger.execute(WriteAllocations(writes))))
 
 
 async def show_members(service: Service, req: Request, resp: Response, group: str) -> ShownMembers:
     """Show the consumers that are members of a server group; none for a group that nobody is in."""
     fleet = await service.ledger.current()
+    resp.set_header(VERSION, str(fleet.version))
     members = {
         consumer: [fleet.uuid(row) for row in hosts]
         for consumer, hosts in sorted(fleet.groups.members(group).items())

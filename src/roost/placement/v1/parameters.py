@@ -61,8 +61,7 @@ class CandidateQueryReader:
             if len(values) > 1 and not _MAY_BE_REPEATED.fullmatch(name):
                 raise DuplicateKey(f"Query parameter '{name}' may be specified only once.")
         own = {name: found.pop(name) for name in self._own.names & found.keys()}
-        beyond = {name: found.pop(name) for name in _BEYOND.names & found.keys()}
-        return Asked(_query(found, _BEYOND.convert(beyond)), self._own.convert(own))
+        return Asked(query_of(found), self._own.convert(own))
 
     def describe(self) -> list[dict[str, Any]]:
         """The parameters as OpenAPI has them."""
@@ -71,7 +70,9 @@ class CandidateQueryReader:
         return [*theirs, *_BEYOND.describe(), *self._own.describe()]
 
 
-def _query(found: Parameters, beyond: _Beyond) -> CandidateQuery:
+def query_of(found: Parameters) -> CandidateQuery:
+    """The query of parameters that were read. Raises `BadRequest`."""
+    beyond: _Beyond = _BEYOND.convert({name: found.pop(name) for name in _BEYOND.names & found.keys()})
     check_parameters(found, _CANDIDATES, LATEST)
     query = parse_candidate_request(found, LATEST).query
     for name, amount in query.resources.items():

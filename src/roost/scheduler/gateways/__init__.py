@@ -3,7 +3,8 @@
 local     the ledger is in this process: the whole decision is one command of its transaction
 http      a placement service (Roost's or OpenStack's own): candidates, then a claim, next on conflict
 foreign_groups  server groups on a service that does not judge their conditions
-http_run  one run over HTTP; asked_candidates: what it reads; http_claims: what it claims
+http_run  one run over HTTP; asked_candidates: what it reads; http_claims: what it claims; hearing: at
+          which versions it was told that
 claiming  what both do alike
 replacing the use of an alternate in the ledger's transaction; replacing_over_http: over HTTP
 asking    the errors of placement over HTTP
@@ -13,6 +14,7 @@ from collections.abc import Collection
 from typing import NamedTuple, Protocol
 
 from roost.model.reasons import Reasons
+from roost.model.record import Told
 from roost.model.what_if import WhatIf
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.outcome import Outcome
@@ -28,6 +30,7 @@ class Decided(NamedTuple):
 
     ``position``: how many changes the commit of the decision had before it; None if unknown.
     ``node_version``: the version of the node table that it was decided on, None without a journal.
+    ``told``: over HTTP, the versions of all responses of placement; empty if one named none.
     """
 
     outcome: Outcome
@@ -35,6 +38,7 @@ class Decided(NamedTuple):
     seconds: float
     position: int | None = None
     node_version: int | None = None
+    told: tuple[Told, ...] = ()
 
 
 class Gateway(Protocol):

@@ -1,12 +1,12 @@
 """What placement answers to a question, read as far as the run needs it."""
 
-from roost.placement.client import HttpPlacement
 from roost.placement.client.candidate_pages import CandidatePages
 from roost.placement.errors import BadRequest
 from roost.scheduler.answered_offers import AnsweredOffers
 from roost.scheduler.claim_result import named
 from roost.scheduler.errors import BadRequestSpec
 from roost.scheduler.gateways.asking import asked
+from roost.scheduler.gateways.hearing import RunPlacement
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.question import Question
 from roost.scheduler.sources.cached import CachedAnswers
@@ -20,7 +20,7 @@ class AskedCandidates:
     """
 
     def __init__(
-        self, placement: HttpPlacement, question: Question, table: NodeTable, cached: CachedAnswers
+        self, placement: RunPlacement, question: Question, table: NodeTable, cached: CachedAnswers
     ) -> None:
         self._question = question
         self._table = table

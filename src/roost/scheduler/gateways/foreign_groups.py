@@ -17,9 +17,9 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from roost.model.allocation import AFFINITY, ANTI_AFFINITY
 from roost.model.spec import ServerGroup
 from roost.model.vocabulary import SHARING_TRAIT
-from roost.placement.client import HttpPlacement
 from roost.placement.errors import NotFound
 from roost.scheduler.gateways.asking import asked
+from roost.scheduler.gateways.hearing import RunPlacement
 
 Members = Callable[[str], Awaitable[Sequence[str]]]
 """The consumers that are members of a group (its uuid), placed or about to be."""
@@ -49,7 +49,7 @@ class ForeignGroup:
     """One server group during one run. ``members`` tells who is in it, each time anew."""
 
     def __init__(
-        self, placement: HttpPlacement, group: ServerGroup, members: Members, sleep: Sleep = asyncio.sleep
+        self, placement: RunPlacement, group: ServerGroup, members: Members, sleep: Sleep = asyncio.sleep
     ) -> None:
         self._placement = placement
         self._group = group
@@ -134,7 +134,7 @@ class ForeignGroup:
 
 
 async def look_for_members(
-    placement: HttpPlacement, group: ServerGroup | None, members: Members, sleep: Sleep
+    placement: RunPlacement, group: ServerGroup | None, members: Members, sleep: Sleep
 ) -> tuple[Mapping[str, Sequence[str]] | None, ForeignGroup | None]:
     """The hosts of each member of a request's server group, as far as placement tells.
 

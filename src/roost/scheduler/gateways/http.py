@@ -13,7 +13,6 @@ import structlog
 
 from roost.model.reasons import Reasons
 from roost.model.what_if import WhatIf
-from roost.placement.client import HttpPlacement
 from roost.placement.errors import NotFound, PlacementError
 from roost.scheduler.claim_result import one_line
 from roost.scheduler.errors import SchedulerError
@@ -21,11 +20,13 @@ from roost.scheduler.gateways import Decided
 from roost.scheduler.gateways.asked_candidates import AskedCandidates
 from roost.scheduler.gateways.asking import asked
 from roost.scheduler.gateways.foreign_groups import Members, Sleep, look_for_members, no_members
+from roost.scheduler.gateways.hearing import Hearing, PlacementOverHttp, RunPlacement
 from roost.scheduler.gateways.http_claims import HttpClaims, MembersChanged
 from roost.scheduler.gateways.http_run import HttpRun
 from roost.scheduler.gateways.node_assignments import assignments_for
 from roost.scheduler.gateways.replacing_over_http import HttpReplacing
 from roost.scheduler.nodes import NodeTable
+from roost.scheduler.outcome import Basis
 from roost.scheduler.question import Question
 from roost.scheduler.replacement import Replacement, ReplacementRequest
 from roost.scheduler.selection import Plugins
@@ -51,7 +52,7 @@ class HttpGateway:
     """
 
     def __init__(
-        self, placement: HttpPlacement, members: Members = no_members, *, sleep: Sleep = asyncio.sleep
+        self, placement: PlacementOverHttp, members: Members = no_members, *, sleep: Sleep = asyncio.sleep
     ) -> None:
         self._placement = placement
         self._members = members
@@ -60,21 +61,26 @@ class HttpGateway:
 
     async def decide(self, question: Question, table: NodeTable, plugins: Plugins) -> Decided:
         """As `Gateway.decide` says; also raises `PlacementUnavailable` and `PlacementRefused`."""
-        for _ in range(_AGAIN):
-            try:
-                return await self._decide(question, table, plugins, begins_anew=True)
-            except MembersChanged:
-                continue
-        return await self._decide(question, table, plugins, begins_anew=False)
+        hearing = Hearing(self._placement, question, table)
+        try:
+            for _ in range(_AGAIN):
+                try:
+                    return await self._decide(question, table, plugins, hearing, begins_anew=True)
+                except MembersChanged:
+                    continue
+            return await self._decide(question, table, plugins, hearing, begins_anew=False)
+        except SchedulerError as error:
+            error.basis = Basis(node_version=hearing.began_at, told=hearing.told)
+            raise
 
     async def _decide(
-        self, question: Question, table: NodeTable, plugins: Plugins, begins_anew: bool
+        self, question: Question, table: NodeTable, plugins: Plugins, hearing: Hearing, begins_anew: bool
     ) -> Decided:
         group = question.spec.group
-        members, foreign = await look_for_members(self._placement, group, self._members, self._sleep)
-        candidates = AskedCandidates(self._placement, question, table, self._cached)
-        claims = HttpClaims(self._placement, question, foreign, begins_anew)
-        assigned = partial(assignments_for, self._placement, question, table, plugins)
+        members, foreign = await look_for_members(hearing, group, self._members, self._sleep)
+        candidates = AskedCandidates(hearing, question, table, self._cached)
+        claims = HttpClaims(hearing, question, foreign, begins_anew)
+        assigned = partial(assignments_for, hearing, question, table, plugins)
         run = HttpRun(question, table, plugins, candidates, members, claims, assigned)
         outcome = None
         try:
@@ -82,18 +88,8 @@ class HttpGateway:
         finally:
             self._cached.decided(question, outcome)
         if not outcome.destinations and not candidates.known:
-            outcome = being_filled(outcome, *await self._nodes_without_provider(table))
-        return Decided(outcome, None, run.seconds)
-
-    async def _nodes_without_provider(self, table: NodeTable) -> tuple[int, int]:
-        """Of how many of the first nodes placement has no provider; and how many were asked for."""
-        nodes = list(islice(known_nodes(table), NODES_ASKED))
-        try:
-            found = [await asked(self._placement.provider(node)) for node in nodes]
-        except (SchedulerError, PlacementError) as error:
-            _log.warning("whether placement knows the nodes cannot be read", error=one_line(error))
-            return 0, 0
-        return found.count(None), len(nodes)
+            outcome = being_filled(outcome, *await _nodes_without_provider(hearing, table))
+        return Decided(outcome, None, run.seconds, node_version=hearing.began_at, told=hearing.told)
 
     async def use_alternate(
         self, request: ReplacementRequest, table: NodeTable, plugins: Plugins
@@ -123,3 +119,14 @@ class HttpGateway:
             return await self._placement.aggregates(provider)
         except NotFound:
             return frozenset()
+
+
+async def _nodes_without_provider(placement: RunPlacement, table: NodeTable) -> tuple[int, int]:
+    """Of how many of the first nodes placement has no provider; and how many were asked for."""
+    nodes = list(islice(known_nodes(table), NODES_ASKED))
+    try:
+        found = [await asked(placement.provider(node)) for node in nodes]
+    except (SchedulerError, PlacementError) as error:
+        _log.warning("whether placement knows the nodes cannot be read", error=one_line(error))
+        return 0, 0
+    return found.count(None), len(nodes)

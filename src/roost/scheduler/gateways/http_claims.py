@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Sequence
 import structlog
 
 from roost.model.allocation import AFFINITY
-from roost.placement.client import HttpPlacement
 from roost.placement.commands.allocations import ConsumerWrite
 from roost.placement.errors import AssignmentChanged, ConcurrentUpdate, GroupRefused, PlacementError
 from roost.scheduler.claim_result import CLAIMED, ClaimResult, Verdict, is_consumer_conflict, named, result_of
@@ -19,6 +18,7 @@ from roost.scheduler.errors import PlacementRefused, PlacementUnavailable, Sched
 from roost.scheduler.gateways.asking import asked
 from roost.scheduler.gateways.claiming import Driven, claim_write
 from roost.scheduler.gateways.foreign_groups import COLLIDED, ForeignGroup
+from roost.scheduler.gateways.hearing import Hearing
 from roost.scheduler.gateways.node_assignments import NoAssignments, NodeAssignments
 from roost.scheduler.outcome import Claim, Outcome
 from roost.scheduler.question import Question
@@ -36,14 +36,15 @@ class MembersChanged(Exception):
 
 class HttpClaims:
     """Makes the claims of one run. ``waited``: seconds spent waiting for placement. ``assigned``: the
-    assignments on the nodes that the run chooses from.
+    assignments on the nodes that the run chooses from. ``judged``: the version of the ledger that each claim
+    was judged on, None if placement does not tell.
 
     ``begins_anew``: `MembersChanged` is raised if only another look at the group's members can help.
     """
 
     def __init__(
         self,
-        placement: HttpPlacement,
+        placement: Hearing,
         question: Question,
         foreign: ForeignGroup | None = None,
         begins_anew: bool = False,
@@ -55,6 +56,7 @@ class HttpClaims:
         self._made: list[str] = []
         self._in_doubt: Sequence[Claim] = ()
         self.waited = 0.0
+        self.judged: list[int | None] = []
         self.assigned: NodeAssignments = NoAssignments()
 
     @property
@@ -122,6 +124,7 @@ class HttpClaims:
             return ClaimResult(Verdict.REFUSED, result.reason)
         finally:
             self.waited += time.perf_counter() - started
+            self.judged += [self._placement.judged_on] * len(claims)
         self._in_doubt = ()
         self.assigned.made(claims)
         return None

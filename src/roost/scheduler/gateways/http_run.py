@@ -79,8 +79,11 @@ class HttpRun:
             outcome = driven.outcome
             if not await self._reads_on(outcome):
                 break
-        if not outcome.destinations or await self._claims.make_together(claims):
+        if not outcome.destinations:
             return outcome
+        if await self._claims.make_together(claims):
+            return self._dated(outcome)
+        self._claims.judged.clear()
         self._candidates.were_wrong()
         return None
 
@@ -89,8 +92,17 @@ class HttpRun:
         started, waited = time.perf_counter(), self._claims.waited
         outcome = await self._claims.carry_out(driven)
         self.seconds += time.perf_counter() - started - (self._claims.waited - waited)
-        self._tries += outcome.tries
+        self._tries += self._dated(outcome).tries
         return msgspec.structs.replace(outcome, tries=self._tries)
+
+    def _dated(self, outcome: Outcome) -> Outcome:
+        """An outcome whose tries have the versions that the claims were judged on."""
+        dated = [
+            msgspec.structs.replace(tried, version=version)
+            for tried, version in zip(outcome.tries, self._claims.judged, strict=True)
+        ]
+        self._claims.judged.clear()
+        return msgspec.structs.replace(outcome, tries=tuple(dated))
 
     async def _selection(self) -> Driven:
         question, table = self._question, self._table

@@ -11,6 +11,7 @@ from roost.fleet import Fleet
 from roost.ledger import Command, Ledger, State
 from roost.model.reasons import Reasons
 from roost.model.what_if import WhatIf
+from roost.scheduler.errors import SchedulerError
 from roost.scheduler.field import Field
 from roost.scheduler.gateways import Decided
 from roost.scheduler.gateways.checking import check_queries
@@ -20,6 +21,7 @@ from roost.scheduler.gateways.replacing import UseAlternate
 from roost.scheduler.group_members import progress_at_start
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.offered_field import OfferedField
+from roost.scheduler.outcome import Basis, Outcome
 from roost.scheduler.paired_offers import fleet_offers
 from roost.scheduler.question import Question
 from roost.scheduler.reasons.explainer import Explainer, Job
@@ -87,16 +89,23 @@ class Decide(Command[Decided], frozen=True):
         # Services that this look finds to be down or up again are part of what is decided on.
         self.table.seen_since(self.question.oldest_heartbeat)
         node_version = self.table.version
+        try:
+            outcome = self._outcome(state)
+        except SchedulerError as error:
+            error.basis = Basis(state.fleet.version, mark, node_version)
+            raise
+        if not outcome.destinations:
+            # Why: is found beside the writer, see `roost.scheduler.reasons`.
+            state.take_back(mark)
+        return Decided(outcome, state.fleet.version, time.perf_counter() - started, mark, node_version)
+
+    def _outcome(self, state: State) -> Outcome:
         check_queries(state.fleet, self.question.queries)
         selecting = choose(self.question, self.table, self._field(state.fleet), Draw(self.question.seed))
         driven = Driven(selecting)
         while driven.claim is not None:
             driven.answer(claimed(state, self.question, driven.claim))
-        outcome = driven.outcome
-        if not outcome.destinations:
-            # Why: is found beside the writer, see `roost.scheduler.reasons`.
-            state.take_back(mark)
-        return Decided(outcome, state.fleet.version, time.perf_counter() - started, mark, node_version)
+        return driven.outcome
 
     def _field(self, fleet: Fleet) -> Field:
         kept = self.plugins.keeper.field(fleet, self.question, self.table)

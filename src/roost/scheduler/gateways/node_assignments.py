@@ -10,9 +10,9 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from roost.model.assignment import Assigned, Assignment, digest_of_all
-from roost.placement.client import HttpPlacement
 from roost.scheduler.asking import ask_key
 from roost.scheduler.gateways.asking import asked
+from roost.scheduler.gateways.hearing import RunPlacement
 from roost.scheduler.labels import Indexes
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.outcome import Claim
@@ -73,7 +73,7 @@ class ToldAssignments:
     """What Roost's placement tells. ``leaving``: the instance whose own assignment stands in nobody's way."""
 
     def __init__(
-        self, placement: HttpPlacement, told: dict[str, dict[str, Assignment]], leaving: str | None
+        self, placement: RunPlacement, told: dict[str, dict[str, Assignment]], leaving: str | None
     ) -> None:
         self._placement = placement
         self._told = told
@@ -145,7 +145,7 @@ class RememberedAssignments:
 
 
 async def assignments_for(
-    placement: HttpPlacement,
+    placement: RunPlacement,
     question: Question,
     table: NodeTable,
     plugins: Plugins,

@@ -6,7 +6,6 @@ from roost.ledger import Held
 from roost.model.assignment import Assignment
 from roost.model.request import CandidateQuery, RequestGroup
 from roost.model.spec import Selection
-from roost.placement.client import HttpPlacement
 from roost.placement.errors import AssignmentChanged, BadRequest, ConcurrentUpdate, PlacementError
 from roost.scheduler.answered_offers import AnsweredOffers
 from roost.scheduler.claim_result import Verdict, is_consumer_conflict, one_line, result_of
@@ -14,6 +13,7 @@ from roost.scheduler.errors import BadRequestSpec, NothingClaimed, PlacementRefu
 from roost.scheduler.gateways.asking import asked
 from roost.scheduler.gateways.claiming import claim_write
 from roost.scheduler.gateways.foreign_groups import COLLIDED, ForeignGroup, Members, Sleep, look_for_members
+from roost.scheduler.gateways.hearing import RunPlacement
 from roost.scheduler.gateways.node_assignments import NodeAssignments, assignments_for
 from roost.scheduler.group_members import progress_at_start
 from roost.scheduler.nodes import NodeTable
@@ -44,7 +44,7 @@ class HttpReplacing:
 
     def __init__(
         self,
-        placement: HttpPlacement,
+        placement: RunPlacement,
         request: ReplacementRequest,
         table: NodeTable,
         plugins: Plugins,

@@ -1,0 +1,186 @@
+"""Placement as it was when a run asked it over HTTP: the same responses, from the history of the ledger."""
+
+from collections.abc import Awaitable, Callable, Sequence
+
+from roost.ledger import Held, Moment, State
+from roost.ledger.past_fleet import HistoryMissing, PastFleet
+from roost.model.assignment import Assignment
+from roost.model.change import AllocationsChanged
+from roost.model.record import Told
+from roost.model.request import CandidateQuery
+from roost.placement.candidates_on import first_candidates, page_of_candidates
+from roost.placement.client.http import NODES_AT_ONCE, CandidatePage, needs_v1, refused_write
+from roost.placement.client.query import beyond_placement
+from roost.placement.client.transport import Heard
+from roost.placement.commands.allocations import ConsumerWrite, write_allocations
+from roost.placement.errors import BadRequest, PlacementError, error_for
+from roost.placement.http.conventions import detail_of
+from roost.placement.interface import AllocationRequest, Provider, ProviderSummary
+
+
+class Diverged(Exception):
+    """A decision that is made again asks placement for something else than it did then."""
+
+    def __init__(self, recorded: str, again: str) -> None:
+        super().__init__(f"the run asked {recorded} then, and asks {again} now")
+        self.recorded = recorded
+        self.again = again
+
+
+class PastPlacement:
+    """Tells a run what it was ``told`` (`roost.scheduler.gateways.hearing.PlacementOverHttp`).
+
+    ``arrive`` moves the node table to a version, after each response. Nothing stays changed.
+    """
+
+    def __init__(
+        self,
+        fleet: PastFleet,
+        told: Sequence[Told],
+        now: float,
+        arrive: Callable[[int | None], Awaitable[None]],
+    ) -> None:
+        self._fleet = fleet
+        self._told = iter(told)
+        self._now = now
+        self._arrive = arrive
+        self._heard: Heard = []
+        self._diverged: Diverged | None = None
+
+    def noting(self, heard: Heard) -> "PastPlacement":
+        self._heard = heard
+        return self
+
+    async def candidates(
+        self, query: CandidateQuery, limit: int | None = None
+    ) -> tuple[list[AllocationRequest], dict[str, ProviderSummary]]:
+        told = self._next("candidates")
+        fleet = await self._fleet.at(told.versions[0])
+        try:
+            if beyond_placement(query) is None:
+                page = await first_candidates(fleet, query, limit)
+            else:
+                page = await page_of_candidates(fleet, query, limit, 0)
+        except BadRequest as error:
+            raise _reported(error) if beyond_placement(query) is None else error from error
+        finally:
+            await self._went_on(told)
+        return page.requests, page.summaries
+
+    async def candidate_page(
+        self, query: CandidateQuery, limit: int, cursor: str | None
+    ) -> CandidatePage | None:
+        told = self._next("candidate_page")
+        fleet = await self._fleet.at(told.versions[0])
+        try:
+            return await page_of_candidates(fleet, query, limit, int(cursor or "0"))
+        finally:
+            await self._went_on(told)
+
+    async def knows_groups(self) -> bool:
+        # It was asked for once in the life of the process. A service without groups names no versions.
+        await self._went_on(self._next("knows_groups"))
+        return True
+
+    async def group_members(self, group: str) -> dict[str, list[str]] | None:
+        told = self._next("group_members")
+        fleet = await self._fleet.at(told.versions[0])
+        members = {
+            consumer: [fleet.uuid(row) for row in hosts]
+            for consumer, hosts in sorted(fleet.groups.members(group).items())
+        }
+        await self._went_on(told)
+        return members
+
+    async def assignments(self, nodes: Sequence[str]) -> dict[str, dict[str, Assignment]] | None:
+        told = self._next("assignments")
+        found: dict[str, dict[str, Assignment]] = {}
+        versions = told.versions[-max(1, -(-len(nodes) // NODES_AT_ONCE)) :]
+        for place, version in enumerate(versions):
+            fleet = await self._fleet.at(version)
+            for node in nodes[place * NODES_AT_ONCE : (place + 1) * NODES_AT_ONCE]:
+                found[node] = dict(sorted(fleet.assigned.on(node).items()))
+        await self._went_on(told)
+        return found
+
+    async def write_allocations(self, writes: Sequence[ConsumerWrite]) -> None:
+        told = self._next("write_allocations")
+        version = told.versions[-1]
+        fleet = await self._fleet.at(version)
+        after = await self._fleet.next_changes(version)
+        if told.position and (after is None or len(after) < told.position):
+            raise HistoryMissing(
+                f"commit {version + 1} has no {told.position} changes: the ledger was restored since"
+            )
+        state = State(fleet, {}, self._now)
+        try:
+            for change in list(after or ())[: told.position]:
+                state.apply(change)
+            state.name(write.consumer for write in writes)
+            write_allocations(state, writes)
+        except PlacementError as error:
+            raise refused_write(error if any(map(needs_v1, writes)) else _reported(error)) from error
+        finally:
+            state.take_back(0)
+            await self._went_on(told)
+        made = {change.consumer for change in after or () if isinstance(change, AllocationsChanged)}
+        if not made.issuperset(write.consumer for write in writes):
+            raise HistoryMissing(
+                f"commit {version + 1} does not have the claims of the run: the ledger was restored from a "
+                "backup since, or its commits are of another database"
+            )
+
+    async def delete_allocations(self, consumers: Sequence[str]) -> None:
+        await self._went_on(self._next("delete_allocations"))
+
+    async def provider(self, uuid: str) -> Provider | None:
+        told = self._next("provider")
+        fleet = await self._fleet.at(told.versions[0])
+        row = fleet.find_row(uuid)
+        found = None if row < 0 else Provider(uuid, fleet.name(row), 0, None, uuid)
+        await self._went_on(told)
+        return found
+
+    async def allocations_of(self, consumer: str) -> Held | None:
+        raise self._other("allocations_of")
+
+    async def tree(self, uuid: str) -> list[Provider]:
+        raise self._other("tree")
+
+    async def aggregates(self, provider: str) -> frozenset[str]:
+        raise self._other("aggregates")
+
+    async def traits(self, provider: str) -> frozenset[str]:
+        raise self._other("traits")
+
+    async def consumers_on(self, provider: str) -> frozenset[str]:
+        raise self._other("consumers_on")
+
+    def end(self) -> None:
+        """Check that the run has asked for all that it asked for then. Raises: `Diverged`."""
+        left = next(self._told, None)
+        if left is not None:
+            raise Diverged(left.call, "nothing")
+
+    def _next(self, call: str) -> Told:
+        if self._diverged is not None:
+            raise self._diverged
+        told = next(self._told, None)
+        if told is None or told.call != call:
+            self._diverged = Diverged("nothing" if told is None else told.call, call)
+            raise self._diverged
+        return told
+
+    def _other(self, call: str) -> Diverged:
+        """The error for what only a run that failed asks, or one at a service that names no versions."""
+        self._diverged = self._diverged or Diverged("nothing", call)
+        return self._diverged
+
+    async def _went_on(self, told: Told) -> None:
+        self._heard += [Moment(version, told.position) for version in told.versions]
+        await self._arrive(told.node_version)
+
+
+def _reported(error: PlacementError) -> PlacementError:
+    """An error as a client of the Placement API reads it."""
+    return error_for(error.status, error.code, detail_of(error))

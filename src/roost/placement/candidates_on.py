@@ -1,0 +1,61 @@
+"""What the two operations for allocation candidates answer on a given fleet, such as one of the past."""
+
+import msgspec
+
+from roost.fleet import Fleet
+from roost.fleet.candidates import CandidateSearch
+from roost.model.request import CandidateQuery
+from roost.placement.addressing import check_query
+from roost.placement.client.http import CandidatePage, candidates_in
+from roost.placement.client.query import query_parameters
+from roost.placement.v1.parameters import query_of
+from roost.placement.v1.past import Reading
+from roost.placement.wire.candidate_query import parse_candidate_request
+from roost.placement.wire.candidate_texts import describe_candidates
+from roost.placement.wire.microversions import LATEST
+from roost.placement.wire.provider_texts import ProviderTexts
+from roost.web.query import Parameters
+
+
+async def first_candidates(fleet: Fleet, query: CandidateQuery, limit: int | None) -> CandidatePage:
+    """The first ``limit`` candidates, or all, as a client reads them from ``GET /allocation_candidates``.
+
+    Raises: `BadRequest` for an unknown class or trait.
+    """
+    query = parse_candidate_request(_parameters(query), LATEST).query
+    check_query(fleet, query)
+    search = CandidateSearch(fleet, query)
+    found = [choice for choice, _ in zip(search.choices(), range(_most(limit)), strict=False)]
+    document = describe_candidates(fleet, search.needs, found, ProviderTexts(), LATEST)
+    return _read(document, None)
+
+
+async def page_of_candidates(
+    fleet: Fleet, query: CandidateQuery, limit: int | None, offset: int
+) -> CandidatePage:
+    """The next ``limit`` candidates after ``offset``, or all of them, as a client reads them from
+    ``GET /v1/allocation_candidates``. ``next`` of the page is the next offset.
+
+    Raises: `BadRequest` for an unknown class or trait.
+    """
+    query = query_of(_parameters(query))
+    check_query(fleet, query)
+    reading = Reading(fleet, query, offset)
+    await reading.skip_to(offset)
+    _, document = reading.describe(fleet, ProviderTexts(), _most(limit))
+    return _read(document, str(reading.position) if reading.has_more() else None)
+
+
+def _parameters(query: CandidateQuery) -> Parameters:
+    found: Parameters = {}
+    for name, value in query_parameters(query):
+        found.setdefault(name, []).append(value)
+    return found
+
+
+def _most(limit: int | None) -> int:
+    return 2**62 if limit is None else limit
+
+
+def _read(document: dict[str, msgspec.Raw], following: str | None) -> CandidatePage:
+    return CandidatePage(*candidates_in(msgspec.json.decode(msgspec.json.encode(document))), following)
