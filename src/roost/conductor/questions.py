@@ -1,0 +1,139 @@
+"""What conductors ask the scheduler and placement, and the services that answer in this process or over HTTP.
+
+Machines ask the services by the names `SCHEDULER` and `PLACEMENT`.
+"""
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Protocol
+
+from roost.ledger import Held
+from roost.machine import Question, Service, UnknownService
+from roost.model.spec import Destination, RequestSpec, Selection
+from roost.placement.commands.allocations import ConsumerWrite
+from roost.placement.interface import Placement
+from roost.scheduler.replacement import Replacement
+
+SCHEDULER = "scheduler"
+PLACEMENT = "placement"
+
+NO_GENERATIONS: Mapping[str, int] = MappingProxyType({})
+"""All instances of a request are new."""
+
+
+class SelectDestinations(Question[tuple[Destination, ...]], frozen=True, kw_only=True):
+    """Asks for a claimed host for each instance, and alternates.
+
+    As `roost.scheduler.Scheduler.select_destinations`, whose errors it raises.
+    """
+
+    spec: RequestSpec
+    instances: tuple[str, ...]
+    num_alternates: int
+    min_count: int
+    request_id: str
+    global_request_id: str | None = None
+    generations: Mapping[str, int] = NO_GENERATIONS
+
+
+class UseAlternate(Question[Replacement], frozen=True, kw_only=True):
+    """Asks for the claim of an instance to be swapped to its next alternate.
+
+    As `roost.scheduler.Scheduler.use_alternate`, whose errors it raises.
+    """
+
+    spec: RequestSpec
+    instance: str
+    failed: Selection
+    reason: str
+    alternates: tuple[Selection, ...]
+    run: str
+    request_id: str
+
+
+class AllocationsOf(Question[Held | None], frozen=True):
+    """Asks what a consumer holds, and its generation. Raises `PlacementError`."""
+
+    consumer: str
+
+
+class WriteAllocations(Question[None], frozen=True):
+    """Writes the allocations of consumers, all or nothing. Raises `PlacementError`."""
+
+    writes: tuple[ConsumerWrite, ...]
+
+
+class SchedulerLike(Protocol):
+    """What conductors ask of a scheduler; `roost.scheduler.Scheduler` has it."""
+
+    async def select_destinations(
+        self,
+        spec: RequestSpec,
+        count: int,
+        num_alternates: int,
+        *,
+        instances: Sequence[str],
+        min_count: int,
+        request_id: str,
+        global_request_id: str | None,
+        generations: Mapping[str, int],
+    ) -> tuple[Destination, ...]:
+        """Choose and claim hosts."""
+
+    async def use_alternate(
+        self,
+        spec: RequestSpec,
+        instance: str,
+        failed: Selection,
+        reason: str,
+        alternates: Sequence[Selection],
+        *,
+        run: str,
+        request_id: str,
+    ) -> Replacement:
+        """Claim the next alternate of an instance in place of the host that failed it."""
+
+
+def scheduler_service(scheduler: SchedulerLike) -> Service:
+    """The service that answers with a scheduler."""
+
+    async def answer(question: Question[Any]) -> Any:
+        match question:
+            case SelectDestinations():
+                return await scheduler.select_destinations(
+                    question.spec,
+                    len(question.instances),
+                    question.num_alternates,
+                    instances=question.instances,
+                    min_count=question.min_count,
+                    request_id=question.request_id,
+                    global_request_id=question.global_request_id,
+                    generations=question.generations,
+                )
+            case UseAlternate():
+                return await scheduler.use_alternate(
+                    question.spec,
+                    question.instance,
+                    question.failed,
+                    question.reason,
+                    question.alternates,
+                    run=question.run,
+                    request_id=question.request_id,
+                )
+        raise UnknownService(f"a scheduler is not asked for {question!r}")
+
+    return answer
+
+
+def placement_service(placement: Placement) -> Service:
+    """The service that answers with a placement service."""
+
+    async def answer(question: Question[Any]) -> Any:
+        match question:
+            case AllocationsOf(consumer):
+                return await placement.allocations_of(consumer)
+            case WriteAllocations(writes):
+                return await placement.write_allocations(writes)
+        raise UnknownService(f"placement is not asked for {question!r}")
+
+    return answer
