@@ -65,7 +65,7 @@ def test_a_page_ends_after_its_characters():
     rows = Rows(1000, characters=10_000)
     page = read_delta(rows, NOWHERE, (), 10**9)
     assert not page.complete
-    assert sum(commit.size for commit in page.commits[:-1]) < DEFAULT_LIMITS.characters
+    assert sum(len(commit.text) for commit in page.commits[:-1]) < DEFAULT_LIMITS.characters
     assert len(page.commits) == 27
     # What is fetched and not used is less than one statement's rows.
     assert rows.fetched <= len(page.commits) + rows.most_at_once
@@ -127,7 +127,7 @@ def test_a_replica_that_does_not_come_nearer_is_loaded_anew():
     replica = Replica(Fleet(), NOWHERE, 1000)
     change = AllocationsChanged("c", None, None, {}, {})
     for seq in range(1, 4):
-        commit = Followed(seq, f"t{seq}", 0.0, 400, [change])
+        commit = Followed(seq, f"t{seq}", 0.0, "x" * 400, [change])
         before = replica.follow_limit
         replica.follow(Delta(Position(seq, f"t{seq}"), [commit], [], None, False, Holdings({}, {}), ()))
         assert replica.follow_limit == before - 400

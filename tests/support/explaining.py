@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from roost.fleet.constraint import Constraint, constraints_of, with_amount, without
 from roost.ledger import State
+from roost.ledger.feed import Commit, encode_changes
 from roost.model.allocation import GroupPolicy
 from roost.model.folded_names import unfolded
 from roost.model.reasons import Reasons, Relaxation
@@ -14,10 +15,12 @@ from roost.model.request import CandidateQuery, RequestGroup
 from roost.model.spec import Flavor, RequestedDestination, RequestSpec, ServerGroup
 from roost.scheduler.errors import BadRequestSpec, SchedulerError
 from roost.scheduler.gateways.local import Decide
+from roost.scheduler.nodes import NodeTable
 from roost.scheduler.outcome import Outcome
 from roost.scheduler.plugins import Filter
 from roost.scheduler.query import placement_queries
 from roost.scheduler.question import Question
+from roost.scheduler.reasons.copy import Copy, Message, Refused, decode_answer, encode_message
 from roost.scheduler.reasons.explained import explained
 from roost.scheduler.request_filters import Facts
 from roost.scheduler.selection import Plugins
@@ -26,11 +29,14 @@ from support.decisions import HOSTS, Step, World
 
 
 class ExplainedWorld(World):
-    """``refusals``: how many refusals were explained. ``relaxed``: how many relaxations were found, by
-    kind."""
+    """``copy``: a copy that explains each refusal as well. ``refusals``: how many refusals were explained.
+    ``relaxed``: how many relaxations were found, by kind."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
+        self.copy = Copy(self.fleet.fork(), NodeTable(), self._plugins(), self.options)
+        self.events = self.table.listen()
+        self.told = len(self.state.changes)
         self.refusals = 0
         self.relaxed: dict[str, int] = {}
 
@@ -79,6 +85,7 @@ class ExplainedWorld(World):
         before = self._used()
         reasons = explained(self.fleet, question, self.table, plugins)
         assert self._used() == before
+        assert replace(self.by_the_copy(question), version=reasons.version) == reasons
         self._check_counts(reasons)
         fits = len(outcome.destinations) == len(question.instances)
         assert reasons.sentence.startswith("it fits") == fits, (reasons, outcome)
@@ -103,6 +110,18 @@ class ExplainedWorld(World):
             assert found.destinations, (relaxation, found)
         sizes = [each.distance for each in reasons.relaxations]
         assert sizes == sorted(sizes)
+
+    def by_the_copy(self, question: Question) -> Reasons:
+        """The reasons that a copy finds that is told what has happened since the last ones."""
+        changes = self.state.changes[self.told :]
+        self.told = len(self.state.changes)
+        commit = Commit(self.copy.fleet.version + 1, 0.0, encode_changes(changes))
+        refused = Refused(question.spec, question.instances, question.min_count, question.now, 0, 0)
+        answer = self.copy.handle(encode_message(Message([commit], self.events, self.table.version, refused)))
+        self.events.clear()
+        reasons = decode_answer(answer or b"")
+        assert reasons is not None
+        return reasons
 
     def _check_counts(self, reasons: Reasons) -> None:
         assert reasons.hosts == len(self.table)

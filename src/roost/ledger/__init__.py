@@ -18,6 +18,7 @@ Commits:
 
 Replicas:
     replica          a fleet at a position, with the tentative changes of a draft
+    commit_tap       the commits that a replica moves by, for a copy of its fleet
     follower         keeps the replica at the head
     delta            the head, and the commits that a replica lacks
     load             loads a fleet from the tables

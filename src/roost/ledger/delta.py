@@ -58,12 +58,12 @@ class Head(NamedTuple):
 
 
 class Followed(NamedTuple):
-    """A commit of a delta, decoded. ``at``: seconds since the epoch; ``size``: characters of its changes."""
+    """A commit of a delta. ``at``: seconds since the epoch; ``text``: its changes as its row holds them."""
 
     seq: int
     token: str
     at: float
-    size: int
+    text: str
     changes: Sequence[Change]
 
 
@@ -228,7 +228,7 @@ def _page(snapshot: Snapshot, since: Position, limits: PageLimits) -> list[Follo
             at = Position(row.seq, row.writer)
             size += len(row.changes)
             changes = decode_changes(row.changes)
-            page.append(Followed(row.seq, row.writer, row.committed_at, len(row.changes), changes))
+            page.append(Followed(row.seq, row.writer, row.committed_at, row.changes, changes))
             if size >= limits.characters or len(page) >= limits.commits:
                 return page
         rows = snapshot.commits_from(at.seq + 1, _FETCHED)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from roost.fleet import Fleet
 from roost.ledger.commit_steps import Position
+from roost.ledger.commit_tap import CommitTap
 from roost.ledger.delta import Delta
 from roost.model.change import Change
 
@@ -29,6 +30,7 @@ class Replica:
         self._follow_characters = follow_characters
         self._tentative: Sequence[Change] = ()
         self._followed = 0
+        self._taps: list[CommitTap] = []
 
     @property
     def follow_limit(self) -> int:
@@ -49,23 +51,38 @@ class Replica:
             self.fleet.undo(self._tentative)
             self._tentative = ()
 
-    def settle(self, position: Position, changes: Sequence[Change], at: float) -> None:
-        """Advance to the commit that the draft became. ``at``: its time, seconds since the epoch."""
+    def settle(self, position: Position, changes: Sequence[Change], at: float, text: str) -> None:
+        """Advance to the commit that the draft became.
+
+        ``at``: its time, seconds since the epoch; ``text``: its changes as its row holds them.
+        """
         if self._tentative:
             self._tentative = ()
             self.fleet.settle(position.seq, changes, at)
         else:
             self.fleet.advance(position.seq, changes, at)
         self.position = position
+        for tap in self._taps:
+            tap.put(position.seq, at, text)
+
+    def tap(self) -> CommitTap:
+        """Keep the commits that the replica moves by from now on, until the tap is closed."""
+        tap = CommitTap(self._taps.remove)
+        self._taps.append(tap)
+        return tap
 
     def follow(self, delta: Delta) -> None:
         """Move to the end of a delta's page."""
         self.discard()
         if delta.fleet is not None:
             self.fleet = delta.fleet
+            for tap in self._taps:
+                tap.broken = True
         for commit in delta.commits:
             self.fleet.advance(commit.seq, commit.changes, commit.at)
-            self._followed += commit.size
+            self._followed += len(commit.text)
+            for tap in self._taps:
+                tap.put(commit.seq, commit.at, commit.text)
         if delta.complete:
             self._followed = 0
         self.position = delta.position

@@ -266,7 +266,7 @@ class _Batch:
                 return AppendUnknown(error)
             text = f"database {self._database}: {driver_message(error)}"
             return AppendRefused(DatabaseRefused(text))
-        self._replica.settle(Position(drawn.seq, token), drawn.changes, drawn.at)
+        self._replica.settle(Position(drawn.seq, token), drawn.changes, drawn.at, commit.changes)
         return Appended()
 
     async def _write_requests(self, request: str | None, withdrawn: Sequence[str]) -> None:

@@ -53,6 +53,11 @@ class Heartbeats:
         self.last_seen[service] = -math.inf
         self._alive[service] = False
 
+    def hold(self) -> None:
+        """Keep each service as it is until `put` says otherwise, whatever the time."""
+        self.last_seen[: self._n] = np.where(self._alive[: self._n], math.inf, -math.inf)
+        self._eldest, self._latest = math.inf, -math.inf
+
     def look(self, oldest: float) -> None:
         """Find the services that were seen at ``oldest`` or after it, and tell of those that changed."""
         if not self._latest < oldest <= self._eldest:

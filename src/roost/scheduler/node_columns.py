@@ -87,7 +87,7 @@ class NodeColumns:
             setattr(self, name, np.zeros(0, dtype=dtype))
         self._reports: list[NodeReport] = []
         self.version: int | None = None
-        self._events: list[NodeEvent] | None = None
+        self._listening: list[list[NodeEvent]] = []
         self._had: set[str] = set()
         self._service_versions = Counter[int]()
         self._metrics = MetricColumns()
@@ -205,10 +205,12 @@ class NodeColumns:
                 self._recount_claims(taken.index)
 
     def _note(self, event: NodeEvent) -> None:
-        """Put an event into the journal, if there is one: the table is at its version then."""
-        if self._events is not None:
-            self._events.append(event)
-            self.version = (self.version or 0) + 1
+        """Tell all that listen of an event. With a journal, the table is at the event's version then."""
+        if self._listening:
+            for events in self._listening:
+                events.append(event)
+            if self.version is not None:
+                self.version += 1
 
     def _recount_claims(self, index: int) -> None:
         report = self._reports[index]

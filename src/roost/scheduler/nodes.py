@@ -75,6 +75,7 @@ class NodeTable(NodeColumns):
         self._with_image = ManyHolders()
         self._aggregates = NodeAggregates()
         self._at_rows = NodesAtRows()
+        self._journalled: list[NodeEvent] = []
         self.update(reports)
 
     def __len__(self) -> int:
@@ -206,12 +207,34 @@ class NodeTable(NodeColumns):
 
     def record(self, journal: str) -> None:
         """Keep every change from now on as an event, in ``journal``, until `take_events` takes it."""
-        self.journal, self.version, self._events = journal, 0, []
+        self.journal, self.version = journal, 0
+        self.ignore(self._journalled)
+        self._journalled = self.listen()
 
     def take_events(self) -> list[NodeEvent]:
-        """The events since the last call, up to ``version``."""
-        events, self._events = self._events or [], []
+        """The events of the journal since the last call, up to ``version``."""
+        events = [*self._journalled]
+        self._journalled.clear()
         return events
+
+    def listen(self) -> list[NodeEvent]:
+        """A list that gets every change from now on as an event, until `ignore`. The caller may clear it."""
+        events: list[NodeEvent] = []
+        self._listening.append(events)
+        return events
+
+    def ignore(self, events: list[NodeEvent]) -> None:
+        """End a `listen`; the list gets no further events."""
+        self._listening = [each for each in self._listening if each is not events]
+
+    def become_copy(self) -> None:
+        """Be a copy that only `apply` changes, in another process: nothing listens, and a service is up or
+        down until an event says otherwise."""
+        self._listening = []
+        for index, report in enumerate(self._reports):
+            up = self._heartbeats.is_alive(self.service.item(index))
+            self._reports[index] = msgspec.structs.replace(report, last_seen=math.inf if up else -math.inf)
+        self._heartbeats.hold()
 
     def state(self) -> list[NodeEvent]:
         """The events that give the present state, applied to an empty table."""

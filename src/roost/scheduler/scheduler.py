@@ -34,6 +34,7 @@ from roost.scheduler.rebuild import NOTHING, is_rebuild, judge_rebuild
 from roost.scheduler.recording import asked_of, attempts_after, attempts_of, numbered, weighed_in
 from roost.scheduler.replacement import Replacement, ReplacementRequest
 from roost.scheduler.request_filters import Facts
+from roost.scheduler.request_filters.routed_networks import segments_of
 from roost.scheduler.run_id import new_run_id
 from roost.scheduler.run_metrics import RunMetrics
 from roost.scheduler.selection import Plugins
@@ -290,7 +291,7 @@ class Scheduler:
                 now=self._clock(),
                 options=self._options,
             )
-            return await self._gateway.explain(question, self.table, self._plugins, 0)
+            return await self._gateway.explain(question, self.table, self._plugins, 0, newest=True)
 
     async def what_if(self, spec: RequestSpec, limit: int, scenario: Scenario = AS_IT_IS) -> WhatIf | None:
         """How many more instances of a request fit, at most ``limit``, in a scenario; nothing is claimed or
@@ -399,9 +400,7 @@ class Scheduler:
 
     async def _segments(self, spec: RequestSpec) -> Mapping[str, frozenset[str]]:
         """The aggregates of the network segments that a request is asked to be near to."""
-        if not self._options.request_filters.query_placement_for_routed_network_aggregates:
-            return {}
-        segments = {each for network in spec.requested_networks for each in network.segments}
+        segments = segments_of(spec, self._options)
         return await self._gateway.aggregates(sorted(segments)) if segments else {}
 
     def _record(self, run: Run, outcome: Outcome) -> None:

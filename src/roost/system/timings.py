@@ -46,9 +46,9 @@ class TimedGateway:
         return await self._gateway.use_alternate(request, table, plugins)
 
     async def explain(
-        self, question: Question, table: NodeTable, plugins: Plugins, placed: int
+        self, question: Question, table: NodeTable, plugins: Plugins, placed: int, *, newest: bool = False
     ) -> Reasons | None:
-        return await self._gateway.explain(question, table, plugins, placed)
+        return await self._gateway.explain(question, table, plugins, placed, newest=newest)
 
     async def what_if(self, supposed: Supposition, table: NodeTable, plugins: Plugins) -> WhatIf | None:
         return await self._gateway.what_if(supposed, table, plugins)

@@ -320,7 +320,7 @@ class _Batch:
         except OutcomeUnknown as error:
             replica.discard()
             return steps.AppendUnknown(error)
-        replica.settle(steps.Position(replica.position.seq + 1, token), self.changes, process.loop.now)
+        replica.settle(steps.Position(replica.position.seq + 1, token), self.changes, process.loop.now, "")
         return steps.Appended()
 
     def _write_requests(self, request: str | None, withdrawn: Sequence[str]) -> Process:

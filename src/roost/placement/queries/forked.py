@@ -21,7 +21,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Final, NoReturn
 
 NICENESS: Final = 10
 """Added to the child's niceness: beside a busy process of usual priority it gets a tenth of a processor."""
@@ -76,18 +76,13 @@ async def run_forked(
     Raises:
         ForkedTooLong, ForkedTooLarge, ForkedUnavailable, ForkedFailed: see there.
     """
-    with _system_errors():
+    with system_errors():
         result = os.memfd_create("roost-query")
     try:
-        parent, started = os.getpid(), time.perf_counter()
-        with warnings.catch_warnings(), _system_errors():
-            # Python 3.12 warns of forks with threads; the docstring of this module says why this one is safe.
-            warnings.simplefilter("ignore", DeprecationWarning)
-            child = os.fork()
-        if child == 0:
-            _run(function, result, parent, seconds, more_bytes)
+        started = time.perf_counter()
+        child = fork(lambda parent: _run(function, result, parent, seconds, more_bytes))
         on_fork(time.perf_counter() - started)
-        await _end_of(child, seconds)
+        await end_of(child, seconds)
         # A long result is copied in another thread, beside the event loop.
         size = os.fstat(result).st_size
         return await asyncio.get_running_loop().run_in_executor(None, os.pread, result, size, 0)
@@ -95,19 +90,38 @@ async def run_forked(
         os.close(result)
 
 
+def fork(be: Callable[[int], None]) -> int:
+    """Fork a process that calls ``be`` with the id of this one, which must not return. Returns its id.
+
+    Raises: `ForkedUnavailable`.
+    """
+    parent = os.getpid()
+    with warnings.catch_warnings(), system_errors():
+        # Python 3.12 warns of forks with threads; the docstring of this module says why this one is safe.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
+    if child == 0:
+        be(parent)
+    return child
+
+
 @contextlib.contextmanager
-def _system_errors() -> Iterator[None]:
+def system_errors() -> Iterator[None]:
+    """Errors of the system as `ForkedUnavailable`."""
     try:
         yield
     except OSError as error:
         raise ForkedUnavailable(error.strerror or str(error)) from error
 
 
-async def _end_of(child: int, seconds: float) -> None:
-    """Wait for the end of the child, and kill it after ``seconds`` or when the caller is cancelled."""
+async def end_of(child: int, seconds: float | None) -> None:
+    """Wait for the end of the child, and kill it after ``seconds`` or when the caller is cancelled.
+
+    Raises: see `run_forked`.
+    """
     loop = asyncio.get_running_loop()
     try:
-        with _system_errors():
+        with system_errors():
             handle = os.pidfd_open(child)
     except ForkedUnavailable:
         os.kill(child, signal.SIGKILL)
@@ -134,7 +148,7 @@ async def _end_of(child: int, seconds: float) -> None:
     if code == _OUT_OF_MEMORY:
         raise ForkedTooLarge("it takes too much memory")
     if code == -signal.SIGXCPU:
-        raise ForkedTooLong(f"no result within {seconds:g} seconds of processor time")
+        raise ForkedTooLong("it takes too much processor time")
     if code == -signal.SIGKILL:
         raise ForkedUnavailable("its process was killed, perhaps for lack of memory")
     if code != 0:
@@ -143,12 +157,25 @@ async def _end_of(child: int, seconds: float) -> None:
 
 def _run(function: Callable[[], bytes], result: int, parent: int, seconds: float, more_bytes: int) -> None:
     """Be the child: never returns."""
-    code = _FAILED
-    try:
-        _become_child(result, parent, seconds, more_bytes)
+
+    def work() -> None:
+        limit_processor_time(seconds)
         written = memoryview(function())
         while written:
             written = written[os.write(result, written) :]
+
+    be_child(work, result, parent, more_bytes)
+
+
+def be_child(work: Callable[[], None], file: int, parent: int, more_bytes: int) -> NoReturn:
+    """Do the work of a forked process, and end it.
+
+    ``file``: the one that it keeps. ``parent``: the process that it ends with.
+    """
+    code = _FAILED
+    try:
+        _become_child(file, parent, more_bytes)
+        work()
         code = 0
     except MemoryError:
         code = _OUT_OF_MEMORY
@@ -159,10 +186,17 @@ def _run(function: Callable[[], bytes], result: int, parent: int, seconds: float
         os._exit(code)
 
 
-def _become_child(result: int, parent: int, seconds: float, more_bytes: int) -> None:
+def limit_processor_time(seconds: float) -> None:
+    """End this process with SIGXCPU once it has used so much more processor time."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    cpu = int(used.ru_utime + used.ru_stime + seconds) + 1
+    resource.setrlimit(resource.RLIMIT_CPU, (cpu, resource.getrlimit(resource.RLIMIT_CPU)[1]))
+
+
+def _become_child(file: int, parent: int, more_bytes: int) -> None:
     """Leave everything that belongs to the parent. Connections that it closes must end for their clients."""
-    os.closerange(3, result)
-    os.closerange(result + 1, _LARGEST_FILE)
+    os.closerange(3, file)
+    os.closerange(file + 1, _LARGEST_FILE)
     _LIBC.prctl(_SIGNAL_AT_PARENTS_DEATH, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(_FAILED)
@@ -171,8 +205,5 @@ def _become_child(result: int, parent: int, seconds: float, more_bytes: int) -> 
         signal.signal(number, signal.SIG_DFL)
     gc.disable()
     os.nice(NICENESS)
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    cpu = int(used.ru_utime + used.ru_stime + seconds) + 1
-    resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu + 5))
     size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (size + more_bytes, resource.RLIM_INFINITY))

@@ -60,11 +60,12 @@ class Gateway(Protocol):
         """
 
     async def explain(
-        self, question: Question, table: NodeTable, plugins: Plugins, placed: int
+        self, question: Question, table: NodeTable, plugins: Plugins, placed: int, *, newest: bool = False
     ) -> Reasons | None:
         """Why a question is refused, of which the first ``placed`` instances hold their hosts.
 
-        It is found beside the claims of others, and touches nothing. None if it cannot be found out.
+        It is found beside the claims of others, and touches nothing. ``newest``: on the newest version that
+        any writer has made, not only on one that this process knows. None if it cannot be found out.
         """
 
     async def what_if(self, supposed: Supposition, table: NodeTable, plugins: Plugins) -> WhatIf | None:

@@ -101,7 +101,7 @@ class HttpGateway:
         return await replacing.replace()
 
     async def explain(
-        self, question: Question, table: NodeTable, plugins: Plugins, placed: int
+        self, question: Question, table: NodeTable, plugins: Plugins, placed: int, *, newest: bool = False
     ) -> Reasons | None:
         """Nothing: the state of a placement service over HTTP is not here to decide on."""
         return None

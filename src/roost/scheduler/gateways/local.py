@@ -48,11 +48,11 @@ class LocalGateway:
         return await self._ledger.execute(UseAlternate(request, table, plugins))
 
     async def explain(
-        self, question: Question, table: NodeTable, plugins: Plugins, placed: int
+        self, question: Question, table: NodeTable, plugins: Plugins, placed: int, *, newest: bool = False
     ) -> Reasons | None:
         if self._explainer is None:
-            self._explainer = Explainer.of_ledger(self._ledger)
-        return await self._explainer.explain(Job(question, table, plugins, placed))
+            self._explainer = Explainer(self._ledger)
+        return await self._explainer.explain(Job(question, table, plugins, placed, newest))
 
     async def what_if(self, supposed: Supposition, table: NodeTable, plugins: Plugins) -> WhatIf | None:
         if self._suppositions is None:

@@ -6,6 +6,7 @@ misses      hosts that one condition alone keeps from the request
 relaxing    single changes of the request with which it is placed, each tried by deciding it
 sentence    the reason in one sentence; wording has its words
 weighed     what the best hosts weigh, weigher by weigher
+explainer   the process beside; copy: the state in it, and what it answers
 scratch     decisions that are taken back
 fitting     how many more instances fit; scenario drains and adds hosts for it
 """

@@ -1,95 +1,99 @@
-"""Explains refusals in forked processes, beside the ledger's writer and bounded in number and time.
+"""Explains refusals in a process beside the scheduler's, which begins with the first one and stays a while.
 
-A fork has the fleet and the node table as they are, takes milliseconds of the event loop, and may change both
-at will: the operating system copies what it writes. See `roost.placement.queries.forked`.
+The process is forked, and then told of each commit and of each event of the node table: see
+`roost.scheduler.reasons.copy`. To be told costs the event loop some microseconds a claim; a fork for each
+refusal takes it 20 ms of a fleet of 10,000 trees, and such a process begins with cold caches. While no
+refusals come there is no process, and nothing is kept for one.
 """
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import msgspec
 import structlog
 
-from roost.fleet import Fleet
 from roost.ledger import Ledger, LedgerError
 from roost.metrics import catalogue as metrics
+from roost.model.node_event import NodeEvent
 from roost.model.reasons import Reasons
 from roost.placement.queries.forked import (
     ForkedFailed,
     ForkedTooLarge,
     ForkedTooLong,
     ForkedUnavailable,
-    run_forked,
 )
+from roost.placement.queries.forked_worker import ForkedWorker, Handler
 from roost.placement.queries.pacing import QUIET_SHARE, Pacing, writer_busy
-from roost.scheduler.errors import SchedulerError
 from roost.scheduler.nodes import NodeTable
+from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.question import Question
-from roost.scheduler.reasons.explained import explained
+from roost.scheduler.reasons.copy import Copy, Message, Refused, decode_answer, encode_message
 from roost.scheduler.selection import Plugins
 from roost.storage import StorageError
 
 MOST_WAITING: Final = 256
 """Refusals that wait for their reasons. Further ones are not explained."""
-MOST_AT_ONCE: Final = 32
-"""Refusals that one process explains."""
 SECONDS: Final = 10.0
-"""For which a process may run."""
-SECONDS_EACH: Final = 2.0
-"""After which no further changes of one request are tried."""
+"""For which an explanation may take, with all that the process was told of before it."""
 MORE_BYTES: Final = 512 * 2**20
 """Memory that a process may take beside what it shares."""
 SHARE: Final = 0.03
 """Of the event loop's time, which forks may take while claims arrive. The pages that are copied after a fork
 cost the writer some time as well."""
+IDLE_SECONDS: Final = 60.0
+"""For which the process stays after a refusal."""
+TELLING_SECONDS: Final = 0.1
+"""Between two times that the process is told what has happened, so that it has little to catch up with when
+it is asked."""
+MOST_CHARACTERS: Final = 32 * 1024 * 1024
+"""Changes of commits that wait for a process. With more, it is ended."""
+MOST_EVENTS: Final = 200_000
+"""Events of the node table that wait for a process. With more, it is ended."""
+
+_FAILURES: Final = (ForkedFailed, ForkedTooLarge, ForkedTooLong, ForkedUnavailable)
 
 _log = structlog.get_logger()
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(list[Reasons | None]).decode
 
 
 class Job(NamedTuple):
-    """A refused question. ``placed``: so many of its first instances hold their hosts."""
+    """A refused question. ``placed``: so many of its first instances hold their hosts. ``newest``: explain it
+    on the newest version that any writer has made."""
 
     question: Question
     table: NodeTable
     plugins: Plugins
     placed: int
+    newest: bool = False
+
+    def same(self) -> bytes:
+        """What is the same for refusals that have the same reasons."""
+        question = self.question
+        number, least = len(question.instances), question.min_count
+        return _encode((question.spec, question.queries, number, least, self.placed, self.newest))
 
 
 class Explainer:
-    """Explains the refusals of one process.
+    """Explains the refusals that one process has of a ledger. For use from one event loop."""
 
-    ``current`` gives the fleet at the head, ``busy`` whether the ledger's writer has commands. For use from
-    one event loop.
-    """
-
-    def __init__(self, current: Callable[[], Awaitable[Fleet]], busy: Callable[[], bool]) -> None:
-        self._current = current
-        self._busy = busy
-        self._waiting: list[tuple[Job, asyncio.Future[Reasons | None]]] = []
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._waiting: dict[bytes, list[tuple[Job, asyncio.Future[Reasons | None]]]] = {}
+        self._number = 0
         self._working: asyncio.Task[None] | None = None
+        self._process: _Process | None = None
         self._pacing = Pacing()
-
-    @classmethod
-    def of_ledger(cls, ledger: Ledger) -> "Explainer":
-        """An explainer of decisions in a ledger."""
-
-        def busy() -> bool:
-            return writer_busy(time.monotonic(), ledger.last_command, ledger.waiting_commands)
-
-        return cls(ledger.current, busy)
 
     async def explain(self, job: Job) -> Reasons | None:
         """Why a question is refused; None if too many wait, or if it cannot be found out."""
-        if len(self._waiting) >= MOST_WAITING:
+        if self._number >= MOST_WAITING:
             metrics.EXPLANATIONS.labels("dropped").inc()
             return None
         answer: asyncio.Future[Reasons | None] = asyncio.get_running_loop().create_future()
-        self._waiting.append((job, answer))
+        self._waiting.setdefault(job.same(), []).append((job, answer))
+        self._number += 1
         if self._working is None:
             self._working = asyncio.create_task(self._work())
         return await answer
@@ -97,52 +101,119 @@ class Explainer:
     async def _work(self) -> None:
         try:
             while self._waiting:
-                await asyncio.sleep(self._pacing.wait(time.monotonic(), self._share()))
-                batch = self._waiting[:MOST_AT_ONCE]
-                del self._waiting[:MOST_AT_ONCE]
-                found = await self._explained([job for job, _ in batch])
-                for (_, answer), reasons in zip(batch, found, strict=True):
+                same = self._waiting.pop(next(iter(self._waiting)))
+                self._number -= len(same)
+                reasons = await self._explained(same[0][0])
+                for _, answer in same:
                     metrics.EXPLANATIONS.labels("failed" if reasons is None else "explained").inc()
                     if not answer.done():
                         answer.set_result(reasons)
         finally:
             self._working = None
 
-    async def _explained(self, jobs: Sequence[Job]) -> Sequence[Reasons | None]:
+    async def _explained(self, job: Job) -> Reasons | None:
         try:
-            fleet = await self._current()
-            found = await run_forked(partial(explain_all, fleet, jobs), SECONDS, MORE_BYTES, self._forked)
-            return _decode(found)
-        except (ForkedFailed, ForkedTooLarge, ForkedTooLong, ForkedUnavailable) as error:
-            _log.warning("refusals are not explained", refusals=len(jobs), error=str(error))
+            if job.newest:
+                await self._ledger.current()
+            process = await self._process_for(job)
+            return await process.explain(job)
+        except _FAILURES as error:
+            _log.warning("a refusal is not explained", error=str(error))
         except (StorageError, LedgerError) as error:
-            _log.warning("refusals are not explained: the ledger cannot be read", error=str(error))
-        return [None] * len(jobs)
+            _log.warning("a refusal is not explained: the ledger cannot be read", error=str(error))
+        return None
 
-    def _forked(self, seconds: float) -> None:
-        self._pacing = self._pacing.spent(time.monotonic(), seconds, self._share())
+    async def _process_for(self, job: Job) -> "_Process":
+        process = self._process
+        if process is None or not process.serves(job):
+            if process is not None:
+                process.close()
+            await asyncio.sleep(self._pacing.wait(time.monotonic(), self._share()))
+            process = self._process = _Process(self._ledger, job)
+            self._pacing = self._pacing.spent(time.monotonic(), process.forking, self._share())
+        return process
 
     def _share(self) -> float:
-        return SHARE if self._busy() else QUIET_SHARE
+        ledger = self._ledger
+        busy = writer_busy(time.monotonic(), ledger.last_command, ledger.waiting_commands)
+        return SHARE if busy else QUIET_SHARE
 
 
-def explain_all(fleet: Fleet, jobs: Sequence[Job]) -> bytes:
-    """The reasons of some refusals, encoded; equal requests are explained once. For a forked process."""
-    known: dict[bytes, Reasons | None] = {}
-    found = []
-    for job in jobs:
+class _Process:
+    """The process that explains the refusals of one scheduler, and what it is to be told."""
+
+    def __init__(self, ledger: Ledger, job: Job) -> None:
+        """Begin it, on the state of now. Raises: `ForkedUnavailable`."""
+        self._table, self._plugins = job.table, job.plugins
+        self._options: SchedulerOptions = job.question.options
+        self._asked_at = time.monotonic()
+
+        def begin() -> Handler:
+            return Copy(ledger.known(), job.table, job.plugins, job.question.options).handle
+
+        self._worker = ForkedWorker(begin, MORE_BYTES, SECONDS)
+        self._commits = ledger.tap()
+        self._events = job.table.listen()
+        self._telling = asyncio.create_task(self._tell())
+        self._telling.add_done_callback(lambda _: self._let_go())
+
+    @property
+    def forking(self) -> float:
+        """The seconds for which the fork kept the event loop."""
+        return self._worker.forking
+
+    def serves(self, job: Job) -> bool:
+        """Whether it lives, is of the scheduler that has refused, and has what leads to the present state."""
+        return (
+            not self._telling.done()
+            and not self._worker.ended
+            and not self._commits.broken
+            and job.table is self._table
+            and job.plugins is self._plugins
+            and job.question.options is self._options
+        )
+
+    async def explain(self, job: Job) -> Reasons | None:
+        """The reasons of a refusal, on the present state. Raises: as `ForkedWorker.ask`."""
         question = job.question
-        same = (question.spec, question.queries, len(question.instances), question.min_count, job.placed)
-        key = _encode(same)
-        if key not in known:
-            known[key] = _reasons(fleet, job)
-        found.append(known[key])
-    return _encode(found)
+        self._asked_at = time.monotonic()
+        refused = Refused(
+            question.spec, question.instances, question.min_count, question.now, question.seed, job.placed
+        )
 
+        def message() -> bytes:
+            # Services that are found to be down or up again now are events.
+            self._table.seen_since(question.oldest_heartbeat)
+            return self._message(refused)
 
-def _reasons(fleet: Fleet, job: Job) -> Reasons | None:
-    try:
-        return explained(fleet, job.question, job.table, job.plugins, placed=job.placed, seconds=SECONDS_EACH)
-    except SchedulerError:
-        # A plugin fails on the state as it is now. The run itself has been refused without a fault.
-        return None
+        return decode_answer(await self._worker.ask(message, SECONDS))
+
+    def close(self) -> None:
+        """End it."""
+        self._telling.cancel()
+
+    def _message(self, refused: Refused | None = None) -> bytes:
+        events: Sequence[NodeEvent] = [*self._events]
+        self._events.clear()
+        return encode_message(Message(self._commits.take(), events, self._table.version, refused))
+
+    async def _tell(self) -> None:
+        """Tell it what happens, until it has ended or is needed no longer."""
+        while not self._worker.ended and not self._commits.broken:
+            await asyncio.sleep(TELLING_SECONDS)
+            if self._worker.busy:
+                if self._commits.characters > MOST_CHARACTERS or len(self._events) > MOST_EVENTS:
+                    _log.warning("the process that explains refusals cannot keep up, and is ended")
+                    return
+            elif time.monotonic() - self._asked_at > IDLE_SECONDS:
+                return
+            elif self._commits.characters or self._events:
+                try:
+                    await self._worker.tell(self._message)
+                except _FAILURES as error:
+                    _log.warning("the process that explains refusals has ended", error=str(error))
+
+    def _let_go(self) -> None:
+        self._worker.close()
+        self._commits.close()
+        self._table.ignore(self._events)

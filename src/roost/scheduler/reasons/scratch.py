@@ -112,7 +112,8 @@ class Scratch:
         for claim in self._claims:
             index = self.index_of(claim) if claim.instance in question.instances else None
             if index is not None:
-                self.table.claim(claim.instance, index, memory_mb, disk_mb)
+                assignment = claim.candidate.assignment
+                self.table.claim(claim.instance, index, memory_mb, disk_mb, assignment)
 
 
 def without_limits(question: Question) -> Question:

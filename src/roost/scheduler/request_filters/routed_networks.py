@@ -4,7 +4,15 @@ reaches."""
 from roost.model.request import CandidateQuery
 from roost.model.spec import RequestSpec
 from roost.scheduler.errors import RequestFilterFailed
+from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.request_filters.narrowing import Facts, within_aggregates
+
+
+def segments_of(spec: RequestSpec, options: SchedulerOptions) -> frozenset[str]:
+    """The network segments that a request is asked to be near to, by option: uuids of providers."""
+    if not options.request_filters.query_placement_for_routed_network_aggregates:
+        return frozenset()
+    return frozenset(each for network in spec.requested_networks for each in network.segments)
 
 
 def ask_for_segments(query: CandidateQuery, spec: RequestSpec, facts: Facts) -> CandidateQuery:

@@ -50,7 +50,7 @@ class ReportedGateway:
         return Decided(outcome, None, time.perf_counter() - started)
 
     async def explain(
-        self, question: Question, table: NodeTable, plugins: Plugins, placed: int
+        self, question: Question, table: NodeTable, plugins: Plugins, placed: int, *, newest: bool = False
     ) -> Reasons | None:
         """Nothing: without placement there is no query to explain, and the refusal names the filter."""
         return None

@@ -40,10 +40,10 @@ class SwitchingGateway:
         return await self._source(table).decide(question, table, plugins)
 
     async def explain(
-        self, question: Question, table: NodeTable, plugins: Plugins, placed: int
+        self, question: Question, table: NodeTable, plugins: Plugins, placed: int, *, newest: bool = False
     ) -> Reasons | None:
         """As `Gateway.explain` says."""
-        return await self._source(table).explain(question, table, plugins, placed)
+        return await self._source(table).explain(question, table, plugins, placed, newest=newest)
 
     async def what_if(self, supposed: Supposition, table: NodeTable, plugins: Plugins) -> WhatIf | None:
         """As `Gateway.what_if` says."""

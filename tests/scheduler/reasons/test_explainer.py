@@ -1,0 +1,75 @@
+"""Refusals are explained by one process that stays, and follows what happens."""
+
+import asyncio
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from roost.model.inventory import Inventory
+from roost.placement.commands.inventories import SetInventories
+from roost.scheduler.reasons import explainer
+from support.clouds import NOW, flat, replace_report, spec, uuid_of
+from support.scheduling import Room, Within
+
+
+def children() -> set[int]:
+    lists = Path("/proc/self/task").glob("*/children")
+    return {int(pid) for text in lists for pid in text.read_text().split()}
+
+
+async def reason(room: Room, *asked: int) -> str:
+    reasons = await room.scheduler.explain(spec(*asked))
+    assert reasons is not None
+    assert reasons.version == room.ledger.known().version
+    return reasons.sentence
+
+
+def test_one_process_follows_claims_commits_and_reports(within: Within) -> None:
+    cloud = flat(3)
+
+    async def work(room: Room) -> None:
+        others = children()
+        assert "the closest, host0, lacks 1 of 9 VCPU" in await room.refusal(1, 0, 9)
+        [process] = children() - others
+        assert await room.place(2, 0, 8) == ["host0", "host1"]
+        assert (await reason(room, 1)).startswith("it fits: 1 host may be used, and host2 is the best")
+        more = {"VCPU": Inventory(16), "MEMORY_MB": Inventory(8192), "DISK_GB": Inventory(100)}
+        await room.ledger.execute(SetInventories(uuid_of(0), more))
+        assert (await reason(room, 8)).startswith("it fits: 2 hosts may be used")
+        room.scheduler.table.update([replace_report(each, enabled=False) for each in cloud.reports])
+        assert "host0, is disabled" in await reason(room, 1)
+        room.scheduler.table.update([cloud.reports[0], replace_report(cloud.reports[2], last_seen=NOW - 600)])
+        assert (await reason(room, 1)).startswith("it fits: 1 host may be used, and host0 is the best")
+        assert children() - others == {process}
+
+    within(cloud, work)
+
+
+def test_a_process_that_died_is_replaced_and_costs_one_explanation_at_most(within: Within) -> None:
+    async def work(room: Room) -> None:
+        others = children()
+        assert "lacks 1 of 9 VCPU" in await room.refusal(1, 0, 9)
+        [process] = children() - others
+        os.kill(process, signal.SIGKILL)
+        said = [await room.refusal(1, 0, 10), await room.refusal(1, 0, 11)]
+        assert "lacks 3 of 11 VCPU" in said[-1]
+        assert process not in children()
+
+    within(flat(3), work)
+
+
+def test_the_process_ends_when_no_refusals_come(within: Within, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(explainer, "IDLE_SECONDS", 0.0)
+    monkeypatch.setattr(explainer, "TELLING_SECONDS", 0.02)
+
+    async def work(room: Room) -> None:
+        others = children()
+        assert "lacks 1 of 9 VCPU" in await room.refusal(1, 0, 9)
+        while children() - others:
+            await asyncio.sleep(0.01)
+        assert await room.place(3, 0, 8) == ["host0", "host1", "host2"]
+        assert "lacks 2 of 2 VCPU" in await room.refusal(1, 0, 2)
+
+    within(flat(3), work)
