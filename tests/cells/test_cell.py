@@ -7,6 +7,7 @@ import pytest
 
 from roost.cells import Cell
 from roost.cells.cell import GONE, changed
+from roost.cells.fences import TrimFences
 from roost.model.instance import ABANDONED, ACTIVE, ASSIGNED, DELETING, DESTROYED, ERROR, FAILED, Fault
 from roost.model.node import NodeReport
 from roost.model.spec import Flavor, RequestSpec
@@ -29,7 +30,7 @@ async def bring_to(cell: Cell, state: str) -> None:
     if state in (DELETING, DESTROYED):
         await cell.delete(["i"])
     if state == DESTROYED:
-        await cell.destroyed(["i"])
+        await cell.destroyed([instance()])
 
 
 async def state_of(cell: Cell) -> str:
@@ -47,7 +48,7 @@ EVENTS = {
     "abandoned by a late conductor": lambda cell: cell.abandon("i", 2, "enough"),
     "given up": lambda cell: cell.give_up(["i"]),
     "deleted": lambda cell: cell.delete(["i"]),
-    "destroyed": lambda cell: cell.destroyed(["i"]),
+    "destroyed": lambda cell: cell.destroyed([instance()]),
     "forgotten": lambda cell: cell.forget(["i"]),
 }
 # Every transition that there is; in every other state the event changes nothing.
@@ -178,7 +179,7 @@ def test_many_at_once(tmp_path) -> None:
             assert {outcome.instance for outcome in await cell.outcomes(names)} == set(names)
             assert len(await cell.every("req-0")) == 121
             await cell.delete(names)
-            await cell.destroyed(names)
+            await cell.destroyed([instance(name) for name in names])
             await cell.forget(names)
             assert await cell.every() == []
 
@@ -193,8 +194,9 @@ def test_guests_are_those_that_a_host_has_or_works_on(tmp_path) -> None:
                 expected = {"a": {"i"}} if state in (ASSIGNED, ACTIVE, DELETING) else {}
                 assert await cell.guests() == expected, state
                 await cell.delete(["i"])
-                await cell.destroyed(["i"])
+                await cell.destroyed([instance()])
                 await cell.forget(["i"])
+                await cell.write(TrimFences(NOW + 1))
 
     asyncio.run(run())
 
@@ -226,7 +228,7 @@ def test_listeners_hear_of_their_states_only(tmp_path) -> None:
             assert await heard(cell.reassign("i", 1, selection("b"), ())) == {ASSIGNED}
             assert await heard(cell.report([built(host="b", attempt=2)])) == {ACTIVE}
             assert DELETING in await heard(cell.delete(["i"]))
-            assert await heard(cell.destroyed(["i"])) == {DESTROYED}
+            assert await heard(cell.destroyed([instance()])) == {DESTROYED}
             assert await heard(cell.forget(["i"])) == {GONE}
             assert await heard(cell.heartbeat([])) == set()
             silent = events.pop(ASSIGNED)

@@ -84,7 +84,7 @@ def test_instances_go_their_way(place):
         assert (await cell.find(["A"]))["A"].reason == clean_text(LONG)
         await cell.delete(["a", "c"])
         assert {each.uuid for each in await cell.in_state(DELETING, host="host-1")} == {"a"}
-        await cell.destroyed(["a"])
+        await cell.destroyed([instance("a")])
         assert {each.uuid for each in await cell.in_state(DESTROYED)} == {"a", "c"}
         await cell.forget(["a", "c", "b"])
         assert {each.uuid for each in await cell.every("request")} == {"A", "b"}

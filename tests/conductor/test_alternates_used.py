@@ -221,7 +221,7 @@ def test_late_swap_of_an_instance_that_has_ended_claims_nothing(tmp_path) -> Non
 
         async def deleted_meanwhile(*arguments, **named):
             await moved.now.super.delete([ONE])
-            await moved.now.cells["cell1"].destroyed([ONE])
+            await moved.now.cells["cell1"].destroyed([(await moved.now.cells["cell1"].find([ONE]))[ONE]])
             moved.now.scheduler.use_alternate = use  # type: ignore[method-assign]
             await conductor.step()
             assert await moved.now.instances() == {}

@@ -166,7 +166,7 @@ def test_killed_between_any_two_steps_it_goes_on(tmp_path, monkeypatch, case, at
                 await fill(now, hosts[2])
             if case == "freed":
                 await now.super.delete([ONE])
-                await now.cells["cell1"].destroyed([ONE])
+                await now.cells["cell1"].destroyed([await one(now)])
             death.comes(at, after)
             try:
                 await now.step()

@@ -108,7 +108,7 @@ def test_claims_are_settled_by_what_becomes_of_the_instances(tmp_path) -> None:
             assert (table.num_instances[0], table.num_io_ops[0]) == (3, 2)
             now = LOST_SECONDS
             await cell.delete(["active"])
-            await cell.destroyed(["active"])
+            await cell.destroyed([instance("active")])
             await feed.refresh()
             assert {name for name, _ in table.outstanding} == {"waits"}
 

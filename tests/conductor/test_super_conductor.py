@@ -4,12 +4,13 @@ import asyncio
 
 import pytest
 
+from roost.cells.fences import TrimFences
 from roost.conductor.super_conductor import CELL0
 from roost.model.instance import ACTIVE, ASSIGNED, DELETING, DESTROYED, ERROR
 from roost.model.spec import RequestedDestination
 from roost.placement.commands.allocations import ConsumerWrite
 from roost.storage import DatabaseUnavailable
-from support.conducting import HOSTS, VCPUS, Dead, Death, conducting, request
+from support.conducting import HOSTS, NOW, VCPUS, Dead, Death, conducting, request
 
 
 def test_request_is_durable_before_it_is_accepted(tmp_path) -> None:
@@ -185,12 +186,13 @@ def test_members_of_a_group_stay_apart_though_a_crash_came_between_them(tmp_path
             assert len(hosts) == 5
         # As a crash would leave it that came before cell2 had its instances.
         async with conducting(tmp_path) as now:
-            lost = [each.uuid for each in await now.cells["cell2"].every()]
+            lost = await now.cells["cell2"].every()
             await now.requests.unmap(await now.requests.every_mapping())
             await now.requests.accept(wanted)
-            await now.cells["cell2"].delete(lost)
+            await now.cells["cell2"].delete([each.uuid for each in lost])
             await now.cells["cell2"].destroyed(lost)
-            await now.cells["cell2"].forget(lost)
+            await now.cells["cell2"].forget([each.uuid for each in lost])
+            await now.cells["cell2"].write(TrimFences(NOW + 1))
         async with conducting(tmp_path) as now:
             await now.super.resume()
             await now.arrive()

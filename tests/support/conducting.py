@@ -156,7 +156,7 @@ class Conductors:
         for _ in range(10):
             await self.build(failing)
             for cell in self.cells.values():
-                await cell.destroyed([each.uuid for each in await cell.in_state("deleting")])
+                await cell.destroyed(await cell.in_state("deleting"))
             await self.step()
         assert not [await cell.unsettled() for cell in self.cells.values() if await cell.unsettled()]
 

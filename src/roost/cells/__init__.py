@@ -1,17 +1,33 @@
 """A cell: its nodes, its instances, and the database that holds them.
 
-    tables   instances, their faults, and compute nodes as their agents report them
-    rows     between the rows of these tables and values
-    reported what agents report, cleaned before it is stored
-    cell     everything that is asked of a cell's database; tells its listeners that something changed
+    tables     instances, attempts that have ended, fences, orders to destroy, and compute nodes
+    rows       between the rows of these tables and values
+    reported   what agents report, cleaned before it is stored
+    cell       what is asked of a cell's database; tells its listeners that something changed
 
-Level-triggered: the database says what is to be done (a state other than active or error), and whoever
-does it looks there, at start and after every change. A message that is lost costs time, never work.
+The works (`roost.machine`) of the database, each the statements of one transaction:
 
-    assigned ──▶ active ──▶ deleting ──▶ destroyed ──▶ (gone)
-       │ ▲
-       ▼ │ next alternate
-     failed ──▶ error ──▶ ...
+    arriving   instances come in, and the takeover of a request of which some may have come in
+    fences     which owner of a request may still put an instance in
+    building   confirmations and results of builds, and what follows a failure
+    attempts   the attempts at an instance that have ended
+    ending     deletion, destruction, and what is forgotten
+    orders     what hosts have to do
+    guests     which guests hosts say they have
+    owning     which conductor works on which instance
+
+Level-triggered: the database says what is to be done, by the states of instances, and conductors and agents
+look there, at start and after every change. A message that is lost costs time, never work.
+
+    assigned ──▶ starting ──▶ active ──▶ deleting ──▶ destroyed ──▶ (gone)
+     │  │ ▲         │          │ ▲
+     │  ▼ │ next    │          ▼ │
+     │ failed ◀─────┘         lost
+     │  │ no alternate
+     ▼  ▼
+    abandoned ──▶ error
+
+From every state but the last two of the upper row a deletion leads to ``deleting``.
 """
 
 from roost.cells.cell import Cell

@@ -9,45 +9,46 @@ from typing import NamedTuple, TypeVar
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from roost.cells.reported import clean_reports, clean_results
-from roost.cells.results import abandoned_attempts, end_attempts, keep_faults
-from roost.cells.rows import (
-    alternates_text,
-    instance_of,
-    instance_row,
-    node_row,
-    report_of,
-    selection_text,
+from roost.cells.arriving import INSTANCES, AddInstances, Arrival, FindInstances
+from roost.cells.attempts import AttemptsOf
+from roost.cells.building import (
+    Abandon,
+    AttemptKey,
+    FailAttempts,
+    GiveUp,
+    Reassign,
+    ReportResults,
+    state_after,
 )
-from roost.cells.tables import SCHEMA, faults, instances, nodes
+from roost.cells.ending import DeleteInstances, Destroyed, Forget
+from roost.cells.reported import clean_reports
+from roost.cells.rows import instance_of, node_row, report_of
+from roost.cells.tables import SCHEMA, instances, nodes
+from roost.model import record
 from roost.model.instance import (
     ABANDONED,
-    ACTIVE,
     ASSIGNED,
     DELETING,
     DESTROYED,
     ERROR,
     FAILED,
+    ON_ITS_HOST,
     UNSETTLED,
     BuildResult,
+    DestroyOrder,
     Fault,
     Instance,
 )
 from roost.model.node import NodeReport
 from roost.model.record import Attempt, RecordSink
 from roost.model.spec import Selection
-from roost.model.text import clean_text
 from roost.storage import Database, in_batches
 
 T = TypeVar("T")
 
-DELETED = "the instance was deleted before its build had ended"
-"""The reason of an attempt that is abandoned."""
-
 GONE = "gone"
 """Not a state: what listeners of removals name."""
 
-_INSTANCE = sa.select(*(column for column in instances.columns if column.name != "changed_at"))
 _NAMES = sa.select(nodes.c.node, nodes.c.host, nodes.c.nodename)
 _UPDATE_NODE = (
     sa.update(nodes)
@@ -134,36 +135,18 @@ class Cell:
 
     # Instances
 
-    async def add(self, new: Sequence[Instance], why: Sequence[Fault] = ()) -> None:
-        """Take instances in, those that are here already left as they are."""
-
-        def write(connection: Connection) -> None:
-            there: set[str] = set()
-            for some in in_batches([instance.uuid for instance in new]):
-                named = sa.select(instances.c.uuid).where(instances.c.uuid.in_(some))
-                there.update(connection.execute(named).scalars())
-            rows = [instance_row(instance, self._clock()) for instance in new if instance.uuid not in there]
-            if rows:
-                connection.execute(sa.insert(instances), rows)
-            keep_faults(connection, [fault for fault in why if fault.instance not in there])
-
-        await self._write(write, *{instance.state for instance in new})
+    async def add(self, new: Sequence[Instance], why: Sequence[Fault] = ()) -> dict[str, Arrival]:
+        """Put instances in; returns what became of each."""
+        work = AddInstances(tuple(new), self._clock(), tuple(why))
+        return await self.write(work, *{instance.state for instance in new})
 
     async def find(self, uuids: Collection[str]) -> dict[str, Instance]:
         """Those of the named instances that are here."""
-
-        def read(connection: Connection) -> dict[str, Instance]:
-            found = {}
-            for some in in_batches(uuids):
-                for row in connection.execute(_INSTANCE.where(instances.c.uuid.in_(some))):
-                    found[row.uuid] = instance_of(row)
-            return found
-
-        return await self.database.read(read)
+        return await self.database.read(FindInstances(tuple(uuids)))
 
     async def in_state(self, *states: str, host: str | None = None) -> list[Instance]:
         """All instances in one of the states, of one host if it is named."""
-        query = _INSTANCE.where(instances.c.state.in_(states))
+        query = INSTANCES.where(instances.c.state.in_(states))
         if host is not None:
             query = query.where(instances.c.host == host)
         return await self.database.read(
@@ -172,7 +155,7 @@ class Cell:
 
     async def every(self, request_id: str | None = None) -> list[Instance]:
         """All instances, or those of one request."""
-        query = _INSTANCE if request_id is None else _INSTANCE.where(instances.c.request_id == request_id)
+        query = INSTANCES if request_id is None else INSTANCES.where(instances.c.request_id == request_id)
         return await self.database.read(
             lambda connection: [instance_of(row) for row in connection.execute(query)]
         )
@@ -184,7 +167,7 @@ class Cell:
 
         ``request_id`` and ``project_id`` restrict the list to one request and to one project.
         """
-        query = _INSTANCE.where(instances.c.uuid > after).order_by(instances.c.uuid).limit(most)
+        query = INSTANCES.where(instances.c.uuid > after).order_by(instances.c.uuid).limit(most)
         if request_id is not None:
             query = query.where(instances.c.request_id == request_id)
         if project_id is not None:
@@ -195,9 +178,7 @@ class Cell:
 
     async def guests(self) -> dict[str, set[str]]:
         """The instances that belong on each host, running, being built or being destroyed: host -> uuids."""
-        query = sa.select(instances.c.host, instances.c.uuid).where(
-            instances.c.state.in_((ASSIGNED, ACTIVE, DELETING))
-        )
+        query = sa.select(instances.c.host, instances.c.uuid).where(instances.c.state.in_(ON_ITS_HOST))
 
         def read(connection: Connection) -> dict[str, set[str]]:
             on: dict[str, set[str]] = {}
@@ -214,18 +195,21 @@ class Cell:
 
     async def faults_of(self, uuid: str) -> list[Fault]:
         """Why attempts at an instance failed, in order."""
-        query = sa.select(faults).where(faults.c.instance_uuid == uuid).order_by(faults.c.attempt)
-        return await self.database.read(lambda connection: [Fault(*row) for row in connection.execute(query)])
+        ended = await self.database.read(AttemptsOf(uuid))
+        return [
+            Fault(uuid, each.attempt, each.host, each.reason, each.ended)
+            for each in ended
+            if each.result == record.FAILED
+        ]
 
     async def report(self, results: Sequence[BuildResult]) -> None:
         """Take in the results of builds. A result of an attempt that is over counts nothing."""
-        results = clean_results(results)
-        now = self._clock()
-        ended = await self._write(
-            lambda connection: end_attempts(connection, results, now, self.name),
-            *{ACTIVE if result.failure is None else FAILED for result in results},
-        )
-        self._record(ended)
+        work = ReportResults(tuple(results), self._clock(), self.name)
+        self._record(await self.write(work, *map(state_after, results)))
+
+    async def fail(self, keys: Sequence[AttemptKey], reason: str) -> None:
+        """End attempts that no host has confirmed."""
+        self._record(await self.write(FailAttempts(tuple(keys), reason, self._clock(), self.name), FAILED))
 
     async def reassign(
         self, uuid: str, attempt: int, selection: Selection, alternates: Sequence[Selection]
@@ -234,96 +218,39 @@ class Cell:
 
         A later attempt is left alone: somebody else has moved the instance meanwhile.
         """
-        moved = (
-            sa.update(instances)
-            .where(instances.c.uuid == uuid, instances.c.state == FAILED, instances.c.attempt == attempt)
-            .values(
-                state=ASSIGNED,
-                host=selection.host,
-                node=selection.node,
-                attempt=instances.c.attempt + 1,
-                alternates=alternates_text(alternates),
-                selection=selection_text(selection),
-                reason=None,
-                changed_at=self._clock(),
-            )
+        await self.write(
+            Reassign(
+                key=AttemptKey(uuid, attempt),
+                selection=selection,
+                alternates=tuple(alternates),
+                at=self._clock(),
+            ),
+            ASSIGNED,
         )
-        await self._write(lambda connection: connection.execute(moved), ASSIGNED)
 
     async def abandon(self, uuid: str, attempt: int, reason: str) -> None:
-        """Make no further attempt for an instance whose attempt failed, if it is still wanted.
-
-        Its claim is freed next. In this order nobody can mistake a consumer that was emptied for one that is
-        to be moved.
-        """
-        ended = (
-            sa.update(instances)
-            .where(instances.c.uuid == uuid, instances.c.state == FAILED, instances.c.attempt == attempt)
-            .values(state=ABANDONED, alternates="[]", reason=clean_text(reason), changed_at=self._clock())
-        )
-        await self._write(lambda connection: connection.execute(ended), ABANDONED)
+        """Make no further attempt for an instance whose attempt failed, if it is still wanted."""
+        await self.write(Abandon(key=AttemptKey(uuid, attempt), reason=reason, at=self._clock()), ABANDONED)
 
     async def give_up(self, uuids: Sequence[str]) -> None:
         """Put abandoned instances in error, their claims having been freed."""
-
-        def write(connection: Connection) -> None:
-            for some in in_batches(uuids):
-                connection.execute(
-                    sa.update(instances)
-                    .where(instances.c.uuid.in_(some), instances.c.state == ABANDONED)
-                    .values(state=ERROR, selection=None, changed_at=self._clock())
-                )
-
-        await self._write(write, ERROR)
+        await self.write(GiveUp(tuple(uuids), self._clock()), ERROR)
 
     async def delete(self, uuids: Sequence[str]) -> None:
         """Mark instances for deletion. One that has no host counts as destroyed already."""
-        now = self._clock()
+        deleted = await self.write(
+            DeleteInstances(tuple(uuids), self._clock(), self.name), DELETING, DESTROYED
+        )
+        self._record(deleted.ended)
 
-        def write(connection: Connection) -> list[Attempt]:
-            unmarked = instances.c.state.not_in((DELETING, DESTROYED))
-            ended: list[Attempt] = []
-            for some in in_batches(uuids):
-                ended += abandoned_attempts(connection, some, now, DELETED, self.name)
-                connection.execute(
-                    sa.update(instances)
-                    .where(instances.c.uuid.in_(some), unmarked)
-                    .values(
-                        state=sa.case((instances.c.host.is_(None), DESTROYED), else_=DELETING),
-                        changed_at=now,
-                    )
-                )
-
-            return ended
-
-        self._record(await self._write(write, DELETING, DESTROYED))
-
-    async def destroyed(self, uuids: Sequence[str]) -> None:
+    async def destroyed(self, done: Sequence[Instance]) -> None:
         """Agents have destroyed these instances."""
-
-        def write(connection: Connection) -> None:
-            for some in in_batches(uuids):
-                connection.execute(
-                    sa.update(instances)
-                    .where(instances.c.uuid.in_(some), instances.c.state == DELETING)
-                    .values(state=DESTROYED, changed_at=self._clock())
-                )
-
-        await self._write(write, DESTROYED)
+        orders = tuple(DestroyOrder(each.uuid, each.attempt, each.host) for each in done if each.host)
+        await self.write(Destroyed(orders, self._clock()), DESTROYED)
 
     async def forget(self, uuids: Sequence[str]) -> None:
         """Remove destroyed instances, their claims having been freed."""
-
-        def write(connection: Connection) -> None:
-            for some in in_batches(uuids):
-                ended = sa.select(instances.c.uuid).where(
-                    instances.c.uuid.in_(some), instances.c.state == DESTROYED
-                )
-                gone = connection.execute(ended).scalars().all()
-                connection.execute(sa.delete(faults).where(faults.c.instance_uuid.in_(gone)))
-                connection.execute(sa.delete(instances).where(instances.c.uuid.in_(gone)))
-
-        await self._write(write, GONE)
+        await self.write(Forget(tuple(uuids), self._clock()), GONE)
 
     # Nodes
 
@@ -360,7 +287,7 @@ class Cell:
             if old:
                 connection.execute(_UPDATE_NODE, old)
 
-        await self._write(write)
+        await self.write(write)
 
     async def nodes(self, seen_after: float = 0.0) -> list[NodeReport]:
         """Nodes that were seen after a time (seconds since the epoch), in order of names."""
@@ -378,7 +305,7 @@ class Cell:
             for some in in_batches(uuids):
                 connection.execute(sa.delete(nodes).where(nodes.c.node.in_(some)))
 
-        await self._write(write)
+        await self.write(write)
 
     async def node_uuids(self) -> frozenset[str]:
         """The root providers of all nodes that are here."""
@@ -390,7 +317,8 @@ class Cell:
         query = sa.select(sa.func.count()).select_from(nodes)
         return await self.database.read(lambda connection: connection.execute(query).scalar_one())
 
-    async def _write(self, work: Callable[[Connection], T], *entered: str) -> T:
+    async def write(self, work: Callable[[Connection], T], *entered: str) -> T:
+        """Run a work that may put instances into some states, and wake those who listen for them."""
         done = await self.database.write(work)
         for event, states in self._listeners.items():
             if not states.isdisjoint(entered):

@@ -8,10 +8,8 @@ from sqlalchemy.engine import Connection
 
 from roost.cells.cell import Cell
 from roost.cells.tables import instances, nodes
-from roost.model.instance import ACTIVE, ASSIGNED, DELETING
+from roost.model.instance import ON_ITS_HOST
 from roost.storage import in_batches
-
-_ON_ITS_NODE = (ASSIGNED, ACTIVE, DELETING)
 
 
 class NodeName(NamedTuple):
@@ -42,7 +40,7 @@ async def count_instances(cell: Cell, uuids: Collection[str]) -> dict[str, int]:
             for some in in_batches(uuids)
             for row in connection.execute(
                 sa.select(instances.c.node, counted)
-                .where(instances.c.node.in_(some), instances.c.state.in_(_ON_ITS_NODE))
+                .where(instances.c.node.in_(some), instances.c.state.in_(ON_ITS_HOST))
                 .group_by(instances.c.node)
             )
         }

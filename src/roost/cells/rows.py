@@ -8,7 +8,7 @@ import sqlalchemy as sa
 import structlog
 
 from roost.cells.reported import MAX_HOST, clean_report
-from roost.model.instance import Fault, Instance
+from roost.model.instance import BuildAttempt, Instance
 from roost.model.node import NodeReport
 from roost.model.spec import RequestSpec, Selection
 from roost.model.text import clean_text
@@ -61,6 +61,10 @@ def instance_row(instance: Instance, at: float) -> dict[str, object]:
         "changed_at": at,
         "spec": None if instance.spec is None else _JSON.encode(instance.spec).decode(),
         "selection": None if instance.selection is None else selection_text(instance.selection),
+        "epoch": instance.epoch,
+        "owner": instance.owner,
+        "owner_epoch": instance.owner_epoch,
+        "began": at,
     }
 
 
@@ -81,6 +85,9 @@ def instance_of(row: Row) -> Instance:
         reason=row.reason,
         spec=None if row.spec is None else _decoded(_SPEC, row.spec, None, f"spec of instance {row.uuid}"),
         selection=selection_of(row),
+        epoch=row.epoch,
+        owner=row.owner,
+        owner_epoch=row.owner_epoch,
     )
 
 
@@ -91,15 +98,34 @@ def selection_of(row: Row) -> Selection | None:
     return _decoded(_SELECTION, row.selection, None, f"selection of instance {row.uuid}")
 
 
-def fault_row(fault: Fault) -> dict[str, object]:
-    """The row of a fault."""
+def attempt_row(ended: BuildAttempt) -> dict[str, object]:
+    """The row of an attempt that has ended."""
     return {
-        "instance_uuid": fault.instance,
-        "attempt": fault.attempt,
-        "host": fault.host,
-        "reason": clean_text(fault.reason),
-        "at": fault.at,
+        "instance_uuid": ended.instance,
+        "attempt": ended.attempt,
+        "host": ended.host,
+        "node": ended.node,
+        "began": ended.began,
+        "ended": ended.ended,
+        "result": ended.result,
+        "code": None if ended.code is None else clean_text(ended.code, MAX_HOST),
+        "reason": clean_text(ended.reason),
     }
+
+
+def attempt_of(row: Row) -> BuildAttempt:
+    """The attempt of a row."""
+    return BuildAttempt(
+        instance=row.instance_uuid,
+        attempt=row.attempt,
+        host=row.host,
+        node=row.node,
+        began=row.began,
+        ended=row.ended,
+        result=row.result,
+        reason=row.reason,
+        code=row.code,
+    )
 
 
 def node_row(report: NodeReport) -> dict[str, object]:

@@ -31,19 +31,52 @@ instances = sa.Table(
     sa.Column("changed_at", sa.Double, nullable=False),
     sa.Column("spec", BIG_TEXT),
     sa.Column("selection", BIG_TEXT),
+    sa.Column("epoch", sa.BigInteger, nullable=False, server_default="0"),
+    sa.Column("owner", UUID),
+    sa.Column("owner_epoch", sa.BigInteger, nullable=False, server_default="0"),
+    # When the present attempt began.
+    sa.Column("began", sa.Double, nullable=False, server_default="0"),
     sa.Index("instances_by_state", "state", "host"),
     sa.Index("instances_by_request", "request_id"),
     sa.Index("instances_by_project", "project_id", "uuid"),
     **EXACT,
 )
 
-faults = sa.Table(
-    "faults",
+build_attempts = sa.Table(
+    # The attempts that have ended without a guest. The present attempt of an instance is in its own row.
+    "build_attempts",
     metadata,
     sa.Column("instance_uuid", UUID, primary_key=True),
     sa.Column("attempt", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("host", NAME),
+    sa.Column("node", UUID),
+    sa.Column("began", sa.Double, nullable=False),
+    sa.Column("ended", sa.Double, nullable=False),
+    sa.Column("result", sa.String(20), nullable=False),
+    sa.Column("code", NAME),
     sa.Column("reason", BIG_TEXT, nullable=False),
+    **EXACT,
+)
+
+fences = sa.Table(
+    # The epoch that the owner of a request must exceed to put an instance into this cell: see
+    # `roost.cells.fences`. An instance that is here has a fence of its own epoch or a higher one.
+    "fences",
+    metadata,
+    sa.Column("instance_uuid", UUID, primary_key=True),
+    sa.Column("epoch", sa.BigInteger, nullable=False),
+    sa.Column("at", sa.Double, nullable=False),
+    sa.Index("fences_by_time", "at"),
+    **EXACT,
+)
+
+orders = sa.Table(
+    # Orders to destroy that a host has not acknowledged, of attempts that have ended without it.
+    "orders",
+    metadata,
+    sa.Column("host", NAME, primary_key=True),
+    sa.Column("instance_uuid", UUID, primary_key=True),
+    sa.Column("attempt", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("at", sa.Double, nullable=False),
     **EXACT,
 )

@@ -53,7 +53,7 @@ class ComputeService:
         # Work under way or done and not yet reported, by instance. One thing at a time for each: what is to
         # be destroyed while it is built is destroyed afterwards.
         self._busy: dict[str, asyncio.Task[None]] = {}
-        self._done: dict[str, BuildResult | None] = {}
+        self._done: dict[str, tuple[Instance, BuildResult | None]] = {}
 
     async def start(self) -> None:
         """Register every host, say that they are alive, and clean up what a crash left."""
@@ -98,8 +98,8 @@ class ComputeService:
     async def step(self) -> None:
         """Report what is done, start what is to be done."""
         done = self._done.copy()
-        built = [result for result in done.values() if result is not None]
-        destroyed = [instance for instance, result in done.items() if result is None]
+        built = [result for _, result in done.values() if result is not None]
+        destroyed = [instance for instance, result in done.values() if result is None]
         if built:
             await self._cell.report(built)
             for result in built:
@@ -141,9 +141,9 @@ class ComputeService:
 
     async def _carry_out(self, agent: Agent, instance: Instance) -> None:
         if instance.state == ASSIGNED:
-            self._done[instance.uuid] = await agent.build(instance)
+            self._done[instance.uuid] = instance, await agent.build(instance)
         elif await self._destroy(agent, instance.uuid):
-            self._done[instance.uuid] = None
+            self._done[instance.uuid] = instance, None
         else:
             # Free to be tried again, the next time that the cell is looked at.
             del self._busy[instance.uuid]

@@ -10,7 +10,7 @@ from roost.cells import Cell
 from roost.conductor.aggregates.known import AggregateSource
 from roost.conductor.node_journal import JournalWriter, NodeJournals
 from roost.ledger.retention import DAY, Retention
-from roost.model.instance import ACTIVE, ASSIGNED, DELETING
+from roost.model.instance import ASSIGNED, ON_ITS_HOST, STARTING
 from roost.scheduler.nodes import NodeTable
 from roost.storage import Database, StorageError
 
@@ -150,9 +150,9 @@ class NodeFeed:
                 since = self._since.setdefault(instance, now)
                 if not taken.building or since + LOST_SECONDS <= now:
                     table.release(instance)
-            elif place.state in (ASSIGNED, ACTIVE, DELETING):
+            elif place.state in ON_ITS_HOST:
                 self._since.pop(instance, None)
-                if place.node == table.nodes[taken.index] and place.state != ASSIGNED:
+                if place.node == table.nodes[taken.index] and place.state not in (ASSIGNED, STARTING):
                     table.built(instance)
                     self._since[instance] = now
             elif place.node == table.nodes[taken.index]:

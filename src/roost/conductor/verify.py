@@ -9,10 +9,10 @@ process may be killed between any two:
     request given up -> instance in error in cell0 -> claim freed -> mapped, request finished
     deletion marked -> unmapped; destroyed on the host -> claim freed -> instance forgotten
 
-So an instance that is assigned or active has its claim, on the tree of the node that it is assigned to,
-at every moment; one in error has none once its request is finished; a claim without an instance belongs to
-a request that is still waiting, or it has leaked. While an instance is failed, abandoned, deleting or
-destroyed its claim may be anywhere or gone. An instance without a mapping is on its way in (its request
+So an instance that is assigned, starting, active or lost has its claim, on the tree of the node that it is
+assigned to, at every moment; one in error has none once its request is finished; a claim without an instance
+belongs to a request that is still waiting, or it has leaked. While an instance is failed, abandoned, deleting
+or destroyed its claim may be anywhere or gone. An instance without a mapping is on its way in (its request
 waits) or out. A mapping without an instance is forgotten at the next start.
 """
 
@@ -32,7 +32,7 @@ from roost.ledger import Held
 from roost.ledger.findings import Finding
 from roost.ledger.holdings import held_by_all
 from roost.ledger.tables import provider_traits, resource_providers, traits
-from roost.model.instance import ABANDONED, ACTIVE, ASSIGNED, ERROR, FAILED, Instance
+from roost.model.instance import ABANDONED, CLAIMED, ERROR, FAILED, Instance
 from roost.model.vocabulary import SHARING_TRAIT
 from roost.scheduler.gateways.local import INSTANCE
 from roost.storage import COMMAND_ANSWER_SECONDS, Database, StorageError
@@ -50,7 +50,7 @@ UNMAPPED_INSTANCE = "unmapped-instance"
 TWO_CELLS = "two-cells"
 """An instance is in two cells."""
 
-_MAPPED = (ASSIGNED, ACTIVE, FAILED, ABANDONED, ERROR)
+_MAPPED = (*CLAIMED, FAILED, ABANDONED, ERROR)
 """States in which an instance has a mapping once its request is finished."""
 
 SETTLE_SECONDS = 1.0
@@ -157,7 +157,7 @@ def _judge_claim(api: ApiState, cell: CellState, instance: Instance) -> Iterator
     given_up = instance.host is None and instance.uuid in api.waiting
     if instance.state == ERROR and held is not None and not given_up:
         yield Finding(LEAKED_CLAIM, subject, f"is in error, but holds {held.allocations}")
-    if instance.state not in (ASSIGNED, ACTIVE):
+    if instance.state not in CLAIMED:
         return
     place = f"is {instance.state} on host {instance.host} (node {instance.node})"
     nodes = cell.nodes.get(instance.host or "")

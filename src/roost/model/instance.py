@@ -6,8 +6,13 @@ from roost.model.spec import RequestSpec, Selection
 
 ASSIGNED = "assigned"
 """A host has been told to build the instance; its agent has not reported a result."""
+STARTING = "starting"
+"""The host has asked whether the attempt is still wanted and was told yes. From here only this host, or an
+operator, can end the attempt."""
 ACTIVE = "active"
 """The instance runs on its host."""
+LOST = "lost"
+"""The host says that the guest of the instance, which was active, is not there. The claim is kept."""
 FAILED = "failed"
 """The build failed on the host; the cell conductor has to assign another host."""
 ABANDONED = "abandoned"
@@ -19,8 +24,14 @@ DELETING = "deleting"
 DESTROYED = "destroyed"
 """The host has destroyed the instance; its allocations are still to be deleted."""
 
-UNSETTLED = (ASSIGNED, FAILED, ABANDONED, DELETING, DESTROYED)
+UNSETTLED = (ASSIGNED, STARTING, FAILED, ABANDONED, DELETING, DESTROYED)
 """States that a conductor or an agent has to move an instance out of."""
+
+CLAIMED = (ASSIGNED, STARTING, ACTIVE, LOST)
+"""States in which an instance has its claim on the node that it is assigned to."""
+
+ON_ITS_HOST = (*CLAIMED, DELETING)
+"""States in which the host of an instance has a guest of it, or may have one."""
 
 
 class BuildRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,9 +56,13 @@ class Instance(msgspec.Struct, frozen=True, kw_only=True):
     ``run`` is the id of the scheduler run that placed it. ``attempt`` counts the hosts that the instance was
     assigned to, from 1. ``alternates`` are the hosts still to be tried, each with its allocation request.
     ``host`` and ``node`` are None if the instance was never placed. ``reason`` explains the states
-    ``failed``, ``abandoned`` and ``error``. ``spec`` is the request spec that it was placed by, without
-    secrets, and ``selection`` what is claimed for it on ``host``; both are None for instances of versions
-    that did not store them.
+    ``failed``, ``abandoned``, ``error`` and ``lost``. ``spec`` is the request spec that it was placed by,
+    without secrets, and ``selection`` what is claimed for it on ``host``; both are None for instances of
+    versions that did not store them.
+
+    ``epoch`` is that of the request's owner that put the instance into its cell. ``owner`` is the holder of
+    the lease under which a conductor works on the instance, None if none does; ``owner_epoch`` counts the
+    owners.
     """
 
     uuid: str
@@ -64,6 +79,9 @@ class Instance(msgspec.Struct, frozen=True, kw_only=True):
     reason: str | None = None
     spec: RequestSpec | None = None
     selection: Selection | None = None
+    epoch: int = 0
+    owner: str | None = None
+    owner_epoch: int = 0
 
 
 class Fault(msgspec.Struct, frozen=True):
@@ -80,9 +98,41 @@ class Fault(msgspec.Struct, frozen=True):
 
 
 class BuildResult(msgspec.Struct, frozen=True):
-    """The outcome of one attempt to build an instance. ``failure`` is None if the instance runs."""
+    """The outcome of one attempt to build an instance. ``failure`` is None if the instance runs.
+
+    ``code`` names the cause of a failure for programs, such as ``NoMoreAddresses``. ``retryable``: whether
+    another host may build the instance.
+    """
 
     instance: str
     host: str
     attempt: int
     failure: str | None = None
+    code: str | None = None
+    retryable: bool = True
+
+
+class BuildAttempt(msgspec.Struct, frozen=True, kw_only=True):
+    """An attempt to build an instance that has ended without a guest.
+
+    ``attempt``, ``host`` and ``node`` are those of the instance then; attempt 0 has no host. ``began`` and
+    ``ended`` are in seconds since the epoch. ``result`` is `roost.model.record.FAILED` or ``ABANDONED``.
+    """
+
+    instance: str
+    attempt: int
+    host: str | None
+    node: str | None
+    began: float
+    ended: float
+    result: str
+    reason: str
+    code: str | None = None
+
+
+class DestroyOrder(msgspec.Struct, frozen=True):
+    """An order to a host to destroy what it has of an attempt that has ended without its host."""
+
+    instance: str
+    attempt: int
+    host: str

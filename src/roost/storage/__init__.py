@@ -18,6 +18,7 @@ from roost.storage.database import Database
 from roost.storage.driver_errors import driver_message, is_duplicate_key, table_refusing
 from roost.storage.engine import ANSWER_SECONDS, COMMAND_ANSWER_SECONDS
 from roost.storage.errors import (
+    ConflictRolledBack,
     DatabaseDamaged,
     DatabaseFull,
     DatabaseReadOnly,
@@ -38,6 +39,7 @@ __all__ = [
     "COMMAND_ANSWER_SECONDS",
     "EXACT",
     "NAMES_PER_STATEMENT",
+    "ConflictRolledBack",
     "Database",
     "DatabaseDamaged",
     "DatabaseFull",

@@ -195,6 +195,9 @@ class Database:
     def write_now(self, work: Work[T]) -> T:
         """Run ``work`` in the calling thread, in a transaction by itself; after a conflict run it again.
 
+        A work that finds that another transaction came between two of its statements raises
+        `ConflictRolledBack` to be run again.
+
         Raises:
             OutcomeUnknown: the connection was lost or timed out during COMMIT.
             DatabaseUnavailable: the database cannot be reached; nothing was written.
@@ -213,6 +216,8 @@ class Database:
                 if not isinstance(ours, ConflictRolledBack):
                     raise ours from error
                 conflict = ours
+            except ConflictRolledBack as raised:
+                conflict = raised
             time.sleep(random.uniform(0, min(CONFLICT_PAUSE_SECONDS, 0.001 * 2**attempt)))
         raise conflict
 

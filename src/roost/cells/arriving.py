@@ -1,0 +1,108 @@
+"""The arrival of instances in a cell, and the takeover of a request whose instances may have arrived."""
+
+from collections.abc import Collection
+from enum import Enum
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from roost.cells.attempts import keep_attempts
+from roost.cells.fences import raise_fences
+from roost.cells.rows import instance_of, instance_row
+from roost.cells.tables import instances
+from roost.model import record
+from roost.model.instance import BuildAttempt, Fault, Instance
+from roost.storage import in_batches
+
+INSTANCES = sa.select(*(column for column in instances.columns if column.name not in ("changed_at", "began")))
+"""The columns of which `roost.cells.rows.instance_of` makes an instance."""
+
+
+class Arrival(Enum):
+    """What became of the insert of an instance."""
+
+    ADDED = "added"
+    """The instance is in the cell now."""
+    THERE = "there"
+    """It was there before, and is left as it was."""
+    FENCED = "fenced"
+    """A later owner of the request has placed the instance elsewhere, or it was deleted."""
+
+
+class AddInstances(msgspec.Struct, frozen=True):
+    """Put instances into the cell; returns what became of each, by uuid.
+
+    An instance passes its fence with its ``epoch``. ``why`` has the reasons of instances that arrive in
+    error.
+    """
+
+    new: tuple[Instance, ...]
+    at: float
+    why: tuple[Fault, ...] = ()
+
+    def __call__(self, connection: Connection) -> dict[str, Arrival]:
+        raised = raise_fences(connection, {each.uuid: each.epoch for each in self.new}, self.at)
+        arrivals = dict.fromkeys((*raised.new, *raised.lower), Arrival.ADDED)
+        # An instance that is here has a fence.
+        for uuid in uuids_here(connection, [e.uuid for e in self.new if e.uuid not in raised.new]):
+            arrivals[uuid] = Arrival.THERE
+        added = [each for each in self.new if arrivals.get(each.uuid) is Arrival.ADDED]
+        if added:
+            connection.execute(sa.insert(instances), [instance_row(each, self.at) for each in added])
+        why = [fault for fault in self.why if arrivals.get(fault.instance) is Arrival.ADDED]
+        keep_attempts(connection, [_ended(fault) for fault in why])
+        return {each.uuid: arrivals.get(each.uuid, Arrival.FENCED) for each in self.new}
+
+
+class SettleTakeover(msgspec.Struct, frozen=True):
+    """Make the earlier owners of a request harmless in this cell; returns its instances that are here.
+
+    ``epoch`` is that of the new owner. No insert of an earlier owner passes any more. What is here has
+    arrived, and stays.
+    """
+
+    uuids: tuple[str, ...]
+    epoch: int
+    at: float
+
+    def __call__(self, connection: Connection) -> dict[str, Instance]:
+        raise_fences(connection, dict.fromkeys(self.uuids, self.epoch - 1), self.at)
+        return FindInstances(self.uuids)(connection)
+
+
+class FindInstances(msgspec.Struct, frozen=True):
+    """Those of the named instances that are here, by uuid."""
+
+    uuids: tuple[str, ...]
+
+    def __call__(self, connection: Connection) -> dict[str, Instance]:
+        return {
+            row.uuid: instance_of(row)
+            for some in in_batches(self.uuids)
+            for row in connection.execute(INSTANCES.where(instances.c.uuid.in_(some)))
+        }
+
+
+def uuids_here(connection: Connection, uuids: Collection[str]) -> set[str]:
+    """The uuids of those of the instances that are in the cell."""
+    return {
+        uuid
+        for some in in_batches(uuids)
+        for uuid in connection.execute(
+            sa.select(instances.c.uuid).where(instances.c.uuid.in_(some))
+        ).scalars()
+    }
+
+
+def _ended(fault: Fault) -> BuildAttempt:
+    return BuildAttempt(
+        instance=fault.instance,
+        attempt=fault.attempt,
+        host=fault.host,
+        node=None,
+        began=fault.at,
+        ended=fault.at,
+        result=record.FAILED,
+        reason=fault.reason,
+    )

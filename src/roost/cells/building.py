@@ -1,0 +1,270 @@
+"""The ends of builds: what hosts confirm and report, what takes too long, what follows a failure.
+
+Each write names the attempt that it concerns, and changes nothing if the instance is beyond it. So a late, a
+doubled or a false report comes to nothing, and so does a conductor whose view is old.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from roost.cells.attempts import PRESENT, AttemptsOf, ended_attempt, keep_attempts, recorded_end
+from roost.cells.orders import give_orders
+from roost.cells.owning import Ownership
+from roost.cells.reported import clean_results
+from roost.cells.rows import Row, alternates_text, selection_text
+from roost.cells.tables import instances
+from roost.model import record
+from roost.model.instance import (
+    ABANDONED,
+    ACTIVE,
+    ASSIGNED,
+    ERROR,
+    FAILED,
+    STARTING,
+    BuildAttempt,
+    BuildResult,
+    DestroyOrder,
+)
+from roost.model.record import BUILT, Attempt
+from roost.model.spec import Selection
+from roost.model.text import clean_text
+from roost.storage import in_batches
+
+UNDER_WAY = (ASSIGNED, STARTING)
+"""States in which the present attempt has not ended."""
+
+
+class AttemptKey(msgspec.Struct, frozen=True):
+    """One attempt to build one instance."""
+
+    instance: str
+    attempt: int
+
+
+class ConfirmAttempt(msgspec.Struct, frozen=True):
+    """Whether ``host`` is to start the guest that it has prepared.
+
+    After a yes no time limit ends the attempt, so nobody else gets the instance. A host that asks again,
+    because the answer was lost, gets the same answer.
+    """
+
+    key: AttemptKey
+    host: str
+    at: float
+
+    def __call__(self, connection: Connection) -> bool:
+        confirmed = (
+            sa.update(instances)
+            .where(
+                instances.c.uuid == self.key.instance,
+                instances.c.attempt == self.key.attempt,
+                instances.c.host == self.host,
+                instances.c.state.in_(UNDER_WAY),
+            )
+            .values(state=STARTING, changed_at=self.at)
+        )
+        return connection.execute(confirmed).rowcount > 0
+
+
+class ReportResults(msgspec.Struct, frozen=True):
+    """Take in the results of builds; returns the ends of their attempts for the records of ``cell``.
+
+    The first result of an attempt counts, others change nothing. A failure that no other host can cure ends
+    the building of the instance.
+    """
+
+    results: tuple[BuildResult, ...]
+    at: float
+    cell: str
+
+    def __call__(self, connection: Connection) -> list[Attempt]:
+        current = _current(connection, clean_results(self.results))
+        if not current:
+            return []
+        rows = [self._changed(connection, result) for result, _ in current]
+        connection.execute(_END_ATTEMPT, rows)
+        keep_attempts(
+            connection,
+            [
+                ended_attempt(row, record.FAILED, self.at, result.failure, result.code)
+                for result, row in current
+                if result.failure is not None
+            ],
+        )
+        return [
+            recorded_end(
+                row,
+                self.cell,
+                BUILT if result.failure is None else record.FAILED,
+                self.at,
+                result.failure,
+            )
+            for result, row in current
+        ]
+
+    def _changed(self, connection: Connection, result: BuildResult) -> dict[str, object]:
+        reason, state = result.failure, state_after(result)
+        if state == ABANDONED:
+            reason = clean_text(no_cure(AttemptsOf(result.instance)(connection), result))
+        return {
+            "key": result.instance,
+            "of_attempt": result.attempt,
+            "new_state": state,
+            "why": reason,
+            "at": self.at,
+        }
+
+
+def state_after(result: BuildResult) -> str:
+    """The state of an instance after the result of its present attempt."""
+    if result.failure is None:
+        return ACTIVE
+    return FAILED if result.retryable else ABANDONED
+
+
+def no_cure(earlier: Sequence[BuildAttempt], last: BuildResult) -> str:
+    """The reason of an instance of which no further attempt is made, because another host could not help."""
+    return "; ".join(
+        [
+            *(reason_of(each) for each in earlier),
+            f"attempt {last.attempt} on {last.host}: {last.failure}; no other host can cure that",
+        ]
+    )
+
+
+def reason_of(ended: BuildAttempt) -> str:
+    """Why an attempt failed, in a list of reasons."""
+    return f"attempt {ended.attempt} on {ended.host}: {ended.reason}"
+
+
+class FailAttempts(msgspec.Struct, frozen=True):
+    """End attempts that are in one of ``states``, for ``reason``; returns their ends for the records.
+
+    Their hosts are ordered to destroy what they have of them, as they may build on.
+    """
+
+    keys: tuple[AttemptKey, ...]
+    reason: str
+    at: float
+    cell: str
+    states: tuple[str, ...] = (ASSIGNED,)
+    code: str = "TimedOut"
+
+    def __call__(self, connection: Connection) -> list[Attempt]:
+        rows: list[Row] = []
+        for key in self.keys:
+            of_it = instances.c.uuid == key.instance, instances.c.attempt == key.attempt
+            still = *of_it, instances.c.state.in_(self.states)
+            row = connection.execute(sa.select(*PRESENT).where(*still).with_for_update()).one_or_none()
+            if row is not None:
+                failed = {"state": FAILED, "reason": clean_text(self.reason), "changed_at": self.at}
+                connection.execute(sa.update(instances).where(*still).values(**failed))
+                rows.append(row)
+        ended = [ended_attempt(row, record.FAILED, self.at, self.reason, self.code) for row in rows]
+        keep_attempts(connection, ended)
+        give_orders(
+            connection, [DestroyOrder(row.uuid, row.attempt, row.host) for row in rows if row.host], self.at
+        )
+        return [recorded_end(row, self.cell, record.FAILED, self.at, self.reason) for row in rows]
+
+
+class Reassign(msgspec.Struct, frozen=True, kw_only=True):
+    """Give an instance whose attempt failed to another host; returns whether its owner still had it."""
+
+    key: AttemptKey
+    selection: Selection
+    alternates: tuple[Selection, ...]
+    at: float
+    owner: Ownership | None = None
+
+    def __call__(self, connection: Connection) -> bool:
+        moved = (
+            sa.update(instances)
+            .where(*_owned(self.key, FAILED, self.owner))
+            .values(
+                state=ASSIGNED,
+                host=self.selection.host,
+                node=self.selection.node,
+                attempt=self.key.attempt + 1,
+                alternates=alternates_text(self.alternates),
+                selection=selection_text(self.selection),
+                reason=None,
+                owner=None,
+                began=self.at,
+                changed_at=self.at,
+            )
+        )
+        return connection.execute(moved).rowcount > 0
+
+
+class Abandon(msgspec.Struct, frozen=True, kw_only=True):
+    """Make no further attempt for an instance whose attempt failed; returns whether its owner still had it.
+
+    Its claim is freed next. In this order nobody can mistake a consumer that was emptied for one that is to
+    be moved.
+    """
+
+    key: AttemptKey
+    reason: str
+    at: float
+    owner: Ownership | None = None
+
+    def __call__(self, connection: Connection) -> bool:
+        ended = (
+            sa.update(instances)
+            .where(*_owned(self.key, FAILED, self.owner))
+            .values(state=ABANDONED, alternates="[]", reason=clean_text(self.reason), changed_at=self.at)
+        )
+        return connection.execute(ended).rowcount > 0
+
+
+class GiveUp(msgspec.Struct, frozen=True):
+    """Put abandoned instances in error, their claims having been freed."""
+
+    uuids: tuple[str, ...]
+    at: float
+
+    def __call__(self, connection: Connection) -> None:
+        for some in in_batches(self.uuids):
+            abandoned = instances.c.uuid.in_(some), instances.c.state == ABANDONED
+            values = {"state": ERROR, "alternates": "[]", "selection": None, "owner": None}
+            connection.execute(sa.update(instances).where(*abandoned).values(**values, changed_at=self.at))
+
+
+_END_ATTEMPT = (
+    sa.update(instances)
+    .where(instances.c.uuid == sa.bindparam("key"))
+    .where(instances.c.attempt == sa.bindparam("of_attempt"))
+    # Not IN: several rows in one execution need a statement of a fixed length.
+    .where((instances.c.state == ASSIGNED) | (instances.c.state == STARTING))
+    .values(state=sa.bindparam("new_state"), reason=sa.bindparam("why"), changed_at=sa.bindparam("at"))
+)
+
+
+def _current(connection: Connection, results: Sequence[BuildResult]) -> list[tuple[BuildResult, Row]]:
+    """The results of attempts that are not over, one for each, with the rows of their instances, locked."""
+    awaited: dict[tuple[str, int, str | None], Row | None] = {}
+    for some in in_batches({result.instance for result in results}):
+        named = sa.select(*PRESENT).where(instances.c.uuid.in_(some), instances.c.state.in_(UNDER_WAY))
+        for row in connection.execute(named.with_for_update()):
+            awaited[row.uuid, row.attempt, row.host] = row
+    current = []
+    for result in results:
+        of_it = awaited.pop((result.instance, result.attempt, result.host), None)
+        if of_it is not None:
+            current.append((result, of_it))
+    return current
+
+
+def _owned(key: AttemptKey, state: str, owner: Ownership | None) -> list[sa.ColumnElement[bool]]:
+    found = [
+        instances.c.uuid == key.instance,
+        instances.c.attempt == key.attempt,
+        instances.c.state == state,
+    ]
+    if owner is not None:
+        found += [instances.c.owner == owner.holder, instances.c.owner_epoch == owner.epoch]
+    return found

@@ -1,0 +1,80 @@
+"""Orders to destroy that outlive their instance's stay on a host.
+
+An instance that is being deleted is itself the order to its host. If an attempt ends without its host,
+because it took too long or the host does not answer, the order stays here until the host has acknowledged
+it. A host with such orders is not up: what it has may still take room that was given to others.
+"""
+
+from collections.abc import Collection, Sequence
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from roost.cells.arriving import INSTANCES
+from roost.cells.rows import instance_of
+from roost.cells.tables import instances, orders
+from roost.model.instance import ASSIGNED, DELETING, STARTING, DestroyOrder, Instance
+from roost.storage import in_batches
+
+
+class HostWork(msgspec.Struct, frozen=True):
+    """What hosts have to do: instances to build, to start or to destroy, and orders to destroy.
+
+    ``instances`` are in the states ``assigned``, ``starting`` and ``deleting``.
+    """
+
+    instances: list[Instance]
+    orders: list[DestroyOrder]
+
+
+class WorkOfHosts(msgspec.Struct, frozen=True):
+    """What some hosts have to do."""
+
+    hosts: tuple[str, ...]
+
+    def __call__(self, connection: Connection) -> HostWork:
+        states = (ASSIGNED, STARTING, DELETING)
+        found: list[Instance] = []
+        ordered: list[DestroyOrder] = []
+        for some in in_batches(self.hosts):
+            work = INSTANCES.where(instances.c.state.in_(states), instances.c.host.in_(some))
+            found += [instance_of(row) for row in connection.execute(work)]
+            of_them = sa.select(orders).where(orders.c.host.in_(some))
+            ordered += [
+                DestroyOrder(row.instance_uuid, row.attempt, row.host) for row in connection.execute(of_them)
+            ]
+        return HostWork(found, ordered)
+
+
+class HostsWithOrders(msgspec.Struct, frozen=True):
+    """The hosts that have not acknowledged an order to destroy."""
+
+    def __call__(self, connection: Connection) -> frozenset[str]:
+        return frozenset(connection.execute(sa.select(orders.c.host).distinct()).scalars())
+
+
+def give_orders(connection: Connection, given: Collection[DestroyOrder], at: float) -> None:
+    """Keep orders until they are acknowledged."""
+    if given:
+        rows = [
+            {"host": each.host, "instance_uuid": each.instance, "attempt": each.attempt, "at": at}
+            for each in given
+        ]
+        connection.execute(sa.insert(orders), rows)
+
+
+def acknowledge(connection: Connection, done: Sequence[DestroyOrder]) -> None:
+    """Remove orders that were carried out."""
+    if done:
+        connection.execute(
+            _ACKNOWLEDGE,
+            [{"of_host": each.host, "key": each.instance, "of_attempt": each.attempt} for each in done],
+        )
+
+
+_ACKNOWLEDGE = sa.delete(orders).where(
+    orders.c.host == sa.bindparam("of_host"),
+    orders.c.instance_uuid == sa.bindparam("key"),
+    orders.c.attempt == sa.bindparam("of_attempt"),
+)
