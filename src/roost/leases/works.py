@@ -1,0 +1,136 @@
+"""What is done with leases, each as the statements of one transaction."""
+
+from collections.abc import Sequence
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from roost.leases.lease import VACANT, Lease
+from roost.leases.table import leases
+
+
+class AcquireLease(msgspec.Struct, frozen=True, kw_only=True):
+    """Become the holder of a lease. Answers the lease, None while another one holds it.
+
+    A lease that is absent or vacant is acquired at once. A held one is acquired only if its row is exactly
+    ``seen``, which the caller has watched standing still. ``now``: seconds since the epoch, for people.
+    If this holder has it already, as after a lost answer, nothing changes.
+    """
+
+    name: str
+    kind: str
+    holder: str
+    host: str
+    service_version: int
+    now: float
+    seen: Lease | None = None
+
+    def __call__(self, connection: Connection) -> Lease | None:
+        there = _read(connection, self.name)
+        if there is not None and there.holder == self.holder:
+            return there
+        new = Lease(
+            name=self.name,
+            kind=self.kind,
+            holder=self.holder,
+            epoch=1 if there is None else there.epoch + 1,
+            counter=0,
+            host=self.host,
+            service_version=self.service_version,
+            since=self.now,
+        )
+        values = msgspec.structs.asdict(new)
+        if there is None:
+            connection.execute(sa.insert(leases), values)
+            return new
+        if not there.vacant and (self.seen is None or there.stamp != self.seen.stamp):
+            return None
+        taken = connection.execute(sa.update(leases).where(*_exactly(there)).values(values))
+        return new if taken.rowcount else None
+
+
+class RenewLease(msgspec.Struct, frozen=True):
+    """Raise the counter of a lease. Answers False, and changes nothing, if somebody else holds it now."""
+
+    name: str
+    holder: str
+    epoch: int
+
+    def __call__(self, connection: Connection) -> bool:
+        mine = (leases.c.name == self.name, leases.c.holder == self.holder, leases.c.epoch == self.epoch)
+        renewed = sa.update(leases).where(*mine).values(counter=leases.c.counter + 1)
+        return bool(connection.execute(renewed).rowcount)
+
+
+class VacateLeases(msgspec.Struct, frozen=True):
+    """Take leases from holders that were seen to stand still. Answers how many were taken.
+
+    A lease whose row is no longer as it was seen is left alone. What the holders owned is free afterwards.
+    """
+
+    seen: Sequence[Lease]
+
+    def __call__(self, connection: Connection) -> int:
+        taken = 0
+        for lease in self.seen:
+            vacated = (
+                sa.update(leases).where(*_exactly(lease)).values(holder=VACANT, epoch=leases.c.epoch + 1)
+            )
+            taken += connection.execute(vacated).rowcount
+        return taken
+
+
+class VacateAll(msgspec.Struct, frozen=True):
+    """Take all leases of a kind from their holders, for a process that knows that it is the only one."""
+
+    kind: str
+
+    def __call__(self, connection: Connection) -> None:
+        connection.execute(sa.delete(leases).where(leases.c.kind == self.kind))
+
+
+class ReleaseLease(msgspec.Struct, frozen=True):
+    """Give back a lease at an orderly end: its row is removed. One that another one holds now stays."""
+
+    name: str
+    holder: str
+
+    def __call__(self, connection: Connection) -> None:
+        mine = (leases.c.name == self.name, leases.c.holder == self.holder)
+        connection.execute(sa.delete(leases).where(*mine))
+
+
+class ForgetLeases(msgspec.Struct, frozen=True):
+    """Remove vacant leases whose row is still as it was seen."""
+
+    seen: Sequence[Lease]
+
+    def __call__(self, connection: Connection) -> None:
+        for lease in self.seen:
+            connection.execute(sa.delete(leases).where(*_exactly(lease), leases.c.holder == VACANT))
+
+
+class ReadLeases(msgspec.Struct, frozen=True):
+    """Answers all leases of a kind, in order of names."""
+
+    kind: str
+
+    def __call__(self, connection: Connection) -> list[Lease]:
+        query = sa.select(leases).where(leases.c.kind == self.kind).order_by(leases.c.name)
+        return [Lease(**row._asdict()) for row in connection.execute(query)]
+
+
+def _read(connection: Connection, name: str) -> Lease | None:
+    row = connection.execute(sa.select(leases).where(leases.c.name == name)).one_or_none()
+    return None if row is None else Lease(**row._asdict())
+
+
+def _exactly(lease: Lease) -> tuple[sa.ColumnElement[bool], ...]:
+    """The condition that a row is what was seen."""
+    return (
+        leases.c.name == lease.name,
+        leases.c.holder == lease.holder,
+        leases.c.epoch == lease.epoch,
+        leases.c.counter == lease.counter,
+    )
