@@ -114,6 +114,13 @@ def test_an_instance_that_holds_something_is_not_claimed_again(tmp_path: Path) -
         again = await api.select(instances=[A])
         assert (again.status_code, error_of(again)["code"]) == (409, "placement.concurrent_update")
         assert api.held() == held
+        replaced = await api.select(instances=[A], generations={A: 1})
+        assert replaced.status_code == 200, replaced.text
+        assert replaced.json()["destinations"][0]["selected"]["generation"] == 2
+        late = await api.select(instances=[A], generations={A: 1})
+        assert (late.status_code, error_of(late)["code"]) == (409, "placement.concurrent_update")
+        other = await api.select(instances=[A], generations={B: 1})
+        assert other.status_code == 400
 
     on(tmp_path, work)
 
@@ -142,6 +149,9 @@ def test_an_alternate_takes_over_the_claim(tmp_path: Path) -> None:
             "/v1/use_alternate", json={**body, "failed": swapped["selected"], "alternates": []}
         )
         assert (nothing.status_code, error_of(nothing)["code"]) == (409, "scheduler.no_alternate")
+        moved = {**destination["selected"], "generation": 7}
+        stale = await api.client.post("/v1/use_alternate", json={**body, "failed": moved, "alternates": []})
+        assert (stale.status_code, error_of(stale)["code"]) == (409, "scheduler.stale_claim")
         other = await api.client.post("/v1/use_alternate", json={**body, "instance": B})
         assert (other.status_code, error_of(other)["code"]) == (409, "scheduler.nothing_claimed")
 

@@ -49,11 +49,18 @@ def _parts_of(run: Run, outcome: Outcome) -> dict[str, str]:
         run,
         steps=outcome.steps,
         refusal=outcome.refusal,
-        destinations=numbered(outcome),
+        destinations=numbered(outcome, _generations(run)),
         # Runs of earlier versions have none.
         weighed=weighed_in(outcome) if run.weighed else (),
     )
     return _parts(again, attempts_of(run.id, run.request_id, run.finished_at, outcome))
+
+
+def _generations(run: Run) -> dict[str, int] | None:
+    """The generations of replaced claims after a run; None for a run of an earlier version, or a rebuild."""
+    if any(each.selected.generation is None for each in run.destinations):
+        return None
+    return {instance: before + 1 for instance, before in run.generations.items()}
 
 
 def _parts(run: Run, attempts: Sequence[Attempt]) -> dict[str, str]:

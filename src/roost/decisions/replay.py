@@ -19,7 +19,7 @@ from roost.decisions.recorded import (
     request_of,
 )
 from roost.fleet import Fleet, FleetError
-from roost.ledger import State
+from roost.ledger import Held, State
 from roost.ledger.past_fleet import HistoryMissing, PastFleet
 from roost.model.change import AllocationsChanged, Change
 from roost.model.record import Run
@@ -83,7 +83,7 @@ class Replay:
         if not changes.now:
             _check(run, spec)
         try:
-            fleet, ahead = await self._state(run, changes)
+            fleet, ahead, held = await self._state(run, changes)
             table, asked = await self._asked(run, spec, options, fleet, changes)
         except (HistoryMissing, JournalMissing) as error:
             raise NotReproducible(str(error)) from error
@@ -100,13 +100,16 @@ class Replay:
             now=run.started_at,
             options=options,
             seed=run.seed or 0,
+            generations=run.generations,
         )
         unlike: list[Difference] = []
         try:
             if run.told and changes == Changes():
+                if run.generations:
+                    raise NotReproducible("the run replaced claims over HTTP, of which no version tells")
                 outcome = await self._decided_over_http(run, question, table, plugins)
             else:
-                outcome = _decided(question, table, plugins, fleet, ahead)
+                outcome = _decided(question, table, plugins, fleet, ahead, held)
         except (SchedulerError, PlacementError) as error:
             outcome = Outcome((), (), (), str(error))
         except Diverged as error:
@@ -136,15 +139,16 @@ class Replay:
                 raise NotReproducible(f"the options of the run cannot be used: {error}") from error
         return self._plugins[key]
 
-    async def _state(self, run: Run, changes: Changes) -> tuple[Fleet, list[Change]]:
-        """The fleet that the run was decided on, and the changes that its batch had before it."""
+    async def _state(self, run: Run, changes: Changes) -> tuple[Fleet, list[Change], dict[str, Held]]:
+        """The fleet that the run was decided on, the changes that its batch had before it, and what the
+        instances held that the run replaced."""
         if changes.now:
-            return await self._fleet.at(self._newest), []
+            return await self._fleet.at(self._newest), [], {}
         if run.told:
             # With something changed it is decided on what the run was told first, in one step.
-            return await self._fleet.at(_first_version(run)), []
+            return await self._fleet.at(_first_version(run)), [], {}
         if run.version is None:
-            return await self._fleet.at(self._fleet.version), []
+            return await self._fleet.at(self._fleet.version), [], {}
         fleet = await self._fleet.at(run.version)
         after = await self._fleet.next_changes(run.version)
         if run.position and (after is None or len(after) < run.position):
@@ -158,7 +162,8 @@ class Replay:
                     f"commit {run.version + 1} does not have the claims of the run: the ledger was restored "
                     "from a backup since, or its commits are of another database"
                 )
-        return fleet, list(after or ())[: run.position or 0]
+        position = run.position or 0
+        return fleet, list(after or ())[:position], _replaced(run, list(after or ())[position:])
 
     async def _asked(
         self, run: Run, spec: RequestSpec, options: SchedulerOptions, fleet: Fleet, changes: Changes
@@ -215,6 +220,21 @@ class Replay:
         return await past.at(version)
 
 
+def _replaced(run: Run, made: list[Change]) -> dict[str, Held]:
+    """What the instances of a run held that it replaced, as the changes of its commit have it.
+
+    Raises: `NotReproducible` if a commit does not have it, as for a run that was refused.
+    """
+    held: dict[str, Held] = {}
+    for change in made:
+        if isinstance(change, AllocationsChanged) and change.before is not None:
+            held.setdefault(change.consumer, Held(change.before, change.held))
+    missing = sorted(run.generations.keys() - held.keys())
+    if missing:
+        raise NotReproducible(f"what {missing[0]} held is kept nowhere: the run would have replaced it")
+    return {instance: held[instance] for instance in run.generations}
+
+
 def in_order(runs: Iterable[RunWithAttempts]) -> list[RunWithAttempts]:
     """Runs in the order in which they are made again the quickest."""
     return sorted(runs, key=lambda each: (_first_version(each.run), each.run.position or 0))
@@ -261,7 +281,12 @@ def _queries(
 
 
 def _decided(
-    question: Question, table: NodeTable, plugins: Plugins, fleet: Fleet, ahead: list[Change]
+    question: Question,
+    table: NodeTable,
+    plugins: Plugins,
+    fleet: Fleet,
+    ahead: list[Change],
+    held: dict[str, Held],
 ) -> Outcome:
     """Decide, and leave fleet and table as they were."""
     if is_rebuild(question.spec):
@@ -269,7 +294,7 @@ def _decided(
             return judge_rebuild(question, table, plugins)
         finally:
             table.release(*question.instances)
-    state = State(fleet, {}, question.now)
+    state = State(fleet, dict(held), question.now)
     try:
         for change in ahead:
             state.apply(change)

@@ -6,10 +6,10 @@
     standstill  for how long counters have stood still, by the observer's monotonic clock
     keeping     the machines that keep a process's lease and watch the others'
 
-Each process holds one lease and renews it. A piece of work names its owner, the nonce of a lease's holder, and an
-epoch that each change of the owner raises. Every write for it carries both, and changes nothing if they moved on. An
-observer that sees a lease stand still for `LeaseTimes.lease` vacates it: work whose owner holds no lease is free.
-No clocks are compared.
+Each process holds one lease and renews it. A piece of work names its owner, the nonce of a lease's holder,
+and an epoch that each change of the owner raises. Every write for it carries both, and changes nothing if
+they moved on. An observer that sees a lease stand still for `LeaseTimes.lease` vacates it: work whose owner
+holds no lease is free. No clocks are compared.
 """
 
 from roost.leases.keeping import FREED, LeaseTimes, Tenure, keep_lease, renew, watch_leases

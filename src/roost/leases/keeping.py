@@ -26,6 +26,10 @@ class LeaseTimes(msgspec.Struct, frozen=True, kw_only=True):
     forget: float = 3600.0
 
 
+TIMES = LeaseTimes()
+"""The times of all leases of processes, unless a test has others."""
+
+
 class Tenure:
     """The lease of one process: under which nonce it owns work now. Its machines share it.
 
@@ -33,7 +37,7 @@ class Tenure:
     """
 
     def __init__(
-        self, name: str, kind: str, host: str, service_version: int = 0, times: LeaseTimes = LeaseTimes()
+        self, name: str, kind: str, host: str, service_version: int = 0, times: LeaseTimes = TIMES
     ) -> None:
         self.name = name
         self.kind = kind
@@ -58,12 +62,12 @@ class Tenure:
         self.holder = ""
 
     def holds(self, at: float) -> bool:
-        """Whether new work may begin at ``at`` of the monotonic clock: nobody can have taken the lease yet."""
+        """Whether new work may begin at ``at`` of the monotonic clock: nobody can have taken the lease."""
         return bool(self.holder) and at - self._renewed < self.times.lease
 
 
 def renew(database: str, tenure: Tenure) -> Machine[None]:
-    """Renew the lease of a process, or acquire it under a new nonce if it is not held. Raises StorageError."""
+    """Renew the lease of a process; acquire it under a new nonce if it is not held. Raises StorageError."""
     began = yield from Monotonic().do()
     if tenure.holder:
         if (yield from Write(database, RenewLease(tenure.name, tenure.holder, tenure.epoch)).do()):
@@ -102,7 +106,7 @@ def keep_lease(database: str, tenure: Tenure) -> Machine[None]:
         yield from Sleep(tenure.times.renew).do()
 
 
-def watch_leases(database: str, kind: str, times: LeaseTimes = LeaseTimes()) -> Machine[None]:
+def watch_leases(database: str, kind: str, times: LeaseTimes = TIMES) -> Machine[None]:
     """Take the leases of a kind that stand still from their holders, for ever. Wakes `FREED` after each."""
     standing: Standstill[str] = Standstill(times.lease / 2)
     while True:

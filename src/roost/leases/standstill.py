@@ -1,8 +1,8 @@
 """For how long counters have stood still, by the monotonic clock of the observer.
 
-No clocks are compared. A holder that renews shows it by its counter; an observer that has seen the counter stand
-still for long enough acts. What the observer could not see counts nothing: a database that is stopped for half a
-minute stops all counters, and nobody may be taken for dead then.
+No clocks are compared. A holder that renews shows it by its counter; an observer that has seen the counter
+stand still for long enough acts. What the observer could not see counts nothing: a database that is stopped
+for half a minute stops all counters, and nobody may be taken for dead then.
 """
 
 from collections.abc import Hashable, Mapping

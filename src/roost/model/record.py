@@ -77,6 +77,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
 
     What the decision was made on:
 
+    - ``generations``: those of the instances that held something, which the run replaced.
     - ``asked``: what placement was asked. ``num_alternates``, ``min_count``: as the caller gave them; a
       ``min_count`` of 0 stands for all instances.
     - ``version``: the ledger version, None of a run over HTTP or without placement. ``position``: how many
@@ -119,6 +120,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     destinations: tuple[Destination, ...] = ()
     weighed: tuple[WeighedHost, ...] = ()
     reasons: Reasons | None = None
+    generations: dict[str, int] = {}
 
 
 class RunReasons(msgspec.Struct, frozen=True):

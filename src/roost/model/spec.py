@@ -163,6 +163,8 @@ class Selection(msgspec.Struct, frozen=True):
     ``assignment`` is what the instance has of the node's hardware. That of an alternate says what was free
     when the alternate was found; it is chosen anew when the alternate is used.
     ``ordinal`` is the number of the recorded attempt that claimed the host, 0 in alternates.
+    ``generation`` is the one that the consumer has with this claim, None in alternates, and in selections
+    that earlier versions stored.
     """
 
     host: str
@@ -176,6 +178,7 @@ class Selection(msgspec.Struct, frozen=True):
     allocation_request_version: str = "1.39"
     assignment: Assignment | None = None
     ordinal: int = 0
+    generation: int | None = None
 
 
 class Destination(msgspec.Struct, frozen=True):

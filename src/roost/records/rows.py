@@ -31,6 +31,7 @@ class RunDetails(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     min_count: int = 0
     destinations: tuple[Destination, ...] = ()
     weighed: tuple[WeighedHost, ...] = ()
+    generations: dict[str, int] = {}
 
 
 class RunWithAttempts(msgspec.Struct, frozen=True):

@@ -10,6 +10,7 @@ SchedulerError
 ├── PlacementUnavailable   placement cannot be reached, or failed; trying again may help
 ├── PlacementRefused       placement refuses what the scheduler asks; trying again will not help
 ├── NothingClaimed         the instance whose host is to be replaced holds nothing
+├── StaleClaim             the claim of an instance was moved by others since it was read
 ├── NoAlternate            no alternate of an instance can be used
 └── NoValidHost            no host, or not enough of them, can take the request
 
@@ -69,6 +70,18 @@ class NothingClaimed(SchedulerError):
 
     def __init__(self, instance: str) -> None:
         super().__init__(f"instance {instance} holds nothing that could be moved to an alternate")
+
+
+class StaleClaim(SchedulerError):
+    """The claim of an instance was moved by others since the caller read it: the instance is no longer the
+    caller's to move. ``generation`` is the present one of the consumer."""
+
+    def __init__(self, instance: str, expected: int, generation: int) -> None:
+        super().__init__(
+            f"the claim of instance {instance} is at generation {generation}, not {expected}: "
+            "others have moved it"
+        )
+        self.generation = generation
 
 
 class NoAlternate(SchedulerError):

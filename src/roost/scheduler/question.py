@@ -3,7 +3,7 @@
 import math
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import msgspec
@@ -24,7 +24,8 @@ class Question(msgspec.Struct, frozen=True):
     are ``limit`` and ``places``. ``run`` is the id of the run. They are placed in order, until one cannot be;
     if fewer than ``min_count`` are placed then, none is. ``now``: seconds since the epoch, for judging
     heartbeats. ``seed`` is that of the run's own random numbers. The run ends when ``monotonic`` (a clock, in
-    seconds) reaches ``deadline``.
+    seconds) reaches ``deadline``. ``generations`` are those of the instances that hold something already,
+    which the run replaces.
     """
 
     run: str
@@ -41,6 +42,7 @@ class Question(msgspec.Struct, frozen=True):
     places: tuple[Place, ...] = ()
     deadline: float = math.inf
     monotonic: Callable[[], float] = time.monotonic
+    generations: Mapping[str, int] = {}
 
     @property
     def queries(self) -> tuple[CandidateQuery, ...]:

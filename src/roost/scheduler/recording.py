@@ -1,6 +1,7 @@
 """The records of runs and attempts, made from what the selection came to."""
 
 from collections import Counter
+from collections.abc import Mapping
 
 import msgspec
 
@@ -38,12 +39,21 @@ def attempts_of(run: str, request_id: str, at: float, outcome: Outcome) -> list[
     return found
 
 
-def numbered(outcome: Outcome) -> tuple[Destination, ...]:
-    """The destinations of a run, whose selections have the ordinals of the attempts that claimed them."""
+def numbered(outcome: Outcome, generations: Mapping[str, int] | None) -> tuple[Destination, ...]:
+    """The destinations of a run, whose selections have the ordinals of the attempts that claimed them.
+
+    ``generations``: those that consumers have now whose claims were replaced; the others are new. None: the
+    run claimed nothing.
+    """
     tries = Counter(tried.instance for tried in outcome.tries)
     return tuple(
         msgspec.structs.replace(
-            each, selected=msgspec.structs.replace(each.selected, ordinal=tries[each.instance])
+            each,
+            selected=msgspec.structs.replace(
+                each.selected,
+                ordinal=tries[each.instance],
+                generation=None if generations is None else generations.get(each.instance, 1),
+            ),
         )
         for each in outcome.destinations
     )

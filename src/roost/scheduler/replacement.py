@@ -4,9 +4,9 @@ The alternates of an instance are as old as its first claim. Meanwhile a host ma
 lost its room, or have got another member of the server group. So each alternate is judged again before it is
 claimed, by the same filters, on the present state.
 
-The swap is one write at the generation of the consumer, which frees the failed host as it claims the other:
-the consumer is never empty in between. A consumer that has been emptied would begin at generation 1 again,
-and a late write of an earlier attempt could pass for a new one.
+The swap is one write at the generation of the failed claim, which frees the failed host as it claims the
+other: the consumer is never empty in between. A consumer that has been emptied would begin at generation 1
+again, and a late write of an earlier attempt could pass for a new one.
 
 Two calls for one attempt, or one whose answer was lost, come to the same result: the first swap stands, and
 the next call finds the consumer on that alternate.
@@ -17,11 +17,12 @@ from itertools import islice
 
 import msgspec
 
-from roost.model.allocation import Allocations, Candidate
+from roost.ledger import Held
+from roost.model.allocation import Candidate
 from roost.model.assignment import Assignment
 from roost.model.spec import Selection
 from roost.scheduler.bounds import Bounds
-from roost.scheduler.errors import CannotWeigh
+from roost.scheduler.errors import CannotWeigh, StaleClaim
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.offered_field import OfferedField
 from roost.scheduler.offers import Offers
@@ -73,22 +74,35 @@ class Replacing:
         self._refused = 0
 
     def moved_before(
-        self, held: Allocations, assignment: Assignment | None, is_of: Callable[[str, str], bool]
+        self, held: Held, assignment: Assignment | None, is_of: Callable[[str, str], bool]
     ) -> Replacement | None:
-        """The result if an earlier call has swapped the claim already.
+        """The result if an earlier call has swapped the claim already; None if the claim is the failed one.
 
         ``held`` and ``assignment`` are what the instance has now. ``is_of`` says whether a provider is in the
         tree of a root. The alternate is not checked again: the instance may be under way there.
+
+        Raises: `StaleClaim` if the claim has been moved to a host that is no alternate.
         """
-        request = self.request
-        if held == request.failed.allocations:
+        request, generation = self.request, held.consumer.generation
+        if self.is_failed(held):
             return None
-        others = [provider for provider in held if provider not in request.failed.allocations]
+        others = [provider for provider in held.allocations if provider not in request.failed.allocations]
         for number, alternate in enumerate(request.alternates):
             if any(is_of(provider, alternate.node) for provider in others):
-                there = msgspec.structs.replace(alternate, allocations=held, assignment=assignment)
+                there = msgspec.structs.replace(
+                    alternate, allocations=held.allocations, assignment=assignment, generation=generation
+                )
                 return self.claimed(number, there)
+        if request.failed.generation is not None:
+            raise StaleClaim(request.instance, request.failed.generation, generation)
         return None
+
+    def is_failed(self, held: Held) -> bool:
+        """Whether what an instance holds is still its claim on the host that failed."""
+        failed = self.request.failed
+        if failed.generation is None:
+            return held.allocations == failed.allocations
+        return held.consumer.generation == failed.generation
 
     @property
     def bound(self) -> str | None:
@@ -141,11 +155,14 @@ class Replacing:
         found.sort(key=lambda candidate: candidate.allocations != alternate.allocations)
         return found or NO_CANDIDATE
 
-    def selection(self, alternate: Selection, index: int, candidate: Candidate) -> Selection:
-        """An alternate with the candidate of its host that is claimed."""
+    def selection(
+        self, alternate: Selection, index: int, candidate: Candidate, generation: int | None
+    ) -> Selection:
+        """An alternate with the candidate of its host that is claimed, and the consumer's generation then."""
         default_zone = self.request.question.options.default_availability_zone
         chosen = selection_of(self._table, index, candidate, alternate.weight, default_zone)
-        return msgspec.structs.replace(chosen, limits={**alternate.limits, **chosen.limits})
+        limits = {**alternate.limits, **chosen.limits}
+        return msgspec.structs.replace(chosen, limits=limits, generation=generation)
 
     def to_claim(self, candidates: Sequence[Candidate]) -> Iterator[Candidate]:
         """The candidates of an alternate, the next one as each is refused, within the bounds of a run."""

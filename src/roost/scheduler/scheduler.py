@@ -6,6 +6,7 @@ import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 
 import msgspec
 import structlog
@@ -41,6 +42,9 @@ from roost.scheduler.selection import Plugins
 from roost.scheduler.settings import settings_of
 from roost.scheduler.supposition import Supposition
 from roost.storage import StorageError
+
+NO_GENERATIONS: Mapping[str, int] = MappingProxyType({})
+"""All instances of a request are new."""
 
 AS_IT_IS = Scenario()
 """No host is drained or added."""
@@ -160,6 +164,7 @@ class Scheduler:
         min_count: int | None = None,
         request_id: str | None = None,
         global_request_id: str | None = None,
+        generations: Mapping[str, int] = NO_GENERATIONS,
     ) -> tuple[Destination, ...]:
         """Choose and claim hosts for ``count`` equal instances.
 
@@ -167,6 +172,8 @@ class Scheduler:
             instances: consumer uuids, ``count`` different ones; made up if not given.
             min_count: if fewer can be placed, none is; ``count`` if not given.
             request_id, global_request_id: of the user's request, for the records.
+            generations: of the instances that hold something already, which the run replaces: what they hold
+                counts as free for them, and a claim of theirs is one write at the generation.
 
         Returns a destination for each instance that was placed, in order; its selected host is claimed,
         its alternates (in the same cell) are not. Where ``min_count`` is met but ``count`` is not, the last
@@ -179,7 +186,7 @@ class Scheduler:
             NoValidHost: fewer than ``min_count`` instances can be placed.
             BadRequestSpec: the request spec cannot be turned into a query.
             CannotWeigh: a host that must have a weight has none.
-            ConcurrentUpdate: an instance holds something already.
+            ConcurrentUpdate: an instance holds something already, or not at its generation.
             SchedulerFault: a filter, a weigher or the scheduler raised an unexpected error.
             PlacementUnavailable, PlacementRefused: from a gateway over HTTP.
             StorageError, LedgerError: a database of this process fails.
@@ -191,6 +198,8 @@ class Scheduler:
                 f"count {count}, min_count {least}, num_alternates {num_alternates} and {len(set(names))} "
                 "different instances do not go together"
             )
+        if not generations.keys() <= set(names):
+            raise ValueError(f"generations of other instances: {sorted(generations.keys() - set(names))}")
         try:
             plain_spec = redacted(spec)
         except UnicodeEncodeError as error:
@@ -212,6 +221,7 @@ class Scheduler:
             num_alternates=num_alternates,
             min_count=least,
             settings=self._settings,
+            generations=dict(generations),
         )
         deadline = self._deadline()
         try:
@@ -234,6 +244,7 @@ class Scheduler:
                     seed=run.seed or 0,
                     deadline=deadline,
                     monotonic=self._monotonic,
+                    generations=run.generations,
                 )
                 if is_rebuild(spec):
                     decided = self._rebuild(question)
@@ -259,7 +270,10 @@ class Scheduler:
             self._record(run, Outcome((), (), (), str(fault)))
             raise fault from error
         outcome = decided.outcome
-        outcome = msgspec.structs.replace(outcome, destinations=numbered(outcome))
+        now = {each: decided.generations.get(each, before + 1) for each, before in generations.items()}
+        outcome = msgspec.structs.replace(
+            outcome, destinations=numbered(outcome, None if is_rebuild(spec) else now)
+        )
         self._metrics.decided(outcome)
         run = _decided_on(run, Basis(decided.version, decided.position, decided.node_version, decided.told))
         self._record(run, outcome)
@@ -321,8 +335,8 @@ class Scheduler:
         """Claim the next alternate of an instance in place of the host that failed it.
 
         Each alternate is checked again on the present state: heartbeat and state of its host, room, filters
-        and server group. The first that passes takes over the claim, by one write at the consumer's
-        generation. The call may be repeated: if the claim was moved already, that alternate is the result.
+        and server group. The first that passes takes over the claim, by one write at the generation
+        of ``failed``. The call may be repeated: if the claim was moved already, that alternate is the result.
 
         Args:
             spec: the request spec that the instance was placed by.
@@ -336,6 +350,7 @@ class Scheduler:
         Raises:
             NoAlternate: none of them can be used. The claim is as it was.
             NothingClaimed: the instance holds nothing.
+            StaleClaim: others have moved its claim since ``failed`` was read.
             BadRequestSpec: the request spec cannot be turned into a query.
             SchedulerFault: a filter, a weigher or the scheduler raised an unexpected error.
             ConcurrentUpdate: another writer was first each time.

@@ -124,7 +124,7 @@ def test_lost_answer_of_a_swap_is_found_by_the_next_call(within: Within) -> None
         with pytest.raises(PlacementUnavailable):
             await use(room, placed, vcpus=8)
         found = await use(room, placed, vcpus=8)
-        assert found.selected == msgspec.structs.replace(placed.alternates[0], ordinal=2)
+        assert found.selected == msgspec.structs.replace(placed.alternates[0], ordinal=2, generation=2)
         assert found.alternates == placed.alternates[1:]
         assert await generation(room) == 2
 
@@ -157,7 +157,7 @@ def test_swap_that_another_caller_made_meanwhile_stands(within: Within) -> None:
         [placed] = await room.place(1, 2)
         rooms.append((room, placed))
         found = await use(room, placed)
-        assert found.selected == msgspec.structs.replace(placed.alternates[1], ordinal=3)
+        assert found.selected == msgspec.structs.replace(placed.alternates[1], ordinal=3, generation=2)
         assert found.alternates == ()
         assert room.held() == {ONE: placed.alternates[1].allocations}
         assert await generation(room) == 2
@@ -175,7 +175,7 @@ def test_alternates_that_no_longer_do_are_passed_over(within: Within) -> None:
         full = placed.alternates[1].node
         await room.ledger.execute(WriteAllocations((holding(uuid_of(0xBB), {full: {"VCPU": 8}}),)))
         found = await use(room, placed)
-        assert found.selected == msgspec.structs.replace(placed.alternates[2], ordinal=4)
+        assert found.selected == msgspec.structs.replace(placed.alternates[2], ordinal=4, generation=2)
         assert [each.refusal for each in found.tries] == [
             "the host is disabled",
             "placement has no candidates there",

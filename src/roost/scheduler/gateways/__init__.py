@@ -10,7 +10,7 @@ replacing the use of an alternate in the ledger's transaction; replacing_over_ht
 asking    the errors of placement over HTTP
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import NamedTuple, Protocol
 
 from roost.model.reasons import Reasons
@@ -31,6 +31,7 @@ class Decided(NamedTuple):
     ``position``: how many changes the commit of the decision had before it; None if unknown.
     ``node_version``: the version of the node table that it was decided on, None without a journal.
     ``told``: over HTTP, the versions of all responses of placement; empty if one named none.
+    ``generations``: those of the consumers whose claims were replaced more than once.
     """
 
     outcome: Outcome
@@ -39,6 +40,7 @@ class Decided(NamedTuple):
     position: int | None = None
     node_version: int | None = None
     told: tuple[Told, ...] = ()
+    generations: Mapping[str, int] = {}
 
 
 class Gateway(Protocol):
@@ -47,7 +49,8 @@ class Gateway(Protocol):
     async def decide(self, question: Question, table: NodeTable, plugins: Plugins) -> Decided:
         """Choose, claim and find alternates. Claims of a run that is refused, or raises, do not stay.
 
-        Raises `ConcurrentUpdate` if an instance holds something already, `BadRequestSpec` for a resource
+        Raises `ConcurrentUpdate` if an instance holds something already, or not at the generation that the
+        question says, `BadRequestSpec` for a resource
         class or trait that placement does not know.
         """
 
@@ -56,7 +59,8 @@ class Gateway(Protocol):
     ) -> Replacement:
         """Swap the claim of an instance to the first alternate that passes all checks now.
 
-        Raises `NothingClaimed` if the instance holds nothing, `BadRequestSpec` as `decide` does.
+        Raises `NothingClaimed` if the instance holds nothing, `StaleClaim`, `BadRequestSpec` as `decide`
+        does.
         """
 
     async def explain(

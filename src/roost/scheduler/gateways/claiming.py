@@ -1,8 +1,11 @@
 """What the gateways have in common: how a claim is written, and a selection under way."""
 
+import msgspec
+
 from roost.ledger import State
+from roost.model.change import AllocationsChanged
 from roost.placement.commands.allocations import ConsumerWrite, write_allocations
-from roost.placement.errors import PlacementError
+from roost.placement.errors import ConcurrentUpdate, PlacementError
 from roost.scheduler.claim_result import CLAIMED, ClaimResult, Verdict, result_of
 from roost.scheduler.outcome import Claim, Outcome
 from roost.scheduler.question import Question
@@ -13,13 +16,16 @@ INSTANCE = "INSTANCE"
 
 
 def claim_write(
-    question: Question, claim: Claim, generation: int | None = None, beside: str | None = None
+    question: Question,
+    claim: Claim,
+    generation: int | None = None,
+    beside: str | None = None,
 ) -> ConsumerWrite:
     """The allocation write that makes a claim.
 
-    ``generation`` is the consumer's present one; None: it holds nothing yet. With a server group the write
-    has the group's condition, whether or not a filter for it is enabled. ``beside``: the digest of the
-    assignments on the node that the claim was fitted beside.
+    ``generation`` is the consumer's present one, by default as the question says; None: it holds nothing
+    yet. With a server group the write has the group's condition, whether or not a filter for it is enabled.
+    ``beside``: the digest of the assignments on the node that the claim was fitted beside.
     """
     return ConsumerWrite(
         consumer=claim.instance,
@@ -27,7 +33,7 @@ def claim_write(
         project_id=question.spec.project_id,
         user_id=question.spec.user_id,
         consumer_type=INSTANCE,
-        generation=generation,
+        generation=question.generations.get(claim.instance) if generation is None else generation,
         group=None if question.spec.group is None else question.spec.group.claim,
         assignment=claim.candidate.assignment,
         beside=beside,
@@ -35,13 +41,35 @@ def claim_write(
     )
 
 
+def set_aside(state: State, question: Question) -> None:
+    """Take what the instances of a question hold out of a ledger's state.
+
+    So nothing of it counts against them: neither room nor membership in their server group. The caller takes
+    this back before it writes.
+
+    Raises: `ConcurrentUpdate` if an instance holds nothing, or not at the generation of the question.
+    """
+    for instance, generation in question.generations.items():
+        held = state.held(instance)
+        if held is None or held.consumer.generation != generation:
+            there = "null" if held is None else held.consumer.generation
+            raise ConcurrentUpdate(
+                f"consumer generation conflict - expected {there} but got {generation} "
+                f"for consumer {instance}"
+            )
+        state.apply(AllocationsChanged(instance, held.consumer, None, held.allocations, {}))
+
+
 def claimed(state: State, question: Question, claim: Claim) -> ClaimResult:
-    """Make a claim in a ledger's state.
+    """Make a claim in a ledger's state. What the instance held is set aside, if it held something.
 
     Raises: `PlacementError` that is no refusal of this claim.
     """
     try:
-        write_allocations(state, [claim_write(question, claim)])
+        write = claim_write(question, claim)
+        if write.generation is not None:
+            write = msgspec.structs.replace(write, generation=None)
+        write_allocations(state, [write])
     except PlacementError as error:
         result = result_of(error)
         if result.verdict is not Verdict.REFUSED:

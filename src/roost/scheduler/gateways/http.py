@@ -89,7 +89,14 @@ class HttpGateway:
             self._cached.decided(question, outcome)
         if not outcome.destinations and not candidates.known:
             outcome = being_filled(outcome, *await _nodes_without_provider(hearing, table))
-        return Decided(outcome, None, run.seconds, node_version=hearing.began_at, told=hearing.told)
+        return Decided(
+            outcome,
+            None,
+            run.seconds,
+            node_version=hearing.began_at,
+            told=hearing.told,
+            generations=claims.generations,
+        )
 
     async def use_alternate(
         self, request: ReplacementRequest, table: NodeTable, plugins: Plugins

@@ -39,6 +39,9 @@ class HttpClaims:
     assignments on the nodes that the run chooses from. ``judged``: the version of the ledger that each claim
     was judged on, None if placement does not tell.
 
+    ``generations``: the present ones of the consumers whose claims the run replaces. These are never freed: a
+    consumer that was emptied would begin at generation 1 again.
+
     ``begins_anew``: `MembersChanged` is raised if only another look at the group's members can help.
     """
 
@@ -54,6 +57,7 @@ class HttpClaims:
         self._foreign = foreign
         self._begins_anew = begins_anew
         self._made: list[str] = []
+        self.generations = dict(question.generations)
         self._in_doubt: Sequence[Claim] = ()
         self.waited = 0.0
         self.judged: list[int | None] = []
@@ -92,7 +96,8 @@ class HttpClaims:
             if refusal.verdict is Verdict.CHANGED:
                 await self._wait(self.assigned.read_again(claim.candidate.root))
             return refusal
-        self._made.append(claim.instance)
+        if claim.instance not in self.generations:
+            self._made.append(claim.instance)
         if self._foreign is not None and not await self._stays(self._foreign, claim):
             if self._begins_anew and self._is_affine:
                 raise MembersChanged
@@ -126,6 +131,9 @@ class HttpClaims:
             self.waited += time.perf_counter() - started
             self.judged += [self._placement.judged_on] * len(claims)
         self._in_doubt = ()
+        for claim in claims:
+            if claim.instance in self.generations:
+                self.generations[claim.instance] += 1
         self.assigned.made(claims)
         return None
 
@@ -145,7 +153,7 @@ class HttpClaims:
     def _write_of(self, claim: Claim) -> ConsumerWrite:
         assignment = claim.candidate.assignment
         beside = None if assignment is None else self.assigned.beside(assignment.node)
-        return claim_write(self._question, claim, beside=beside)
+        return claim_write(self._question, claim, self.generations.get(claim.instance), beside)
 
     async def _wait(self, answer: Awaitable[None]) -> None:
         started = time.perf_counter()
@@ -164,7 +172,7 @@ class HttpClaims:
         started = time.perf_counter()
         try:
             stays = await asked(foreign.stays(claim.instance, claim.candidate.root))
-            if not stays:
+            if not stays and claim.instance not in self.generations:
                 await asked(self._placement.delete_allocations([claim.instance]))
                 self._made.remove(claim.instance)
         finally:
@@ -188,7 +196,8 @@ class HttpClaims:
         for claim in self._in_doubt:
             # The answer was lost, and perhaps the question too. What else the consumer may hold stays.
             held = await asked(self._placement.allocations_of(claim.instance))
-            if held is not None and held.allocations == claim.candidate.allocations:
+            own = claim.instance not in self.generations
+            if own and held is not None and held.allocations == claim.candidate.allocations:
                 self._made.append(claim.instance)
         self._in_doubt = ()
         if self._made:

@@ -11,17 +11,19 @@ from roost.fleet import Fleet
 from roost.ledger import Command, Ledger, State
 from roost.model.reasons import Reasons
 from roost.model.what_if import WhatIf
+from roost.placement.commands.allocations import write_allocations
+from roost.scheduler.claim_result import Verdict
 from roost.scheduler.errors import SchedulerError
 from roost.scheduler.field import Field
 from roost.scheduler.gateways import Decided
 from roost.scheduler.gateways.checking import check_queries
 from roost.scheduler.gateways.claiming import INSTANCE as INSTANCE
-from roost.scheduler.gateways.claiming import Driven, claimed
+from roost.scheduler.gateways.claiming import Driven, claim_write, claimed, set_aside
 from roost.scheduler.gateways.replacing import UseAlternate
 from roost.scheduler.group_members import progress_at_start
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.offered_field import OfferedField
-from roost.scheduler.outcome import Basis, Outcome
+from roost.scheduler.outcome import Basis, Claim, Outcome
 from roost.scheduler.paired_offers import fleet_offers
 from roost.scheduler.question import Question
 from roost.scheduler.reasons.explainer import Explainer, Job
@@ -79,7 +81,7 @@ class Decide(Command[Decided], frozen=True):
 
     @property
     def requires_new_consumers(self) -> bool:
-        return True
+        return not self.question.generations
 
     def run(self, state: State) -> Decided:
         started = time.perf_counter()
@@ -90,7 +92,7 @@ class Decide(Command[Decided], frozen=True):
         self.table.seen_since(self.question.oldest_heartbeat)
         node_version = self.table.version
         try:
-            outcome = self._outcome(state)
+            outcome = self._outcome(state, mark)
         except SchedulerError as error:
             error.basis = Basis(state.fleet.version, mark, node_version)
             raise
@@ -99,12 +101,22 @@ class Decide(Command[Decided], frozen=True):
             state.take_back(mark)
         return Decided(outcome, state.fleet.version, time.perf_counter() - started, mark, node_version)
 
-    def _outcome(self, state: State) -> Outcome:
+    def _outcome(self, state: State, mark: int) -> Outcome:
         check_queries(state.fleet, self.question.queries)
+        if self.question.generations:
+            set_aside(state, self.question)
         selecting = choose(self.question, self.table, self._field(state.fleet), Draw(self.question.seed))
         driven = Driven(selecting)
+        made: list[Claim] = []
         while driven.claim is not None:
-            driven.answer(claimed(state, self.question, driven.claim))
+            claim = driven.claim
+            result = claimed(state, self.question, claim)
+            if result.verdict is Verdict.CLAIMED:
+                made.append(claim)
+            driven.answer(result)
+        if driven.outcome.destinations and self.question.generations:
+            state.take_back(mark)
+            write_allocations(state, [claim_write(self.question, claim) for claim in made])
         return driven.outcome
 
     def _field(self, fleet: Fleet) -> Field:

@@ -39,9 +39,7 @@ class UseAlternate(Command[Replacement], frozen=True):
         check_queries(fleet, request.question.queries)
         replacing = Replacing(request, self.table)
         before = replacing.moved_before(
-            held.allocations,
-            held.consumer.assignment,
-            lambda each, root: _root(fleet, each) == root,
+            held, held.consumer.assignment, lambda each, root: _root(fleet, each) == root
         )
         if before is not None:
             return before
@@ -82,7 +80,7 @@ class UseAlternate(Command[Replacement], frozen=True):
                     raise
                 reason = result.reason or ""
             else:
-                return replacing.selection(alternate, index, candidate)
+                return replacing.selection(alternate, index, candidate, held.consumer.generation + 1)
         return reason
 
     def _why_none(self, state: State, held: Held, alternate: Selection) -> str:

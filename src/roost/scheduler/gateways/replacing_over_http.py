@@ -64,6 +64,7 @@ class HttpReplacing:
 
         Raises:
             NothingClaimed: The instance holds nothing.
+            StaleClaim: Others have moved the claim.
             BadRequestSpec: Placement does not know a resource class or trait of the query.
             PlacementUnavailable: Placement did not answer, or other writers came first each time. The swap
                 may be made nevertheless: the next call finds it.
@@ -113,14 +114,14 @@ class HttpReplacing:
 
     async def _moved_before(self, replacing: Replacing, held: Held) -> Replacement | None:
         """The result of an earlier call. The trees are read only if the consumer holds something new."""
-        if held.allocations == self._request.failed.allocations:
+        if replacing.is_failed(held):
             return None
         trees: dict[str, set[str]] = {}
         for alternate in self._request.alternates:
             found = await asked(self._placement.tree(alternate.node))
             trees[alternate.node] = {provider.uuid for provider in found}
         return replacing.moved_before(
-            held.allocations, await self._assignment(), lambda provider, root: provider in trees[root]
+            held, await self._assignment(), lambda provider, root: provider in trees[root]
         )
 
     async def _assignment(self) -> Assignment | None:
@@ -178,7 +179,7 @@ class HttpReplacing:
             assigned.chosen(claim)
             reason = await self._write(claim, held.consumer.generation, assigned)
             if reason is None:
-                return replacing.selection(alternate, index, candidate)
+                return replacing.selection(alternate, index, candidate, held.consumer.generation + 1)
             assigned.refused([claim])
         return reason or ""
 

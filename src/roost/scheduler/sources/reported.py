@@ -79,7 +79,7 @@ class ReportedGateway:
             if isinstance(found, str):
                 replacing.passed_over(alternate, found)
                 continue
-            selection = replacing.selection(alternate, index, found[0])
+            selection = replacing.selection(alternate, index, found[0], None)
             self._pending[request.instance] = (selection.allocations, request.question.now)
             return replacing.claimed(number, selection)
         return replacing.nothing_left()

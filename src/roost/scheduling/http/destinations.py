@@ -36,9 +36,10 @@ class WantedDestinations(msgspec.Struct, forbid_unknown_fields=True):
 
     `instances` are their uuids, which are made up if they are left out. Both are by default what Nova's
     RequestSpec says, else one instance. If fewer than `min_count` can be placed (by default `count`), none
-    is. `num_alternates` are found for each. `operation` says what the host is chosen for, if the request spec
-    does not, as Nova's. `request_id` is that of the user's request, for the records, by default the one of
-    this request.
+    is. `num_alternates` are found for each. `generations` are those of the instances that hold something
+    already: what they hold counts as free for them, and is replaced. `operation` says what the host is
+    chosen for, if the request spec does not, as Nova's. `request_id` is that of the user's request, for the
+    records, by default the one of this request.
     """
 
     request_spec: _Spec
@@ -48,6 +49,7 @@ class WantedDestinations(msgspec.Struct, forbid_unknown_fields=True):
     min_count: Annotated[int, Meta(ge=1, le=MOST_INSTANCES)] | None = None
     operation: Operation | None = None
     request_id: _Name | None = None
+    generations: dict[str, Annotated[int, Meta(ge=1, le=2**63 - 1)]] = {}
 
     def __post_init__(self) -> None:
         if self.instances is not None:
@@ -55,6 +57,8 @@ class WantedDestinations(msgspec.Struct, forbid_unknown_fields=True):
                 raise ValueError("instances names one instance twice")
             if self.count not in (None, len(self.instances)):
                 raise ValueError(f"count is {self.count}, and instances has {len(self.instances)} uuids")
+        if not self.generations.keys() <= set(self.instances or ()):
+            raise ValueError("generations names an instance that instances does not")
 
 
 class WantedAlternate(msgspec.Struct, forbid_unknown_fields=True):
@@ -101,6 +105,7 @@ async def select_destinations(service: Service, req: Request, resp: Response) ->
             min_count=wanted.min_count,
             request_id=wanted.request_id or req.request_id,
             global_request_id=req.observation.ids.of_caller,
+            generations={canonical_uuid(each): number for each, number in wanted.generations.items()},
         )
     return language.show_destinations(found)
 

@@ -7,6 +7,7 @@ HTTPError
 │   ├── NoHost             409  no host, or not enough of them, can take the request
 │   ├── NoAlternateLeft    409  no alternate can be used; the claim is as it was
 │   ├── HoldsNothing       409  the instance whose host is to be replaced holds nothing
+│   ├── MovedByOthers      409  the claim of the instance was moved by others since it was read
 │   └── NoWeight           409  a host that the request may use has no weight, and the options forbid that
 ├── Fault                  500  a filter, a weigher or the scheduler failed
 ├── PlacementRefuses       502  placement refuses what the scheduler asks: an operator has to act
@@ -59,6 +60,12 @@ class HoldsNothing(Conflict):
     code = "scheduler.nothing_claimed"
 
 
+class MovedByOthers(Conflict):
+    """The claim of the instance was moved by others since it was read. Nothing is changed."""
+
+    code = "scheduler.stale_claim"
+
+
 class NoWeight(Conflict):
     """A host that the request may use has no weight, and the options forbid that."""
 
@@ -89,6 +96,7 @@ _KINDS: tuple[tuple[type[errors.SchedulerError], type[HTTPError]], ...] = (
     (errors.BadRequestSpec, BadSpec),
     (errors.NoAlternate, NoAlternateLeft),
     (errors.NothingClaimed, HoldsNothing),
+    (errors.StaleClaim, MovedByOthers),
     (errors.CannotWeigh, NoWeight),
     (errors.PlacementUnavailable, PlacementAway),
     (errors.PlacementRefused, PlacementRefuses),
@@ -98,7 +106,15 @@ _KINDS: tuple[tuple[type[errors.SchedulerError], type[HTTPError]], ...] = (
 OF_RUNS = (BadSpec, NoHost, NoWeight, Fault, PlacementRefuses, PlacementAway)
 """The errors that a run can end with."""
 
-OF_ALTERNATES = (BadSpec, NoAlternateLeft, HoldsNothing, Fault, PlacementRefuses, PlacementAway)
+OF_ALTERNATES = (
+    BadSpec,
+    NoAlternateLeft,
+    HoldsNothing,
+    MovedByOthers,
+    Fault,
+    PlacementRefuses,
+    PlacementAway,
+)
 """The errors that the use of an alternate can end with."""
 
 
