@@ -203,6 +203,25 @@ def test_a_service_that_crashes_leaves_its_asker_in_doubt(world):
     assert [str(each) for each in world.answers] == ["unknown", "refused"]
 
 
+def test_a_work_that_would_repeat_itself_is_not_run_again(world):
+    runs = []
+
+    class Counting(Value, frozen=True):
+        def __call__(self, connection: sa.Connection) -> int:
+            runs.append(self.name)
+            return super().__call__(connection)
+
+    world.database.run(Put("other"), True)
+    for _ in range(3):
+        assert world.database.run(Counting("n"), False) == 0
+    assert runs == ["n"]
+    world.database.run(Add("n"), True)
+    assert world.database.run(Counting("n"), False) == 1
+    world.database.run(Put("third"), True)  # another row: the set of rows is not the same
+    assert world.database.run(Counting("n"), False) == 1
+    assert runs == ["n", "n", "n"]
+
+
 def test_who_is_cut_off_reaches_nothing(world):
     world.network.services["echo"] = Echoing()
     world.network.cut |= {("p", "api"), ("p", "echo")}

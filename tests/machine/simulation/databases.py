@@ -15,6 +15,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.pool import StaticPool
 
+from machine.simulation.repeated import RepeatedWorks, watch
 from roost.storage import Database, Schema
 from roost.storage.database import CONFLICT_ATTEMPTS
 from roost.storage.errors import ConflictRolledBack
@@ -44,7 +45,10 @@ def template(schemas: tuple[Schema, ...]) -> bytes:
 
 
 class SimulatedDatabase:
-    """One database. ``up``: whether it answers. ``lives``: how often it was started."""
+    """One database. ``up``: whether it answers. ``lives``: how often it was started.
+
+    ``repeats``: works that would do what they did before are not run again (`RepeatedWorks`).
+    """
 
     def __init__(self, name: str, schemas: Sequence[Schema], now: Callable[[], float]) -> None:
         self.name = name
@@ -52,6 +56,7 @@ class SimulatedDatabase:
         self.lives = 1
         self.transactions = 0
         self.keeps_snapshots = False
+        self.repeats = True
         self._now = now
         self._engine = _spare.pop() if _spare else _new_engine()
         self._connection = self._engine.connect()
@@ -59,15 +64,23 @@ class SimulatedDatabase:
         self._raw = raw
         raw.deserialize(template(tuple(schemas)))
         raw.execute("PRAGMA foreign_keys=ON")
-        raw.execute("PRAGMA synchronous=OFF")
+        self._repeated = RepeatedWorks(
+            name for (name,) in raw.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        )
+        _watched[self._engine] = self._repeated
         self._snapshots: deque[tuple[float, bytes]] = deque(maxlen=40)
 
     def run(self, work: Callable[[sa.Connection], Any], writes: bool) -> Any:
         """Run a work in a transaction; nothing is written if it raises."""
         self.transactions += 1
-        conflicts = 0
         if writes and self.keeps_snapshots:
             self._snapshot()
+        if not self.repeats:
+            return self._run(work, writes)
+        return self._repeated.run((work, writes), lambda: self._run(work, writes))
+
+    def _run(self, work: Callable[[sa.Connection], Any], writes: bool) -> Any:
+        conflicts = 0
         while True:
             try:
                 with self._connection.begin() as transaction:
@@ -94,6 +107,7 @@ class SimulatedDatabase:
             if at <= now - seconds:
                 self._raw.deserialize(content)
                 self.lives += 1
+                self._repeated.forget()
                 self._snapshots.clear()
                 return now - at
         return 0.0
@@ -109,9 +123,13 @@ class SimulatedDatabase:
             self._snapshots.append((now, self._raw.serialize()))
 
 
+_watched: dict[sa.Engine, RepeatedWorks] = {}
+
+
 def _new_engine() -> sa.Engine:
     engine = sa.create_engine(
         "sqlite://", poolclass=StaticPool, connect_args={"check_same_thread": False, "isolation_level": None}
     )
     sa.event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN"))
+    watch(engine, lambda: _watched.get(engine))
     return engine

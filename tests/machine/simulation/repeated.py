@@ -1,0 +1,124 @@
+"""Works that would do again what they did before: their results are kept until what they read has changed.
+
+Machines poll. In simulated time a poll costs nothing but its statements, and these would be nearly all that a
+schedule costs. A work that changed nothing has the same result again while the columns that its statements
+name are as they were: a work has no other input than its own fields and the database.
+"""
+
+import re
+from collections.abc import Callable, Iterable
+from copy import copy
+from functools import cache
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+
+Column = tuple[str, str]
+"""Table and column. The column ``+`` stands for the set of rows, ``*`` for all columns."""
+
+_QUALIFIED = re.compile(r"\b([A-Za-z_]\w*)\.([A-Za-z_]\w*)\b")
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_SET = re.compile(r"\bSET\b(.*?)(?:\bWHERE\b|\bRETURNING\b|$)", re.DOTALL)
+_TARGET = re.compile(r"^\s*(?:INSERT(?:\s+OR\s+\w+)?\s+INTO|UPDATE|DELETE\s+FROM)\s+(\w+)")
+_CREATED = re.compile(r"^\s*CREATE\s+TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?(\w+)", re.IGNORECASE)
+_LITERAL = re.compile(r"'[^']*'")
+
+
+class Statement(NamedTuple):
+    """The columns that a statement reads, and those that it changes if it changes a row."""
+
+    reads: frozenset[Column]
+    changes: frozenset[Column]
+
+
+class Kept(NamedTuple):
+    """A result, and the versions of the columns that it came from."""
+
+    result: Any
+    reads: dict[Column, int]
+
+
+class RepeatedWorks:
+    """The results of works on one database that changed nothing. ``tables``: those of the database."""
+
+    def __init__(self, tables: Iterable[str]) -> None:
+        self._tables = frozenset(tables)
+        self._versions: dict[Column, int] = {}
+        self._kept: dict[Any, Kept] = {}
+        self._reads: dict[Column, int] = {}
+        self._changed = False
+
+    def run(self, key: Any, work: Callable[[], Any]) -> Any:
+        """The kept result of a work, or that of running it now. ``key`` may be unhashable."""
+        try:
+            kept = self._kept.get(key)
+        except TypeError:
+            return work()
+        versions = self._versions
+        if kept is not None and all(versions.get(each, 0) == then for each, then in kept.reads.items()):
+            return copy(kept.result)
+        self._reads = {}
+        self._changed = False
+        result = work()
+        if not self._changed:
+            self._kept[key] = Kept(copy(result), self._reads)
+        return result
+
+    def forget(self) -> None:
+        """Another state is in the database."""
+        self._kept.clear()
+
+    def executed(self, text: str, rows: int) -> None:
+        """A statement was executed that changed ``rows`` rows."""
+        if text == "BEGIN":
+            return
+        created = _CREATED.match(text)
+        if created is not None:
+            self._tables |= {created.group(1)}
+        statement = _parsed(text, self._tables)
+        if statement is None:
+            self._changed = True
+            return
+        for column in statement.reads:
+            self._reads[column] = self._versions.get(column, 0)
+        if statement.changes and rows:
+            self._changed = True
+            for column in statement.changes:
+                self._versions[column] = self._versions.get(column, 0) + 1
+
+
+def watch(engine: sa.Engine, works: Callable[[], RepeatedWorks | None]) -> None:
+    """Tell the works of what is executed on an engine."""
+
+    @sa.event.listens_for(engine, "after_cursor_execute")
+    def executed(connection: Any, cursor: Any, text: str, *_: Any) -> None:
+        present = works()
+        if present is not None:
+            present.executed(text, cursor.rowcount)
+
+
+@cache
+def _parsed(text: str, tables: frozenset[str]) -> Statement | None:
+    """What a statement reads and changes; None if that cannot be seen: its work is run each time."""
+    text = _LITERAL.sub("''", text)
+    words = set(_WORD.findall(text))
+    named = words & tables
+    qualified = _QUALIFIED.findall(text)
+    reads = {(table, "+") for table in named}
+    if not named or not all(table in tables for table, _ in qualified):
+        return None
+    if qualified:
+        reads.update(qualified)
+    else:
+        reads.update((table, "*") for table in named)
+    target = _TARGET.match(text)
+    if target is None:
+        return Statement(frozenset(reads), frozenset())
+    table = target.group(1)
+    changes = {(table, "*")}
+    if text.lstrip().startswith("UPDATE"):
+        assigned = _SET.search(text)
+        changes.update((table, column) for column in _WORD.findall(assigned.group(1) if assigned else ""))
+    else:
+        changes.add((table, "+"))
+    return Statement(frozenset(reads), frozenset(changes))

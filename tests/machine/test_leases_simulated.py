@@ -1,0 +1,250 @@
+"""Leases in simulated time: work has one owner at a time, whose death is found in time and never imagined."""
+
+from collections.abc import Iterator
+from random import Random
+
+import msgspec
+import pytest
+import sqlalchemy as sa
+
+from machine.simulation.databases import SimulatedDatabase
+from machine.simulation.loop import Loop
+from machine.simulation.network import BrokenPromise, Network
+from machine.simulation.process import Process
+from machine.simulation.weather import CALM, Weather
+from roost.conductor.tables import SCHEMA
+from roost.leases import (
+    FREED,
+    LeaseTimes,
+    Tenure,
+    create_leases,
+    holders,
+    keep_lease,
+    watch_leases,
+)
+from roost.machine import Await, Machine, Monotonic, Sleep, Write
+from roost.storage import StorageError
+from support.seeds import nightly_seed
+
+TIMES = LeaseTimes()
+PIECES = sa.table("pieces", sa.column("name"), sa.column("owner"), sa.column("owner_epoch"))
+STORM = Weather(slow=0.05, refused=0.05, lost=0.05, late=0.03)
+TAKEN_OVER_WITHIN = TIMES.lease + 2 * TIMES.look + 1.0
+"""Seconds after the death of a process until all its work has another owner, while messages are quick."""
+
+
+class Prepare(msgspec.Struct, frozen=True):
+    """Make the tables and some pieces of work without an owner."""
+
+    pieces: int
+
+    def __call__(self, connection: sa.Connection) -> None:
+        create_leases(connection)
+        connection.exec_driver_sql("CREATE TABLE pieces (name TEXT PRIMARY KEY, owner TEXT, owner_epoch INT)")
+        rows = [{"name": f"piece{n}", "owner": None, "owner_epoch": 0} for n in range(self.pieces)]
+        connection.execute(sa.insert(PIECES), rows)
+
+
+class TakePieces(msgspec.Struct, frozen=True):
+    """Take up to two free pieces; answers their names and the number of the ownership."""
+
+    owner: str
+
+    def __call__(self, connection: sa.Connection) -> dict[str, int]:
+        free = sa.or_(PIECES.c.owner.is_(None), PIECES.c.owner.not_in(holders()))
+        found = connection.execute(sa.select(PIECES).where(free).limit(2)).all()
+        for row in found:
+            connection.execute(
+                sa.update(PIECES)
+                .where(PIECES.c.name == row.name)
+                .values(owner=self.owner, owner_epoch=row.owner_epoch + 1)
+            )
+        return {row.name: row.owner_epoch + 1 for row in found}
+
+
+class Owners(msgspec.Struct, frozen=True):
+    """The owner of each piece."""
+
+    def __call__(self, connection: sa.Connection) -> dict[str, str | None]:
+        return {row.name: row.owner for row in connection.execute(sa.select(PIECES))}
+
+
+def work(tenure: Tenure, owned: dict[str, str]) -> Machine[None]:
+    """Take pieces for ever. ``owned``: name -> the nonce under which this process took it."""
+    while True:
+        holder = tenure.holder
+        if tenure.holds((yield from Monotonic().do())):
+            try:
+                for name in (yield from Write("api", TakePieces(holder)).do()):
+                    owned[name] = holder
+            except StorageError:
+                yield from Sleep(1.0).do()
+        yield from Await(FREED, 1.0).do()
+
+
+class World:
+    """Conductors that share pieces of work, on one database."""
+
+    def __init__(self, seed: int, processes: int = 3, pieces: int = 5) -> None:
+        self.random = Random(seed)
+        self.loop = Loop()
+        self.network = Network(self.loop, self.random)
+        self.database = SimulatedDatabase("api", (SCHEMA,), lambda: self.loop.now)
+        self.database.run(Prepare(pieces), True)
+        self.network.databases["api"] = self.database
+        self.processes = [
+            Process(f"conductor{number}", self.network, self.begin) for number in range(processes)
+        ]
+        for process in self.processes:
+            process.start()
+
+    def begin(self, process: Process) -> None:
+        tenure = Tenure(f"conductor/{process.name}", "conductor", process.name, times=TIMES)
+        process.memory["tenure"] = tenure
+        owned = process.memory["owned"] = {}
+        process.run("keeps", keep_lease("api", tenure))
+        process.run("watches", watch_leases("api", "conductor", TIMES))
+        process.run("works", work(tenure, owned))
+
+    def pass_time(self, seconds: float) -> None:
+        """Let time pass, and look every tenth of a second whether each piece has one owner at most."""
+        until = self.loop.now + seconds
+        while self.loop.now < until:
+            self.loop.run(min(self.loop.now + 0.1, until), 100_000)
+            self.check()
+
+    def check(self) -> None:
+        claimed: dict[str, str] = {}
+        for process in self.processes:
+            tenure = process.memory.get("tenure")
+            if tenure is None or not tenure.holds(process.monotonic()):
+                continue
+            for name, holder in process.memory["owned"].items():
+                if holder == tenure.holder:
+                    other = claimed.setdefault(name, process.name)
+                    if other != process.name:
+                        raise BrokenPromise(f"{other} and {process.name} own {name}")
+
+    def owners(self) -> dict[str, str]:
+        """The process that owns each piece, by the database."""
+        names = {
+            process.memory["tenure"].holder: process.name for process in self.processes if process.memory
+        }
+        owners = self.database.run(Owners(), False)
+        return {piece: names.get(holder or "", "nobody") for piece, holder in owners.items()}
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    world = World(1)
+    world.pass_time(5.0)
+    assert set(world.owners().values()) <= {process.name for process in world.processes}
+    yield world
+    world.database.close()
+
+
+def test_the_work_of_a_dead_process_is_taken_over_in_time(world):
+    dead = world.processes[0]
+    assert dead.name in world.owners().values()
+    dead.crash()
+    world.pass_time(TAKEN_OVER_WITHIN)
+    assert set(world.owners().values()) <= {"conductor1", "conductor2"}
+
+
+def test_a_stopped_process_owns_nothing_when_it_goes_on(world):
+    stopped = world.processes[0]
+    stopped.stop()
+    world.pass_time(60.0)
+    before = world.owners()
+    assert set(before.values()) <= {"conductor1", "conductor2"}
+    stopped.go_on()
+    world.pass_time(20.0)
+    assert world.owners() == before
+    assert stopped.memory["tenure"].holds(stopped.monotonic())
+
+
+def test_a_database_that_stops_for_half_a_minute_makes_nobody_dead(world):
+    before = world.owners()
+    world.database.up = False
+    world.pass_time(30.0)
+    world.database.up = True
+    world.pass_time(60.0)
+    assert world.owners() == before
+
+
+def test_clocks_that_are_off_or_stepped_make_nobody_dead(world):
+    before = world.owners()
+    for process, hours in zip(world.processes, (-3, 0, 5), strict=True):
+        process.offset = hours * 3600.0
+        world.pass_time(20.0)
+    assert world.owners() == before
+
+
+def test_who_is_cut_off_from_the_database_loses_its_work_and_gets_new(world):
+    alone = world.processes[0]
+    world.network.cut.add((alone.name, "api"))
+    world.pass_time(60.0)
+    assert alone.name not in world.owners().values()
+    world.network.cut.clear()
+    world.processes[1].crash()
+    world.processes[2].crash()
+    world.pass_time(60.0)
+    assert set(world.owners().values()) == {alone.name}
+
+
+def storm(seed: int) -> None:
+    """Processes crash, stop and are cut off in bad weather, and the database goes away and loses writes."""
+    world = World(seed)
+    world.database.keeps_snapshots = seed % 4 == 0
+    world.network.weather = STORM
+    random = world.random
+    for _ in range(8):
+        world.pass_time(random.uniform(0.5, 12.0))
+        process = random.choice(world.processes)
+        match random.choice(("crash", "stop", "cut", "away", "clock", "fail over")):
+            case "crash":
+                process.crash()
+                world.loop.after(random.uniform(0.0, 20.0), process.start)
+            case "stop":
+                process.stop()
+                world.loop.after(random.uniform(0.0, 30.0), process.go_on)
+            case "cut":
+                pair = (process.name, "api")
+                world.network.cut.add(pair)
+                world.loop.after(random.uniform(0.0, 30.0), world.network.cut.discard, pair)
+            case "away":
+                world.database.up = False
+                world.loop.after(random.uniform(0.0, 30.0), setattr, world.database, "up", True)
+            case "clock":
+                process.offset += random.uniform(-1e5, 1e5)
+            case "fail over":
+                world.database.fail_over(random.uniform(0.5, 5.0))
+    world.network.weather = CALM
+    world.pass_time(30.0)  # all that is stopped, cut off or away has come back
+    names = {process.name for process in world.processes}
+    for _ in range(30):
+        owners = set(world.owners().values())
+        if owners <= names:
+            break
+        world.pass_time(1.0)
+    else:
+        raise BrokenPromise(f"pieces have the owners {owners}")
+    world.database.close()
+
+
+def many(seeds: range) -> None:
+    for seed in seeds:
+        try:
+            storm(seed)
+        except BrokenPromise as broken:
+            raise BrokenPromise(f"{broken} (seed {seed})") from broken
+
+
+def test_in_every_storm_each_piece_has_one_owner_and_is_taken_over():
+    many(range(12))
+
+
+@pytest.mark.nightly
+def test_in_every_storm_each_piece_has_one_owner_and_is_taken_over_at_length():
+    first = nightly_seed() * 1_000_000
+    many(range(first, first + 3_000))
