@@ -8,6 +8,7 @@ from roost.compute.agent import Agent
 from roost.compute.drivers.simulated import Script, SimulatedDriver, SimulatedHost
 from roost.compute.errors import BuildFailed
 from roost.compute.provider_tree import provider_uuid
+from roost.conductor.agents.endpoint import AgentEndpoint
 from roost.model.instance import Instance
 from roost.model.inventory import Inventory
 from roost.model.node import NodeReport
@@ -25,9 +26,9 @@ def test_registered_host_is_in_placement_and_keeps_the_aggregates_that_others_ga
         async with opened(tmp_path / "api.db") as [ledger]:
             service = PlacementService(ledger)
             agent = Agent("a", "cell1", HeldDriver())
-            await agent.register(service)
+            await agent.register(AgentEndpoint(service))
             await service.set_aggregates(agent.node, {AGGREGATE})
-            await agent.register(service)
+            await agent.register(AgentEndpoint(service))
             assert agent.node == provider_uuid("a")
             assert await service.inventories(agent.node) == {"VCPU": Inventory(4)}
             assert await service.aggregates(agent.node) == {AGGREGATE}
@@ -41,10 +42,10 @@ def test_disabled_host_has_the_trait_until_it_is_enabled(tmp_path) -> None:
             service = PlacementService(ledger)
             agent = Agent("a", "cell1", HeldDriver())
             agent.enabled = False
-            await agent.register(service)
+            await agent.register(AgentEndpoint(service))
             assert await service.traits(agent.node) == {DISABLED_TRAIT}
             agent.enabled = True
-            await agent.register(service)
+            await agent.register(AgentEndpoint(service))
             assert await service.traits(agent.node) == frozenset()
 
     asyncio.run(run())
@@ -96,7 +97,7 @@ class OddDriver(SimulatedDriver):
     def metrics(self) -> dict[str, float]:
         raise OSError("\udc80")
 
-    async def build(self, instance: Instance) -> None:
+    async def prepare(self, instance: Instance) -> None:
         raise BuildFailed("no \udc80 IP\0")
 
 

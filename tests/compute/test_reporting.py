@@ -1,144 +1,157 @@
-"""Reports bring placement in line with a tree, and write only what differs."""
+"""Reports bring a real placement in line with a tree, through the relay of the cell's endpoint."""
 
 import asyncio
 from contextlib import asynccontextmanager
 
 import pytest
 
-from roost.compute.provider_tree import ProviderTree
-from roost.compute.reporting import report
+from roost.agents.errors import AccessRefused, EndpointUnavailable
+from roost.agents.types import CreateProvider, DeleteProvider, MoveProvider, SessionKey, SetTraits
+from roost.compute.driving import DriverService
+from roost.compute.errors import BadProviderName
+from roost.compute.keeping import MemoryState
+from roost.compute.provider_tree import ProviderTree, provider_uuid
+from roost.compute.reporting import Reported, report_providers
+from roost.conductor.agents.endpoint import AgentEndpoint
+from roost.conductor.agents.relay import ProviderRelay
+from roost.ledger import LedgerBusy
+from roost.machine import Performer
 from roost.model.inventory import Inventory
-from roost.placement.errors import ProviderInUse
 from roost.placement.service import PlacementService
+from support.drivers import HeldDriver
 from support.ledgers import claim, opened
 
-
-class CutShort(Exception):
-    """The agent is gone."""
-
-
-class Watched:
-    """A placement service that keeps the names of writes, and fails after so many of them."""
-
-    def __init__(self, service: PlacementService, last: int | None = None) -> None:
-        self._service = service
-        self._last = last
-        self.writes: list[str] = []
-
-    def __getattr__(self, name):
-        call = getattr(self._service, name)
-        if not name.startswith(("set_", "ensure_", "delete_")):
-            return call
-
-        async def write(*arguments):
-            if len(self.writes) == self._last:
-                raise CutShort
-            self.writes.append(name)
-            return await call(*arguments)
-
-        return write
+SESSION = SessionKey("host", "nonce", 1)
+ROOT, NUMA, GPU = (provider_uuid(name) for name in ("host", "numa", "gpu"))
+AGGREGATE = "6f5b9c1e-8d0b-4c43-8a55-0d1f6a2b7c11"
 
 
-def host_tree(gpus: int = 4) -> ProviderTree:
-    tree = ProviderTree("host")
-    tree.update_inventory("host", {"VCPU": Inventory(8), "CUSTOM_LICENSE": Inventory(2)})
-    tree.update_traits("host", ["HW_CPU_X86_AVX", "CUSTOM_FAST"])
-    tree.update_aggregates("host", ["6f5b9c1e-8d0b-4c43-8a55-0d1f6a2b7c11"])
-    tree.new_child("numa", "host")
-    tree.new_child("gpu", "numa")
-    tree.update_inventory("gpu", {"VGPU": Inventory(gpus)})
-    return tree
+class TreeDriver(HeldDriver):
+    """A driver whose host has ``gpus`` in a NUMA cell, and no cell without."""
+
+    gpus = 4
+    name = "gpu"
+
+    def update_provider_tree(self, tree: ProviderTree, nodename: str, allocations=None) -> None:
+        tree.update_inventory(nodename, {"VCPU": Inventory(8), "CUSTOM_LICENSE": Inventory(2)})
+        tree.update_traits(nodename, ["HW_CPU_X86_AVX", "CUSTOM_FAST"])
+        tree.update_aggregates(nodename, [AGGREGATE])
+        if not self.gpus and "numa" in tree:
+            tree.remove("numa")
+        if self.gpus:
+            tree.put_child("numa", nodename)
+            tree.put_child(self.name, "numa")
+            tree.update_inventory(self.name, {"VGPU": Inventory(self.gpus)})
 
 
-async def is_there(service: PlacementService, tree: ProviderTree) -> bool:
-    """Whether placement has exactly this tree."""
-    found = {provider.uuid: provider for provider in await service.tree(tree.root.uuid)}
-    if found.keys() != {provider.uuid for provider in tree}:
-        return False
-    for provider in tree:
-        there = found[provider.uuid]
-        assert (there.name, there.parent) == (provider.name, provider.parent)
-        assert await service.inventories(provider.uuid) == provider.inventory
-        assert await service.traits(provider.uuid) == provider.traits
-        assert await service.aggregates(provider.uuid) == provider.aggregates
-    return True
+class Reporter:
+    """An agent's report, to a placement."""
+
+    def __init__(self, service: PlacementService) -> None:
+        self.service = service
+        self.driver = TreeDriver()
+        self.state = MemoryState()
+
+    async def report(self) -> Reported:
+        services = {
+            "cell": AgentEndpoint(self.service).ask,
+            "driver": DriverService(self.driver).ask,
+            "state": self.state.ask,
+        }
+        applied = self.state.applied.get("host", {})
+        performer = Performer(lambda name: self.service.ledger.database, services)
+        return await performer.run(report_providers(SESSION, "host", applied))
 
 
 @asynccontextmanager
-async def placement(directory):
+async def reporting(directory):
     async with opened(directory / "api.db") as [ledger]:
-        yield PlacementService(ledger)
+        yield Reporter(PlacementService(ledger))
 
 
-def test_first_report_makes_the_tree_with_its_custom_names(tmp_path) -> None:
+def test_report_makes_the_tree_with_its_custom_names_and_the_next_one_commits_nothing(tmp_path) -> None:
     async def run() -> None:
-        async with placement(tmp_path) as service:
-            await report(host_tree(), service)
-            assert await is_there(service, host_tree())
-
-    asyncio.run(run())
-
-
-def test_second_report_commits_nothing(tmp_path) -> None:
-    async def run() -> None:
-        async with placement(tmp_path) as service:
-            await report(host_tree(), service)
+        async with reporting(tmp_path) as reporter:
+            service = reporter.service
+            assert (await reporter.report()).refusals == ()
+            tree = {each.uuid: (each.name, each.parent) for each in await service.tree(ROOT)}
+            assert tree == {ROOT: ("host", None), NUMA: ("numa", ROOT), GPU: ("gpu", NUMA)}
+            assert await service.inventories(ROOT) == {"VCPU": Inventory(8), "CUSTOM_LICENSE": Inventory(2)}
+            assert await service.traits(ROOT) == {"HW_CPU_X86_AVX", "CUSTOM_FAST"}
+            assert await service.aggregates(ROOT) == {AGGREGATE}
+            assert await service.inventories(GPU) == {"VGPU": Inventory(4)}
             version = (await service.ledger.current()).version
-            await report(host_tree(), service)
+            await reporter.report()
             assert (await service.ledger.current()).version == version
 
     asyncio.run(run())
 
 
-def test_only_what_differs_is_written(tmp_path) -> None:
+def test_provider_in_use_is_kept_until_it_is_free(tmp_path) -> None:
     async def run() -> None:
-        async with placement(tmp_path) as service:
-            await report(host_tree(), service)
-            watched = Watched(service)
-            await report(host_tree(gpus=8), watched)
-            assert [name for name in watched.writes if name != "ensure_provider"] == ["set_inventories"]
-            assert await is_there(service, host_tree(gpus=8))
+        async with reporting(tmp_path) as reporter:
+            await reporter.report()
+            await reporter.service.ledger.execute(claim("consumer", GPU, VGPU=1))
+            reporter.driver.gpus = 0
+            reported = await reporter.report()
+            assert [text.partition(":")[0] for text in reported.refusals] == [
+                f"Unable to delete resource provider {GPU}",
+                f"Unable to delete parent resource provider {NUMA}",
+            ]
+            assert len(await reporter.service.tree(ROOT)) == 3
+            await reporter.service.delete_allocations(["consumer"])
+            assert (await reporter.report()).refusals == ()
+            assert [each.uuid for each in await reporter.service.tree(ROOT)] == [ROOT]
 
     asyncio.run(run())
 
 
-def test_what_is_no_longer_in_the_tree_is_deleted_children_first(tmp_path) -> None:
+def test_name_that_cannot_be_stored_is_refused_before_anything_is_written(tmp_path) -> None:
     async def run() -> None:
-        async with placement(tmp_path) as service:
-            await report(host_tree(), service)
-            smaller = host_tree()
-            smaller.remove("numa")
-            await report(smaller, service)
-            assert await is_there(service, smaller)
+        async with reporting(tmp_path) as reporter:
+            reporter.driver.name = "gpu\0"
+            with pytest.raises(BadProviderName, match="gpu"):
+                await reporter.report()
+            assert await reporter.service.tree(ROOT) == []
 
     asyncio.run(run())
 
 
-def test_provider_that_is_in_use_is_not_deleted(tmp_path) -> None:
+def test_agent_reaches_no_provider_outside_of_its_tree(tmp_path) -> None:
     async def run() -> None:
-        async with placement(tmp_path) as service:
-            tree = host_tree()
-            await report(tree, service)
-            await service.ledger.execute(claim("consumer", tree.data("gpu").uuid, VGPU=1))
-            smaller = host_tree()
-            smaller.remove("numa")
-            with pytest.raises(ProviderInUse):
-                await report(smaller, service)
-            assert await is_there(service, tree)
+        async with reporting(tmp_path) as reporter:
+            await reporter.report()
+            await reporter.service.ensure_provider("other", "other")
+            relay = ProviderRelay(reporter.service)
+            for write in (
+                DeleteProvider("other"),
+                SetTraits("other", frozenset(), 0),
+                MoveProvider("other", "other", ROOT),
+                MoveProvider(GPU, "gpu", "other"),
+                CreateProvider("new", "new", "other"),
+                CreateProvider("new", "new", None),
+                CreateProvider("other", "other", ROOT),
+            ):
+                with pytest.raises(AccessRefused):
+                    await relay.write(ROOT, [write])
+            with pytest.raises(AccessRefused, match="not the root"):
+                await relay.read(GPU)
+            assert len(await reporter.service.tree(ROOT)) == 3
+            assert await reporter.service.provider("new") is None
 
     asyncio.run(run())
 
 
-@pytest.mark.parametrize("last", range(9))
-def test_report_that_was_cut_short_is_completed_by_the_next(tmp_path, last) -> None:
+def test_placement_that_is_busy_is_no_refusal(tmp_path, monkeypatch) -> None:
+    async def busy(*_) -> None:
+        raise LedgerBusy("busy")
+
     async def run() -> None:
-        async with placement(tmp_path) as service:
-            before = ProviderTree("host")
-            before.new_child("old", "host")
-            await report(before, service)
-            with pytest.raises(CutShort):
-                await report(host_tree(), Watched(service, last))
-            await report(host_tree(), service)
-            assert await is_there(service, host_tree())
+        async with reporting(tmp_path) as reporter:
+            relay = ProviderRelay(reporter.service)
+            monkeypatch.setattr(reporter.service, "tree", busy)
+            for call in (relay.read(ROOT), relay.write(ROOT, [CreateProvider(ROOT, "host", None)])):
+                with pytest.raises(EndpointUnavailable, match="busy"):
+                    await call
 
     asyncio.run(run())

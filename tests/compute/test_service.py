@@ -7,10 +7,10 @@ import pytest
 
 from roost.cells import Cell
 from roost.compute.agent import Agent
-from roost.compute.errors import BuildFailed
+from roost.compute.errors import BuildFailed, ProvidersRefused
 from roost.compute.service import ComputeService
+from roost.conductor.agents.endpoint import AgentEndpoint
 from roost.model.instance import ACTIVE, ASSIGNED, DELETING, DESTROYED, FAILED
-from roost.placement.errors import DuplicateName
 from roost.placement.service import PlacementService
 from roost.storage import DatabaseUnavailable
 from support.cells import NOW, instance, opened_cell, selection
@@ -25,7 +25,7 @@ class Host:
         self.cell = cell
         self.drivers = {name: HeldDriver() for name in "ab"}
         agents = [Agent(name, cell.name, driver) for name, driver in self.drivers.items()]
-        self.service = ComputeService(cell, placement, agents, clock=lambda: NOW, **options)
+        self.service = ComputeService(cell, AgentEndpoint(placement), agents, clock=lambda: NOW, **options)
         self.a, self.b = self.drivers.values()
 
     async def work(self, times: int = 3) -> None:
@@ -69,7 +69,7 @@ def test_assigned_instance_is_built_and_reported(tmp_path) -> None:
             await host.cell.add([instance("i"), instance("j", "b"), instance("k", "not ours")])
             await host.work()
             assert [await host.state(uuid) for uuid in "ijk"] == [ACTIVE, ACTIVE, ASSIGNED]
-            assert (host.a.there, host.b.there) == ({"i"}, {"j"})
+            assert (host.a.there, host.b.there) == ({"i": 1}, {"j": 1})
 
     asyncio.run(run())
 
@@ -127,7 +127,7 @@ def test_what_is_deleted_while_it_is_built_is_destroyed_afterwards(tmp_path) -> 
             host.a.go.set()
             await host.work()
             assert host.a.calls == ["build i 1", "built i", "destroy i"]
-            assert (await host.state(), host.a.there) == (DESTROYED, set())
+            assert (await host.state(), host.a.there) == (DESTROYED, {})
 
     asyncio.run(run())
 
@@ -151,16 +151,16 @@ def test_guest_that_is_not_assigned_to_its_host_is_destroyed_there(tmp_path) -> 
         async with hosts(tmp_path) as host:
             await host.cell.add([instance("i", "a"), instance("failed", "a")])
             await host.work()
-            host.a.there.add("unknown")
-            host.b.there.add("i")
+            host.a.there["unknown"] = 1
+            host.b.there["i"] = 1
             await host.service.reconcile()
-            assert host.a.there == {"i", "failed"}
-            assert host.b.there == set()
+            assert set(host.a.there) == {"i", "failed"}
+            assert host.b.there == {}
             host.a.destroy_failures = 1
-            host.a.there.add("unknown")
+            host.a.there["unknown"] = 1
             await host.service.reconcile()
             await host.service.reconcile()
-            assert host.a.there == {"i", "failed"}
+            assert set(host.a.there) == {"i", "failed"}
 
     asyncio.run(run())
 
@@ -178,7 +178,7 @@ def test_guest_that_comes_while_reconcile_reads_is_left_alone(tmp_path, monkeypa
 
             monkeypatch.setattr(host.cell, "guests", read_and_build)
             await host.service.reconcile()
-            assert host.a.there == {"i"}
+            assert host.a.there == {"i": 1}
 
     asyncio.run(run())
 
@@ -187,7 +187,7 @@ def test_start_takes_up_what_runs_and_tells_of_every_host(tmp_path) -> None:
     async def run() -> None:
         async with hosts(tmp_path) as host:
             await host.cell.add([instance("i", state=ACTIVE), instance("j", "b", state=DELETING)])
-            host.a.there.add("stray")
+            host.a.there["stray"] = 1
             await host.service.start()
             assert host.a.calls == ["recover i", "destroy stray"]
             assert host.b.calls == ["recover j"]
@@ -205,8 +205,8 @@ def test_host_that_placement_refuses_keeps_no_other_from_starting(tmp_path) -> N
             service = PlacementService(ledger)
             await service.ensure_provider("somebody-else", "a")
             host = Host(cell, service, heartbeat_seconds=0.01)
-            with pytest.raises(DuplicateName):
-                await Agent("a", "cell1", HeldDriver()).register(service)
+            with pytest.raises(ProvidersRefused, match="name: a already exists"):
+                await Agent("a", "cell1", HeldDriver()).register(AgentEndpoint(service))
             await host.service.start()
             assert await service.provider(Agent("b", "cell1", HeldDriver()).node) is not None
             await service.delete_provider("somebody-else")

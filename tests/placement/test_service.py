@@ -55,6 +55,25 @@ def host(api: Api) -> str:
     return api.provider("a", VCPU=8)
 
 
+def test_a_provider_is_renamed_and_moved(api: Api, placement: Placement) -> None:
+    for uuid, name in ((A, "a"), (B, "b"), (C, "c")):
+        api.run(placement.ensure_provider(uuid, name))
+    api.run(placement.update_provider(B, "b", A))
+    api.run(placement.update_provider(C, "new", B))
+    assert [api.run(placement.provider(each)) for each in (B, C)] == [
+        Provider(B, "b", 0, A, A),
+        Provider(C, "new", 0, B, A),
+    ]
+    api.run(placement.update_provider(B, "b", None))
+    assert api.run(placement.provider(C)) == Provider(C, "new", 0, B, B)
+    with pytest.raises(BadRequest, match="loop"):
+        api.run(placement.update_provider(B, "b", C))
+    with pytest.raises(DuplicateName):
+        api.run(placement.update_provider(B, "a", None))
+    with pytest.raises(NotFound):
+        api.run(placement.update_provider(D, "d", None))
+
+
 def test_a_provider_is_ensured_once(api: Api, placement: Placement) -> None:
     root = api.run(placement.ensure_provider(A, "a"))
     assert root == Provider(A, "a", 0, None, A)

@@ -1,9 +1,8 @@
 """A driver whose builds end when a test lets them."""
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
-from roost.compute.errors import BuildFailed
 from roost.compute.hardware import Hardware
 from roost.compute.provider_tree import ProviderTree
 from roost.model.instance import Instance
@@ -23,10 +22,12 @@ class HeldDriver:
         self.failure: Exception | None = None
         self.destroy_failures = 0
         self.calls: list[str] = []
-        self.there: set[str] = set()
+        self.there: dict[str, int] = {}
 
-    def update_provider_tree(self, tree: ProviderTree) -> None:
-        tree.update_inventory(tree.root.name, {"VCPU": Inventory(4)})
+    def update_provider_tree(
+        self, tree: ProviderTree, nodename: str, allocations: Mapping[str, object] | None = None
+    ) -> None:
+        tree.update_inventory(nodename, {"VCPU": Inventory(4)})
 
     def metrics(self) -> dict[str, float]:
         return {"heat": 40.0}
@@ -34,22 +35,22 @@ class HeldDriver:
     def hardware(self) -> Hardware | None:
         return None
 
-    def guests(self) -> Collection[str]:
+    def guests(self) -> Mapping[str, int]:
         return self.there
 
     async def recover(self, instances: Collection[Instance]) -> None:
         names = sorted(each.uuid for each in instances)
         self.calls.append(f"recover {' '.join(names)}".rstrip())
-        self.there.update(names)
+        self.there.update({each.uuid: each.attempt for each in instances})
 
-    async def build(self, instance: Instance) -> None:
+    async def prepare(self, instance: Instance) -> None:
         self.calls.append(f"build {instance.uuid} {instance.attempt}")
-        self.there.add(instance.uuid)
         await self.go.wait()
         if self.failure is not None:
-            if isinstance(self.failure, BuildFailed):
-                self.there.discard(instance.uuid)
             raise self.failure
+
+    async def start(self, instance: Instance) -> None:
+        self.there[instance.uuid] = instance.attempt
         self.calls.append(f"built {instance.uuid}")
 
     async def destroy(self, instance: str) -> None:
@@ -57,4 +58,4 @@ class HeldDriver:
         if self.destroy_failures:
             self.destroy_failures -= 1
             raise RuntimeError("the hypervisor does not answer")
-        self.there.discard(instance)
+        self.there.pop(instance, None)

@@ -4,18 +4,21 @@ from collections.abc import Collection
 
 import structlog
 
+from roost.agents.endpoint import CellEndpoint
+from roost.agents.types import SessionKey
 from roost.compute.drivers import Driver
-from roost.compute.errors import BuildFailed
+from roost.compute.driving import DriverService
+from roost.compute.errors import BuildFailed, ProvidersRefused
 from roost.compute.hardware import Hardware
-from roost.compute.placement import ReportPlacement
-from roost.compute.provider_tree import ProviderTree
-from roost.compute.reporting import report
+from roost.compute.keeping import LoadApplied, MemoryState
+from roost.compute.provider_tree import provider_uuid
+from roost.compute.reporting import report_providers
 from roost.logs import RequestIds, serving
+from roost.machine import Performer, Transactor
 from roost.model.assignment import digest
 from roost.model.instance import BuildResult, Instance
 from roost.model.node import NodeInstance, NodeReport
 from roost.model.text import error_text
-from roost.model.vocabulary import DISABLED_TRAIT
 
 _log = structlog.get_logger()
 
@@ -29,24 +32,28 @@ class Agent:
         self.enabled = True
         self._cell = cell
         self._driver = driver
-        self._tree = ProviderTree(host)
+        self._driver_service = DriverService(driver)
+        self._state = MemoryState()
         self._failed_builds = 0
         self._building: set[str] = set()
 
     @property
     def node(self) -> str:
         """The uuid of the host's root provider."""
-        return self._tree.root.uuid
+        return provider_uuid(self.host)
 
-    async def register(self, placement: ReportPlacement) -> None:
-        """Bring placement in line with what the driver says that the host has."""
-        tree = ProviderTree(self.host)
-        self._driver.update_provider_tree(tree)
-        root = tree.root
-        if not self.enabled:
-            tree.update_traits(root.name, root.traits | {DISABLED_TRAIT})
-        await report(tree, placement)
-        self._tree = tree
+    async def register(self, cell: CellEndpoint) -> None:
+        """Bring placement in line with what the driver says that the host has.
+
+        Raises `AgentProtocolError`, and `ProvidersRefused` with what placement refuses.
+        """
+        session = SessionKey(self.host, "", 0)
+        services = {"cell": cell.ask, "driver": self._driver_service.ask, "state": self._state.ask}
+        applied = await self._state.ask(LoadApplied(self.host))
+        report = report_providers(session, self.host, applied, enabled=self.enabled)
+        reported = await Performer(_no_database, services).run(report)
+        if reported.refusals:
+            raise ProvidersRefused("; ".join(reported.refusals))
 
     def health(self, now: float) -> NodeReport:
         """What the scheduler should know of the host at ``now`` (seconds since the epoch)."""
@@ -111,7 +118,8 @@ class Agent:
 
     async def _build(self, instance: Instance) -> BuildResult:
         try:
-            await self._driver.build(instance)
+            await self._driver.prepare(instance)
+            await self._driver.start(instance)
         except BuildFailed as error:
             failure = error_text(error)
         except Exception as error:
@@ -134,3 +142,7 @@ def _reported(guest: str, hardware: Hardware | None) -> NodeInstance:
         return NodeInstance()
     assignment = hardware.counted.get(guest)
     return NodeInstance(assignment="" if assignment is None else digest(assignment))
+
+
+def _no_database(name: str) -> Transactor:
+    raise LookupError(f"an agent has no database {name}")

@@ -1,52 +1,109 @@
-"""Brings placement in line with a provider tree: only what differs is written."""
+"""The machine that brings placement in line with what a driver tells of a node."""
 
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from roost.agents.questions import ReadTree, WriteProviders
+from roost.agents.types import CreateProvider, MoveProvider, ProviderWrite, SessionKey, Written
+from roost.compute.applied import Applied, AppliedProvider
+from roost.compute.driving import FillTree
 from roost.compute.errors import BadProviderName
-from roost.compute.placement import ReportPlacement
-from roost.compute.provider_tree import ProviderData, ProviderTree
+from roost.compute.keeping import KeepApplied
+from roost.compute.merging import PlannedWrite, plan
+from roost.compute.provider_tree import ProviderData, ProviderTree, provider_uuid
+from roost.machine import Ask, Log, Machine
 from roost.model.text import is_storable
-from roost.model.vocabulary import MAX_NAME
+from roost.model.vocabulary import DISABLED_TRAIT, MAX_NAME
+
+ATTEMPTS = 5
+"""So often a tree is read and merged again in one report after others have changed it meanwhile."""
 
 
-async def report(tree: ProviderTree, placement: ReportPlacement) -> None:
-    """Create, change and delete providers until placement has the tree as it is here.
+class Reported(NamedTuple):
+    """What is applied after a report, and what placement refused; nothing if all is there."""
 
-    Parents first; what placement has beyond the tree goes last, children first. Not atomic: a report that
-    was cut short is completed by the next one. Aggregates are only added. Raises placement's refusals, and
-    `BadProviderName` before anything is sent.
+    applied: Applied
+    refusals: tuple[str, ...]
+
+
+def report_providers(
+    session: SessionKey, node: str, applied: Mapping[str, AppliedProvider], *, enabled: bool = True
+) -> Machine[Reported]:
+    """Create, change, move and delete the providers of a node until placement has what the driver wants.
+
+    ``enabled``: False adds the trait by which Nova marks a disabled service.
+
+    Asks ``cell``, ``driver`` and ``state``. A write that placement refuses is left out, and so is what
+    follows from it; the next report tries it again. Raises what these services raise, and `BadProviderName`
+    before anything is written.
     """
-    for provider in tree:
-        _check(provider)
-    for provider in tree:
-        await placement.ensure_provider(provider.uuid, provider.name, provider.parent)
-        await _report_provider(provider, placement)
-    wanted = {provider.uuid for provider in tree}
-    surplus = {
-        provider.uuid: provider.parent
-        for provider in await placement.tree(tree.root.uuid)
-        if provider.uuid not in wanted
-    }
-    while surplus:
-        leaves = [uuid for uuid in surplus if uuid not in surplus.values()]
-        for uuid in leaves:
-            await placement.delete_provider(uuid)
-            del surplus[uuid]
+    now: Applied = dict(applied)
+    refusals: tuple[str, ...] = ()
+    root = provider_uuid(node)
+    for _ in range(ATTEMPTS):
+        there = yield from Ask("cell", ReadTree(session, root)).do()
+        tree = yield from Ask("driver", FillTree(ProviderTree(node, root, there), node)).do()
+        if enabled:
+            tree.remove_traits(root, DISABLED_TRAIT)
+        else:
+            tree.add_traits(root, DISABLED_TRAIT)
+        for provider in tree:
+            _check(provider)
+        planned = plan(now, tree, there)
+        if planned.kept:
+            names = sorted(state.name for state in there if state.uuid in planned.kept)
+            yield from Log("providers that others made are kept", {"node": node, "providers": names}).do()
+        if planned.ahead != now:
+            yield from Ask("state", KeepApplied(node, planned.ahead)).do()
+        now, refusals, is_outdated = yield from _write(session, root, planned.writes, planned.before)
+        if now != planned.ahead:
+            yield from Ask("state", KeepApplied(node, now)).do()
+        if not is_outdated:
+            break
+    return Reported(now, refusals)
+
+
+def _write(
+    session: SessionKey, root: str, planned: Sequence[PlannedWrite], applied: Applied
+) -> Machine[tuple[Applied, tuple[str, ...], bool]]:
+    """Make writes. Returns what is applied, the refusals, and whether others have changed a provider."""
+    now = dict(applied)
+    refusals: list[str] = []
+    left = list(planned)
+    while left:
+        writes = tuple(each.write for each in left if each.write is not None)
+        written = Written(0)
+        if writes:
+            written = yield from Ask("cell", WriteProviders(session, root, writes)).do()
+        done = written.done
+        while left and (left[0].write is None or done):
+            done -= left[0].write is not None
+            left.pop(0).take(now)
+        if left and written.refusal is not None:
+            refusals.append(written.refusal.text)
+            if written.refusal.conflict:
+                return now, tuple(refusals), True
+            left = _without_what_follows(left[0].write, left[1:])
+    return now, tuple(refusals), False
+
+
+def _without_what_follows(refused: ProviderWrite | None, left: Sequence[PlannedWrite]) -> list[PlannedWrite]:
+    """The writes that can be made though one was refused: none to a provider that was not created."""
+    if not isinstance(refused, CreateProvider):
+        return list(left)
+    missing = {refused.uuid}
+    possible: list[PlannedWrite] = []
+    for each in left:
+        write = each.write
+        if isinstance(write, CreateProvider | MoveProvider) and write.parent in missing:
+            missing.add(write.uuid)
+        elif each.provider not in missing:
+            possible.append(each)
+    return possible
 
 
 def _check(provider: ProviderData) -> None:
-    for text in (provider.name, *provider.aggregates):
+    aggregates = provider.aggregates if "aggregates" in provider.told else ()
+    for text in (provider.name, *aggregates):
         if not is_storable(text, MAX_NAME):
             raise BadProviderName(f"a provider cannot be named or be in the aggregate {text!r}")
-
-
-async def _report_provider(provider: ProviderData, placement: ReportPlacement) -> None:
-    if await placement.inventories(provider.uuid) != provider.inventory:
-        for name in provider.inventory:
-            if name.startswith("CUSTOM_"):
-                await placement.ensure_resource_class(name)
-        await placement.set_inventories(provider.uuid, provider.inventory)
-    if await placement.traits(provider.uuid) != provider.traits:
-        await placement.set_traits(provider.uuid, provider.traits)
-    # Others put providers into aggregates as well, such as the mirror of host aggregates.
-    present = await placement.aggregates(provider.uuid)
-    if not provider.aggregates <= present:
-        await placement.set_aggregates(provider.uuid, present | provider.aggregates)

@@ -10,10 +10,11 @@ from collections.abc import Callable, Collection, Sequence
 
 import structlog
 
+from roost.agents.endpoint import CellEndpoint
+from roost.agents.errors import EndpointUnavailable
 from roost.cells import Cell
 from roost.cells.cell import changed
 from roost.compute.agent import Agent
-from roost.compute.placement import ReportPlacement
 from roost.metrics import catalogue as metrics
 from roost.model.instance import ACTIVE, ASSIGNED, DELETING, BuildResult, Instance
 from roost.model.text import error_text
@@ -35,7 +36,7 @@ class ComputeService:
     def __init__(
         self,
         cell: Cell,
-        placement: ReportPlacement,
+        endpoint: CellEndpoint,
         agents: Sequence[Agent],
         *,
         poll_seconds: float = 1.0,
@@ -43,7 +44,7 @@ class ComputeService:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._cell = cell
-        self._placement = placement
+        self._endpoint = endpoint
         self._agents = {agent.host: agent for agent in agents}
         self._poll_seconds = poll_seconds
         self._heartbeat_seconds = heartbeat_seconds
@@ -79,14 +80,14 @@ class ComputeService:
 
     async def register(self) -> None:
         """Have every host report to placement that has not yet. One that is refused is left for later: what
-        a user did to its providers must not keep the others from starting. Raises `StorageError`."""
+        a user did to its providers must not keep the others from starting. Raises `EndpointUnavailable`."""
         limit = asyncio.Semaphore(REGISTER_AT_ONCE)
 
         async def register(host: str) -> None:
             async with limit:
                 try:
-                    await self._agents[host].register(self._placement)
-                except StorageError:
+                    await self._agents[host].register(self._endpoint)
+                except EndpointUnavailable:
                     raise
                 except Exception as error:
                     _log.error("a host cannot report to placement", host=host, error=error_text(error))
@@ -163,7 +164,7 @@ class ComputeService:
         while True:
             try:
                 await self.step()
-            except StorageError as error:
+            except (StorageError, EndpointUnavailable) as error:
                 _log.warning("a database cannot be reached", cell=self._cell.name, error=str(error))
             await changed(self._wake, self._poll_seconds)
 
@@ -174,5 +175,5 @@ class ComputeService:
                 await self.register()
                 await self.beat()
                 await self.reconcile()
-            except StorageError as error:
+            except (StorageError, EndpointUnavailable) as error:
                 _log.warning("a database cannot be reached", cell=self._cell.name, error=str(error))

@@ -58,6 +58,12 @@ class Placement(Protocol):
         Raises `DuplicateName` if another provider has the name, `BadRequest` for an unknown parent.
         """
 
+    async def update_provider(self, uuid: str, name: str, parent: str | None) -> None:
+        """Give a provider a name and a parent; None makes it a root.
+
+        Raises `NotFound`, `DuplicateName`, `BadRequest` for an unknown parent or one that is below it.
+        """
+
     async def delete_provider(self, uuid: str) -> None:
         """Delete a provider. Raises `NotFound`, `HasChildren`, `ProviderInUse`."""
 

@@ -10,7 +10,7 @@ from roost.placement.addressing import provider_row
 from roost.placement.commands.allocations import ConsumerWrite, FreeConsumers, WriteAllocations
 from roost.placement.commands.inventories import SetInventories
 from roost.placement.commands.names import AddResourceClass
-from roost.placement.commands.providers import CreateProvider, DeleteProvider
+from roost.placement.commands.providers import CreateProvider, DeleteProvider, UpdateProvider
 from roost.placement.commands.reshape import NewInventories, Reshape
 from roost.placement.commands.traits_and_aggregates import SetAggregates, SetTraits
 from roost.placement.errors import DuplicateName, NotFound
@@ -36,6 +36,9 @@ class PlacementService:
         if found is None:
             raise NotFound(f"No resource provider with uuid {uuid} found")
         return found
+
+    async def update_provider(self, uuid: str, name: str, parent: str | None) -> None:
+        await self.ledger.execute(UpdateProvider(uuid, name, parent))
 
     async def delete_provider(self, uuid: str) -> None:
         await self.ledger.execute(DeleteProvider(uuid))

@@ -15,6 +15,7 @@ from roost.cells.cell import GONE, changed
 from roost.compute.agent import Agent
 from roost.compute.drivers.simulated import Script, SimulatedDriver
 from roost.compute.service import ComputeService
+from roost.conductor.agents.endpoint import AgentEndpoint
 from roost.conductor.aggregates.host_aggregates import HostAggregates
 from roost.conductor.aggregates.mirror import AggregateMirror
 from roost.conductor.aggregates.store import AggregateStore
@@ -239,7 +240,7 @@ class System:
         ]
         return ComputeService(
             self.cells[cell],
-            self.placement,
+            AgentEndpoint(self.placement),
             agents,
             heartbeat_seconds=self.options.heartbeat_seconds,
             clock=self._clock,

@@ -13,10 +13,16 @@ from roost.compute.drivers.simulated import (
 )
 from roost.compute.errors import BuildFailed
 from roost.compute.provider_tree import ProviderTree
+from roost.model.instance import Instance
 from roost.model.inventory import Inventory
 from support.cells import instance
 
 HOST = SimulatedHost("a", {"VCPU": Inventory(4)})
+
+
+async def build(driver: SimulatedDriver, wanted: Instance) -> None:
+    await driver.prepare(wanted)
+    await driver.start(wanted)
 
 
 def failures(script: Script, host: str = "a", attempt: int = 1) -> list[str | None]:
@@ -47,7 +53,7 @@ def test_failed_build_leaves_nothing_on_the_host() -> None:
     async def run() -> None:
         driver = SimulatedDriver(HOST, Script(failures=(FailureRule(1.0, "no disk"),)))
         with pytest.raises(BuildFailed, match="no disk"):
-            await driver.build(instance())
+            await build(driver, instance())
         assert not driver.guests()
 
     asyncio.run(run())
@@ -56,13 +62,13 @@ def test_failed_build_leaves_nothing_on_the_host() -> None:
 def test_guests_come_with_builds_and_recovery_and_go_with_destruction() -> None:
     async def run() -> None:
         driver = SimulatedDriver(HOST, Script())
-        await driver.build(instance("i"))
-        await driver.build(instance("i"))
+        await build(driver, instance("i"))
+        await build(driver, instance("i"))
         await driver.recover([instance("j")])
-        assert set(driver.guests()) == {"i", "j"}
+        assert driver.guests() == {"i": 1, "j": 1}
         await driver.destroy("i")
         await driver.destroy("i")
-        assert set(driver.guests()) == {"j"}
+        assert driver.guests() == {"j": 1}
 
     asyncio.run(run())
 
@@ -76,7 +82,7 @@ def test_tree_is_what_the_host_has() -> None:
         aggregates=("agg",),
     )
     tree = ProviderTree("a")
-    SimulatedDriver(host, Script()).update_provider_tree(tree)
+    SimulatedDriver(host, Script()).update_provider_tree(tree, "a")
     assert tree.root.inventory == host.inventory
     assert (tree.root.traits, tree.root.aggregates) == (frozenset(host.traits), frozenset(host.aggregates))
     child = tree.data("a-gpu0")

@@ -33,6 +33,11 @@ LARGE = Assignment(
 FLOATING = Assignment("node-a", (AssignedCell(0, 0, shared=3, memory_mb=2),))
 
 
+async def build(driver: SimulatedDriver, wanted: Instance) -> None:
+    await driver.prepare(wanted)
+    await driver.start(wanted)
+
+
 def assigned(uuid: str, assignment: Assignment | None, **more: object) -> Instance:
     chosen = msgspec.structs.replace(selection("a"), assignment=assignment)
     return instance(uuid, selection=chosen, **more)
@@ -42,7 +47,7 @@ def test_the_hardware_has_what_guests_use_until_they_are_destroyed() -> None:
     async def run() -> None:
         driver = SimulatedDriver(HOST, Script())
         empty = driver.hardware()
-        await driver.build(assigned("i", LARGE))
+        await build(driver, assigned("i", LARGE))
         await driver.recover([assigned("j", FLOATING), instance("k")])
         hardware = driver.hardware()
         assert hardware is not None
@@ -68,12 +73,12 @@ def test_the_hardware_has_what_guests_use_until_they_are_destroyed() -> None:
 def test_a_guest_is_not_built_on_what_another_one_has() -> None:
     async def run() -> None:
         driver = SimulatedDriver(HOST, Script())
-        await driver.build(assigned("i", LARGE))
+        await build(driver, assigned("i", LARGE))
         with pytest.raises(BuildFailed, match=r"guest i has host CPU 6, PCI device 0000:81:00\.0"):
             cells = (AssignedCell(0, 1, pinned=((0, 6), (1, 7))),)
-            await driver.build(assigned("j", Assignment("node-a", cells, LARGE.devices[:1])))
+            await build(driver, assigned("j", Assignment("node-a", cells, LARGE.devices[:1])))
         assert set(driver.guests()) == {"i"}
-        await driver.build(assigned("i", LARGE, attempt=2))
+        await build(driver, assigned("i", LARGE, attempt=2))
 
     asyncio.run(run())
 

@@ -1,6 +1,6 @@
 """Drivers: how one kind of host describes itself, builds and destroys."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Protocol
 
 from roost.compute.hardware import Hardware
@@ -9,10 +9,24 @@ from roost.model.instance import Instance
 
 
 class Driver(Protocol):
-    """One host's hypervisor, as its agent uses it."""
+    """One host's hypervisor, as its agent uses it.
 
-    def update_provider_tree(self, tree: ProviderTree) -> None:
-        """Fill the tree (its root is the host) with what the host has."""
+    A build has two phases, so that the cell can say between them whether the attempt is still wanted.
+    `prepare` and `start` are cancelled when their time is over or the instance is to be destroyed;
+    `destroy` follows then.
+    """
+
+    def update_provider_tree(
+        self, tree: ProviderTree, nodename: str, allocations: Mapping[str, object] | None = None
+    ) -> None:
+        """Change the tree of a node, which has what placement has, to what the node has.
+
+        The driver adds, moves and removes providers and sets what it knows. What it does not touch stays, and
+        so does all that others have made. ``allocations`` are given for a change of the shape of the tree, by
+        consumer; None otherwise.
+
+        Source: ``update_provider_tree`` of Nova's ``virt/driver.py``.
+        """
 
     def metrics(self) -> dict[str, float]:
         """Named numbers for the metrics weigher, such as a temperature."""
@@ -20,18 +34,24 @@ class Driver(Protocol):
     def hardware(self) -> Hardware | None:
         """The host's NUMA cells and PCI devices; None if the driver tells none."""
 
-    def guests(self) -> Collection[str]:
-        """The instances that are on the host, built or half built."""
+    def guests(self) -> Mapping[str, int]:
+        """The guests that run on the host: the instance's uuid, and the attempt that built the guest.
+
+        Those that are being prepared or started are not among them, nor is what others run on the host.
+        """
 
     async def recover(self, instances: Collection[Instance]) -> None:
-        """After a start of the agent: these instances were running here."""
+        """After a start of the agent: the cell says that these instances are on the host."""
 
-    async def build(self, instance: Instance) -> None:
-        """Build an instance; one that is there already is left running. Raises `BuildFailed`.
+    async def prepare(self, instance: Instance) -> None:
+        """Prepare everything for a guest but its start. Raises `BuildFailed`.
 
         ``instance.selection`` is what was claimed for it: allocations, mappings and its assignment, which
         says on which cells, CPUs, pages and PCI devices of the host it runs.
         """
+
+    async def start(self, instance: Instance) -> None:
+        """Start a guest that is prepared. Raises `BuildFailed`."""
 
     async def destroy(self, instance: str) -> None:
         """Remove every trace of an instance; one that is not there is fine."""

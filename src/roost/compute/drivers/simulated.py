@@ -6,7 +6,7 @@ same seed fails in the same places whatever else happens at the same time.
 
 import asyncio
 import hashlib
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 import msgspec
 
@@ -71,6 +71,14 @@ class Script(msgspec.Struct, frozen=True):
         return None
 
 
+class _Guest(msgspec.Struct):
+    """A guest: its attempt, what it was assigned, and whether it runs or is being built."""
+
+    attempt: int
+    assignment: Assignment | None
+    runs: bool = False
+
+
 class SimulatedDriver:
     """The driver of one simulated host. Its guests live in memory; `recover` brings them back, as a
     hypervisor outlives its agent."""
@@ -78,16 +86,17 @@ class SimulatedDriver:
     def __init__(self, host: SimulatedHost, script: Script) -> None:
         self._host = host
         self._script = script
-        self._guests: dict[str, Assignment | None] = {}
+        self._guests: dict[str, _Guest] = {}
 
-    def update_provider_tree(self, tree: ProviderTree) -> None:
-        root = tree.root.name
-        tree.update_inventory(root, self._host.inventory)
-        tree.update_traits(root, self._host.traits)
-        tree.update_aggregates(root, self._host.aggregates)
+    def update_provider_tree(
+        self, tree: ProviderTree, nodename: str, allocations: Mapping[str, object] | None = None
+    ) -> None:
+        tree.update_inventory(nodename, self._host.inventory)
+        tree.update_traits(nodename, self._host.traits)
+        tree.update_aggregates(nodename, self._host.aggregates)
         for child in self._host.children:
-            name = f"{root}-{child.suffix}"
-            tree.new_child(name, root)
+            name = f"{nodename}-{child.suffix}"
+            tree.put_child(name, nodename)
             tree.update_inventory(name, child.inventory)
             tree.update_traits(name, child.traits)
 
@@ -98,19 +107,20 @@ class SimulatedDriver:
         host = self._host
         if host.numa_topology is None and not host.pci_device_pools:
             return None
-        counted = {guest: each for guest, each in self._guests.items() if each is not None}
+        counted = self._assigned()
         assigned = [*counted.values()]
         topology = used_topology(host.numa_topology, assigned)
         return Hardware(topology, free_pools(host.pci_device_pools, assigned), counted)
 
-    def guests(self) -> Collection[str]:
-        return self._guests
+    def guests(self) -> Mapping[str, int]:
+        return {uuid: guest.attempt for uuid, guest in self._guests.items() if guest.runs}
 
     async def recover(self, instances: Collection[Instance]) -> None:
-        self._guests.update({each.uuid: assignment_of(each) for each in instances})
+        for each in instances:
+            self._guests[each.uuid] = _Guest(each.attempt, assignment_of(each), runs=True)
 
-    async def build(self, instance: Instance) -> None:
-        self._take(instance.uuid, assignment_of(instance))
+    async def prepare(self, instance: Instance) -> None:
+        self._take(instance)
         if self._script.build_seconds:
             await asyncio.sleep(self._script.build_seconds)
         reason = self._script.failure(self._host.name, instance.uuid, instance.attempt)
@@ -118,15 +128,22 @@ class SimulatedDriver:
             self._guests.pop(instance.uuid, None)
             raise BuildFailed(reason)
 
+    async def start(self, instance: Instance) -> None:
+        self._guests[instance.uuid].runs = True
+
     async def destroy(self, instance: str) -> None:
         self._guests.pop(instance, None)
 
-    def _take(self, instance: str, assignment: Assignment | None) -> None:
+    def _assigned(self) -> dict[str, Assignment]:
+        return {
+            uuid: guest.assignment for uuid, guest in self._guests.items() if guest.assignment is not None
+        }
+
+    def _take(self, instance: Instance) -> None:
         """Give a guest what it was assigned. Raises `BuildFailed` if another guest has some of it."""
+        assignment = assignment_of(instance)
         if assignment is not None:
-            others = {
-                guest: each for guest, each in self._guests.items() if each is not None and guest != instance
-            }
+            others = {guest: each for guest, each in self._assigned().items() if guest != instance.uuid}
             for guest, parts in clashes(assignment, others).items():
                 raise BuildFailed(f"guest {guest} has {parts}")
-        self._guests[instance] = assignment
+        self._guests[instance.uuid] = _Guest(instance.attempt, assignment)

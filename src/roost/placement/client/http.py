@@ -166,6 +166,10 @@ class HttpPlacement:
                 raise
             return found
 
+    async def update_provider(self, uuid: str, name: str, parent: str | None) -> None:
+        body = {"name": name, "parent_provider_uuid": parent}
+        await self._transport.call("PUT", path_to("resource_providers", uuid), body)
+
     async def delete_provider(self, uuid: str) -> None:
         await self._transport.call("DELETE", path_to("resource_providers", uuid))
 

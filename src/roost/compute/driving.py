@@ -1,0 +1,109 @@
+"""What the machine of a host asks its driver, and the service that answers it by a `Driver`."""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from roost.compute.drivers import Driver
+from roost.compute.errors import BuildEnded
+from roost.compute.hardware import Hardware
+from roost.compute.provider_tree import ProviderTree
+from roost.machine import Question, UnknownService
+from roost.model.instance import Instance
+
+T = TypeVar("T")
+
+
+class FillTree(Question[ProviderTree], frozen=True):
+    """Have the driver change the tree of a node, which has what placement has. Answers the tree."""
+
+    tree: ProviderTree
+    node: str
+
+
+class Guests(Question[dict[str, int]], frozen=True):
+    """The guests that run on the host: instance -> attempt."""
+
+
+class Metrics(Question[dict[str, float]], frozen=True):
+    """Named numbers for the metrics weigher."""
+
+
+class ReadHardware(Question[Hardware | None], frozen=True):
+    """The NUMA cells and PCI devices of the host; None if the driver tells none."""
+
+
+class Recover(Question[None], frozen=True):
+    """After a start of the agent: the cell says that these instances are on the host."""
+
+    instances: tuple[Instance, ...]
+
+
+class Prepare(Question[None], frozen=True):
+    """Prepare everything for a guest but its start. Raises `BuildFailed`, `BuildEnded`."""
+
+    instance: Instance
+
+
+class StartGuest(Question[None], frozen=True):
+    """Start a guest that is prepared. Raises `BuildFailed`, `BuildEnded`."""
+
+    instance: Instance
+
+
+class DestroyGuest(Question[None], frozen=True):
+    """Remove every trace of an instance.
+
+    What is being prepared or started of it ends first (`BuildEnded`).
+    """
+
+    instance: str
+
+
+class DriverService:
+    """Answers the questions about one host by its driver."""
+
+    def __init__(self, driver: Driver) -> None:
+        self._driver = driver
+        self._building: dict[str, asyncio.Task[None]] = {}
+
+    async def ask(self, question: Question[Any]) -> Any:
+        """The answer. Raises what the driver raises, and `UnknownService` for another question."""
+        match question:
+            case FillTree(tree, node):
+                self._driver.update_provider_tree(tree, node)
+                return tree
+            case Guests():
+                return dict(self._driver.guests())
+            case Metrics():
+                return dict(self._driver.metrics())
+            case ReadHardware():
+                return self._driver.hardware()
+            case Recover(instances):
+                return await self._driver.recover(instances)
+            case Prepare(instance):
+                return await self._build(instance.uuid, self._driver.prepare(instance))
+            case StartGuest(instance):
+                return await self._build(instance.uuid, self._driver.start(instance))
+            case DestroyGuest(instance):
+                return await self._destroy(instance)
+        raise UnknownService(f"a driver does not answer {type(question).__name__}")
+
+    async def _build(self, instance: str, work: Coroutine[Any, Any, None]) -> None:
+        task = self._building[instance] = asyncio.create_task(work)
+        try:
+            await asyncio.wait([task])
+        finally:
+            # Reached also when the time for the build is over, or when the agent ends.
+            if self._building.get(instance) is task:
+                del self._building[instance]
+            task.cancel()
+        if task.cancelled():
+            raise BuildEnded("the build was ended")
+        task.result()
+
+    async def _destroy(self, instance: str) -> None:
+        if (task := self._building.get(instance)) is not None:
+            task.cancel()
+            await asyncio.wait([task])
+        await self._driver.destroy(instance)
