@@ -80,6 +80,7 @@ FLAVORS = [
     Flavor("not red", 1, 512, 5, {"trait:CUSTOM_RED": "forbidden"}),
     Flavor("cells", 2, 512, 5, {"hw:numa_nodes": "2"}),
     Flavor("wide", 9, 512, 5),
+    Flavor("granular", 1, 512, 5, {f"resources1:{name}": "1" for name in ("VCPU", "MEMORY_MB", "DISK_GB")}),
 ]
 
 METADATA = [
@@ -245,7 +246,11 @@ class World:
             places=wanted.places,
         )
         with patch.object(Keeper, "field", return_value=None):
-            expected = self._decided(asked, self._restarted(), self._plugins(), keep=False)
+            again = self._restarted()
+            # The rows of the places are those of the table.
+            there = placement_queries(spec, Facts(again, self.options)).places
+            anew = msgspec.structs.replace(asked, places=there)
+            expected = self._decided(anew, again, self._plugins(), keep=False)
         assert self._decided(asked, self.table, self.keeping, keep) == expected
         if keep:
             self.held += names
@@ -311,15 +316,20 @@ def _host(draw: st.DrawFn) -> int:
 @st.composite
 def decisions(draw: st.DrawFn) -> Step:
     wishes: dict[str, Any] = {}
-    for wish in draw(
-        st.lists(st.sampled_from(["zone", "traits", "host", "ignore", "group", "hints", "port"]), max_size=2)
-    ):
+    kinds = ["zone", "traits", "host", "cell", "ignore", "retried", "group", "hints", "port"]
+    for wish in draw(st.lists(st.sampled_from(kinds), max_size=2)):
         if wish == "zone":
             wishes["availability_zone"] = draw(st.sampled_from(["az0", "az1", "nova"]))
         elif wish == "traits":
             wishes["required_traits"] = frozenset({draw(st.sampled_from(TRAITS))})
         elif wish == "host":
             wishes["requested_destination"] = RequestedDestination(host=f"host{_host(draw)}")
+        elif wish == "cell":
+            wishes["requested_destination"] = RequestedDestination(
+                cell=draw(st.sampled_from(["cell0", "cell1"]))
+            )
+        elif wish == "retried":
+            wishes["retried_hosts"] = frozenset(f"host{_host(draw)}" for _ in range(draw(st.integers(1, 4))))
         elif wish == "ignore":
             wishes["ignore_hosts"] = frozenset(f"host{_host(draw)}" for _ in range(draw(st.integers(1, 4))))
         elif wish == "group":
@@ -341,7 +351,7 @@ def decisions(draw: st.DrawFn) -> Step:
     def step(world: World) -> None:
         spec = RequestSpec(project_id=project, user_id="u", flavor=flavor, **wishes)
         place = spec.requested_destination
-        if place is None or world.table.index(place.host or "") is not None:
+        if place is None or place.host is None or world.table.index(place.host) is not None:
             world.decide(spec, count, alternates, least, keep)
 
     return step

@@ -28,6 +28,11 @@ class NodeAggregates:
         known = self._by_uuid
         return tuple(known[uuid] for uuid in self._of_node.get(node, ()) if uuid in known)
 
+    def members(self, any_of: frozenset[str]) -> set[str]:
+        """The nodes in one of some aggregates."""
+        known = self._by_uuid
+        return set[str]().union(*(self._members.get(uuid, ()) for uuid in any_of if uuid in known))
+
     def labels(self, key: str) -> Labels[Values] | None:
         """The values of a key by index of the node; None if no node is in an aggregate that has it."""
         return self._labels.get(key)

@@ -1,11 +1,12 @@
 """The node table: what every compute node reports, as columns."""
 
 import math
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Hashable, Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager
 
 import msgspec
+import numpy as np
 
 from roost.fleet import Fleet
 from roost.fleet.columns import Bools, Float64, Rows
@@ -76,6 +77,7 @@ class NodeTable(NodeColumns):
         self._aggregates = NodeAggregates()
         self._at_rows = NodesAtRows()
         self._journalled: list[NodeEvent] = []
+        self._in_aggregates: dict[Hashable, Indexes] = {}
         self.update(reports)
 
     def __len__(self) -> int:
@@ -154,6 +156,17 @@ class NodeTable(NodeColumns):
     def aggregates(self, index: int) -> tuple[HostAggregate, ...]:
         """The host aggregates that a node is in, in order of their uuids."""
         return self._aggregates.of(self.nodes[index])
+
+    def in_aggregates(self, any_of: tuple[frozenset[str], ...], forbidden: frozenset[str]) -> Indexes:
+        """The nodes that are in one aggregate of each set of ``any_of``, and in none of ``forbidden``."""
+        found = self._in_aggregates.get((any_of, forbidden))
+        if found is None:
+            nodes = {node for node, _ in self._names} - self._aggregates.members(forbidden)
+            for uuids in any_of:
+                nodes &= self._aggregates.members(uuids)
+            indexes = sorted(index for node in nodes if (index := self.index_of_node(node)) is not None)
+            found = self._in_aggregates[any_of, forbidden] = np.array(indexes, dtype=np.intp)
+        return found
 
     # Heartbeats
 
@@ -294,6 +307,7 @@ class NodeTable(NodeColumns):
 
     def _apply_to_aggregates(self, event: AggregateEvent) -> None:
         self._note(event)
+        self._in_aggregates.clear()
         affected = [
             (node, index)
             for node in self._aggregates.affected(event)
@@ -313,6 +327,7 @@ class NodeTable(NodeColumns):
         if index is None:
             index = self._append(report)
         self._names.put(index, report.node)
+        self._in_aggregates.clear()
         self._tie_order.forget()
         self._at_rows.forget()
         self.structure += 1
@@ -332,6 +347,7 @@ class NodeTable(NodeColumns):
 
     def _remove(self, index: int) -> None:
         old = self._reports[index]
+        self._in_aggregates.clear()
         self._names.drop(old.node)
         self._leave(index, old)
         self._claims.drop_all(index)

@@ -13,6 +13,7 @@ import numpy as np
 
 from roost.model.spec import RequestSpec
 from roost.scheduler.errors import BadRequestSpec
+from roost.scheduler.labels import Indexes
 from roost.scheduler.nodes import NodeTable
 
 CHECK_HINT = "_nova_check_type"
@@ -26,7 +27,7 @@ class Place(NamedTuple):
     """
 
     step: str
-    nodes: Sequence[int]
+    nodes: Indexes
     allowed: bool
 
 
@@ -73,37 +74,27 @@ def places_of(spec: RequestSpec, table: NodeTable) -> Iterator[Place]:
         if destination.host is not None or destination.node is not None:
             nodes = _named(table, destination.host, destination.node)
             if len(nodes) > 1:  # Placement is asked for the tree of a single node.
-                yield Place("requested_destination", nodes, True)
+                yield Place("requested_destination", _indexes(nodes), True)
         if destination.cell is not None and not destination.allow_cross_cell_move:
             cell = table.cells.index(destination.cell) if destination.cell in table.cells else -1
-            yield Place("requested_cell", np.flatnonzero(table.cell[: table.size] == cell).tolist(), True)
+            yield Place("requested_cell", np.flatnonzero(table.cell[: table.size] == cell), True)
     if known := _of_hosts(table, sorted(spec.retried_hosts)):
-        yield Place("retried_hosts", known, False)
+        yield Place("retried_hosts", _indexes(known), False)
     if spec.force_hosts:
-        yield Place("force_hosts", _of_hosts(table, spec.force_hosts), True)
+        yield Place("force_hosts", _indexes(_of_hosts(table, spec.force_hosts)), True)
     if spec.force_nodes:
         nodes = [index for name in spec.force_nodes for index in table.indexes_of_nodename(name)]
-        yield Place("force_nodes", nodes, True)
-
-
-def in_aggregates(
-    table: NodeTable, any_of: Sequence[frozenset[str]], forbidden: frozenset[str]
-) -> Sequence[int]:
-    """The nodes that are in one aggregate of each set of ``any_of`` and in none of ``forbidden``."""
-    found = []
-    for node in table.nodes:
-        index = table.index_of_node(node)
-        if index is not None:
-            aggregates = {aggregate.uuid for aggregate in table.aggregates(index)}
-            if forbidden.isdisjoint(aggregates) and not any(map(aggregates.isdisjoint, any_of)):
-                found.append(index)
-    return found
+        yield Place("force_nodes", _indexes(nodes), True)
 
 
 def ignored(spec: RequestSpec, table: NodeTable) -> Iterator[Place]:
     """The nodes of the ignored hosts, if there are any."""
     if known := _of_hosts(table, sorted(spec.ignore_hosts)):
-        yield Place("ignore_hosts", known, False)
+        yield Place("ignore_hosts", _indexes(known), False)
+
+
+def _indexes(nodes: Sequence[int]) -> Indexes:
+    return np.array(nodes, dtype=np.intp)
 
 
 def _named(table: NodeTable, host: str | None, node: str | None) -> Sequence[int]:

@@ -14,7 +14,7 @@ from roost.model.spec import RequestSpec, ServerGroup
 from roost.scheduler.errors import BadRequestSpec
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.options import SchedulerOptions
-from roost.scheduler.places import Place, in_aggregates, places_of, target_of
+from roost.scheduler.places import Place, places_of, target_of
 from roost.scheduler.request_filters import SPEC_FILTERS, TABLE_FILTERS, Facts
 from roost.scheduler.requested.accelerators import with_accelerator_groups
 from roost.scheduler.requested.groups import queries_of
@@ -85,7 +85,7 @@ def _place_by_aggregates(spec: RequestSpec, facts: Facts) -> tuple[Place, ...]:
     [group] = _narrowed(CandidateQuery(groups=(RequestGroup(),)), spec, facts).groups
     if not group.member_of and not group.forbidden_aggregates:
         return ()
-    nodes = in_aggregates(facts.table, group.member_of, group.forbidden_aggregates)
+    nodes = facts.table.in_aggregates(group.member_of, group.forbidden_aggregates)
     return (Place("aggregates", nodes, True),)
 
 

@@ -151,7 +151,7 @@ def excluding(
 
     Raises: `SchedulerFault` from a filter.
     """
-    if shape.left[-1] < 2 or any(each.role is Role.VARIED for each in judged):
+    if question.places or shape.left[-1] < 2 or any(each.role is Role.VARIED for each in judged):
         return None
     if not all(names_hosts(each.plugin) for each in judged if each.role is Role.ASKED):
         return None

@@ -56,7 +56,8 @@ class Keeper:
         """
         if is_forced(question.spec) or not len(table):
             return None
-        if question.places:
+        if any(place.step in ("force_hosts", "force_nodes") for place in question.places):
+            # Placement is asked for the trees of a few hosts: a shape for these would serve nobody else.
             return None
         board = self._current_board(fleet, question, table)
         if board is None:
@@ -88,7 +89,7 @@ class Keeper:
     ) -> Shape | Narrowed | Excluding | None:
         """The shape, or if something is to be asked for this request alone the shape narrowed for it; None if
         a filter fails on some host: whether on one that is in play is the run's to find out."""
-        if not (parts.asking or parts.own or question.spec.ignore_hosts):
+        if not (parts.asking or parts.own or question.spec.ignore_hosts or question.places):
             return shape
         verdicts = self._verdicts = self._verdicts or Verdicts(board)
 

@@ -124,6 +124,14 @@ class Narrowed:
             play.leave_out(self._board.places_at(indexes), 0)
             if indexes:
                 steps.append(Step("ignore_hosts", play.left[0]))
+        for place in self._question.places:
+            # All of them are in the table: the board is current.
+            places = self._board.layout.place_of[place.nodes]
+            if place.allowed:
+                play.keep_only(places, 0)
+            else:
+                play.leave_out(places.tolist(), 0)
+            steps.append(Step(place.step, play.left[0]))
         return self._apply(play, self._once, 0, first, steps)
 
     def _filter_again(self, steps: list[Step]) -> None:
