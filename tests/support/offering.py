@@ -49,7 +49,7 @@ class MadeUp(Offers):
         capacity, used = self.both(resource_class)
         return ProviderLevels(np.arange(len(self.index)), capacity, used)
 
-    def with_trait(self, trait: str) -> Bools:
+    def having(self, trait: str) -> Bools:
         """``EVEN`` have the hosts with an even number."""
         return (self.index % 2 == 0) & (trait == "EVEN")
 

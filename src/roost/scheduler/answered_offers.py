@@ -70,7 +70,7 @@ class AnsweredOffers(Offers):
         columns = np.array(found, dtype=np.int64).reshape(-1, 3)
         return ProviderLevels(columns[:, 0], columns[:, 1], columns[:, 2])
 
-    def with_trait(self, trait: str) -> Bools:
+    def having(self, trait: str) -> Bools:
         having = np.zeros(len(self.index), dtype=np.bool_)
         for provider, summary in self._summaries.items():
             if trait in summary.traits:

@@ -49,7 +49,7 @@ class FleetOffers(Offers):
     def providers(self, resource_class: str) -> ProviderLevels:
         return providers_of(self._fleet, self._rows, resource_class)
 
-    def with_trait(self, trait: str) -> Bools:
+    def having(self, trait: str) -> Bools:
         return with_trait(self._fleet, self._rows, trait)
 
     def level(self, provider: str, resource_class: str) -> tuple[int, int]:

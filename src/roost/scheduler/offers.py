@@ -70,8 +70,8 @@ class Totals(Protocol):
     def providers(self, resource_class: str) -> ProviderLevels:
         """The providers in the hosts' trees that have a class, claims made since included."""
 
-    def with_trait(self, trait: str) -> Bools:
-        """The hosts with a provider in their tree that has a trait: bool[n]."""
+    def with_trait(self, trait: str, chosen: Chosen) -> Bools:
+        """Some hosts: whether a provider in their tree has a trait, bool[chosen]."""
 
     def assigned(self, node: str) -> Assigned:
         """The assignments on the node with a root provider, claims made since included."""
@@ -117,8 +117,13 @@ class Offers(ABC):
         """The providers in the hosts' trees that have a class, claims made since included."""
 
     @abstractmethod
-    def with_trait(self, trait: str) -> Bools:
+    def having(self, trait: str) -> Bools:
         """The hosts with a provider in their tree that has a trait: bool[n]."""
+
+    def with_trait(self, trait: str, chosen: Chosen) -> Bools:
+        """Some hosts: whether a provider in their tree has a trait, bool[chosen]."""
+        having = self.having(trait)
+        return having if chosen is None else having[chosen]
 
     @abstractmethod
     def level(self, provider: str, resource_class: str) -> tuple[int, int]:
@@ -187,7 +192,7 @@ class HostView:
 
     def with_trait(self, trait: str) -> Bools:
         """The hosts with a provider in their tree that has a trait: bool[n]."""
-        return self._of_these(self._totals.with_trait(trait))
+        return self._totals.with_trait(trait, self._chosen)
 
     def assigned(self, position: int = 0) -> Assigned:
         """The assignments on a host that its report does not count: consumer -> assignment.

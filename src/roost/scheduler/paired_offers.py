@@ -55,10 +55,10 @@ class PairedOffers(Offers):
             np.concatenate((one.used, other.used[new])),
         )
 
-    def with_trait(self, trait: str) -> Bools:
+    def having(self, trait: str) -> Bools:
         found = np.zeros(len(self.index), dtype=np.bool_)
         for part in self._parts:
-            found[self._position[part.index]] = part.with_trait(trait)
+            found[self._position[part.index]] = part.having(trait)
         return found
 
     def level(self, provider: str, resource_class: str) -> tuple[int, int]:

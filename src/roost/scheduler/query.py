@@ -9,6 +9,7 @@ from typing import get_args
 import msgspec
 
 from roost.model.allocation import GroupPolicy
+from roost.model.pci import PciRequest
 from roost.model.request import CandidateQuery, RequestGroup
 from roost.model.spec import RequestSpec, ServerGroup
 from roost.scheduler.errors import BadRequestSpec
@@ -64,7 +65,8 @@ def placement_queries(spec: RequestSpec, facts: Facts) -> PlacementQueries:
     _check_server_group(spec.group)
     check_move(spec, pci_requests(spec, facts.options), facts.table)
     spec = with_accelerator_groups(with_pci_groups(spec, facts.options), facts.options)
-    queries = _known(spec, facts.options)
+    devices = pci_requests(spec, facts.options) if facts.options.pci.in_placement else ()
+    queries = _known(spec, facts.options, tuple(each for each in devices if each.alias is not None))
     if facts.options.request_filters.enable_isolated_aggregate_filtering:
         facts = facts.with_traits_of(queries[0])
     query, *fallbacks = (_narrowed(each, spec, facts) for each in queries)
@@ -89,8 +91,10 @@ def _place_by_aggregates(spec: RequestSpec, facts: Facts) -> tuple[Place, ...]:
     return (Place("aggregates", nodes, True),)
 
 
-def _known(spec: RequestSpec, options: SchedulerOptions) -> tuple[CandidateQuery, ...]:
-    """The queries before the filters that look at the node table."""
+def _known(
+    spec: RequestSpec, options: SchedulerOptions, devices: tuple[PciRequest, ...]
+) -> tuple[CandidateQuery, ...]:
+    """The queries before the filters that look at the node table. ``devices``: see `queries_of`."""
     image = spec.image
     key = _encode(
         (
@@ -106,6 +110,7 @@ def _known(spec: RequestSpec, options: SchedulerOptions) -> tuple[CandidateQuery
             spec.requested_networks,
             options.request_filters,
             options.workarounds,
+            [(each.id, each.count, each.numa_policy) for each in devices],
         )
     )
     found = _KNOWN.get(key)
@@ -114,6 +119,7 @@ def _known(spec: RequestSpec, options: SchedulerOptions) -> tuple[CandidateQuery
             spec,
             options.request_filters.numa_model,
             vcpu_for_pcpu=not options.workarounds.disable_fallback_pcpu_query,
+            devices=devices,
         )
         for spec_filter in SPEC_FILTERS:
             found = tuple(spec_filter(query, spec, options) for query in found)

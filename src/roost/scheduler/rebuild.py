@@ -67,7 +67,7 @@ class _Here(Offers):
         nothing = np.zeros(0, dtype=np.int64)
         return ProviderLevels(np.zeros(0, dtype=np.intp), nothing, nothing)
 
-    def with_trait(self, trait: str) -> Bools:
+    def having(self, trait: str) -> Bools:
         return np.zeros(len(self.index), dtype=np.bool_)
 
     def level(self, provider: str, resource_class: str) -> tuple[int, int]:

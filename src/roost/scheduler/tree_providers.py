@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
+from typing import Final
 
 import numpy as np
 
@@ -9,6 +10,9 @@ from roost.fleet import Fleet
 from roost.fleet.columns import Bools, Rows
 from roost.model.allocation import Candidate
 from roost.scheduler.offers import ProviderLevels
+
+ONE_BY_ONE: Final = 48
+"""Up to so many trees are looked through; more by vector operations on the whole fleet."""
 
 
 def providers_of(fleet: Fleet, roots: Rows, resource_class: str) -> ProviderLevels:
@@ -22,8 +26,13 @@ def providers_of(fleet: Fleet, roots: Rows, resource_class: str) -> ProviderLeve
 
 def with_trait(fleet: Fleet, roots: Rows, trait: str) -> Bools:
     """The trees of ``roots`` that have a provider with a trait: bool[len(roots)]."""
-    rows = fleet.with_trait(trait).rows()
+    having = fleet.with_trait(trait)
     found = np.zeros(len(roots), dtype=np.bool_)
+    if len(roots) <= ONE_BY_ONE:
+        for position, root in enumerate(roots.tolist()):
+            found[position] = root >= 0 and any(row in having for row in fleet.subtree(root))
+        return found
+    rows = having.rows()
     at = _positions(fleet, roots)[fleet.root[rows]]
     found[at[at >= 0]] = True
     return found

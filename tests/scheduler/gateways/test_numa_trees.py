@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from roost.hardware.pci_aliases import aliases_from
 from roost.model.inventory import Inventory
 from roost.model.request import CandidateQuery, RequestGroup
 from roost.model.spec import Destination, RequestSpec
@@ -16,6 +17,7 @@ from roost.scheduler.errors import BadRequestSpec
 from roost.scheduler.gateways import Gateway
 from roost.scheduler.gateways.http import HttpGateway
 from roost.scheduler.gateways.local import LocalGateway
+from roost.scheduler.pci_options import PciOptions
 from roost.scheduler.request_options import RequestFilterOptions
 from roost.scheduler.requested.numa_groups import NUMA_ROOT, NumaModel
 from support.clouds import NOW, Cloud, Kept, Provider, filled, flat, over_http, report, spec, uuid_of
@@ -218,5 +220,59 @@ def test_a_refusal_names_what_no_host_has_even_if_it_were_split(tmp_path: Path) 
             with pytest.raises(NoValidHost) as refused:
                 await scheduler.select_destinations(spec(10, 512, extra_specs=TWO_NODES), 1)
             assert "5 VCPU" in str(refused.value)
+
+    asyncio.run(main())
+
+
+ALIAS = '{"name": "gpu", "vendor_id": "10de", "product_id": "2236"}'
+GPU = "CUSTOM_PCI_10DE_2236"
+DEVICES = PciOptions(aliases_from([ALIAS], in_placement=True), in_placement=True)
+
+
+def card(node: int) -> str:
+    """Return the card below a node of the one host."""
+    return uuid_of(0x2000 + node)
+
+
+@WIRES
+def test_devices_below_the_nodes_of_a_guest_are_close_to_it(tmp_path: Path, wire: bool) -> None:
+    cloud = trees(1)
+    cloud.providers += [Provider(card(node), {GPU: Inventory(1)}, numa(0, node)) for node in range(2)]
+
+    async def main() -> None:
+        async with scheduling(tmp_path, cloud, wire, pci=DEVICES) as scheduler:
+
+            def wanted(vcpus: int, policy: str, count: int = 1, nodes: int = 1) -> RequestSpec:
+                extra = {"hw:numa_nodes": str(nodes), "pci_passthrough:alias": f"gpu:{count}"}
+                return spec(vcpus, 256, extra_specs={**extra, "hw:pci_numa_affinity_policy": policy})
+
+            with pytest.raises(NoValidHost):
+                await scheduler.select_destinations(wanted(1, "required", 2), 1)
+            [first] = await scheduler.select_destinations(wanted(2, "required"), 1)
+            [at] = [node for node in range(2) if first.selected.mappings["_NUMA0"] == [numa(0, node)]]
+            assert first.selected.mappings["pci_0-0"] == [card(at)]
+            # The node of the other card is full after this.
+            await scheduler.select_destinations(spec(4, 256, extra_specs={"hw:numa_nodes": "1"}), 1)
+            for policy in ("required", "socket"):
+                with pytest.raises(NoValidHost):
+                    await scheduler.select_destinations(wanted(2, policy), 1)
+            [last] = await scheduler.select_destinations(wanted(2, "preferred"), 1)
+            assert last.selected.mappings["pci_0-0"] == [card(1 - at)]
+            assert last.selected.mappings["_NUMA0"] == [numa(0, at)]
+
+    asyncio.run(main())
+
+
+@WIRES
+def test_devices_are_divided_among_the_nodes_of_a_guest(tmp_path: Path, wire: bool) -> None:
+    cloud = trees(1)
+    cloud.providers += [Provider(card(node), {GPU: Inventory(1)}, numa(0, node)) for node in range(2)]
+
+    async def main() -> None:
+        async with scheduling(tmp_path, cloud, wire, pci=DEVICES) as scheduler:
+            extra = {**TWO_NODES, "pci_passthrough:alias": "gpu:2", "hw:pci_numa_affinity_policy": "required"}
+            [placed] = await scheduler.select_destinations(spec(2, 256, extra_specs=extra), 1)
+            cards = {placed.selected.mappings[f"pci_0-{number}"][0] for number in range(2)}
+            assert cards == {card(0), card(1)}
 
     asyncio.run(main())

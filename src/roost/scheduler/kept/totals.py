@@ -44,9 +44,10 @@ class KeptTotals:
         """The providers in the hosts' trees that have a class."""
         return providers_of(self._fleet, self._row_at, resource_class)
 
-    def with_trait(self, trait: str) -> Bools:
-        """The hosts with a provider in their tree that has a trait: bool[places]."""
-        return with_trait(self._fleet, self._row_at, trait)
+    def with_trait(self, trait: str, chosen: Chosen) -> Bools:
+        """The hosts at some places: whether a provider in their tree has a trait, bool[n]."""
+        rows = self._row_at if chosen is None else self._row_at[chosen]
+        return with_trait(self._fleet, rows, trait)
 
     def assigned(self, node: str) -> Assigned:
         """The assignments on the node with a root provider."""

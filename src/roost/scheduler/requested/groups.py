@@ -7,12 +7,13 @@ names.
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Sequence, Set
 
 import msgspec
 
 from roost.hardware.guest_topology import GuestTopology
 from roost.model.allocation import Resources
+from roost.model.pci import PciRequest
 from roost.model.request import SPLITTABLE, CandidateQuery, RequestGroup, all_of
 from roost.model.spec import RequestSpec
 from roost.model.vocabulary import MAX_INT
@@ -22,7 +23,8 @@ from roost.scheduler.requested.extra_specs import NamedGroup, group_policy, name
 from roost.scheduler.requested.features import resources_of_features, traits_of_features
 from roost.scheduler.requested.flavor_image import FlavorImage
 from roost.scheduler.requested.guest_topology import guest_topology
-from roost.scheduler.requested.numa_groups import NumaModel, numa_groups, page_sizes
+from roost.scheduler.requested.near_nodes import near_nodes
+from roost.scheduler.requested.numa_groups import NumaModel, is_node, numa_groups, page_sizes
 
 _NAME = re.compile(r"[A-Z0-9_]{1,255}")
 _SUFFIX = re.compile(r"[a-zA-Z0-9_-]{0,64}")
@@ -30,14 +32,19 @@ _HYPERTHREADING = "HW_CPU_HYPERTHREADING"
 
 
 def queries_of(
-    spec: RequestSpec, numa_model: NumaModel = "objects", *, vcpu_for_pcpu: bool = True
+    spec: RequestSpec,
+    numa_model: NumaModel = "objects",
+    *,
+    vcpu_for_pcpu: bool = True,
+    devices: Sequence[PciRequest] = (),
 ) -> tuple[CandidateQuery, ...]:
     """What is asked of placement for one instance: a query, and others whose candidates serve as well.
 
     Candidates of earlier queries are better. Where NUMA nodes are child providers, a request for NUMA nodes
     asks for each of them, with one query for each page size that may serve. Otherwise a request for dedicated
     processors asks for PCPU, then, ``vcpu_for_pcpu``, for as many VCPU of hosts that do not offer PCPU yet.
-    Request filters are not applied.
+    Request filters are not applied. ``devices``: the PCI devices that placement is asked for. Where NUMA
+    nodes are child providers there is a query for each way to have them close to the nodes.
 
     Raises:
         BadRequestSpec: placement would refuse a query, or flavor and image contradict each other.
@@ -49,12 +56,24 @@ def queries_of(
     guest = guest_topology(spec.flavor, spec.image)
     queries: list[CandidateQuery] = []
     if numa_model != "objects" and guest is not None:
-        queries += [_query(spec, asked, wanted, guest, size) for size in page_sizes(guest, spec.flavor.name)]
+        for size in page_sizes(guest, spec.flavor.name):
+            queries += _near(_query(spec, asked, wanted, guest, size), devices)
     if numa_model != "trees" or guest is None:
         queries.append(_splitting(plain) if numa_model != "objects" and guest is None else plain)
         if wanted.dedicated and vcpu_for_pcpu:
             queries.append(_query(spec, asked, Processors()))
     return tuple(queries)
+
+
+def _near(query: CandidateQuery, devices: Sequence[PciRequest]) -> list[CandidateQuery]:
+    """The query with devices close to its NUMA nodes, as far as their policies want that."""
+    nodes = [group for group in query.groups if is_node(group)]
+    if not devices or not nodes:
+        return [query]
+    return [
+        msgspec.structs.replace(query, same_subtree=(*query.same_subtree, *subtrees))
+        for subtrees in near_nodes(nodes, devices)
+    ]
 
 
 def _splitting(query: CandidateQuery) -> CandidateQuery:

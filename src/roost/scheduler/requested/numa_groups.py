@@ -23,6 +23,8 @@ some hosts in one way and on some in the other."""
 NUMA_ROOT: Final = "HW_NUMA_ROOT"
 """The trait of a provider that is a NUMA node."""
 
+_SUFFIX: Final = "_NUMA"
+
 LARGE_PAGES: Final = (1_048_576, 2_048)
 """Sizes in KiB that ``hw:mem_page_size=large`` stands for, in the order in which they are tried."""
 
@@ -37,12 +39,17 @@ def page_class(size: int) -> str:
 
 def suffix_of(number: int) -> str:
     """The suffix of the group for the cell at a position."""
-    return f"_NUMA{number}"
+    return f"{_SUFFIX}{number}"
 
 
 def is_of_tree(candidate: Candidate) -> bool:
     """Whether a candidate has the cells of its guest on child providers."""
     return suffix_of(0) in candidate.mappings
+
+
+def is_node(group: RequestGroup) -> bool:
+    """Whether a group asks for the NUMA node of a guest cell."""
+    return group.suffix.startswith(_SUFFIX)
 
 
 def page_sizes(guest: GuestTopology, flavor: str) -> list[int | None]:

@@ -61,7 +61,7 @@ class ReportedOffers(Offers):
         capacity, used = self.both(resource_class)
         return ProviderLevels(np.arange(len(self.index)), capacity, used)
 
-    def with_trait(self, trait: str) -> Bools:
+    def having(self, trait: str) -> Bools:
         return np.zeros(len(self.index), dtype=np.bool_)
 
     def level(self, provider: str, resource_class: str) -> tuple[int, int]:
