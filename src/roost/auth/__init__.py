@@ -9,6 +9,7 @@
     rules                 decisions about an identity, by oslo.policy
     credentials           the interface to the tokens of this process, for its requests to other services
     keystone_credentials  such tokens by keystoneauth1
+    calling               requests to another service with such a token
 
 For each request a service asks its `Authenticator` for the identity once, and `Rules` whether the identity
 may act. Nothing else in Roost decides about access.

@@ -28,6 +28,9 @@ The modules are imported when they are needed: importing the scheduler is a tent
 PLACEMENT = "placement"
 """The group whose options of keystoneauth1 say how `roost scheduler` reaches placement over HTTP."""
 
+SCHEDULER_SERVICE = "scheduler_service"
+"""The group whose options of keystoneauth1 say how conductors reach a scheduler over HTTP."""
+
 
 def system_options() -> Mapping[str, Sequence[cfg.Opt]]:
     """Return the options of `SYSTEM_GROUPS`, and those of the scheduler with its filters and weighers."""
@@ -60,7 +63,8 @@ def options_without_effect(
     from roost.auth.keystone_credentials import client_options
 
     groups = {group: [*options] for group, options in system_options().items()}
-    groups.setdefault(PLACEMENT, []).extend(client_options(source, PLACEMENT))
+    for group in (PLACEMENT, SCHEDULER_SERVICE):
+        groups.setdefault(group, []).extend(client_options(source, group))
     return unsupported_options(source, auth_strategy, groups)
 
 

@@ -17,7 +17,12 @@ import msgspec
 from roost.ledger import LedgerError
 from roost.model.errors import OperatorError
 from roost.placement.errors import BadRequest, ConcurrentUpdate, Conflict
-from roost.scheduler.errors import PlacementUnavailable, SchedulerError, SchedulerFault
+from roost.scheduler.errors import (
+    PlacementUnavailable,
+    SchedulerError,
+    SchedulerFault,
+    SchedulerUnavailable,
+)
 from roost.storage import DatabaseUnavailable, StorageError
 from roost.web.errors import HTTPError, TooMany
 
@@ -52,7 +57,7 @@ def result_of(error: Exception) -> ClaimResult:
     if isinstance(error, HTTPError):
         return ClaimResult(*_of_placement(error))
     if isinstance(error, SchedulerError):
-        again = isinstance(error, PlacementUnavailable | SchedulerFault)
+        again = isinstance(error, PlacementUnavailable | SchedulerFault | SchedulerUnavailable)
         return ClaimResult(Verdict.RETRY if again else Verdict.FATAL, one_line(error))
     if isinstance(error, StorageError | LedgerError):
         # An operator must act where the error is one of his, unless the database may answer later.

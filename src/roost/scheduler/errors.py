@@ -9,6 +9,8 @@ SchedulerError
 ├── SchedulerFault         a filter, a weigher or the scheduler itself raised an unexpected error
 ├── PlacementUnavailable   placement cannot be reached, or failed; trying again may help
 ├── PlacementRefused       placement refuses what the scheduler asks; trying again will not help
+├── SchedulerUnavailable   a scheduler over HTTP cannot be reached, or failed; trying again may help
+├── SchedulerRefused       a scheduler over HTTP refuses to answer; trying again will not help
 ├── NothingClaimed         the instance whose host is to be replaced holds nothing
 ├── StaleClaim             the claim of an instance was moved by others since it was read
 ├── NoAlternate            no alternate of an instance can be used
@@ -63,6 +65,16 @@ class PlacementUnavailable(SchedulerError):
 class PlacementRefused(SchedulerError):
     """Placement refuses what the scheduler asks, for its token or its version say, or does not speak the
     Placement API. Trying again will not help."""
+
+
+class SchedulerUnavailable(SchedulerError):
+    """A scheduler over HTTP cannot be reached, or failed. What it may have claimed is not known. Trying again
+    may help."""
+
+
+class SchedulerRefused(SchedulerError):
+    """A scheduler over HTTP refuses to answer, for its token say, or there is none at the URL. Trying again
+    will not help."""
 
 
 class NothingClaimed(SchedulerError):

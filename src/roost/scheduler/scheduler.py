@@ -165,6 +165,7 @@ class Scheduler:
         request_id: str | None = None,
         global_request_id: str | None = None,
         generations: Mapping[str, int] = NO_GENERATIONS,
+        run_id: str | None = None,
     ) -> tuple[Destination, ...]:
         """Choose and claim hosts for ``count`` equal instances.
 
@@ -174,6 +175,7 @@ class Scheduler:
             request_id, global_request_id: of the user's request, for the records.
             generations: of the instances that hold something already, which the run replaces: what they hold
                 counts as free for them, and a claim of theirs is one write at the generation.
+            run_id: the id of the run, which no other run has; made up if not given.
 
         Returns a destination for each instance that was placed, in order; its selected host is claimed,
         its alternates (in the same cell) are not. Where ``min_count`` is met but ``count`` is not, the last
@@ -205,7 +207,7 @@ class Scheduler:
         except UnicodeEncodeError as error:
             raise BadRequestSpec("the request spec holds text that cannot be encoded as UTF-8") from error
         run = Run(
-            id=new_run_id(),
+            id=run_id or new_run_id(),
             request_id=request_id or f"req-{uuid.uuid4()}",
             global_request_id=global_request_id,
             project_id=spec.project_id,

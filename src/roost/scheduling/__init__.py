@@ -2,6 +2,7 @@
 
     http/      the operations, their handlers and errors, and the ASGI application
     wire/      request specs and selections as JSON: Roost's, and Nova's objects as oslo serialises them
+    client/    a client of such a scheduler, for conductors
     hosts/     where hosts come from: the cells' databases, and placement
     options    the options of `roost scheduler`
     readiness  what it needs to serve requests

@@ -14,6 +14,7 @@ import msgspec
 from msgspec import UNSET
 
 from roost.auth import Source
+from roost.auth.calling import Caller
 from roost.auth.credentials import Credentials
 from roost.ledger import Held
 from roost.model.allocation import Consumer
@@ -70,7 +71,7 @@ class HttpPlacement:
     """
 
     def __init__(self, credentials: Credentials, *, client: httpx.AsyncClient | None = None) -> None:
-        self._transport = Transport(credentials, client or httpx.AsyncClient(timeout=ANSWER_SECONDS))
+        self._transport = Transport(Caller(credentials, client or httpx.AsyncClient(timeout=ANSWER_SECONDS)))
         self._knows_groups: list[bool] = []
 
     @classmethod

@@ -7,11 +7,9 @@ from urllib.parse import quote, urlencode
 import httpx
 import msgspec
 
-from roost import tracing
 from roost.auth import IdentityUnavailable
-from roost.auth.credentials import Access, Credentials
+from roost.auth.calling import Caller
 from roost.ledger import Moment
-from roost.logs.request_ids import HEADER, current_requests
 from roost.placement.errors import PlacementError, error_for
 from roost.placement.moments import moment_of
 
@@ -30,20 +28,17 @@ class Transport:
     ``heard`` gets the moment of each response but those to DELETE.
     """
 
-    def __init__(
-        self, credentials: Credentials, client: httpx.AsyncClient, heard: Heard | None = None
-    ) -> None:
-        self._credentials = credentials
-        self._client = client
+    def __init__(self, caller: Caller, heard: Heard | None = None) -> None:
+        self._caller = caller
         self._heard = heard
 
     def noting(self, heard: Heard) -> "Transport":
         """The same, for a caller that notes the moments of its responses."""
-        return Transport(self._credentials, self._client, heard)
+        return Transport(self._caller, heard)
 
     async def close(self) -> None:
         """Close all connections."""
-        await self._client.aclose()
+        await self._caller.close()
 
     async def call(
         self,
@@ -69,28 +64,13 @@ class Transport:
             place = len(heard)
             heard.append(None)
         headers = {"accept": "application/json", "openstack-api-version": f"placement {version}"}
-        if requests := current_requests():
-            headers[HEADER] = requests[0].onward
         content = None
         if body is not None:
             headers["content-type"] = "application/json"
             content = msgspec.json.encode(body)
         target = f"{path}?{urlencode(params)}" if params else path
-
-        async def send(access: Access) -> httpx.Response:
-            token = {} if access.token is None else {"x-auth-token": access.token}
-            url = f"{access.url.rstrip('/')}{target}"
-            with tracing.span(f"{method} {path.split('/')[1]}", {"url.path": path}, kind="client"):
-                sent = {**headers, **token, **tracing.headers()}
-                return await self._client.request(method, url, content=content, headers=sent)
-
         try:
-            access = await self._credentials.access()
-            answer = await send(access)
-            if answer.status_code == httpx.codes.UNAUTHORIZED:
-                renewed = await self._credentials.renew(access)
-                if renewed != access:
-                    answer = await send(renewed)
+            answer = await self._caller.send(method, target, headers, content)
         except IdentityUnavailable as error:
             raise error_for(httpx.codes.SERVICE_UNAVAILABLE, None, str(error)) from error
         if heard is not None:

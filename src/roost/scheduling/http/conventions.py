@@ -5,7 +5,8 @@ import msgspec
 
 from roost.model.reasons import Reasons
 from roost.model.record import Step
-from roost.scheduling.http.refusals import NoHost
+from roost.scheduling.http.refusals import MovedByOthers, NoAlternateLeft, NoHost
+from roost.scheduling.wire.answers import TriedAlternate
 from roost.web.conventions import Conventions, Error
 from roost.web.errors import HTTPError
 from roost.web.request import Request, Response
@@ -16,12 +17,15 @@ class RunError(Error, forbid_unknown_fields=True, omit_defaults=True):
 
     If a run of the scheduler found no host, `run` is its id, `steps` have the hosts that each step left, and
     `reasons` explain it, if that could be had in time. Who may not read the records of all projects gets no
-    steps, and the reasons without what is of the hosts.
+    steps, and the reasons without what is of the hosts. If no alternate can be used, `tried` has those that
+    were passed over. If others have moved the claim, `generation` is the present one of the consumer.
     """
 
     run: str | None = None
     steps: tuple[Step, ...] = ()
     reasons: Reasons | None = None
+    tried: tuple[TriedAlternate, ...] = ()
+    generation: int | None = None
 
 
 class RunErrors(msgspec.Struct, forbid_unknown_fields=True):
@@ -43,5 +47,9 @@ class SchedulingConventions(Conventions):
             described = msgspec.structs.replace(
                 described, run=error.run, steps=error.steps, reasons=error.reasons
             )
+        elif isinstance(error, NoAlternateLeft):
+            described = msgspec.structs.replace(described, tried=error.tried)
+        elif isinstance(error, MovedByOthers):
+            described = msgspec.structs.replace(described, generation=error.generation)
         resp.content_type = falcon.MEDIA_JSON
         resp.data = msgspec.json.encode(RunErrors([described]))

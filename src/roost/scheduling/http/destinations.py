@@ -1,14 +1,16 @@
 """``/v1/select_destinations`` and ``/v1/use_alternate``: hosts are chosen and claimed."""
 
+from collections.abc import Callable, Coroutine
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
 
-from roost.model.spec import Operation
+from roost.model.spec import Destination, Operation
 from roost.model.vocabulary import MAX_NAME
 from roost.placement.wire.uuids import DASHED_UUID, LONGEST_UUID, canonical_uuid
 from roost.scheduling.http.refusals import BadSpec, as_http
+from roost.scheduling.http.repeated import recorded
 from roost.scheduling.http.service import Service
 from roost.scheduling.wire.answers import ShownDestinations, ShownReplacement
 from roost.scheduling.wire.language import language_of
@@ -19,6 +21,9 @@ MOST_INSTANCES = 1000
 
 MOST_ALTERNATES = 100
 """Alternates of one instance at most. A larger number is refused."""
+
+LONGEST_REASON = 8192
+"""Characters of the reason of a failure at most. A longer one is refused."""
 
 _Uuid = Annotated[str, Meta(pattern=DASHED_UUID, max_length=LONGEST_UUID)]
 _Name = Annotated[str, Meta(min_length=1, max_length=MAX_NAME, pattern=r"^[^\x00]*\Z")]
@@ -40,6 +45,11 @@ class WantedDestinations(msgspec.Struct, forbid_unknown_fields=True):
     already: what they hold counts as free for them, and is replaced. `operation` says what the host is
     chosen for, if the request spec does not, as Nova's. `request_id` is that of the user's request, for the
     records, by default the one of this request.
+
+    `run` is the id of the run, by which the same request may be sent again when its response was lost, then
+    with `repeated`. The response is that of the run, from memory or the records. If nobody knows the run, it
+    is decided under a new id; a 409 with the code `placement.concurrent_update` then says that an instance
+    holds something: free it before you ask under another id. Such a request names its `instances`.
     """
 
     request_spec: _Spec
@@ -50,6 +60,8 @@ class WantedDestinations(msgspec.Struct, forbid_unknown_fields=True):
     operation: Operation | None = None
     request_id: _Name | None = None
     generations: dict[str, Annotated[int, Meta(ge=1, le=2**63 - 1)]] = {}
+    run: _Uuid | None = None
+    repeated: bool = False
 
     def __post_init__(self) -> None:
         if self.instances is not None:
@@ -73,7 +85,7 @@ class WantedAlternate(msgspec.Struct, forbid_unknown_fields=True):
     instance: _Uuid
     failed: _Selection
     alternates: Annotated[tuple[_Selection, ...], Meta(max_length=MOST_ALTERNATES)]
-    reason: Annotated[str, Meta(min_length=1, max_length=8192)]
+    reason: Annotated[str, Meta(min_length=1, max_length=LONGEST_REASON)]
     run: _Name
     attempt: Annotated[int, Meta(ge=1)] = 1
     operation: Operation | None = None
@@ -96,18 +108,47 @@ async def select_destinations(service: Service, req: Request, resp: Response) ->
             raise BadSpec(f"{count} instances are asked for, at most {MOST_INSTANCES} may be")
         if wanted.min_count is not None and wanted.min_count > count:
             raise BadSpec(f"min_count {wanted.min_count} is more than count {count}")
-        await service.refresh()
-        found = await service.scheduler.select_destinations(
-            asked.spec,
-            count,
-            wanted.num_alternates,
-            instances=None if instances is None else tuple(map(canonical_uuid, instances)),
-            min_count=wanted.min_count,
-            request_id=wanted.request_id or req.request_id,
-            global_request_id=req.observation.ids.of_caller,
-            generations={canonical_uuid(each): number for each, number in wanted.generations.items()},
-        )
+        names = None if instances is None else tuple(map(canonical_uuid, instances))
+
+        async def decide(run_id: str | None) -> tuple[Destination, ...]:
+            await service.refresh()
+            return await service.scheduler.select_destinations(
+                asked.spec,
+                count,
+                wanted.num_alternates,
+                instances=names,
+                min_count=wanted.min_count,
+                request_id=wanted.request_id or req.request_id,
+                global_request_id=req.observation.ids.of_caller,
+                generations={canonical_uuid(each): number for each, number in wanted.generations.items()},
+                run_id=run_id,
+            )
+
+        if wanted.run is None:
+            found = await decide(None)
+        elif names is None:
+            raise BadSpec("a request that names its run names its instances")
+        else:
+            found = await _once(service, canonical_uuid(wanted.run), names, wanted.repeated, decide)
     return language.show_destinations(found)
+
+
+async def _once(
+    service: Service,
+    run: str,
+    names: tuple[str, ...],
+    repeated: bool,
+    decide: Callable[[str | None], Coroutine[Any, Any, tuple[Destination, ...]]],
+) -> tuple[Destination, ...]:
+    """What comes of a run that the caller named; see `roost.scheduling.http.repeated`."""
+
+    async def found() -> tuple[Destination, ...]:
+        if not repeated:
+            return await decide(run)
+        known = await recorded(service.records.backend, run, names)
+        return await decide(None) if known is None else known
+
+    return await service.repeats.once(run, found)
 
 
 async def use_alternate(service: Service, req: Request, resp: Response) -> ShownReplacement:

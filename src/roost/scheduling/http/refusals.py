@@ -23,6 +23,7 @@ from roost.model.reasons import Reasons, redacted_reasons
 from roost.model.record import Step
 from roost.records.project_view import NO_VALID_HOST
 from roost.scheduler import errors
+from roost.scheduling.wire.answers import TriedAlternate
 from roost.web.errors import BadRequest, Conflict, HTTPError, Unavailable
 
 
@@ -49,9 +50,16 @@ class NoHost(Conflict):
 
 
 class NoAlternateLeft(Conflict):
-    """No alternate of the instance can be used. Its claim is as it was."""
+    """No alternate of the instance can be used. Its claim is as it was.
+
+    ``tried`` are the alternates that were passed over, each with the reason.
+    """
 
     code = "scheduler.no_alternate"
+
+    def __init__(self, reason: str, tried: tuple[TriedAlternate, ...]) -> None:
+        super().__init__(reason)
+        self.tried = tried
 
 
 class HoldsNothing(Conflict):
@@ -61,9 +69,16 @@ class HoldsNothing(Conflict):
 
 
 class MovedByOthers(Conflict):
-    """The claim of the instance was moved by others since it was read. Nothing is changed."""
+    """The claim of the instance was moved by others since it was read. Nothing is changed.
+
+    ``generation`` is the present one of the consumer.
+    """
 
     code = "scheduler.stale_claim"
+
+    def __init__(self, reason: str, generation: int) -> None:
+        super().__init__(reason)
+        self.generation = generation
 
 
 class NoWeight(Conflict):
@@ -94,9 +109,7 @@ class PlacementAway(Unavailable):
 
 _KINDS: tuple[tuple[type[errors.SchedulerError], type[HTTPError]], ...] = (
     (errors.BadRequestSpec, BadSpec),
-    (errors.NoAlternate, NoAlternateLeft),
     (errors.NothingClaimed, HoldsNothing),
-    (errors.StaleClaim, MovedByOthers),
     (errors.CannotWeigh, NoWeight),
     (errors.PlacementUnavailable, PlacementAway),
     (errors.PlacementRefused, PlacementRefuses),
@@ -131,6 +144,11 @@ def as_http(*, whole: bool = False) -> Iterator[None]:
             raise NoHost(error.reason, error.run, error.steps, error.reasons) from error
         seen = None if error.reasons is None else redacted_reasons(error.reasons)
         raise NoHost(NO_VALID_HOST if seen is None else seen.sentence, error.run, (), seen) from error
+    except errors.NoAlternate as none:
+        passed = (TriedAlternate(each.host, each.cell, each.refusal) for each in none.tries)
+        raise NoAlternateLeft(str(none), tuple(passed)) from none
+    except errors.StaleClaim as stale:
+        raise MovedByOthers(str(stale), stale.generation) from stale
     except errors.SchedulerError as error:
         kind = next(theirs for ours, theirs in _KINDS if isinstance(error, ours))
         raise kind(str(error)) from error

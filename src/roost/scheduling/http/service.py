@@ -2,11 +2,12 @@
 
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from roost.ledger import Ledger
 from roost.records import RecordQueue
 from roost.scheduler import Scheduler, SchedulerOptions
+from roost.scheduling.http.repeated import Repeats
 
 
 async def _as_it_is() -> None:
@@ -23,6 +24,7 @@ class Service:
     - ``ledger``: that of this process; None if placement is reached over HTTP.
     - ``refresh``: brings the node table up to date before a decision.
     - ``clock``: seconds since the epoch.
+    - ``repeats``: the runs that callers have named.
     """
 
     scheduler: Scheduler
@@ -31,3 +33,4 @@ class Service:
     ledger: Ledger | None = None
     refresh: Callable[[], Awaitable[None]] = _as_it_is
     clock: Callable[[], float] = time.time
+    repeats: Repeats = field(default_factory=Repeats)

@@ -1,0 +1,68 @@
+"""The errors that responses of a scheduler over HTTP mean, as the scheduler in the process raises them."""
+
+from typing import NamedTuple
+
+import httpx
+import msgspec
+
+from roost.placement.errors import ConcurrentUpdate
+from roost.scheduler.errors import (
+    BadRequestSpec,
+    CannotWeigh,
+    NoAlternate,
+    NothingClaimed,
+    NoValidHost,
+    PlacementRefused,
+    PlacementUnavailable,
+    SchedulerFault,
+    SchedulerRefused,
+    SchedulerUnavailable,
+    StaleClaim,
+)
+from roost.scheduler.outcome import Try
+from roost.scheduling.http import refusals
+from roost.scheduling.http.conventions import RunError, RunErrors
+from roost.web.errors import BadRequest, TooMany
+
+_decode = msgspec.json.Decoder(RunErrors).decode
+
+_PLAIN: dict[str, type[Exception]] = {
+    refusals.BadSpec.code: BadRequestSpec,
+    refusals.NoWeight.code: CannotWeigh,
+    refusals.Fault.code: SchedulerFault,
+    refusals.PlacementRefuses.code: PlacementRefused,
+    refusals.PlacementAway.code: PlacementUnavailable,
+    ConcurrentUpdate.code: ConcurrentUpdate,
+}
+
+
+class Moving(NamedTuple):
+    """The instance that is to be moved to an alternate, and the known generation of its claim."""
+
+    instance: str = ""
+    generation: int | None = None
+
+
+def error_of(response: httpx.Response, moving: Moving) -> Exception:
+    """The error that a response stands for."""
+    instance = moving.instance
+    try:
+        [error] = _decode(response.content).errors
+    except (msgspec.DecodeError, ValueError):
+        error = RunError(response.status_code, "", response.text[:1000], "", "")
+    if error.code == refusals.NoHost.code:
+        return NoValidHost(error.run or "", error.detail, error.steps, (), error.reasons)
+    if error.code == refusals.NoAlternateLeft.code:
+        return NoAlternate(
+            tuple(Try(instance, each.host, "", each.cell, 0.0, each.refusal) for each in error.tried)
+        )
+    if error.code == refusals.HoldsNothing.code:
+        return NothingClaimed(instance)
+    if error.code == refusals.MovedByOthers.code:
+        return StaleClaim(instance, moving.generation or 0, error.generation or 0)
+    if error.code in _PLAIN:
+        return _PLAIN[error.code](error.detail)
+    text = f"the scheduler answers {response.status_code}: {' '.join(error.detail.split())}"
+    if response.status_code >= 500 or response.status_code == TooMany.status:
+        return SchedulerUnavailable(text)
+    return BadRequestSpec(text) if response.status_code == BadRequest.status else SchedulerRefused(text)
