@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from roost.system import kept_layout
 from support.processes import RoostUp, free_port, run_roost
 
 SMALL = ("--hosts", "6", "--cells", "2")
@@ -91,8 +92,13 @@ def test_sigterm_ends_it_within_seconds_with_status_0(tmp_path, asked) -> None:
 
 def test_stays_with_the_hosts_that_it_was_set_up_with(tmp_path) -> None:
     data = tmp_path / "data"
-    with RoostUp(data, SMALL) as server:
+    with RoostUp(data, (*SMALL, "--host-numa-cells", "2", "--host-pci-devices", "3")) as server:
         server.wait_until_up()
+    kept = kept_layout(data)
+    assert kept is not None
+    for there in (there for hosts in kept.cells.values() for there in hosts):
+        assert len((there.host.numa_topology or {})["cells"]) == 2
+        assert len(there.host.pci_device_pools) == 3
     refused(
         run_roost("up", "--port", free_port(), "--data-dir", data, "--hosts", "7"), data, "6 hosts", "not 7"
     )
@@ -120,7 +126,7 @@ def test_damaged_or_newer_database_is_named_and_left_as_it_is(tmp_path) -> None:
 
 @pytest.mark.parametrize(
     ("option", "value"),
-    [("--port", "0"), ("--failure-rate", "2")],
+    [("--port", "0"), ("--failure-rate", "2"), ("--host-numa-cells", "65")],
 )
 def test_value_out_of_range_is_named(tmp_path, option, value) -> None:
     answer = run_roost("up", "--data-dir", tmp_path / "data", option, value)

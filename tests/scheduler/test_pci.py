@@ -360,7 +360,8 @@ VDPA_PORT = PciRequest(id="port-2", specs=({"dev_type": "vdpa"},), requester_id=
         (of_alias("gpu:1", operation="live_migrate"), 0, None),
         (of_alias("fast:1", operation="live_migrate"), 0, "alias 'fast' cannot be live migrated"),
         (of_alias("fast:1", operation="migrate"), 0, None),
-        (spec(pci_requests=(PORT,), operation="live_migrate"), 62, None),
+        (spec(pci_requests=(PORT,), operation="live_migrate"), 36, None),
+        (spec(pci_requests=(PORT,), operation="live_migrate"), 35, "SR-IOV device of port .* version 35"),
         (
             spec(pci_requests=(VDPA_PORT,), operation="live_migrate"),
             62,

@@ -1,6 +1,7 @@
 """``roost up``: the whole system as one long-running server."""
 
 import asyncio
+from collections.abc import Callable
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -24,6 +25,7 @@ from roost.system.config import log_options, open_system_records, read_config, s
 from roost.system.lock import locked
 from roost.system.report import report_of
 from roost.system.server import serve
+from roost.system.simulated_parts import numa_topology, pci_device_pools
 
 DEFAULT_HOSTS = 100
 DEFAULT_CELLS = 3
@@ -56,6 +58,20 @@ DEFAULT_CELLS = 3
 @click.option(
     "--host-disk-gib", type=click.IntRange(min=1), default=4000, show_default=True, help="Disk of a host."
 )
+@click.option(
+    "--host-numa-cells",
+    type=click.IntRange(0, 64),
+    default=0,
+    show_default=True,
+    help="NUMA cells that a host reports, for NUMATopologyFilter.",
+)
+@click.option(
+    "--host-pci-devices",
+    type=click.IntRange(0, 256),
+    default=0,
+    show_default=True,
+    help="PCI devices 10de:2236 that a host reports, dealt out to its NUMA cells, for PciPassthroughFilter.",
+)
 @click.option("--failure-rate", type=click.FloatRange(0, 1), default=0.0, help="Share of builds that fail.")
 @click.option("--build-seconds", type=click.FloatRange(min=0), default=0.0, help="Duration of a build.")
 @click.option(
@@ -74,6 +90,8 @@ def up(
     host_vcpus: int,
     host_memory_gib: int,
     host_disk_gib: int,
+    host_numa_cells: int,
+    host_pci_devices: int,
     failure_rate: float,
     build_seconds: float,
     config_file: Path | None,
@@ -93,6 +111,18 @@ def up(
         "MEMORY_MB": Inventory(host_memory_gib * 1024),
         "DISK_GB": Inventory(host_disk_gib),
     }
+    if host_numa_cells > host_vcpus:
+        raise click.UsageError(f"--host-numa-cells {host_numa_cells} is more than --host-vcpus {host_vcpus}")
+
+    def new_layout(hosts: int, cells: int) -> Layout:
+        return uniform_layout(
+            hosts,
+            cells,
+            inventory,
+            numa_topology(host_numa_cells, host_vcpus, host_memory_gib * 1024),
+            pci_device_pools(host_pci_devices, host_numa_cells),
+        )
+
     check_exposure(listening.host, allowed=insecure)
     listeners = listen(listening.address, 1)
     conf = read_config(config_file, data_dir)
@@ -122,7 +152,7 @@ def up(
                 tracing.stop()
 
     with closing(listeners), locked(data_dir), exposed(metrics_host, metrics_port) as metrics:
-        asyncio.run(run(_layout(data_dir, hosts, cells, inventory), metrics))
+        asyncio.run(run(_layout(data_dir, hosts, cells, new_layout), metrics))
 
 
 def _announce(data_dir: Path, layout: Layout, listening: Listening) -> None:
@@ -133,10 +163,12 @@ def _announce(data_dir: Path, layout: Layout, listening: Listening) -> None:
     )
 
 
-def _layout(data_dir: Path, hosts: int | None, cells: int | None, inventory: dict[str, Inventory]) -> Layout:
+def _layout(
+    data_dir: Path, hosts: int | None, cells: int | None, new_layout: Callable[[int, int], Layout]
+) -> Layout:
     kept = kept_layout(data_dir)
     if kept is None:
-        return uniform_layout(hosts or DEFAULT_HOSTS, cells or DEFAULT_CELLS, inventory)
+        return new_layout(hosts or DEFAULT_HOSTS, cells or DEFAULT_CELLS)
     if hosts not in (None, kept.hosts) or cells not in (None, len(kept.cells)):
         raise OperatorError(
             f"data directory {data_dir} was set up with {kept.hosts} hosts in {len(kept.cells)} cells, "

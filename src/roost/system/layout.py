@@ -55,12 +55,23 @@ def cell_names(cells: int) -> list[str]:
     return [f"cell{number}" for number in range(1, cells + 1)]
 
 
-def uniform_layout(hosts: int, cells: int, inventory: dict[str, Inventory]) -> Layout:
-    """Equal hosts ``host-0001`` ..., dealt out to the cells in turn."""
+def uniform_layout(
+    hosts: int,
+    cells: int,
+    inventory: dict[str, Inventory],
+    numa_topology: dict[str, object] | None = None,
+    pci_device_pools: tuple[dict[str, object], ...] = (),
+) -> Layout:
+    """Equal hosts ``host-0001`` ..., dealt out to the cells in turn. What they have: see `SimulatedHost`."""
     names = cell_names(cells)
     dealt: dict[str, list[LayoutHost]] = {name: [] for name in names}
     for number in range(hosts):
-        host = SimulatedHost(f"host-{number + 1:04}", inventory)
+        host = SimulatedHost(
+            f"host-{number + 1:04}",
+            inventory,
+            numa_topology=numa_topology,
+            pci_device_pools=pci_device_pools,
+        )
         dealt[names[number % cells]].append(LayoutHost(host))
     return Layout({name: tuple(there) for name, there in dealt.items()})
 

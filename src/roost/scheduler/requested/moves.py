@@ -16,6 +16,10 @@ from roost.scheduler.requested.accelerators import PROFILE
 VDPA_SERVICE_VERSION: Final = 63
 """The version of nova-compute from which on it can live migrate vDPA devices."""
 
+SRIOV_SERVICE_VERSION: Final = 36
+"""The version of nova-compute from which on it can live migrate the devices of ports. Nova asks it of the two
+hosts. Here all nodes need it, as for vDPA."""
+
 _NOT_WITH_ACCELERATORS: Final = frozenset(("resize", "migrate", "live_migrate"))
 _NOT_WITH_PORT_ACCELERATORS: Final = _NOT_WITH_ACCELERATORS | {"evacuate", "unshelve"}
 
@@ -49,10 +53,12 @@ def _check_live_migration(request: PciRequest, table: NodeTable) -> None:
                 f"live_migrate: the devices of alias {request.alias!r} cannot be live migrated, "
                 "because it does not say live_migratable"
             )
-    elif any(spec.get("dev_type") == VDPA for spec in request.specs):
-        oldest = table.oldest_service_version
-        if 0 < oldest < VDPA_SERVICE_VERSION:
-            raise BadRequestSpec(
-                f"live_migrate: vDPA device of port {request.requester_id or request.id}: a node has service "
-                f"version {oldest}, and all need {VDPA_SERVICE_VERSION}"
-            )
+        return
+    is_vdpa = any(spec.get("dev_type") == VDPA for spec in request.specs)
+    what, needed = ("vDPA", VDPA_SERVICE_VERSION) if is_vdpa else ("SR-IOV", SRIOV_SERVICE_VERSION)
+    oldest = table.oldest_service_version
+    if 0 < oldest < needed:
+        raise BadRequestSpec(
+            f"live_migrate: {what} device of port {request.requester_id or request.id}: a node has service "
+            f"version {oldest}, and all need {needed}"
+        )
