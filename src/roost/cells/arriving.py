@@ -8,6 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.cells.attempts import keep_attempts
+from roost.cells.cell_work import CellWork
 from roost.cells.fences import raise_fences
 from roost.cells.rows import instance_of, instance_row
 from roost.cells.tables import instances
@@ -30,7 +31,7 @@ class Arrival(Enum):
     """A later owner of the request has placed the instance elsewhere, or it was deleted."""
 
 
-class AddInstances(msgspec.Struct, frozen=True):
+class AddInstances(CellWork, frozen=True):
     """Put instances into the cell; returns what became of each, by uuid.
 
     An instance passes its fence with its ``epoch``. ``why`` has the reasons of instances that arrive in
@@ -40,6 +41,10 @@ class AddInstances(msgspec.Struct, frozen=True):
     new: tuple[Instance, ...]
     at: float
     why: tuple[Fault, ...] = ()
+
+    @property
+    def enters(self) -> Collection[str]:
+        return {each.state for each in self.new}
 
     def __call__(self, connection: Connection) -> dict[str, Arrival]:
         raised = raise_fences(connection, {each.uuid: each.epoch for each in self.new}, self.at)

@@ -4,13 +4,14 @@ Each write names the attempt that it concerns, and changes nothing if the instan
 doubled or a false report comes to nothing, and so does a conductor whose view is old.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.cells.attempts import PRESENT, AttemptsOf, ended_attempt, keep_attempts, recorded_end
+from roost.cells.cell_work import CellWork
 from roost.cells.orders import give_orders
 from roost.cells.owning import Ownership
 from roost.cells.reported import clean_results
@@ -44,7 +45,7 @@ class AttemptKey(msgspec.Struct, frozen=True):
     attempt: int
 
 
-class ConfirmAttempt(msgspec.Struct, frozen=True):
+class ConfirmAttempt(CellWork, frozen=True):
     """Whether ``host`` is to start the guest that it has prepared.
 
     After a yes no time limit ends the attempt, so nobody else gets the instance. A host that asks again,
@@ -69,7 +70,7 @@ class ConfirmAttempt(msgspec.Struct, frozen=True):
         return connection.execute(confirmed).rowcount > 0
 
 
-class ReportResults(msgspec.Struct, frozen=True):
+class ReportResults(CellWork, frozen=True):
     """Take in the results of builds; returns the ends of their attempts for the records of ``cell``.
 
     The first result of an attempt counts, others change nothing. A failure that no other host can cure ends
@@ -79,6 +80,10 @@ class ReportResults(msgspec.Struct, frozen=True):
     results: tuple[BuildResult, ...]
     at: float
     cell: str
+
+    @property
+    def enters(self) -> Collection[str]:
+        return {state_after(each) for each in self.results}
 
     def __call__(self, connection: Connection) -> list[Attempt]:
         current = _current(connection, clean_results(self.results))
@@ -140,7 +145,7 @@ def reason_of(ended: BuildAttempt) -> str:
     return f"attempt {ended.attempt} on {ended.host}: {ended.reason}"
 
 
-class FailAttempts(msgspec.Struct, frozen=True):
+class FailAttempts(CellWork, frozen=True):
     """End attempts that are in one of ``states``, for ``reason``; returns their ends for the records.
 
     Their hosts are ordered to destroy what they have of them, as they may build on.
@@ -152,6 +157,10 @@ class FailAttempts(msgspec.Struct, frozen=True):
     cell: str
     states: tuple[str, ...] = (ASSIGNED,)
     code: str = "TimedOut"
+
+    @property
+    def enters(self) -> Collection[str]:
+        return (FAILED,)
 
     def __call__(self, connection: Connection) -> list[Attempt]:
         rows: list[Row] = []
@@ -171,7 +180,7 @@ class FailAttempts(msgspec.Struct, frozen=True):
         return [recorded_end(row, self.cell, record.FAILED, self.at, self.reason) for row in rows]
 
 
-class Reassign(msgspec.Struct, frozen=True, kw_only=True):
+class Reassign(CellWork, frozen=True, kw_only=True):
     """Give an instance whose attempt failed to another host; returns whether its owner still had it."""
 
     key: AttemptKey
@@ -179,6 +188,10 @@ class Reassign(msgspec.Struct, frozen=True, kw_only=True):
     alternates: tuple[Selection, ...]
     at: float
     owner: Ownership | None = None
+
+    @property
+    def enters(self) -> Collection[str]:
+        return (ASSIGNED,)
 
     def __call__(self, connection: Connection) -> bool:
         moved = (
@@ -200,7 +213,7 @@ class Reassign(msgspec.Struct, frozen=True, kw_only=True):
         return connection.execute(moved).rowcount > 0
 
 
-class Abandon(msgspec.Struct, frozen=True, kw_only=True):
+class Abandon(CellWork, frozen=True, kw_only=True):
     """Make no further attempt for an instance whose attempt failed; returns whether its owner still had it.
 
     Its claim is freed next. In this order nobody can mistake a consumer that was emptied for one that is to
@@ -212,6 +225,10 @@ class Abandon(msgspec.Struct, frozen=True, kw_only=True):
     at: float
     owner: Ownership | None = None
 
+    @property
+    def enters(self) -> Collection[str]:
+        return (ABANDONED,)
+
     def __call__(self, connection: Connection) -> bool:
         ended = (
             sa.update(instances)
@@ -221,11 +238,15 @@ class Abandon(msgspec.Struct, frozen=True, kw_only=True):
         return connection.execute(ended).rowcount > 0
 
 
-class GiveUp(msgspec.Struct, frozen=True):
+class GiveUp(CellWork, frozen=True):
     """Put abandoned instances in error, their claims having been freed."""
 
     uuids: tuple[str, ...]
     at: float
+
+    @property
+    def enters(self) -> Collection[str]:
+        return (ERROR,)
 
     def __call__(self, connection: Connection) -> None:
         for some in in_batches(self.uuids):

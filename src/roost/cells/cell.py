@@ -18,20 +18,15 @@ from roost.cells.building import (
     GiveUp,
     Reassign,
     ReportResults,
-    state_after,
 )
+from roost.cells.cell_work import GONE as GONE
+from roost.cells.cell_work import CellWork
 from roost.cells.ending import DeleteInstances, Destroyed, Forget
 from roost.cells.reported import clean_reports
 from roost.cells.rows import instance_of, node_row, report_of
 from roost.cells.tables import SCHEMA, instances, nodes
 from roost.model import record
 from roost.model.instance import (
-    ABANDONED,
-    ASSIGNED,
-    DELETING,
-    DESTROYED,
-    ERROR,
-    FAILED,
     ON_ITS_HOST,
     UNSETTLED,
     BuildResult,
@@ -45,9 +40,6 @@ from roost.model.spec import Selection
 from roost.storage import Database, in_batches
 
 T = TypeVar("T")
-
-GONE = "gone"
-"""Not a state: what listeners of removals name."""
 
 _NAMES = sa.select(nodes.c.node, nodes.c.host, nodes.c.nodename)
 _UPDATE_NODE = (
@@ -137,8 +129,7 @@ class Cell:
 
     async def add(self, new: Sequence[Instance], why: Sequence[Fault] = ()) -> dict[str, Arrival]:
         """Put instances in; returns what became of each."""
-        work = AddInstances(tuple(new), self._clock(), tuple(why))
-        return await self.write(work, *{instance.state for instance in new})
+        return await self.write(AddInstances(tuple(new), self._clock(), tuple(why)))
 
     async def find(self, uuids: Collection[str]) -> dict[str, Instance]:
         """Those of the named instances that are here."""
@@ -204,12 +195,11 @@ class Cell:
 
     async def report(self, results: Sequence[BuildResult]) -> None:
         """Take in the results of builds. A result of an attempt that is over counts nothing."""
-        work = ReportResults(tuple(results), self._clock(), self.name)
-        self._record(await self.write(work, *map(state_after, results)))
+        self._record(await self.write(ReportResults(tuple(results), self._clock(), self.name)))
 
     async def fail(self, keys: Sequence[AttemptKey], reason: str) -> None:
         """End attempts that no host has confirmed."""
-        self._record(await self.write(FailAttempts(tuple(keys), reason, self._clock(), self.name), FAILED))
+        self._record(await self.write(FailAttempts(tuple(keys), reason, self._clock(), self.name)))
 
     async def reassign(
         self, uuid: str, attempt: int, selection: Selection, alternates: Sequence[Selection]
@@ -224,33 +214,30 @@ class Cell:
                 selection=selection,
                 alternates=tuple(alternates),
                 at=self._clock(),
-            ),
-            ASSIGNED,
+            )
         )
 
     async def abandon(self, uuid: str, attempt: int, reason: str) -> None:
         """Make no further attempt for an instance whose attempt failed, if it is still wanted."""
-        await self.write(Abandon(key=AttemptKey(uuid, attempt), reason=reason, at=self._clock()), ABANDONED)
+        await self.write(Abandon(key=AttemptKey(uuid, attempt), reason=reason, at=self._clock()))
 
     async def give_up(self, uuids: Sequence[str]) -> None:
         """Put abandoned instances in error, their claims having been freed."""
-        await self.write(GiveUp(tuple(uuids), self._clock()), ERROR)
+        await self.write(GiveUp(tuple(uuids), self._clock()))
 
     async def delete(self, uuids: Sequence[str]) -> None:
         """Mark instances for deletion. One that has no host counts as destroyed already."""
-        deleted = await self.write(
-            DeleteInstances(tuple(uuids), self._clock(), self.name), DELETING, DESTROYED
-        )
+        deleted = await self.write(DeleteInstances(tuple(uuids), self._clock(), self.name))
         self._record(deleted.ended)
 
     async def destroyed(self, done: Sequence[Instance]) -> None:
         """Agents have destroyed these instances."""
         orders = tuple(DestroyOrder(each.uuid, each.attempt, each.host) for each in done if each.host)
-        await self.write(Destroyed(orders, self._clock()), DESTROYED)
+        await self.write(Destroyed(orders, self._clock()))
 
     async def forget(self, uuids: Sequence[str]) -> None:
         """Remove destroyed instances, their claims having been freed."""
-        await self.write(Forget(tuple(uuids), self._clock()), GONE)
+        await self.write(Forget(tuple(uuids), self._clock()))
 
     # Nodes
 
@@ -317,12 +304,17 @@ class Cell:
         query = sa.select(sa.func.count()).select_from(nodes)
         return await self.database.read(lambda connection: connection.execute(query).scalar_one())
 
-    async def write(self, work: Callable[[Connection], T], *entered: str) -> T:
-        """Run a work that may put instances into some states, and wake those who listen for them."""
+    async def read(self, work: Callable[[Connection], T]) -> T:
+        """Run a work that reads. Raises `StorageError`."""
+        return await self.database.read(work)
+
+    async def write(self, work: Callable[[Connection], T]) -> T:
+        """Run a work that writes, and wake those who listen for what it enters. Raises `StorageError`."""
         done = await self.database.write(work)
-        for event, states in self._listeners.items():
-            if not states.isdisjoint(entered):
-                event.set()
+        if isinstance(work, CellWork) and (entered := work.enters):
+            for event, states in self._listeners.items():
+                if not states.isdisjoint(entered):
+                    event.set()
         return done
 
     def _record(self, ended: Sequence[Attempt]) -> None:

@@ -1,11 +1,14 @@
 """The ends of instances: deletion, destruction on the host, and what is forgotten after that."""
 
+from collections.abc import Collection
+
 import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.cells.attempts import PRESENT, recorded_end
 from roost.cells.building import UNDER_WAY, AttemptKey
+from roost.cells.cell_work import GONE, CellWork
 from roost.cells.fences import ABOVE_ALL, raise_fences
 from roost.cells.orders import acknowledge, give_orders
 from roost.cells.tables import build_attempts, instances
@@ -29,7 +32,7 @@ class Deleted(msgspec.Struct, frozen=True):
     ended: list[Attempt]
 
 
-class DeleteInstances(msgspec.Struct, frozen=True):
+class DeleteInstances(CellWork, frozen=True):
     """Mark instances for deletion. One that is on its way to the cell cannot arrive any more.
 
     An instance without a host counts as destroyed already.
@@ -38,6 +41,10 @@ class DeleteInstances(msgspec.Struct, frozen=True):
     uuids: tuple[str, ...]
     at: float
     cell: str
+
+    @property
+    def enters(self) -> Collection[str]:
+        return (DELETING, DESTROYED)
 
     def __call__(self, connection: Connection) -> Deleted:
         raise_fences(connection, dict.fromkeys(self.uuids, ABOVE_ALL), self.at)
@@ -64,7 +71,7 @@ class DeleteInstances(msgspec.Struct, frozen=True):
         return Deleted(frozenset(here), ended)
 
 
-class Destroyed(msgspec.Struct, frozen=True):
+class Destroyed(CellWork, frozen=True):
     """A host has destroyed what it had of these attempts: orders are acknowledged, deletions go on.
 
     A host that is not the instance's, or an attempt that is not the present one, ends no deletion.
@@ -72,6 +79,10 @@ class Destroyed(msgspec.Struct, frozen=True):
 
     done: tuple[DestroyOrder, ...]
     at: float
+
+    @property
+    def enters(self) -> Collection[str]:
+        return (DESTROYED,)
 
     def __call__(self, connection: Connection) -> None:
         acknowledge(connection, self.done)
@@ -97,7 +108,7 @@ _DESTROYED = (
 )
 
 
-class EndDeletions(msgspec.Struct, frozen=True):
+class EndDeletions(CellWork, frozen=True):
     """Go on with deletions without their hosts, which do not answer; returns those that go on.
 
     The order to destroy stays: a host that comes back is not up before it has carried it out.
@@ -105,6 +116,10 @@ class EndDeletions(msgspec.Struct, frozen=True):
 
     keys: tuple[AttemptKey, ...]
     at: float
+
+    @property
+    def enters(self) -> Collection[str]:
+        return (DESTROYED,)
 
     def __call__(self, connection: Connection) -> list[AttemptKey]:
         gone = []
@@ -125,11 +140,15 @@ class EndDeletions(msgspec.Struct, frozen=True):
         return gone
 
 
-class Forget(msgspec.Struct, frozen=True):
+class Forget(CellWork, frozen=True):
     """Remove destroyed instances, their claims having been freed. They cannot come back."""
 
     uuids: tuple[str, ...]
     at: float
+
+    @property
+    def enters(self) -> Collection[str]:
+        return (GONE,)
 
     def __call__(self, connection: Connection) -> None:
         for some in in_batches(self.uuids):

@@ -13,11 +13,11 @@ same row, and whichever comes second sees the other one.
 from collections.abc import Mapping
 from typing import NamedTuple
 
-import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import IntegrityError
 
+from roost.cells.cell_work import CellWork
 from roost.cells.tables import fences, instances
 from roost.storage import ConflictRolledBack, in_batches, is_duplicate_key
 
@@ -64,7 +64,7 @@ _RAISE = (
 )
 
 
-class TrimFences(msgspec.Struct, frozen=True):
+class TrimFences(CellWork, frozen=True):
     """Remove the fences of instances that are not here, last raised before ``older_than`` (seconds since the
     epoch). Returns their number."""
 

@@ -9,6 +9,7 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from roost.cells.cell_work import CellWork
 from roost.cells.tables import instances
 from roost.model.instance import ACTIVE, LOST, ON_ITS_HOST
 
@@ -37,7 +38,7 @@ class Compared(msgspec.Struct, frozen=True):
     unknown: frozenset[str]
 
 
-class GuestsReported(msgspec.Struct, frozen=True):
+class GuestsReported(CellWork, frozen=True):
     """A host says which guests run on it: uuid -> attempt.
 
     An active instance of the host without its guest is lost; a lost one whose guest runs is active again.

@@ -7,6 +7,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.cells.arriving import INSTANCES
+from roost.cells.cell_work import CellWork
 from roost.cells.rows import instance_of
 from roost.cells.tables import instances
 from roost.model.instance import ABANDONED, DESTROYED, FAILED, Instance
@@ -22,7 +23,7 @@ class Ownership(msgspec.Struct, frozen=True):
     epoch: int
 
 
-class TakeWork(msgspec.Struct, frozen=True):
+class TakeWork(CellWork, frozen=True):
     """Take instances that want work: free ones, and those whose owners are ``dead``.
 
     Returns at most ``most`` of them, each with its new owner.
@@ -66,7 +67,7 @@ class OwnersOfWork(msgspec.Struct, frozen=True):
         return frozenset(connection.execute(owned.distinct()).scalars())
 
 
-class ReleaseWork(msgspec.Struct, frozen=True):
+class ReleaseWork(CellWork, frozen=True):
     """Give instances back that an owner cannot finish, for any conductor to take."""
 
     owner: str
