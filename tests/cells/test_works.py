@@ -21,8 +21,9 @@ from roost.cells.ending import DeleteInstances, Destroyed, EndDeletions, Forget
 from roost.cells.fences import TrimFences
 from roost.cells.guests import ExpectedGuests, GuestsReported
 from roost.cells.orders import HostsWithOrders, WorkOfHosts
-from roost.cells.owning import Ownership, ReleaseWork, TakeWork
+from roost.cells.owning import Ownership, ReleaseWork, TakeWork, WantsWork
 from roost.cells.tables import metadata
+from roost.leases import AcquireLease, ReadLeases, VacateLeases
 from roost.machine import Work
 from roost.model.instance import (
     ABANDONED,
@@ -192,10 +193,33 @@ def test_guest_that_vanished_is_lost_until_it_is_seen_again(cell: Tables) -> Non
     assert (cell.state(), cell.one().reason) == (ACTIVE, None)
 
 
+def hold(cell: Tables, *holders: str) -> None:
+    """Give each holder a lease."""
+    for holder in holders:
+        lease = AcquireLease(
+            name=f"cell-conductor/{holder}",
+            kind="cell-conductor",
+            holder=holder,
+            host="here",
+            service_version=0,
+            now=NOW,
+        )
+        assert cell.do(lease) is not None
+
+
+def vacate(cell: Tables, holder: str) -> None:
+    """Take the lease of a holder, as of one that was seen to stand still."""
+    [seen] = [lease for lease in cell.do(ReadLeases("cell-conductor")) if lease.holder == holder]
+    assert cell.do(VacateLeases([seen])) == 1
+
+
 def test_one_conductor_at_a_time_works_on_an_instance(cell: Tables) -> None:
     cell.add()
     cell.add(uuid="j")
+    hold(cell, "me", "you", "him")
+    assert not cell.do(WantsWork())
     cell.report(failed(), failed("j"))
+    assert cell.do(WantsWork())
     [mine] = cell.do(TakeWork("me", 1))
     [other] = cell.do(TakeWork("you", 5))
     assert {mine.uuid, other.uuid} == {"i", "j"}
@@ -208,8 +232,11 @@ def test_one_conductor_at_a_time_works_on_an_instance(cell: Tables) -> None:
 def test_writes_of_an_owner_that_lost_its_instance_change_nothing(cell: Tables) -> None:
     cell.add()
     cell.report(failed())
+    hold(cell, "me", "him")
     [mine] = cell.do(TakeWork("me", 1))
-    [his] = cell.do(TakeWork("him", 1, dead=("me",)))
+    assert cell.do(TakeWork("him", 1)) == []
+    vacate(cell, "me")
+    [his] = cell.do(TakeWork("him", 1))
     stale = Ownership("me", mine.owner_epoch)
     rewound = Ownership("me", his.owner_epoch)
     for owner in (stale, rewound):

@@ -8,14 +8,17 @@ import msgspec
 import pytest
 import sqlalchemy as sa
 
+from roost.cells.building import Reassign
 from roost.cells.tables import instances
+from roost.conductor.cell_conductor import KIND, CellConductor
+from roost.leases import Lease, ReadLeases, VacateLeases
 from roost.model.instance import ASSIGNED, ERROR, FAILED, Instance
 from roost.model.record import FAILED as BUILD_FAILED
 from roost.model.record import PENDING, REFUSED
 from roost.model.request import RequestGroup
 from roost.placement.commands.allocations import ConsumerWrite
 from roost.storage import DatabaseUnavailable
-from support.conducting import NOW, VCPUS, Conductors, conducting, request
+from support.conducting import NOW, VCPUS, Conductors, conducting, intercept, request
 
 ONE = "i0"
 
@@ -163,15 +166,16 @@ def test_claim_that_was_moved_before_a_crash_is_taken_up(tmp_path) -> None:
     async def work(moved: Moved) -> None:
         _, second, _ = moved.hosts
         cell = moved.now.cells["cell1"]
-        reassign = cell.reassign
+        failures = [DatabaseUnavailable("gone")]
 
-        async def lost(*arguments) -> None:
-            raise DatabaseUnavailable("gone")
+        async def lost(work, write):
+            if failures:
+                raise failures.pop()
+            return await write(work)
 
-        cell.reassign = lost  # type: ignore[method-assign]
+        intercept(cell, Reassign, lost)
         with pytest.raises(DatabaseUnavailable):
             await moved.now.step()
-        cell.reassign = reassign  # type: ignore[method-assign]
         await disable(moved, second)
         await moved.now.step()
         assert (await moved.instance()).host == second
@@ -182,10 +186,11 @@ def test_claim_that_was_moved_before_a_crash_is_taken_up(tmp_path) -> None:
     within(tmp_path, work, vcpus=VCPUS)
 
 
-def test_two_conductors_of_one_cell_come_to_the_same_alternate(tmp_path) -> None:
+def test_conductor_that_was_stopped_moves_no_instance_that_another_one_took_over(tmp_path) -> None:
     async def work(moved: Moved) -> None:
         _, second, third = moved.hosts
-        conductor = moved.now.of_cell["cell1"]
+        stopped = moved.now.of_cell["cell1"]
+        conductor = moved.now.conductor_of("cell1", "second")
         use = moved.now.scheduler.use_alternate
         waiting: list[asyncio.Event] = [asyncio.Event()]
 
@@ -197,9 +202,12 @@ def test_two_conductors_of_one_cell_come_to_the_same_alternate(tmp_path) -> None
 
         event = waiting[0]
         moved.now.scheduler.use_alternate = late  # type: ignore[method-assign]
-        stale = asyncio.create_task(conductor.step())
+        stale = asyncio.create_task(stopped.step())
         while waiting:
             await asyncio.sleep(0)
+        await conductor.step()
+        assert (await moved.instance()).attempt == 1, "the instance has an owner"
+        await moved.now.cells["cell1"].write(VacateLeases([await lease_of(moved, stopped)]))
         await conductor.step()
         assert (await moved.instance()).host == second
         await moved.now.build([second])
@@ -214,16 +222,23 @@ def test_two_conductors_of_one_cell_come_to_the_same_alternate(tmp_path) -> None
     within(tmp_path, work)
 
 
+async def lease_of(moved: Moved, conductor: CellConductor) -> Lease:
+    leases = await moved.now.cells["cell1"].read(ReadLeases(KIND))
+    [held] = [lease for lease in leases if lease.holder == conductor.work.tenure.holder]
+    return held
+
+
 def test_late_swap_of_an_instance_that_has_ended_claims_nothing(tmp_path) -> None:
     async def work(moved: Moved) -> None:
         conductor = moved.now.of_cell["cell1"]
         use = moved.now.scheduler.use_alternate
 
         async def deleted_meanwhile(*arguments, **named):
+            other = moved.now.conductor_of("cell1", "second")
             await moved.now.super.delete([ONE])
             await moved.now.cells["cell1"].destroyed([(await moved.now.cells["cell1"].find([ONE]))[ONE]])
             moved.now.scheduler.use_alternate = use  # type: ignore[method-assign]
-            await conductor.step()
+            await other.step()
             assert await moved.now.instances() == {}
             return await use(*arguments, **named)
 

@@ -5,12 +5,13 @@ from itertools import pairwise
 
 import pytest
 
+from roost.cells.building import Reassign
 from roost.model.instance import ACTIVE, ASSIGNED, ERROR
 from roost.model.record import FAILED as BUILD_FAILED
 from roost.model.record import PENDING, REFUSED
 from roost.placement.commands.allocations import ConsumerWrite
 from roost.storage import DatabaseUnavailable
-from support.conducting import VCPUS, Conductors, Dead, Death, conducting, request
+from support.conducting import VCPUS, Conductors, Dead, Death, conducting, intercept, request
 
 ONE = "i0"
 
@@ -135,13 +136,12 @@ def test_instance_that_is_deleted_during_its_retry_is_not_assigned(tmp_path) -> 
     async def run() -> None:
         async with conducting(tmp_path) as now:
             await place_and_fail(now)
-            reassign = now.cells["cell1"].reassign
 
-            async def delete_meanwhile(*arguments) -> None:
+            async def delete_meanwhile(work, write):
                 await now.super.delete([ONE])
-                await reassign(*arguments)
+                return await write(work)
 
-            now.cells["cell1"].reassign = delete_meanwhile  # type: ignore[method-assign]
+            intercept(now.cells["cell1"], Reassign, delete_meanwhile)
             await now.step()
             assert (await one(now)).attempt == 1
             await now.settle()
@@ -203,14 +203,14 @@ def test_outage_is_survived(tmp_path) -> None:
     async def run() -> None:
         async with conducting(tmp_path) as now:
             await place_and_fail(now)
-            reassign, failures = now.cells["cell1"].reassign, [DatabaseUnavailable("gone")] * 2
+            failures = [DatabaseUnavailable("gone")] * 2
 
-            async def perhaps(*arguments) -> None:
+            async def perhaps(work, write):
                 if failures:
                     raise failures.pop()
-                await reassign(*arguments)
+                return await write(work)
 
-            now.cells["cell1"].reassign = perhaps  # type: ignore[method-assign]
+            intercept(now.cells["cell1"], Reassign, perhaps)
             task = asyncio.create_task(now.of_cell["cell1"].run())
             async with asyncio.timeout(60):
                 while (await one(now)).attempt == 1:
@@ -229,16 +229,16 @@ def test_retry_of_one_instance_waits_for_those_of_the_others(tmp_path) -> None:
         async with conducting(tmp_path) as now:
             await now.run(request(2, ignore_hosts=frozenset("de")))
             await now.build("abc")
-            reassign, seen = now.cells["cell1"].reassign, []
+            seen = []
 
-            async def perhaps(*arguments) -> None:
-                seen.append(arguments)
+            async def perhaps(work, write):
+                seen.append(work)
                 if len(seen) == 1:
                     raise DatabaseUnavailable("gone")
                 await asyncio.sleep(0.05)
-                await reassign(*arguments)
+                return await write(work)
 
-            now.cells["cell1"].reassign = perhaps  # type: ignore[method-assign]
+            intercept(now.cells["cell1"], Reassign, perhaps)
             with pytest.raises(DatabaseUnavailable):
                 await now.of_cell["cell1"].step()
             attempts = sorted(each.attempt for each in (await now.instances()).values())

@@ -3,7 +3,7 @@
 import asyncio
 import atexit
 import shutil
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import cache
 from pathlib import Path
@@ -18,14 +18,16 @@ from roost.cli.verification import verify_database
 from roost.conductor.aggregates.host_aggregates import HostAggregates
 from roost.conductor.aggregates.store import AggregateStore
 from roost.conductor.backoff import Backoff
-from roost.conductor.cell_conductor import CellConductor
+from roost.conductor.cell_conductor import KIND, CellConductor
 from roost.conductor.node_feed import NodeFeed
 from roost.conductor.requests import Requests
 from roost.conductor.server_groups.store import ServerGroups
 from roost.conductor.super_conductor import CELL0, SuperConductor
 from roost.conductor.tables import SCHEMA as CONDUCTOR
+from roost.leases import VacateAll
 from roost.ledger import SCHEMA as LEDGER
 from roost.ledger import Ledger
+from roost.machine import Work
 from roost.model.instance import ASSIGNED, BuildRequest, BuildResult, Instance
 from roost.model.inventory import Inventory
 from roost.model.node import NodeReport
@@ -84,25 +86,31 @@ class Conductors:
             backoff=BACKOFF,
             clock=lambda: NOW,
         )
-        self.of_cell = {
-            name: CellConductor(
-                cell,
-                self.placement,
-                self.scheduler,
-                sink,
-                poll_seconds=0.01,
-                backoff=BACKOFF,
-                clock=lambda: NOW,
-                monotonic=self.monotonic,
-            )
-            for name, cell in cells.items()
-        }
+        self._sink = sink
+        self.of_cell = {name: self.conductor_of(name) for name in cells}
+
+    def conductor_of(self, cell: str, name: str = "first") -> CellConductor:
+        """A conductor of a cell. Two of them need different names."""
+        return CellConductor(
+            self.cells[cell],
+            self.placement,
+            self.scheduler,
+            self._sink,
+            name=name,
+            poll_seconds=0.01,
+            backoff=BACKOFF,
+            clock=lambda: NOW,
+            monotonic=self.monotonic,
+        )
 
     def monotonic(self) -> float:
         """The clock of the cell conductors' pauses: it stands until a test moves ``passed``."""
         return self.passed
 
     async def set_up(self) -> None:
+        for cell in self.cells.values():
+            # The conductors of an earlier life are dead, and nobody is to wait until that is seen.
+            await cell.write(VacateAll(KIND))
         await self.requests.map_cells({name: str(cell.database.url) for name, cell in self.cells.items()})
         for host, cell in HOSTS.items():
             if await self.placement.provider(f"node-{host}") is None:
@@ -174,6 +182,19 @@ class Conductors:
         """Claims, cells and mappings agree."""
         findings, unread = await verify_database(str(self.ledger.database.url))
         assert not [*findings, *unread]
+
+
+def intercept(cell: Cell, kind: type[Work[Any]], instead: Callable[[Any, Any], Awaitable[Any]]) -> None:
+    """Have ``instead(work, write)`` called for the works of a type that are written to a cell.
+
+    ``write`` writes the work.
+    """
+    write = cell.write
+
+    async def perhaps(work: Any) -> Any:
+        return await (instead(work, write) if isinstance(work, kind) else write(work))
+
+    cell.write = perhaps  # type: ignore[method-assign]
 
 
 @cache

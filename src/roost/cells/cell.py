@@ -22,9 +22,11 @@ from roost.cells.building import (
 from roost.cells.cell_work import GONE as GONE
 from roost.cells.cell_work import CellWork
 from roost.cells.ending import DeleteInstances, Destroyed, Forget
+from roost.cells.owning import FOR_CONDUCTORS, work_topic
 from roost.cells.reported import clean_reports
 from roost.cells.rows import instance_of, node_row, report_of
 from roost.cells.tables import SCHEMA, instances, nodes
+from roost.machine import Wakes
 from roost.model import record
 from roost.model.instance import (
     ON_ITS_HOST,
@@ -40,6 +42,8 @@ from roost.model.spec import Selection
 from roost.storage import Database, in_batches
 
 T = TypeVar("T")
+
+WANTING_CONDUCTORS = frozenset(FOR_CONDUCTORS)
 
 _NAMES = sa.select(nodes.c.node, nodes.c.host, nodes.c.nodename)
 _UPDATE_NODE = (
@@ -68,6 +72,8 @@ class Place(NamedTuple):
 class Cell:
     """One cell by name, on its database. For use from one event loop.
 
+    ``wakes``: its topic `work_topic` is woken when an instance wants work of a conductor.
+
     ``records``: where the ends of attempts are recorded; None: nowhere.
 
     Raises `StorageError` if the database cannot be used.
@@ -85,6 +91,7 @@ class Cell:
         self.name = name
         self.database = database
         self._clock = clock
+        self.wakes = Wakes()
         self._listeners: dict[asyncio.Event, frozenset[str]] = {}
 
     def listen(self, *states: str) -> asyncio.Event:
@@ -312,6 +319,8 @@ class Cell:
         """Run a work that writes, and wake those who listen for what it enters. Raises `StorageError`."""
         done = await self.database.write(work)
         if isinstance(work, CellWork) and (entered := work.enters):
+            if not WANTING_CONDUCTORS.isdisjoint(entered):
+                self.wakes.wake(work_topic(self.name))
             for event, states in self._listeners.items():
                 if not states.isdisjoint(entered):
                     event.set()

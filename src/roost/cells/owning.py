@@ -10,10 +10,16 @@ from roost.cells.arriving import INSTANCES
 from roost.cells.cell_work import CellWork
 from roost.cells.rows import instance_of
 from roost.cells.tables import instances
+from roost.leases import holders
 from roost.model.instance import ABANDONED, DESTROYED, FAILED, Instance
 
 FOR_CONDUCTORS = (FAILED, ABANDONED, DESTROYED)
 """States in which an instance wants work of a conductor."""
+
+
+def work_topic(cell: str) -> str:
+    """Topic: an instance of a cell may want work of a conductor."""
+    return f"cell/{cell}/work"
 
 
 class Ownership(msgspec.Struct, frozen=True):
@@ -23,22 +29,24 @@ class Ownership(msgspec.Struct, frozen=True):
     epoch: int
 
 
+class WantsWork(msgspec.Struct, frozen=True):
+    """Whether there is an instance that wants work and has no owner who holds a lease."""
+
+    def __call__(self, connection: Connection) -> bool:
+        return connection.execute(sa.select(instances.c.uuid).where(*_free()).limit(1)).first() is not None
+
+
 class TakeWork(CellWork, frozen=True):
-    """Take instances that want work: free ones, and those whose owners are ``dead``.
+    """Take instances that want work and have no owner, or one that holds no lease any more.
 
     Returns at most ``most`` of them, each with its new owner.
     """
 
     owner: str
     most: int
-    dead: tuple[str, ...] = ()
-    states: tuple[str, ...] = FOR_CONDUCTORS
 
     def __call__(self, connection: Connection) -> list[Instance]:
-        free: sa.ColumnElement[bool] = instances.c.owner.is_(None)
-        if self.dead:
-            free = free | instances.c.owner.in_(self.dead)
-        wanted = INSTANCES.where(instances.c.state.in_(self.states), free).limit(self.most)
+        wanted = INSTANCES.where(*_free()).limit(self.most)
         taken = [instance_of(row) for row in connection.execute(wanted.with_for_update(skip_locked=True))]
         if taken:
             connection.execute(_TAKE, [{"key": each.uuid, "new_owner": self.owner} for each in taken])
@@ -55,16 +63,11 @@ _TAKE = (
 )
 
 
-class OwnersOfWork(msgspec.Struct, frozen=True):
-    """The holders of leases that own instances which want work."""
-
-    states: tuple[str, ...] = FOR_CONDUCTORS
-
-    def __call__(self, connection: Connection) -> frozenset[str]:
-        owned = sa.select(instances.c.owner).where(
-            instances.c.state.in_(self.states), instances.c.owner.is_not(None)
-        )
-        return frozenset(connection.execute(owned.distinct()).scalars())
+def _free() -> tuple[sa.ColumnElement[bool], ...]:
+    return (
+        instances.c.state.in_(FOR_CONDUCTORS),
+        instances.c.owner.is_(None) | instances.c.owner.not_in(holders()),
+    )
 
 
 class ReleaseWork(CellWork, frozen=True):

@@ -5,6 +5,7 @@ from pathlib import Path
 import sqlalchemy as sa
 from sqlalchemy.dialects.mysql import LONGTEXT
 
+from roost.leases import leases_table
 from roost.storage import EXACT, Schema, identity_table
 
 metadata = sa.MetaData()
@@ -94,6 +95,8 @@ nodes = sa.Table(
     sa.Index("nodes_by_last_seen", "last_seen"),
     **EXACT,
 )
+
+leases = leases_table(metadata)
 
 database_identity = identity_table(metadata)
 

@@ -11,4 +11,25 @@ OPTIONS = [
         min=1,
         help="An instance is tried on at most this many hosts, the first included.",
     ),
+    cfg.FloatOpt(
+        "build_seconds_limit",
+        default=600.0,
+        min=1.0,
+        help="Seconds in which a host must confirm that it starts an instance that is assigned to it. After "
+        "that the attempt has failed, and the next alternate is used.",
+    ),
+    cfg.FloatOpt(
+        "destroy_seconds_limit",
+        default=600.0,
+        min=1.0,
+        help="Seconds without a sign of life of its host after which an instance that is deleted is freed "
+        "without it. The host is not up again before it has destroyed what it has of the instance.",
+    ),
+    cfg.FloatOpt(
+        "tombstone_days",
+        default=7.0,
+        min=0.01,
+        help="Days for which a cell knows that an instance was deleted, so that a conductor that was stopped "
+        "in the middle of its request cannot bring it back.",
+    ),
 ]

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 from roost.ledger import Held
+from roost.logs import RequestIds, serving
 from roost.machine import Question, Service, UnknownService
 from roost.model.spec import Destination, RequestSpec, Selection
 from roost.placement.commands.allocations import ConsumerWrite
@@ -63,7 +64,30 @@ class WriteAllocations(Question[None], frozen=True):
     writes: tuple[ConsumerWrite, ...]
 
 
-class SchedulerLike(Protocol):
+class FreeConsumers(Question[None], frozen=True):
+    """Frees all that consumers hold, at whatever generation. Raises `PlacementError`."""
+
+    consumers: tuple[str, ...]
+
+
+class Alternates(Protocol):
+    """The use of alternates, which is all that a cell's conductor asks of a scheduler."""
+
+    async def use_alternate(
+        self,
+        spec: RequestSpec,
+        instance: str,
+        failed: Selection,
+        reason: str,
+        alternates: Sequence[Selection],
+        *,
+        run: str,
+        request_id: str,
+    ) -> Replacement:
+        """Claim the next alternate of an instance in place of the host that failed it."""
+
+
+class SchedulerLike(Alternates, Protocol):
     """What conductors ask of a scheduler; `roost.scheduler.Scheduler` has it."""
 
     async def select_destinations(
@@ -79,19 +103,6 @@ class SchedulerLike(Protocol):
         generations: Mapping[str, int],
     ) -> tuple[Destination, ...]:
         """Choose and claim hosts."""
-
-    async def use_alternate(
-        self,
-        spec: RequestSpec,
-        instance: str,
-        failed: Selection,
-        reason: str,
-        alternates: Sequence[Selection],
-        *,
-        run: str,
-        request_id: str,
-    ) -> Replacement:
-        """Claim the next alternate of an instance in place of the host that failed it."""
 
 
 def scheduler_service(scheduler: SchedulerLike) -> Service:
@@ -111,18 +122,35 @@ def scheduler_service(scheduler: SchedulerLike) -> Service:
                     generations=question.generations,
                 )
             case UseAlternate():
-                return await scheduler.use_alternate(
-                    question.spec,
-                    question.instance,
-                    question.failed,
-                    question.reason,
-                    question.alternates,
-                    run=question.run,
-                    request_id=question.request_id,
-                )
+                return await use_alternate(scheduler, question)
         raise UnknownService(f"a scheduler is not asked for {question!r}")
 
     return answer
+
+
+def alternates_service(alternates: Alternates) -> Service:
+    """The service that answers a cell's conductor."""
+
+    async def answer(question: Question[Any]) -> Any:
+        if isinstance(question, UseAlternate):
+            return await use_alternate(alternates, question)
+        raise UnknownService(f"only alternates are asked for, not {question!r}")
+
+    return answer
+
+
+async def use_alternate(alternates: Alternates, question: UseAlternate) -> Replacement:
+    """Answer a question; log lines meanwhile carry the id of its request."""
+    with serving(RequestIds(question.request_id)):
+        return await alternates.use_alternate(
+            question.spec,
+            question.instance,
+            question.failed,
+            question.reason,
+            question.alternates,
+            run=question.run,
+            request_id=question.request_id,
+        )
 
 
 def placement_service(placement: Placement) -> Service:
@@ -134,6 +162,8 @@ def placement_service(placement: Placement) -> Service:
                 return await placement.allocations_of(consumer)
             case WriteAllocations(writes):
                 return await placement.write_allocations(writes)
+            case FreeConsumers(consumers):
+                return await placement.delete_allocations(consumers)
         raise UnknownService(f"placement is not asked for {question!r}")
 
     return answer

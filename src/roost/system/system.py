@@ -24,6 +24,7 @@ from roost.conductor.node_feed import NodeFeed
 from roost.conductor.requests import Requests
 from roost.conductor.server_groups.store import ServerGroups
 from roost.conductor.super_conductor import CELL0, SuperConductor
+from roost.conductor.time_limits import TimeLimits
 from roost.ledger import Ledger
 from roost.ledger.retention import Retention, keep_trimming
 from roost.model.instance import ACTIVE, ERROR
@@ -50,14 +51,15 @@ _log = structlog.get_logger()
 class SystemOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How a system behaves.
 
-    ``max_attempts``: hosts tried for an instance. ``retention``: which commits the ledger keeps.
-    ``trim_records_seconds``: seconds between two removals of old records. ``health``: when it is ready.
+    ``max_attempts``: hosts tried for an instance. ``time_limits``: of builds and deletions. ``retention``:
+    which commits the ledger keeps. ``trim_records_seconds``: seconds between two removals of old records. ``health``: when it is ready.
     ``limits``: of its HTTP API.
     """
 
     script: Script = Script()
     scheduler: SchedulerOptions = SchedulerOptions()
     max_attempts: int = 3
+    time_limits: TimeLimits = TimeLimits()
     seed: int = 0
     heartbeat_seconds: float = 10.0
     retention: Retention = Retention()
@@ -215,7 +217,16 @@ class System:
         self._start(feed.run())
         self._start(mirror.run())
         for cell in self.cells.values():
-            self._start(CellConductor(cell, self.placement, scheduler, self.records, clock=self._clock).run())
+            conductor = CellConductor(
+                cell,
+                self.placement,
+                scheduler,
+                self.records,
+                limits=options.time_limits,
+                alone=True,
+                clock=self._clock,
+            )
+            self._start(conductor.run())
         for service in services:
             self._start(service.run())
         if self.options.retention.interval:

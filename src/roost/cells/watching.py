@@ -1,0 +1,48 @@
+"""What takes too long, as far as a cell's database tells: for observers with a clock of their own."""
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from roost.cells.building import AttemptKey
+from roost.cells.tables import instances, leases
+from roost.model.instance import ASSIGNED, DELETING
+
+SESSION = "host"
+"""The kind of the leases that are the sessions of hosts. The lease of a host is named ``host/NAME``."""
+
+Stamp = tuple[object, ...]
+"""What changes as long as something goes on."""
+
+
+def session_name(host: str) -> str:
+    """The name of the lease that is the session of a host."""
+    return f"{SESSION}/{host}"
+
+
+class AttemptsAssigned(msgspec.Struct, frozen=True):
+    """The attempts that no host has confirmed yet."""
+
+    def __call__(self, connection: Connection) -> dict[AttemptKey, Stamp]:
+        query = sa.select(instances.c.uuid, instances.c.attempt).where(instances.c.state == ASSIGNED)
+        return {AttemptKey(row.uuid, row.attempt): () for row in connection.execute(query)}
+
+
+class DeletionsAwaited(msgspec.Struct, frozen=True):
+    """The attempts whose hosts are to destroy them, each with the stamp of the session of its host."""
+
+    def __call__(self, connection: Connection) -> dict[AttemptKey, Stamp]:
+        query = sa.select(instances.c.uuid, instances.c.attempt, instances.c.host).where(
+            instances.c.state == DELETING
+        )
+        found = connection.execute(query).all()
+        if not found:
+            return {}
+        sessions = sa.select(leases.c.name, leases.c.holder, leases.c.epoch, leases.c.counter)
+        stamps = {
+            row.name: (row.holder, row.epoch, row.counter)
+            for row in connection.execute(sessions.where(leases.c.kind == SESSION))
+        }
+        return {
+            AttemptKey(row.uuid, row.attempt): stamps.get(session_name(row.host or ""), ()) for row in found
+        }

@@ -1,0 +1,258 @@
+"""The work of a cell's conductor as a machine: failed builds move on, what is destroyed is freed.
+
+Several conductors may work for one cell. Each takes instances that want work under its lease, and whatever it
+writes for one of them names its ownership. An instance that moved on is dropped: somebody else has it, or its
+user has deleted it.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from roost.cells.arriving import FindInstances
+from roost.cells.attempts import AttemptsOf
+from roost.cells.building import Abandon, AttemptKey, GiveUp, Reassign, reason_of
+from roost.cells.ending import Forget
+from roost.cells.owning import Ownership, TakeWork, WantsWork
+from roost.conductor.backoff import Backoff
+from roost.conductor.failed_instance import all_reasons, claimed_by, spec_of
+from roost.conductor.freeing import free
+from roost.conductor.questions import SCHEDULER, UseAlternate
+from roost.leases import Tenure
+from roost.ledger import LedgerError
+from roost.machine import Ask, Clock, Count, Log, Machine, Monotonic, Read, Record, Together, Write
+from roost.metrics import catalogue as metrics
+from roost.model.instance import ABANDONED, DESTROYED, FAILED, Instance
+from roost.model.record import FAILED as BUILD_FAILED
+from roost.model.record import end_of
+from roost.placement.errors import PlacementError
+from roost.scheduler.claim_result import Verdict, one_line, result_of
+from roost.scheduler.errors import NoAlternate, SchedulerError
+from roost.storage import StorageError
+
+MOST = 1000
+"""Instances that a conductor takes in one transaction."""
+
+
+class _Postponed(NamedTuple):
+    """A move that failed: how often so far, when it is due again (monotonic seconds), and why it failed."""
+
+    failures: int
+    due: float
+    reason: str
+
+
+class CellWork:
+    """What one conductor has to do in one cell. Its machines share it; they run one after the other.
+
+    ``backoff``: how often the move of an instance is tried, and after which pauses.
+    """
+
+    def __init__(self, cell: str, tenure: Tenure, backoff: Backoff) -> None:
+        self.cell = cell
+        self.database = f"cell/{cell}"
+        self.tenure = tenure
+        self.backoff = backoff
+        self._holder = ""
+        self._owned: dict[str, Instance] = {}
+        self._postponed: dict[str, _Postponed] = {}
+
+    def own(self, holder: str, taken: Sequence[Instance]) -> None:
+        """Instances are taken under a nonce. What was taken under another one is somebody else's."""
+        if holder != self._holder:
+            self._holder = holder
+            self._owned.clear()
+            self._postponed.clear()
+        self._owned.update((each.uuid, each) for each in taken)
+
+    def in_state(self, state: str) -> list[Instance]:
+        """The owned instances that were in a state when they were read last."""
+        return [each for each in self._owned.values() if each.state == state]
+
+    def drop(self, uuids: Sequence[str]) -> None:
+        """Instances are finished, or they are others'."""
+        for uuid in uuids:
+            self._owned.pop(uuid, None)
+            self._postponed.pop(uuid, None)
+
+    def postpone(self, uuid: str, now: float, reason: str) -> int:
+        """Leave an instance until its next attempt is due; returns how often it has failed in a row."""
+        before = self._postponed.get(uuid)
+        failures = 1 if before is None else before.failures + 1
+        self._postponed[uuid] = _Postponed(failures, now + self.backoff.pause(failures), reason)
+        return failures
+
+    def is_due(self, uuid: str, now: float) -> bool:
+        """Whether an instance is to be worked on at ``now`` of the monotonic clock."""
+        return uuid not in self._postponed or self._postponed[uuid].due <= now
+
+    def was_postponed(self, uuid: str) -> bool:
+        """Whether an attempt at an instance failed before."""
+        return uuid in self._postponed
+
+    def hopeless(self, uuid: str) -> str | None:
+        """Why an instance that was tried too often is given up; None if it is not."""
+        postponed = self._postponed.get(uuid)
+        if postponed is None or not self.backoff.exhausted(postponed.failures):
+            return None
+        return postponed.reason
+
+
+def work_through(work: CellWork) -> Machine[None]:
+    """Do everything that is to be done now. Raises `StorageError` and what placement raises."""
+    while True:
+        holder = work.tenure.holder
+        if not work.tenure.holds((yield from Monotonic().do())):
+            return
+        taken: list[Instance] = []
+        if (yield from Read(work.database, WantsWork()).do()):
+            taken = yield from Write(work.database, TakeWork(holder, MOST)).do()
+        work.own(holder, taken)
+        yield from _look_again(work)
+        now = yield from Monotonic().do()
+        due = [each for each in work.in_state(FAILED) if work.is_due(each.uuid, now)]
+        if due:
+            yield from Together([_move(work, each) for each in due]).do()
+        if abandoned := work.in_state(ABANDONED):
+            yield from _end_in_error(work, abandoned)
+        if destroyed := work.in_state(DESTROYED):
+            yield from free(destroyed)
+            uuids = tuple(each.uuid for each in destroyed)
+            yield from Write(work.database, Forget(uuids, (yield from Clock().do()))).do()
+            work.drop(uuids)
+        if len(taken) < MOST:
+            return
+
+
+def _look_again(work: CellWork) -> Machine[None]:
+    """Read instances again whose moves were postponed: they may be others' now, or deleted."""
+    now = yield from Monotonic().do()
+    due = {
+        each.uuid: each
+        for each in work.in_state(FAILED)
+        if work.was_postponed(each.uuid) and work.is_due(each.uuid, now)
+    }
+    if due:
+        there = yield from Read(work.database, FindInstances(tuple(due))).do()
+        work.drop([uuid for uuid, each in due.items() if there.get(uuid) != each])
+
+
+def _move(work: CellWork, instance: Instance) -> Machine[None]:
+    """Move a failed instance to an alternate, give it up, or postpone the decision.
+
+    An error concerns this instance alone, unless a database fails. Raises `StorageError`, `LedgerError`.
+    """
+    try:
+        yield from _move_now(work, instance)
+    except (StorageError, LedgerError):
+        raise
+    except Exception as error:
+        yield from Count(metrics.MOVES.labels("postponed")).do()
+        now = yield from Monotonic().do()
+        failures = work.postpone(instance.uuid, now, result_of(error).reason or "")
+        values = {"cell": work.cell, "instance": instance.uuid, "request_id": instance.request_id}
+        yield from warn("an instance could not be moved", error, failures, **values)
+
+
+def _move_now(work: CellWork, instance: Instance) -> Machine[None]:
+    hopeless = work.hopeless(instance.uuid)
+    if hopeless is not None:
+        yield from _record_failure(work, instance)
+        return (yield from _give_up(work, instance, [hopeless]))
+    try:
+        found = yield from Ask(
+            SCHEDULER,
+            UseAlternate(
+                spec=spec_of(instance),
+                instance=instance.uuid,
+                failed=claimed_by(instance, work.cell),
+                reason=instance.reason or "",
+                alternates=instance.alternates,
+                run=instance.run,
+                request_id=instance.request_id,
+            ),
+        ).do()
+    except NoAlternate as none:
+        yield from Count(metrics.MOVES.labels("refused"), len(none.tries)).do()
+        refusals = [f"alternate {each.host}: {each.refusal}" for each in none.tries]
+        return (yield from _give_up(work, instance, refusals or ["no alternate is left"]))
+    except (SchedulerError, PlacementError) as error:
+        result = result_of(error)
+        if result.verdict is Verdict.RETRY:
+            raise
+        yield from _record_failure(work, instance)
+        return (yield from _give_up(work, instance, [result.reason or ""]))
+    assert found.selected is not None
+    yield from Count(metrics.MOVES.labels("refused"), len(found.tries) - 1).do()
+    reassign = Reassign(
+        key=AttemptKey(instance.uuid, instance.attempt),
+        selection=found.selected,
+        alternates=found.alternates,
+        at=(yield from Clock().do()),
+        owner=_ownership(instance),
+    )
+    if (yield from Write(work.database, reassign).do()):
+        yield from Count(metrics.MOVES.labels("moved")).do()
+    else:
+        yield from _moved_on(work, instance)
+    return work.drop([instance.uuid])
+
+
+def _give_up(work: CellWork, instance: Instance, refusals: Sequence[str]) -> Machine[None]:
+    """Make no further attempt: free the instance's claim and put it in error, with all reasons."""
+    ended = yield from Read(work.database, AttemptsOf(instance.uuid)).do()
+    reasons = all_reasons([reason_of(each) for each in ended], refusals)
+    abandon = Abandon(
+        key=AttemptKey(instance.uuid, instance.attempt),
+        reason=reasons,
+        at=(yield from Clock().do()),
+        owner=_ownership(instance),
+    )
+    if not (yield from Write(work.database, abandon).do()):
+        # If it is deleted, or another conductor has moved it, its claim is not this one's to free.
+        yield from _moved_on(work, instance)
+        return work.drop([instance.uuid])
+    yield from Count(metrics.MOVES.labels("given_up")).do()
+    return (yield from _end_in_error(work, [instance]))
+
+
+def _end_in_error(work: CellWork, abandoned: Sequence[Instance]) -> Machine[None]:
+    """Free the claims of instances for which no further attempt is made, then put them in error."""
+    # Should the write that frees fail, they are abandoned when they are looked at next.
+    work.own(work.tenure.holder, [msgspec.structs.replace(each, state=ABANDONED) for each in abandoned])
+    yield from free(abandoned)
+    uuids = tuple(each.uuid for each in abandoned)
+    yield from Write(work.database, GiveUp(uuids, (yield from Clock().do()))).do()
+    work.drop(uuids)
+
+
+def _moved_on(work: CellWork, instance: Instance) -> Machine[None]:
+    values = {"cell": work.cell, "instance": instance.uuid, "attempt": instance.attempt}
+    yield from Log("an instance is another conductor's now, or is being deleted", values).do()
+
+
+def _ownership(instance: Instance) -> Ownership:
+    assert instance.owner is not None
+    return Ownership(instance.owner, instance.owner_epoch)
+
+
+def _record_failure(work: CellWork, instance: Instance) -> Machine[None]:
+    """Record an attempt whose end nobody else records."""
+    attempt = end_of(
+        claimed_by(instance, work.cell),
+        BUILD_FAILED,
+        (yield from Clock().do()),
+        run=instance.run,
+        request_id=instance.request_id,
+        instance=instance.uuid,
+        reason=instance.reason or "",
+    )
+    yield from Record((), (attempt,)).do()
+
+
+def warn(event: str, error: Exception, failures: int, **values: str) -> Machine[None]:
+    """Log an error, an unexpected one with its traceback when it comes for the first time."""
+    known = isinstance(error, StorageError | LedgerError | PlacementError | SchedulerError)
+    trace = error if failures == 1 and not known else None
+    yield from Log(event, {**values, "error": one_line(error), "failures": failures}, "warning", trace).do()

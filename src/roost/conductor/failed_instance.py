@@ -1,0 +1,38 @@
+"""What is known of an instance whose build failed: its request, its claim, and why it failed."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from roost.model.instance import Instance
+from roost.model.spec import Flavor, RequestSpec, Selection
+
+
+def claimed_by(instance: Instance, cell: str) -> Selection:
+    """What is claimed for an instance, as far as its row says."""
+    claimed = instance.selection
+    if claimed is not None:
+        # A selection that an earlier version stored has no ordinal.
+        return msgspec.structs.replace(claimed, ordinal=claimed.ordinal or instance.attempt)
+    return Selection(instance.host or "", instance.node or "", cell, {}, {}, 0.0)
+
+
+def spec_of(instance: Instance) -> RequestSpec:
+    """The request spec of an instance; of one that was stored without, what its row says of the request."""
+    if instance.spec is not None:
+        return instance.spec
+    claimed = instance.alternates[0].allocations if instance.alternates else {}
+    amounts: dict[str, int] = {}
+    for resources in claimed.values():
+        for name, amount in resources.items():
+            amounts[name] = amounts.get(name, 0) + amount
+    wanted = {f"resources:{name}": str(amount) for name, amount in amounts.items()}
+    flavor = Flavor(instance.flavor, 0, 0, extra_specs=wanted)
+    return RequestSpec(project_id=instance.project_id, user_id=instance.user_id, flavor=flavor)
+
+
+def all_reasons(attempts: Sequence[str], refusals: Sequence[str]) -> str:
+    """The reason of an instance in error: why each attempt failed, and why there is no other."""
+    return f"Exceeded maximum number of retries after {len(attempts)} attempts: " + "; ".join(
+        (*attempts, *refusals)
+    )

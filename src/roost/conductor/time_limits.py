@@ -1,0 +1,108 @@
+"""The time limits of a cell: builds that no host confirms, deletions on hosts that do not answer.
+
+A conductor measures by its own monotonic clock for how long it has seen something unchanged. No clocks are
+compared, and what it could not see counts nothing.
+"""
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+import msgspec
+
+from roost.cells.building import AttemptKey, FailAttempts
+from roost.cells.ending import EndDeletions
+from roost.cells.fences import TrimFences
+from roost.cells.owning import work_topic
+from roost.cells.watching import AttemptsAssigned, DeletionsAwaited, Stamp
+from roost.leases import Standstill
+from roost.machine import Clock, Log, Machine, Monotonic, Read, Record, Sleep, Wake, Work, Write
+from roost.storage import StorageError
+
+T = TypeVar("T")
+
+DAY = 86_400.0
+
+LOOKS = 20
+"""A limit is exceeded by at most this part of it: so many looks fit into it."""
+
+
+class TimeLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """``build_seconds``: after so long without a confirmation of its host an attempt has failed.
+    ``destroy_seconds``: after so long without a sign of life of its host a deletion goes on without it.
+    ``tombstone_days``: days after which a deleted instance is forgotten for good; a conductor must not be
+    stopped for longer in the middle of a request.
+    """
+
+    build_seconds: float = 600.0
+    destroy_seconds: float = 600.0
+    tombstone_days: float = 7.0
+
+
+def limit_builds(cell: str, limits: TimeLimits) -> Machine[None]:
+    """End attempts that no host has confirmed in time, for ever. Their instances go to the next alternate."""
+    reason = f"the host has not confirmed the build within {limits.build_seconds:g} seconds"
+    standing: Standstill[AttemptKey] = _standstill(limits.build_seconds)
+    while True:
+        overdue = yield from _overdue(cell, AttemptsAssigned(), limits.build_seconds, standing)
+        if overdue:
+            fail = FailAttempts(overdue, reason, (yield from Clock().do()), cell)
+            ended = yield from _written(cell, fail)
+            if ended:
+                yield from Record((), tuple(ended)).do()
+                yield from _tell(cell, "builds were not confirmed in time", len(ended))
+        yield from Sleep(limits.build_seconds / LOOKS).do()
+
+
+def limit_deletions(cell: str, limits: TimeLimits) -> Machine[None]:
+    """Have deletions go on whose hosts show no sign of life, for ever. The orders to destroy stay."""
+    standing: Standstill[AttemptKey] = _standstill(limits.destroy_seconds)
+    while True:
+        overdue = yield from _overdue(cell, DeletionsAwaited(), limits.destroy_seconds, standing)
+        if overdue:
+            ended = yield from _written(cell, EndDeletions(overdue, (yield from Clock().do())))
+            if ended:
+                yield from _tell(cell, "deletions go on without their hosts", len(ended))
+        yield from Sleep(limits.destroy_seconds / LOOKS).do()
+
+
+def trim_fences(cell: str, limits: TimeLimits) -> Machine[None]:
+    """Forget for good what was deleted long ago, once an hour, for ever."""
+    while True:
+        older = (yield from Clock().do()) - limits.tombstone_days * DAY
+        yield from _written(cell, TrimFences(older))
+        yield from Sleep(3600.0).do()
+
+
+def _standstill(limit: float) -> Standstill[AttemptKey]:
+    # Two looks may fail to come in time on a busy machine.
+    return Standstill(limit / LOOKS * 3)
+
+
+def _overdue(
+    cell: str, read: Work[Mapping[AttemptKey, Stamp]], limit: float, standing: Standstill[AttemptKey]
+) -> Machine[tuple[AttemptKey, ...]]:
+    """Look once; the attempts that have been seen unchanged for longer than the limit."""
+    began = yield from Monotonic().do()
+    try:
+        found = yield from Read(f"cell/{cell}", read).do()
+    except StorageError as error:
+        standing.interrupted()
+        yield from Log("a cell cannot be watched", {"cell": cell, "error": str(error)}, "warning").do()
+        return ()
+    standing.look(found, began, (yield from Monotonic().do()))
+    return tuple(key for key in found if standing.still(key) >= limit)
+
+
+def _written(cell: str, work: Work[T]) -> Machine[T | None]:
+    """The result of a work; None, with a log line, if the database cannot be written: the next look tries it
+    again."""
+    try:
+        return (yield from Write(f"cell/{cell}", work).do())
+    except StorageError as error:
+        yield from Log("a cell cannot be written", {"cell": cell, "error": str(error)}, "warning").do()
+        return None
+
+
+def _tell(cell: str, event: str, number: int) -> Machine[None]:
+    yield from Log(event, {"cell": cell, "number": number}, "warning").do()
+    yield from Wake(work_topic(cell)).do()

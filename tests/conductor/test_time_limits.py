@@ -1,0 +1,108 @@
+"""The time limits of a cell, by machines that see what stands still on their own clock."""
+
+import asyncio
+
+from roost.cells.building import AttemptKey, ConfirmAttempt
+from roost.cells.ending import DeleteInstances
+from roost.cells.orders import WorkOfHosts
+from roost.cells.watching import SESSION, session_name
+from roost.conductor.time_limits import TimeLimits, limit_builds, limit_deletions
+from roost.leases import AcquireLease, RenewLease
+from roost.machine import Machine, Performer
+from roost.model.instance import ASSIGNED, DELETING, DESTROYED, FAILED, STARTING, DestroyOrder
+from roost.storage import DatabaseUnavailable
+from support.cells import NOW, instance, opened_cell
+
+LIMITS = TimeLimits(build_seconds=100.0, destroy_seconds=100.0)
+
+
+class Ended(Exception):
+    """The machine has looked as often as the test wants."""
+
+
+class Clock:
+    """A monotonic clock that sleeping moves. Before each look ``before`` is called with its number."""
+
+    def __init__(self, cell, looks: int, before=None) -> None:
+        self.cell, self.looks, self.before = cell, looks, before
+        self.now, self.look = 0.0, 0
+        self.out = False
+
+    async def read(self, work):
+        self.look += 1
+        if self.before is not None:
+            await self.before(self)
+        if self.out:
+            raise DatabaseUnavailable("gone")
+        return await self.cell.read(work)
+
+    async def write(self, work):
+        return await self.cell.write(work)
+
+    async def sleep(self, seconds: float) -> None:
+        self.now += seconds
+        if self.look == self.looks:
+            raise Ended
+
+    async def run(self, machine: Machine[None]) -> None:
+        performer = Performer(lambda _: self, clock=lambda: NOW, monotonic=lambda: self.now, sleep=self.sleep)
+        try:
+            await performer.run(machine)
+        except Ended:
+            return
+
+
+async def state(cell, uuid: str = "i") -> str:
+    return (await cell.find([uuid]))[uuid].state
+
+
+def test_build_that_its_host_never_confirms_fails_when_its_time_is_over(tmp_path) -> None:
+    async def run() -> None:
+        async with opened_cell(tmp_path) as cell:
+            await cell.add([instance(), instance("starting")])
+            await cell.write(ConfirmAttempt(AttemptKey("starting", 1), "a", NOW))
+            await Clock(cell, 20).run(limit_builds("cell1", LIMITS))
+            assert await state(cell) == ASSIGNED
+            await Clock(cell, 21).run(limit_builds("cell1", LIMITS))
+            assert (await state(cell), await state(cell, "starting")) == (FAILED, STARTING)
+            assert (await cell.read(WorkOfHosts(("a",)))).orders == [DestroyOrder("i", 1, "a")]
+
+    asyncio.run(run())
+
+
+def test_time_that_the_database_was_away_counts_for_nobody(tmp_path) -> None:
+    async def outage(clock: Clock) -> None:
+        clock.out = clock.look == 15
+
+    async def run() -> None:
+        async with opened_cell(tmp_path) as cell:
+            await cell.add([instance()])
+            await Clock(cell, 30, outage).run(limit_builds("cell1", LIMITS))
+            assert await state(cell) == ASSIGNED
+            await Clock(cell, 36, outage).run(limit_builds("cell1", LIMITS))
+            assert await state(cell) == FAILED
+
+    asyncio.run(run())
+
+
+def test_deletion_waits_for_its_host_as_long_as_that_lives(tmp_path) -> None:
+    async def run() -> None:
+        async with opened_cell(tmp_path) as cell:
+            session = AcquireLease(
+                name=session_name("a"), kind=SESSION, holder="agent", host="a", service_version=0, now=NOW
+            )
+            await cell.write(session)
+            await cell.add([instance()])
+            await cell.write(DeleteInstances(("i",), NOW, "cell1"))
+
+            async def live(clock: Clock) -> None:
+                if clock.look <= 60:
+                    await cell.write(RenewLease(session_name("a"), "agent", 1))
+
+            await Clock(cell, 79, live).run(limit_deletions("cell1", LIMITS))
+            assert await state(cell) == DELETING
+            await Clock(cell, 90, live).run(limit_deletions("cell1", LIMITS))
+            assert await state(cell) == DESTROYED
+            assert (await cell.read(WorkOfHosts(("a",)))).orders == [DestroyOrder("i", 1, "a")]
+
+    asyncio.run(run())
