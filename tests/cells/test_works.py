@@ -21,7 +21,7 @@ from roost.cells.ending import DeleteInstances, Destroyed, EndDeletions, Forget
 from roost.cells.fences import TrimFences
 from roost.cells.guests import ExpectedGuests, GuestsReported
 from roost.cells.orders import HostsWithOrders, WorkOfHosts
-from roost.cells.owning import Ownership, ReleaseWork, TakeWork, WantsWork
+from roost.cells.owning import Ownership, ReleaseWork, TakeWork, WantingWork
 from roost.cells.tables import metadata
 from roost.leases import AcquireLease, ReadLeases, VacateLeases
 from roost.machine import Work
@@ -207,6 +207,11 @@ def hold(cell: Tables, *holders: str) -> None:
         assert cell.do(lease) is not None
 
 
+def take(cell: Tables, owner: str, most: int = 5) -> list[Instance]:
+    """Take what there is, by a conductor that knows nothing of what it has."""
+    return cell.do(TakeWork(owner, tuple(cell.do(WantingWork(owner, most)))))
+
+
 def vacate(cell: Tables, holder: str) -> None:
     """Take the lease of a holder, as of one that was seen to stand still."""
     [seen] = [lease for lease in cell.do(ReadLeases("cell-conductor")) if lease.holder == holder]
@@ -217,26 +222,25 @@ def test_one_conductor_at_a_time_works_on_an_instance(cell: Tables) -> None:
     cell.add()
     cell.add(uuid="j")
     hold(cell, "me", "you", "him")
-    assert not cell.do(WantsWork())
+    assert take(cell, "me") == []
     cell.report(failed(), failed("j"))
-    assert cell.do(WantsWork())
-    [mine] = cell.do(TakeWork("me", 1))
-    [other] = cell.do(TakeWork("you", 5))
+    [mine] = take(cell, "me", 1)
+    [other] = take(cell, "you")
     assert {mine.uuid, other.uuid} == {"i", "j"}
-    assert cell.do(TakeWork("him", 5)) == []
+    assert take(cell, "him") == []
     assert cell.one(mine.uuid) == mine
     cell.do(ReleaseWork("you", [mine.uuid, other.uuid]))
-    assert cell.do(TakeWork("him", 5)) == [replace(other, owner="him", owner_epoch=2)]
+    assert take(cell, "him") == [replace(other, owner="him", owner_epoch=2)]
 
 
 def test_writes_of_an_owner_that_lost_its_instance_change_nothing(cell: Tables) -> None:
     cell.add()
     cell.report(failed())
     hold(cell, "me", "him")
-    [mine] = cell.do(TakeWork("me", 1))
-    assert cell.do(TakeWork("him", 1)) == []
+    [mine] = take(cell, "me")
+    assert take(cell, "him") == []
     vacate(cell, "me")
-    [his] = cell.do(TakeWork("him", 1))
+    [his] = take(cell, "him")
     stale = Ownership("me", mine.owner_epoch)
     rewound = Ownership("me", his.owner_epoch)
     for owner in (stale, rewound):
@@ -245,3 +249,12 @@ def test_writes_of_an_owner_that_lost_its_instance_change_nothing(cell: Tables) 
     assert cell.one() == his
     assert cell.reassign(owner=Ownership("him", his.owner_epoch))
     assert cell.one().owner is None
+
+
+def test_work_taken_by_a_write_whose_answer_was_lost_is_taken_again_by_its_owner(cell: Tables) -> None:
+    cell.add()
+    cell.report(failed())
+    hold(cell, "me", "you")
+    [lost] = take(cell, "me")
+    assert take(cell, "you") == []
+    assert take(cell, "me") == [replace(lost, owner_epoch=2)]

@@ -34,17 +34,20 @@ class WorkOfHosts(msgspec.Struct, frozen=True):
     hosts: tuple[str, ...]
 
     def __call__(self, connection: Connection) -> HostWork:
-        states = (ASSIGNED, STARTING, DELETING)
         found: list[Instance] = []
         ordered: list[DestroyOrder] = []
         for some in in_batches(self.hosts):
-            work = INSTANCES.where(instances.c.state.in_(states), instances.c.host.in_(some))
-            found += [instance_of(row) for row in connection.execute(work)]
-            of_them = sa.select(orders).where(orders.c.host.in_(some))
+            found += [instance_of(row) for row in connection.execute(_WORK, {"hosts": some})]
             ordered += [
-                DestroyOrder(row.instance_uuid, row.attempt, row.host) for row in connection.execute(of_them)
+                DestroyOrder(row.instance_uuid, row.attempt, row.host)
+                for row in connection.execute(_ORDERS, {"hosts": some})
             ]
         return HostWork(found, ordered)
+
+
+_HOSTS: sa.BindParameter[str] = sa.bindparam("hosts", expanding=True)
+_WORK = INSTANCES.where(instances.c.state.in_((ASSIGNED, STARTING, DELETING)), instances.c.host.in_(_HOSTS))
+_ORDERS = sa.select(orders).where(orders.c.host.in_(_HOSTS))
 
 
 class HostsWithOrders(msgspec.Struct, frozen=True):

@@ -12,6 +12,7 @@ from roost.cells.rows import instance_of
 from roost.cells.tables import instances
 from roost.leases import holders
 from roost.model.instance import ABANDONED, DESTROYED, FAILED, Instance
+from roost.storage import in_batches
 
 FOR_CONDUCTORS = (FAILED, ABANDONED, DESTROYED)
 """States in which an instance wants work of a conductor."""
@@ -29,25 +30,34 @@ class Ownership(msgspec.Struct, frozen=True):
     epoch: int
 
 
-class WantsWork(msgspec.Struct, frozen=True):
-    """Whether there is an instance that wants work and has no owner who holds a lease."""
+class WantingWork(msgspec.Struct, frozen=True):
+    """The uuids of instances that want work and may be taken by ``owner``, at most ``most``.
 
-    def __call__(self, connection: Connection) -> bool:
-        return connection.execute(sa.select(instances.c.uuid).where(*_free()).limit(1)).first() is not None
-
-
-class TakeWork(CellWork, frozen=True):
-    """Take instances that want work and have no owner, or one that holds no lease any more.
-
-    Returns at most ``most`` of them, each with its new owner.
+    They have no owner, or one that holds no lease any more, or ``owner`` itself, which may have taken some by
+    a write whose answer was lost.
     """
 
     owner: str
     most: int
 
+    def __call__(self, connection: Connection) -> list[str]:
+        values = {"me": self.owner, "most": self.most}
+        return [*connection.execute(_WANTING, values).scalars()]
+
+
+class TakeWork(CellWork, frozen=True):
+    """Take those of the named instances that may still be taken (`WantingWork`); returns them with their new
+    owner."""
+
+    owner: str
+    uuids: tuple[str, ...]
+
     def __call__(self, connection: Connection) -> list[Instance]:
-        wanted = INSTANCES.where(*_free()).limit(self.most)
-        taken = [instance_of(row) for row in connection.execute(wanted.with_for_update(skip_locked=True))]
+        taken = [
+            instance_of(row)
+            for some in in_batches(self.uuids)
+            for row in connection.execute(_TAKEABLE, {"me": self.owner, "uuids": some})
+        ]
         if taken:
             connection.execute(_TAKE, [{"key": each.uuid, "new_owner": self.owner} for each in taken])
         return [
@@ -56,18 +66,21 @@ class TakeWork(CellWork, frozen=True):
         ]
 
 
+_FREE = (
+    instances.c.state.in_(FOR_CONDUCTORS),
+    instances.c.owner.is_(None)
+    | instances.c.owner.not_in(holders())
+    | (instances.c.owner == sa.bindparam("me")),
+)
+_WANTING = sa.select(instances.c.uuid).where(*_FREE).limit(sa.bindparam("most"))
+_TAKEABLE = INSTANCES.where(
+    instances.c.uuid.in_(sa.bindparam("uuids", expanding=True)), *_FREE
+).with_for_update(skip_locked=True)
 _TAKE = (
     sa.update(instances)
     .where(instances.c.uuid == sa.bindparam("key"))
     .values(owner=sa.bindparam("new_owner"), owner_epoch=instances.c.owner_epoch + 1)
 )
-
-
-def _free() -> tuple[sa.ColumnElement[bool], ...]:
-    return (
-        instances.c.state.in_(FOR_CONDUCTORS),
-        instances.c.owner.is_(None) | instances.c.owner.not_in(holders()),
-    )
 
 
 class ReleaseWork(CellWork, frozen=True):

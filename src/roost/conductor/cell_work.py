@@ -14,7 +14,7 @@ from roost.cells.arriving import FindInstances
 from roost.cells.attempts import AttemptsOf
 from roost.cells.building import Abandon, AttemptKey, GiveUp, Reassign, reason_of
 from roost.cells.ending import Forget
-from roost.cells.owning import Ownership, TakeWork, WantsWork
+from roost.cells.owning import Ownership, TakeWork, WantingWork
 from roost.conductor.backoff import Backoff
 from roost.conductor.failed_instance import all_reasons, claimed_by, spec_of
 from roost.conductor.freeing import free
@@ -32,7 +32,7 @@ from roost.scheduler.errors import NoAlternate, SchedulerError
 from roost.storage import StorageError
 
 MOST = 1000
-"""Instances that a conductor takes in one transaction."""
+"""Instances that a conductor takes in one transaction, about."""
 
 
 class _Postponed(NamedTuple):
@@ -65,6 +65,15 @@ class CellWork:
             self._owned.clear()
             self._postponed.clear()
         self._owned.update((each.uuid, each) for each in taken)
+
+    @property
+    def owned(self) -> int:
+        """How many instances are owned."""
+        return len(self._owned)
+
+    def owns(self, uuid: str) -> bool:
+        """Whether an instance is known to be owned."""
+        return uuid in self._owned
 
     def in_state(self, state: str) -> list[Instance]:
         """The owned instances that were in a state when they were read last."""
@@ -105,10 +114,11 @@ def work_through(work: CellWork) -> Machine[None]:
         holder = work.tenure.holder
         if not work.tenure.holds((yield from Monotonic().do())):
             return
-        taken: list[Instance] = []
-        if (yield from Read(work.database, WantsWork()).do()):
-            taken = yield from Write(work.database, TakeWork(holder, MOST)).do()
-        work.own(holder, taken)
+        work.own(holder, ())
+        wanting = yield from Read(work.database, WantingWork(holder, MOST + work.owned)).do()
+        new = tuple(uuid for uuid in wanting if not work.owns(uuid))
+        if new:
+            work.own(holder, (yield from Write(work.database, TakeWork(holder, new)).do()))
         yield from _look_again(work)
         now = yield from Monotonic().do()
         due = [each for each in work.in_state(FAILED) if work.is_due(each.uuid, now)]
@@ -121,7 +131,7 @@ def work_through(work: CellWork) -> Machine[None]:
             uuids = tuple(each.uuid for each in destroyed)
             yield from Write(work.database, Forget(uuids, (yield from Clock().do()))).do()
             work.drop(uuids)
-        if len(taken) < MOST:
+        if len(new) < MOST:
             return
 
 

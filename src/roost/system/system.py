@@ -52,8 +52,8 @@ class SystemOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How a system behaves.
 
     ``max_attempts``: hosts tried for an instance. ``time_limits``: of builds and deletions. ``retention``:
-    which commits the ledger keeps. ``trim_records_seconds``: seconds between two removals of old records. ``health``: when it is ready.
-    ``limits``: of its HTTP API.
+    which commits the ledger keeps. ``trim_records_seconds``: seconds between two removals of old records.
+    ``health``: when it is ready. ``limits``: of its HTTP API.
     """
 
     script: Script = Script()
