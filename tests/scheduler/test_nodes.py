@@ -253,6 +253,28 @@ def test_columns_are_what_nodes_report() -> None:
     assert table.indexes_with_image("cirros") == ()
 
 
+def test_a_claim_on_a_node_that_was_removed_counts_on_no_other_node() -> None:
+    table = NodeTable([report("a", "n"), report("b", "m")])
+    with table.reading():
+        # A run over HTTP holds the row while placement is asked.
+        row = table.index_of_node("n")
+        assert row is not None
+        table.claim("earlier", row, 512)
+        table.remove(["n"])
+        table.claim("i", row, 512)
+        table.claim("earlier", row, 512)
+    table.update([report("c", "o")])
+    assert table.index_of_node("o") == row
+    assert (table.num_instances[row], len(table.outstanding)) == (0, 0)
+    with table.reading():
+        table.remove(["o"])
+        table.update([report("c", "o")])
+        again = table.index_of_node("o")
+        assert again not in (None, row)
+        table.claim("i", row, 512)
+    assert (table.num_instances[row], table.num_instances[again]) == (0, 1)
+
+
 def test_removed_node_is_found_nowhere_and_its_row_is_used_again() -> None:
     loaded = {
         "metrics": {"heat": 1.0},
