@@ -41,4 +41,5 @@ def check_query(fleet: Fleet, query: CandidateQuery) -> None:
     if query.root_required or query.root_forbidden:
         check_traits(fleet, (query.root_required, query.root_forbidden))
     for group in query.groups:
-        check_traits(fleet, (*group.required, group.forbidden))
+        if group.required or group.forbidden:
+            check_traits(fleet, (*group.required, group.forbidden))

@@ -63,13 +63,14 @@ def placement_queries(spec: RequestSpec, facts: Facts) -> PlacementQueries:
         BadRequestSpec: the spec cannot be turned into a query, or a filter leaves no place for it.
     """
     _check_server_group(spec.group)
-    check_move(spec, pci_requests(spec, facts.options), facts.table)
+    if spec.operation != "create":
+        check_move(spec, pci_requests(spec, facts.options), facts.table)
     spec = with_accelerator_groups(with_pci_groups(spec, facts.options), facts.options)
     devices = pci_requests(spec, facts.options) if facts.options.pci.in_placement else ()
     queries = _known(spec, facts.options, tuple(each for each in devices if each.alias is not None))
     if facts.options.request_filters.enable_isolated_aggregate_filtering:
         facts = facts.with_traits_of(queries[0])
-    query, *fallbacks = (_narrowed(each, spec, facts) for each in queries)
+    query, *fallbacks = [_narrowed(each, spec, facts) for each in queries]
     places = tuple(places_of(spec, facts.table))
     if all(group.granular for group in query.groups):
         places += _place_by_aggregates(spec, facts)

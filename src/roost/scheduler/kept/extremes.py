@@ -139,16 +139,17 @@ class Extremes:
             return
         block = place >> self._shift
         self.empty[block] = False
-        for number, raw in enumerate(numbers):
-            top, bottom = self._top[number], self._bottom[number]
-            if raw > self.greatest.item(number, block):
-                self.greatest[number, block] = raw
-            if raw < self.least.item(number, block):
-                self.least[number, block] = raw
-            if raw > top[0] or (place == top[1] and raw < top[0]):
+        greatest, least, number = self.greatest, self.least, 0
+        for raw, (high, highest), (low, lowest) in zip(numbers, self._top, self._bottom, strict=True):
+            if raw > greatest.item(number, block):
+                greatest[number, block] = raw
+            if raw < least.item(number, block):
+                least[number, block] = raw
+            if raw > high or (place == highest and raw < high):
                 self._lost_top.add(number)
-            if raw < bottom[0] or (place == bottom[1] and raw > bottom[0]):
+            if raw < low or (place == lowest and raw > low):
                 self._lost_bottom.add(number)
+            number += 1
 
     def change_blocks(self, blocks: Int64) -> None:
         """Much may have changed in some blocks."""

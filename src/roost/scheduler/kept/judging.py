@@ -49,7 +49,10 @@ class Judging:
             each.key  # type: ignore[union-attr]
             for each in self._keyed
         ]
-        self._hangs = [not hasattr(each, "raw") and is_kept(each) for each in self._keyed]
+        # The numbers of those that no shape hangs on.
+        self._loose = [
+            number for number, each in enumerate(self._keyed) if hasattr(each, "raw") or not is_kept(each)
+        ]
         # The keys of each filter so far, until they are too many.
         self._keys: dict[str, set[Hashable]] = {}
         self._known: dict[tuple[Hashable, ...], Parts] = {}
@@ -57,7 +60,10 @@ class Judging:
     def parts(self, question: Question) -> Parts:
         """The parts of all plugins. Raises: `SchedulerFault` if one cannot tell its key."""
         keys = self._ask(question)
-        hung = tuple(key if hangs else key is not None for key, hangs in zip(keys, self._hangs, strict=True))
+        told = [*keys]
+        for number in self._loose:
+            told[number] = keys[number] is not None
+        hung = tuple(told)
         parts = self._known.get(hung)
         if parts is None:
             if len(self._known) == _MOST_PARTS:
@@ -93,7 +99,8 @@ class Judging:
                 role = Role.SILENT
             elif key is not None and kept and self._is_varied(plugin, key):
                 role = Role.VARIED
-                self._hangs[number] = False
+                if number not in self._loose:
+                    self._loose.append(number)
                 varied.append((place, number))
             judged.append(Judged(plugin, role, key, depends_on_claims(plugin)))
         shaping = [each for each in judged if each.role is Role.KEPT]

@@ -134,7 +134,8 @@ class Ranks:
         """What makes up the weight of an allowed host. Scales and lists of numbers are replaced, not changed;
         columns of multipliers are changed."""
         columns = self._columns
-        numbers = partial(told, self._scales, columns.names, columns.numbers(place), place)
+        raws = [raw.item(place) for raw in columns.raws]
+        numbers = partial(told, self._scales, columns.names, raws, place)
         if self._of_columns:
             found = numbers()
             return lambda: found

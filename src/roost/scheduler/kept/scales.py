@@ -49,7 +49,8 @@ def weigh_one(scales: Sequence[Scale], numbers: Sequence[float], place: int) -> 
     """The weight of one host, from its number for each weigher."""
     total: float | None = None
     for scale in scales:
-        part = scale.of_one(numbers[scale.number], place)
+        number = numbers[scale.number]
+        part = (number - scale.least) / scale.span if scale.plain else scale.of_one(number, place)
         total = part if total is None else total + part
     return 0.0 if total is None else total
 
