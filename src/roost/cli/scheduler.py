@@ -12,7 +12,7 @@ from roost.cli.options import (
     placement_database,
     settings,
 )
-from roost.cli.serve import placement_source
+from roost.cli.placement_config import placement_source
 from roost.cli.workers import MIB, with_workers
 from roost.metrics.enabling import exposed
 from roost.placement.http.server import check_exposure, prepare_database

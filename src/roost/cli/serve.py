@@ -1,12 +1,7 @@
 """``roost serve``: the Placement API by itself."""
 
-import os
-from pathlib import Path
-
 import click
 
-from roost.auth import Source
-from roost.auth.source import Setting
 from roost.cli.configuration import options_without_effect, print_warnings
 from roost.cli.listening import Listening, listening
 from roost.cli.options import (
@@ -17,6 +12,7 @@ from roost.cli.options import (
     placement_database,
     settings,
 )
+from roost.cli.placement_config import placement_source
 from roost.cli.workers import MIB, with_workers
 from roost.metrics.enabling import exposed
 from roost.model.errors import OperatorError
@@ -84,16 +80,3 @@ def serve(
         )
         service = PlacementService(url, options, insecure, rules, listening.host, listening.tls, metrics)
         serve_placement(listeners, service, lambda: click.echo(announcement, err=True))
-
-
-def placement_source(config_files: tuple[str, ...], settings: tuple[str, ...]) -> Source:
-    """Return where the options ``--config-file`` and ``--set`` say that options come from.
-
-    Without a file it is the one in the folder that upstream's OS_PLACEMENT_CONFIG_DIR names, if that is set.
-
-    Raises:
-        OperatorError: A setting has a wrong form.
-    """
-    folder = os.environ.get("OS_PLACEMENT_CONFIG_DIR", "").strip()
-    default = (str(Path(folder) / "placement.conf"),) if folder else ()
-    return Source(config_files or default, tuple(Setting.parse(each) for each in settings))

@@ -22,10 +22,7 @@ def fits(amount: int, used: Any, capacity: Any, min_unit: Any, max_unit: Any, st
     """Whether ``amount`` more units may be allocated: bool, or bool[n] for columns."""
     # `has_room` and `meets_units` in one expression: a decision asks a dozen times, and calls cost more.
     return (
-        (capacity - used >= amount)
-        & (min_unit <= amount)
-        & (max_unit >= amount)
-        & (amount % step_size == 0)
+        (capacity - used >= amount) & (min_unit <= amount) & (max_unit >= amount) & (amount % step_size == 0)
     )
 
 

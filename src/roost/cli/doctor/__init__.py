@@ -19,7 +19,7 @@ from roost.cli.doctor import configuration, database, machine, service
 from roost.cli.doctor.check import Deployment, Finding, run_checks
 from roost.cli.listening import Listening, listening
 from roost.cli.options import as_json, config_files, placement_database, print_json, settings
-from roost.cli.serve import placement_source
+from roost.cli.placement_config import placement_source
 from roost.cli.workers import WorkerCount
 
 CHECKS: Final = (*configuration.CHECKS, *database.CHECKS, *machine.CHECKS, *service.CHECKS)

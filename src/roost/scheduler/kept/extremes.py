@@ -139,8 +139,9 @@ class Extremes:
             return
         block = place >> self._shift
         self.empty[block] = False
-        greatest, least, number = self.greatest, self.least, 0
-        for raw, (high, highest), (low, lowest) in zip(numbers, self._top, self._bottom, strict=True):
+        greatest, least = self.greatest, self.least
+        found = zip(numbers, self._top, self._bottom, strict=True)
+        for number, (raw, (high, highest), (low, lowest)) in enumerate(found):
             if raw > greatest.item(number, block):
                 greatest[number, block] = raw
             if raw < least.item(number, block):
@@ -149,7 +150,6 @@ class Extremes:
                 self._lost_top.add(number)
             if raw < low or (place == lowest and raw > low):
                 self._lost_bottom.add(number)
-            number += 1
 
     def change_blocks(self, blocks: Int64) -> None:
         """Much may have changed in some blocks."""

@@ -1,0 +1,20 @@
+"""Where the options of a placement service come from: those of its commands, and upstream's environment."""
+
+import os
+from pathlib import Path
+
+from roost.auth import Source
+from roost.auth.source import Setting
+
+
+def placement_source(config_files: tuple[str, ...], settings: tuple[str, ...]) -> Source:
+    """Return where the options ``--config-file`` and ``--set`` say that options come from.
+
+    Without a file it is the one in the folder that upstream's OS_PLACEMENT_CONFIG_DIR names, if that is set.
+
+    Raises:
+        OperatorError: A setting has a wrong form.
+    """
+    folder = os.environ.get("OS_PLACEMENT_CONFIG_DIR", "").strip()
+    default = (str(Path(folder) / "placement.conf"),) if folder else ()
+    return Source(config_files or default, tuple(Setting.parse(each) for each in settings))
