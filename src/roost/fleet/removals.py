@@ -158,6 +158,8 @@ class _TermCoverage:
         self._providers: Bools = np.zeros(0, dtype=np.bool_)
         self._serving: list[Bools] = []
         self._traits: list[Bools] = []
+        # The trees that each of `_serving` reaches with the present `_providers`, of the first ones.
+        self._reached: list[Bools] = []
 
     def reaching(self, by_row: Bools) -> Bools:
         """Whether one of these providers may serve the tree with the root at each row: bool[n_rows].
@@ -176,18 +178,21 @@ class _TermCoverage:
         if constraint.group != self._group:
             self._group = constraint.group
             self._providers = np.ones(self._n_rows, dtype=np.bool_)
-            self._serving, self._traits = [], []
+            self._serving, self._traits, self._reached = [], [], []
         if constraint.group or constraint.kind not in (RESOURCES, SPLIT_RESOURCES, REQUIRED):
             self._providers &= by_row
+            self._reached = []
         elif constraint.kind != REQUIRED:
             self._serving.append(by_row)
         else:
             self._traits.append(by_row)
         if constraint.group:
             return self.reaching(self._providers)
+        for serving in self._serving[len(self._reached) :]:
+            self._reached.append(self.reaching(self._providers & serving))
         left = np.ones(self._n_rows, dtype=np.bool_)
-        for serving in self._serving:
-            left &= self.reaching(self._providers & serving)
+        for reached in self._reached:
+            left &= reached
         # The providers of the unsuffixed group need its traits jointly: one of them must have each trait.
         serving = self._providers & np.logical_or.reduce(self._serving)
         for having in self._traits:
