@@ -116,7 +116,16 @@ class ExplainedWorld(World):
         changes = self.state.changes[self.told :]
         self.told = len(self.state.changes)
         commit = Commit(self.copy.fleet.version + 1, 0.0, encode_changes(changes))
-        refused = Refused(question.spec, question.instances, question.min_count, question.now, 0, 0)
+        self.table.seen_since(question.oldest_heartbeat)
+        refused = Refused(
+            question.spec,
+            question.instances,
+            question.min_count,
+            question.now,
+            0,
+            0,
+            self.table.silent(),
+        )
         answer = self.copy.handle(encode_message(Message([commit], self.events, self.table.version, refused)))
         self.events.clear()
         reasons = decode_answer(answer or b"")
@@ -184,7 +193,27 @@ class ExplainedWorld(World):
             case "count":
                 names = question.instances[: relaxation.after]
                 changed = replace(question, instances=names, min_count=len(names))
+            case "pair":
+                first, second = relaxation.parts
+                changed, left = self.applied(question, filters, first)
+                return self.applied(changed, left, second)
+            case "cells":
+                flavor = replace(spec.flavor, **{relaxation.name: relaxation.after})
+                changed = self.asked(question, replace(spec, flavor=flavor))
+            case "devices":
+                name, before, after = relaxation.name, relaxation.before, relaxation.after
+                extra = dict(spec.flavor.extra_specs)
+                text = extra["pci_passthrough:alias"]
+                extra["pci_passthrough:alias"] = text.replace(f"{name}:{before}", f"{name}:{after}")
+                changed = self.asked(question, replace(spec, flavor=replace(spec.flavor, extra_specs=extra)))
         return changed, list(filters)
+
+    def asked(self, question: Question, spec: RequestSpec) -> Question:
+        """The question of another spec."""
+        wanted = placement_queries(spec, Facts(self.table, self.options))
+        return replace(
+            question, spec=spec, query=wanted.query, fallbacks=wanted.fallbacks, places=wanted.places
+        )
 
 
 def named(query: CandidateQuery, relaxation: Relaxation) -> Constraint:

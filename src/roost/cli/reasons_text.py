@@ -24,7 +24,9 @@ def reasons_text(reasons: Reasons) -> Iterator[RenderableType]:
     relaxed = [
         each.text + (f" (it would go to {each.host})" if each.host else "") for each in reasons.relaxations
     ]
-    yield from _listed("it would be placed with one change", relaxed)
+    pairs = any(each.kind == "pair" for each in reasons.relaxations)
+    changes = "two changes at once" if pairs else "one change"
+    yield from _listed(f"it would be placed with {changes}", relaxed)
     if not reasons.complete:
         yield Text("The time was over before all changes were tried.")
 

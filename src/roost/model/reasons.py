@@ -12,10 +12,16 @@ StageKind = Literal["provider", "query", "place", "filter", "candidate"]
 """What removes hosts: they have no provider, a constraint of the query, the places that the request names, a
 filter, or a filter that leaves none of a host's candidates (the exact fit)."""
 
-RelaxationKind = Literal["amount", "constraint", "place", "filter", "group", "count"]
+RelaxationKind = Literal[
+    "amount", "constraint", "place", "filter", "group", "count", "devices", "cells", "pair"
+]
 """What is relaxed: an amount of the query is lowered, another constraint of it is left out, a place that the
 request names or a filter is left out, the limit of the server group is raised, or fewer instances are asked
-for."""
+for; the count of a PCI alias, or the vCPUs or the memory of a guest with NUMA cells are lowered. A pair is
+two changes, of which neither works alone."""
+
+OF_THE_REQUEST = ("amount", "count", "group", "devices", "cells")
+"""The kinds of relaxations that a user can make, and that name no host and no filter."""
 
 
 class HostNames(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -76,7 +82,7 @@ class Relaxation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     ``name``: the condition, as in the `Stage`; ``group``: the suffix of the request group. ``before`` and
     ``after``: the amount, the limit or the number of instances. ``distance``: from 0 (a small change) to 1.
-    ``host``: where the instance would go.
+    ``host``: where the instance would go. ``parts``: the two changes of a pair.
     """
 
     kind: RelaxationKind
@@ -87,6 +93,7 @@ class Relaxation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     group: str | None = None
     before: int | None = None
     after: int | None = None
+    parts: tuple["Relaxation", ...] = ()
 
 
 class WeigherNumber(msgspec.Struct, frozen=True, array_like=True):
@@ -150,9 +157,7 @@ def redacted_reasons(reasons: Reasons) -> Reasons:
     """What a project may see of its own run: the sentence without names and numbers of hosts, and what of the
     request may be changed."""
     relaxations = tuple(
-        msgspec.structs.replace(each, host="")
-        for each in reasons.relaxations
-        if each.kind in ("amount", "count", "group")
+        msgspec.structs.replace(each, host="") for each in reasons.relaxations if each.kind in OF_THE_REQUEST
     )
     return Reasons(
         sentence=reasons.public,

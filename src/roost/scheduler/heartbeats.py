@@ -1,7 +1,7 @@
 """Which compute services were seen lately, without looking at all of them whenever the clock moves."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -57,6 +57,12 @@ class Heartbeats:
         """Keep each service as it is until `put` says otherwise, whatever the time."""
         self.last_seen[: self._n] = np.where(self._alive[: self._n], math.inf, -math.inf)
         self._eldest, self._latest = math.inf, -math.inf
+
+    def silent(self) -> Iterator[tuple[int, float]]:
+        """The services that are down and were ever seen, with when they were seen last."""
+        seen = self.last_seen[: self._n]
+        for service in np.flatnonzero(~self._alive[: self._n] & (seen > -math.inf)).tolist():
+            yield service, seen.item(service)
 
     def look(self, oldest: float) -> None:
         """Find the services that were seen at ``oldest`` or after it, and tell of those that changed."""

@@ -1,7 +1,7 @@
 """The node table: what every compute node reports, as columns."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager
 
@@ -73,6 +73,17 @@ class NodeTable(NodeDirectory):
         ``alive``."""
         self._heartbeats.look(oldest)
         return self.alive
+
+    def silent(self) -> dict[str, float]:
+        """When each compute service that is down was seen last, in seconds since the epoch, by name."""
+        return {self._services.host(service): at for service, at in self._heartbeats.silent()}
+
+    def set_silent(self, seen: Mapping[str, float]) -> None:
+        """Set when compute services were seen last that stay down by it, in a copy: see `become_copy`."""
+        for host, at in seen.items():
+            index = next(iter(self._services.nodes_of(host)), None)
+            if index is not None:
+                self.last_seen[self.service.item(index)] = at
 
     # Changes
 

@@ -1,8 +1,10 @@
 """What explanations say where the cells or the devices of hosts are missing is true; each
 relaxation works."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
+
+from msgspec.structs import replace
 
 from roost.fleet import Fleet
 from roost.hardware.pci_aliases import aliases_from
@@ -10,7 +12,8 @@ from roost.ledger import State
 from roost.ledger.vocabulary import RegisterStandardNames
 from roost.model.inventory import Inventory
 from roost.model.node import NodeReport
-from roost.model.reasons import Reasons
+from roost.model.reasons import Reasons, Relaxation
+from roost.model.spec import RequestSpec
 from roost.placement.commands.inventories import SetInventories
 from roost.placement.commands.providers import CreateProvider
 from roost.scheduler import SchedulerOptions
@@ -26,6 +29,7 @@ from roost.scheduler.selection import Plugins
 from support.clouds import NOW, report, spec, table_of, uuid_of
 from support.numa_hosts import two_cells
 
+ALIAS = "pci_passthrough:alias"
 GPU = '{"name": "gpu", "vendor_id": "10de", "product_id": "2236", "device_type": "type-PCI"}'
 OPTIONS = SchedulerOptions(
     filters=tuple(dict.fromkeys((*DEFAULT_FILTERS, "NUMATopologyFilter", "PciPassthroughFilter"))),
@@ -63,40 +67,51 @@ def explain(reports: Mapping[str, Mapping[str, Any]], vcpus: int, **extra_specs:
         nodes.append(report(host, node, **reported))
     of = spec(vcpus, 512, extra_specs={name.replace("__", ":"): value for name, value in extra_specs.items()})
     table = table_of(nodes)
-    asked = placement_queries(of, Facts(table, OPTIONS))
-    question = Question(
-        "run",
-        of,
-        asked.query,
-        (uuid_of(0xA),),
-        0,
-        1,
-        NOW,
-        OPTIONS,
-        fallbacks=asked.fallbacks,
-        places=asked.places,
-    )
     plugins = Plugins(filters(OPTIONS), weighers(OPTIONS))
-    state.name(question.instances)
     mark = len(state.changes)
-    outcome = Decide(question, table, plugins).run(state).outcome
-    assert outcome.refusal is not None
-    state.take_back(mark)
-    found = explained(fleet, question, table, plugins)
-    for relaxation in found.relaxations:
-        # Each says which filter to leave out, and does work without it.
-        assert relaxation.text == f"without {relaxation.name}"
-        left = [each for each in plugins.filters if each.name != relaxation.name]
+
+    def asked(of: RequestSpec) -> Question:
+        queries = placement_queries(of, Facts(table, OPTIONS))
+        more: Any = {"fallbacks": queries.fallbacks, "places": queries.places}
+        return Question("run", of, queries.query, (uuid_of(0xA),), 0, 1, NOW, OPTIONS, **more)
+
+    def fits(of: RequestSpec, without: Collection[str] = ()) -> bool:
+        question = asked(of)
+        left = [each for each in plugins.filters if each.name not in without]
         state.name(question.instances)
-        again = Decide(question, table, Plugins(left, plugins.weighers)).run(state).outcome
+        outcome = Decide(question, table, Plugins(left, plugins.weighers)).run(state).outcome
         state.take_back(mark)
         table.release(*question.instances)
-        assert again.destinations, relaxation
+        return bool(outcome.destinations)
+
+    assert not fits(of)
+    found = explained(fleet, asked(of), table, plugins)
+    for relaxation in found.relaxations:
+        # Each does work as it says.
+        left_out, changed = [], of
+        for part in relaxation.parts or (relaxation,):
+            if part.kind == "filter":
+                assert part.text == f"without {part.name}"
+                left_out.append(part.name)
+            else:
+                changed = with_less(changed, part)
+                # It is the smallest change on these hosts.
+                assert not fits(with_less(of, replace(part, after=(part.after or 0) + 1)))
+        assert fits(changed, left_out), relaxation
     return found
 
 
+def with_less(of: RequestSpec, relaxation: Relaxation) -> RequestSpec:
+    flavor, name, after = of.flavor, relaxation.name, relaxation.after
+    if relaxation.kind == "devices":
+        text = flavor.extra_specs["pci_passthrough:alias"]
+        fewer = text.replace(f"{name}:{relaxation.before}", f"{name}:{after}")
+        return replace(of, flavor=replace(flavor, extra_specs={**flavor.extra_specs, ALIAS: fewer}))
+    return replace(of, flavor=replace(flavor, **{name: after}))
+
+
 def relaxed(reasons: Reasons) -> list[tuple[str, str | None]]:
-    return [(each.name, each.host) for each in reasons.relaxations]
+    return [(each.text, each.host) for each in reasons.relaxations]
 
 
 def test_a_refusal_for_want_of_numa_cells_says_what_is_missing() -> None:
@@ -109,15 +124,15 @@ def test_a_refusal_for_want_of_numa_cells_says_what_is_missing() -> None:
     guest = "room in NUMA cells for the guest (1 cell, 6 dedicated vCPUs, 512 MiB)"
     assert found.sentence == (
         f"none of 3 hosts has {guest}; the closest, h1, has no NUMA cell: "
-        "the closest, cell 1, has 4 dedicated CPUs free of the 6 asked for"
+        "the closest, cell 1, has 4 dedicated CPUs free of the 6 asked for; it fits with 4 vCPUs instead of 6"
     )
-    assert found.public == f"no host has {guest}"
+    assert found.public == f"no host has {guest}; it fits with 4 vCPUs instead of 6"
     assert [(each.host, each.distance) for each in found.misses] == [
         ("h1", 0.3333),
         ("h0", 0.6667),
         ("h2", 1.0),
     ]
-    assert relaxed(found) == [("NUMATopologyFilter", "h1")]
+    assert relaxed(found) == [("4 vCPUs instead of 6", "h1"), ("without NUMATopologyFilter", "h1")]
 
 
 def test_a_refusal_for_want_of_pci_devices_says_what_is_missing() -> None:
@@ -125,10 +140,23 @@ def test_a_refusal_for_want_of_pci_devices_says_what_is_missing() -> None:
     found = explain(reports, 1, pci_passthrough__alias="gpu:3")
     assert found.sentence == (
         "none of 3 hosts has enough PCI devices free (3 for alias gpu); "
-        "the closest, h1, has 2 of the 3 PCI devices free that alias gpu asks for"
+        "the closest, h1, has 2 of the 3 PCI devices free that alias gpu asks for; "
+        "it fits with 2 PCI devices of alias gpu instead of 3"
     )
-    assert found.public == "no host has enough PCI devices free (3 for alias gpu)"
-    assert relaxed(found) == [("PciPassthroughFilter", "h1")]
+    assert found.public == (
+        "no host has enough PCI devices free (3 for alias gpu); "
+        "it fits with 2 PCI devices of alias gpu instead of 3"
+    )
+    assert relaxed(found) == [
+        ("2 PCI devices of alias gpu instead of 3", "h1"),
+        ("without PciPassthroughFilter", "h1"),
+    ]
+
+
+def test_memory_of_a_guest_is_lowered_to_what_a_cell_has() -> None:
+    reports = {"h0": {"numa_topology": two_cells((4, 4), memory=300)}}
+    found = explain(reports, 2, hw__numa_nodes="1")
+    assert relaxed(found)[0] == ("300 MiB of memory instead of 512", "h0")
 
 
 def test_a_host_is_named_where_each_lacks_cells_and_devices() -> None:
@@ -137,6 +165,17 @@ def test_a_host_is_named_where_each_lacks_cells_and_devices() -> None:
     assert found.sentence == (
         "none of 2 hosts has room in NUMA cells for the guest (1 cell, 2 dedicated vCPUs, 512 MiB) near its "
         "PCI devices; the closest, h1, has PCI devices close to other NUMA cells than those with "
-        "room, or too few"
+        "room, or too few; it fits with 1 PCI device of alias gpu instead of 2"
     )
-    assert relaxed(found) == []
+    assert relaxed(found) == [("1 PCI device of alias gpu instead of 2", "h1")]
+
+
+def test_a_pair_is_named_where_no_single_change_works() -> None:
+    reports = {"h0": {"numa_topology": two_cells((2, 2))}}
+    found = explain(reports, 2, hw__cpu_policy="dedicated", pci_passthrough__alias="gpu:1")
+    assert relaxed(found) == [("without NUMATopologyFilter and without PciPassthroughFilter", "h0")]
+    assert found.sentence.endswith(
+        "; no single change works, both of these do: "
+        "without NUMATopologyFilter, and without PciPassthroughFilter"
+    )
+    assert "Filter" not in found.public

@@ -16,11 +16,9 @@ from roost.model.spec import RequestSpec
 from roost.scheduler.errors import SchedulerError
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.options import SchedulerOptions
-from roost.scheduler.query import placement_queries
 from roost.scheduler.question import Question
+from roost.scheduler.reasons.asked_again import queries_for
 from roost.scheduler.reasons.explained import explained
-from roost.scheduler.request_filters import Facts
-from roost.scheduler.request_filters.routed_networks import segments_of
 from roost.scheduler.selection import Plugins
 
 SECONDS_EACH = 2.0
@@ -30,7 +28,7 @@ SECONDS_EACH = 2.0
 class Refused(msgspec.Struct, frozen=True, array_like=True):
     """A refused request, with what of its `Question` is not made anew from the copy's state.
 
-    ``placed``: so many of the first instances hold their hosts.
+    ``placed``: so many of the first instances hold their hosts. ``silent``: see `NodeTable.silent`.
     """
 
     spec: RequestSpec
@@ -39,6 +37,7 @@ class Refused(msgspec.Struct, frozen=True, array_like=True):
     now: float
     seed: int
     placed: int
+    silent: dict[str, float]
 
 
 class Message(msgspec.Struct, frozen=True, array_like=True):
@@ -82,12 +81,9 @@ class Copy:
 
     def _reasons(self, refused: Refused) -> Reasons | None:
         fleet, table, options, spec = self.fleet, self.table, self._options, refused.spec
+        table.set_silent(refused.silent)
         try:
-            aggregates = {
-                segment: frozenset(fleet.aggregates_of(fleet.row(segment)) if segment in fleet else ())
-                for segment in segments_of(spec, options)
-            }
-            asked = placement_queries(spec, Facts(table, options, aggregates=aggregates))
+            asked = queries_for(fleet, table, spec, options)
             question = Question(
                 run="",
                 spec=spec,

@@ -9,16 +9,20 @@ from roost.fleet.constraint import constraints_of
 from roost.model.reasons import Reasons, Stage
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.question import Question
+from roost.scheduler.reasons.hardware import lowered
 from roost.scheduler.reasons.misses import near, nearest
-from roost.scheduler.reasons.relaxing import proposals, working
+from roost.scheduler.reasons.pairs import pairs
+from roost.scheduler.reasons.proposal import working
+from roost.scheduler.reasons.relaxing import proposals
 from roost.scheduler.reasons.scratch import Scratch, without_limits
-from roost.scheduler.reasons.sentence import sentences, way_out
+from roost.scheduler.reasons.sentence import sentences, user_way_out, way_out
 from roost.scheduler.reasons.survey import Clock, Survey
 from roost.scheduler.reasons.weighed import weighed_hosts
 from roost.scheduler.selection import Plugins
 
 MOST_MISSES = 5
 MOST_RELAXATIONS = 5
+MOST_PAIRS = 3
 MOST_WEIGHED = 3
 NEAR_EACH = 4
 """Hosts of each condition that changes of the request are tried on."""
@@ -57,11 +61,16 @@ def explained(
             told = sentences(survey, misses, placed + more, wanted, outcome.refusal or "")
     if more == len(question.instances):
         return _fits(scratch, question, placed, clock)
-    proposed = proposals(question, survey, found, plugins.filters, 0 if placed else more)
+    # Of equal changes those first that the user can make.
+    proposed = [*lowered(scratch, question, survey, clock)]
+    proposed += proposals(question, survey, found, plugins.filters, 0 if placed else more)
+    proposed.sort(key=lambda each: round(each.distance, 4))
     relaxations = tuple(working(scratch, proposed, MOST_RELAXATIONS, clock))
-    (sentence, public), end = told, way_out(relaxations)
+    if not relaxations:
+        relaxations = tuple(working(scratch, pairs(question, survey, plugins.filters), MOST_PAIRS, clock))
+    sentence, public = told
     return replace(
-        _counted(survey, stages, sentence + end, public + end),
+        _counted(survey, stages, sentence + way_out(relaxations), public + user_way_out(relaxations)),
         placed=placed + more,
         misses=misses,
         relaxations=relaxations,

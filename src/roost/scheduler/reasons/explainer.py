@@ -177,13 +177,19 @@ class _Process:
         """The reasons of a refusal, on the present state. Raises: as `ForkedWorker.ask`."""
         question = job.question
         self._asked_at = time.monotonic()
-        refused = Refused(
-            question.spec, question.instances, question.min_count, question.now, question.seed, job.placed
-        )
 
         def message() -> bytes:
             # Services that are found to be down or up again now are events.
             self._table.seen_since(question.oldest_heartbeat)
+            refused = Refused(
+                spec=question.spec,
+                instances=question.instances,
+                min_count=question.min_count,
+                now=question.now,
+                seed=question.seed,
+                placed=job.placed,
+                silent=self._table.silent(),
+            )
             return self._message(refused)
 
         return decode_answer(await self._worker.ask(message, SECONDS))

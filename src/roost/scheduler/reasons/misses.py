@@ -1,10 +1,12 @@
 """Near misses of a request: hosts that one condition alone keeps from it, in the query or among filters."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from roost.fleet.columns import Bools
 from roost.fleet.near_misses import NearMiss, RelaxedQuery, nearest_of, relaxed_queries
 from roost.model.reasons import Miss
 from roost.records.redact import redacted_text
@@ -110,6 +112,21 @@ def _of_others(survey: Survey, each: int) -> list[Near]:
             index = [survey.index.item(position) for _, position in lacks[:each]]
             found.append(Near(condition, misses, index, []))
     return found
+
+
+def nearest_positions(survey: Survey, conditions: Sequence[Condition], among: Bools, most: int) -> list[int]:
+    """The positions of the ``most`` hosts that lack least of some conditions of filters that say how much."""
+    positions = survey.positions(among)[:MOST_ASKED]
+
+    def distance(position: int) -> float:
+        failed = [
+            each
+            for each in conditions
+            if bool((each.removed if each.failing is None else each.failing)[position])
+        ]
+        return max(_lack(survey, each, position).distance for each in failed)
+
+    return sorted(positions, key=distance)[:most]
 
 
 def nearest_removed(survey: Survey, condition: Condition) -> Miss | None:

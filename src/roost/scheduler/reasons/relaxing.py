@@ -1,65 +1,29 @@
 """Relaxations: single changes of a request with which it is placed, each tried by really deciding it."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from msgspec.structs import replace
 
 from roost.fleet.constraint import SPLIT_RESOURCES, Constraint, with_amount, without
 from roost.fleet.fleet import Fleet
 from roost.fleet.near_misses import NearMiss
+from roost.fleet.splitting import parts_by_tree
 from roost.model.allocation import ANTI_AFFINITY
-from roost.model.reasons import Relaxation, RelaxationKind
-from roost.model.request import CandidateQuery
 from roost.model.spec import Flavor, RequestSpec
 from roost.scheduler.filters.server_group_affinity import ServerGroupAffinityFilter
 from roost.scheduler.filters.server_group_anti_affinity import ServerGroupAntiAffinityFilter
-from roost.scheduler.nodes import NodeTable
 from roost.scheduler.places import Place
 from roost.scheduler.plugins import Filter
 from roost.scheduler.question import Question
-from roost.scheduler.reasons.every_host import name_of
 from roost.scheduler.reasons.misses import UNMEASURED, Near
-from roost.scheduler.reasons.scratch import Scratch
-from roost.scheduler.reasons.survey import Clock, Survey
+from roost.scheduler.reasons.proposal import Proposal
+from roost.scheduler.reasons.survey import Condition, Survey
 from roost.scheduler.reasons.wording import without_what
 
 FARTHEST = 1.0
 """The distance of a change that gives up the place that was asked for."""
 
 _CPUS = ("VCPU", "PCPU")
-
-
-@dataclass(slots=True)
-class Proposal:
-    """A changed question that may work, and the hosts to try it on, nearest first.
-
-    ``filters``: in place of all filters; None for those that are enabled.
-    """
-
-    kind: RelaxationKind
-    name: str
-    text: str
-    distance: float
-    question: Question
-    hosts: Sequence[int]
-    filters: Sequence[Filter] | None = None
-    group: str | None = None
-    before: int | None = None
-    after: int | None = None
-
-    def relaxation(self, host: str) -> Relaxation:
-        """The result, where it works."""
-        return Relaxation(
-            kind=self.kind,
-            name=self.name,
-            text=self.text,
-            distance=round(self.distance, 4),
-            host=host,
-            group=self.group,
-            before=self.before,
-            after=self.after,
-        )
 
 
 def proposals(
@@ -77,38 +41,24 @@ def proposals(
     return sorted(proposed, key=lambda each: each.distance)
 
 
-def working(scratch: Scratch, proposed: Sequence[Proposal], most: int, clock: Clock) -> Iterator[Relaxation]:
-    """The changes that do work, smallest first, at most ``most``, while there is time.
-
-    Of one amount the first that works is the smallest change: others of it are left out.
-    """
-    done: set[tuple[str, str, str | None]] = set()
-    for each in proposed:
-        key = (each.kind, each.name, each.group)
-        if len(done) == most or clock.over():
-            return
-        if key in done:
-            continue
-        host = _host_of(scratch, each)
-        if host is not None:
-            done.add(key)
-            yield each.relaxation(host)
-
-
-def _host_of(scratch: Scratch, proposal: Proposal) -> str | None:
-    """The host of the last instance, where a proposal works."""
-    # One instance needs one host; of several, any may go anywhere.
-    only: Sequence[int | None] = proposal.hosts if len(proposal.question.instances) == 1 else (None,)
-    for host in only or (None,):
-        node = scratch.works(proposal.question, proposal.filters, host)
-        if node is not None:
-            return _name(scratch.table, node)
+def changed_on(
+    question: Question, survey: Survey, condition: Condition, filters: Sequence[Filter], position: int
+) -> Proposal | None:
+    """The change of one condition with which a host meets it; None if there is none."""
+    subject = condition.subject
+    index = survey.index.item(position)
+    if isinstance(subject, Constraint):
+        if not subject.is_amount:
+            return _without_constraint(question, condition, subject, UNMEASURED, (index,))
+        most = _most_on(survey, subject, position)
+        return _with_less(question, condition, subject, most, index) if most else None
+    if isinstance(subject, Place):
+        return _elsewhere(question, subject, (index,))
+    if isinstance(subject, ServerGroupAntiAffinityFilter | ServerGroupAffinityFilter):
+        return _group(question, survey, condition, index, (index,))
+    if subject is not None:
+        return _without_filter(question, subject, filters, UNMEASURED, (index,))
     return None
-
-
-def _name(table: NodeTable, node: str) -> str:
-    index = table.index_of_node(node)
-    return node if index is None else name_of(table, index)
 
 
 def _proposed(
@@ -117,57 +67,123 @@ def _proposed(
     condition, subject = near.condition, near.condition.subject
     distance = near.misses[0].distance
     if isinstance(subject, Constraint):
-        if subject.is_amount:
-            yield from _amounts(question, survey, near, subject)
+        asking = replace(question, query=survey.asked.query, fallbacks=())
+        if not subject.is_amount:
+            yield _without_constraint(asking, condition, subject, distance, near.index)
             return
-        changed = _asking(question, without(survey.asked.query, subject))
-        yield Proposal(
-            "constraint",
-            condition.name,
-            without_what(subject),
-            distance,
-            changed,
-            near.index,
-            group=subject.group,
-        )
+        for miss, index in zip(near.raw, near.index, strict=True):
+            amount = _admitted(survey.fleet, subject, miss)
+            if amount >= 1 and amount != subject.amount:
+                yield _with_less(asking, condition, subject, amount, index)
     elif isinstance(subject, Place):
-        yield Proposal(
-            "place",
-            condition.name,
-            f"without {condition.name}",
-            FARTHEST if subject.allowed else UNMEASURED,
-            _without_place(question, subject),
-            near.index,
-        )
+        yield _elsewhere(question, subject, near.index)
     elif isinstance(subject, ServerGroupAntiAffinityFilter | ServerGroupAffinityFilter):
-        yield from _groups(question, survey, near)
+        members = survey.progress.members
+        positions = survey.positions(survey.failing_only(condition))
+        fewest = min(map(survey.index.item, positions), key=lambda each: members[each])
+        change = _group(question, survey, condition, fewest, near.index)
+        if change is not None:
+            yield change
     elif subject is not None:
-        left = [each for each in filters if each is not subject]
-        text = f"without {condition.name}"
-        yield Proposal("filter", condition.name, text, distance, question, near.index, left)
+        yield _without_filter(question, subject, filters, distance, near.index)
 
 
-def _amounts(question: Question, survey: Survey, near: Near, constraint: Constraint) -> Iterator[Proposal]:
+def _without_constraint(
+    question: Question, condition: Condition, constraint: Constraint, distance: float, hosts: Sequence[int]
+) -> Proposal:
+    return Proposal(
+        "constraint",
+        condition.name,
+        without_what(constraint),
+        distance,
+        replace(question, query=without(question.query, constraint)),
+        hosts,
+        group=constraint.group,
+    )
+
+
+def _with_less(
+    question: Question, condition: Condition, constraint: Constraint, amount: int, index: int
+) -> Proposal:
+    """With the amount that a host has. It is more than the one that is asked for where units forbid that."""
     name, wanted = constraint.names[0], constraint.amount
-    for miss, index in zip(near.raw, near.index, strict=True):
-        amount = _admitted(survey.fleet, constraint, miss)
-        if amount < 1 or amount == wanted:
-            continue
-        spec = replace(question.spec, flavor=_flavor(question.spec, constraint, amount))
-        query = with_amount(survey.asked.query, constraint, amount)
-        group = f" in group {constraint.group}" if constraint.group else ""
-        yield Proposal(
-            "amount",
-            near.condition.name,
-            f"{amount} {name} instead of {wanted}{group}",
-            abs(wanted - amount) / max(wanted, amount),
-            replace(_asking(question, query), spec=spec),
-            (index,),
-            None,
-            constraint.group,
-            wanted,
-            amount,
-        )
+    spec = replace(question.spec, flavor=_flavor(question.spec, constraint, amount))
+    group = f" in group {constraint.group}" if constraint.group else ""
+    return Proposal(
+        "amount",
+        condition.name,
+        f"{amount} {name} instead of {wanted}{group}",
+        abs(wanted - amount) / max(wanted, amount),
+        replace(question, query=with_amount(question.query, constraint, amount), spec=spec),
+        (index,),
+        None,
+        constraint.group,
+        wanted,
+        amount,
+    )
+
+
+def _elsewhere(question: Question, place: Place, hosts: Sequence[int]) -> Proposal:
+    distance = FARTHEST if place.allowed else UNMEASURED
+    return Proposal(
+        "place",
+        place.step,
+        f"without {place.step}",
+        distance,
+        _without_place(question, place),
+        hosts,
+    )
+
+
+def _without_filter(
+    question: Question, left_out: Filter, filters: Sequence[Filter], distance: float, hosts: Sequence[int]
+) -> Proposal:
+    left = [each for each in filters if each is not left_out]
+    name = left_out.name
+    return Proposal("filter", name, f"without {name}", distance, question, hosts, left)
+
+
+def _group(
+    question: Question, survey: Survey, condition: Condition, index: int, hosts: Sequence[int]
+) -> Proposal | None:
+    group = question.spec.group
+    if group is None:
+        return None
+    if group.policy != ANTI_AFFINITY:
+        changed = replace(question, spec=replace(question.spec, group=None))
+        text = f"without the server group {group.uuid} (affinity)"
+        return Proposal("group", condition.name, text, UNMEASURED, changed, hosts)
+    before = group.max_server_per_host
+    after = max(before, survey.progress.members[index]) + 1
+    spec = replace(question.spec, group=replace(group, max_server_per_host=after))
+    return Proposal(
+        "group",
+        condition.name,
+        f"max_server_per_host {after} instead of {before} in server group {group.uuid}",
+        (after - before) / after,
+        replace(question, spec=spec),
+        (index,),
+        None,
+        None,
+        before,
+        after,
+    )
+
+
+def _most_on(survey: Survey, constraint: Constraint, position: int) -> int:
+    """How much of the amount of a constraint a host could give, from 0 to one less than it."""
+    fleet, name, root = survey.fleet, constraint.names[0], survey.roots.item(position)
+    if constraint.kind == SPLIT_RESOURCES:
+        _, _, together = parts_by_tree(fleet, name, constraint.amount)
+        most = together.item(root)
+    else:
+        columns = fleet.inventory_columns(name)
+        slots = columns.slots(survey.reach.rows[survey.reach.anchors == root])
+        slots = slots[slots >= 0]
+        free = columns.largest_in(slots)
+        free -= free % columns.step_size[slots]
+        most = int(free[free >= columns.min_unit[slots]].max(initial=0))
+    return most if most < constraint.amount else 0
 
 
 def _admitted(fleet: Fleet, constraint: Constraint, miss: NearMiss) -> int:
@@ -192,40 +208,6 @@ def _flavor(spec: RequestSpec, constraint: Constraint, amount: int) -> Flavor:
     if name == "MEMORY_MB" and flavor.memory_mb == constraint.amount:
         return replace(flavor, memory_mb=amount)
     return flavor
-
-
-def _groups(question: Question, survey: Survey, near: Near) -> Iterator[Proposal]:
-    group = question.spec.group
-    if group is None:
-        return
-    if group.policy != ANTI_AFFINITY:
-        spec = replace(question.spec, group=None)
-        changed = replace(question, spec=spec)
-        text = f"without the server group {group.uuid} (affinity)"
-        yield Proposal("group", near.condition.name, text, UNMEASURED, changed, near.index)
-        return
-    before = group.max_server_per_host
-    members = survey.progress.members
-    positions = survey.positions(survey.failing_only(near.condition))
-    index = min(map(survey.index.item, positions), key=lambda each: members[each])
-    after = max(before, members[index]) + 1
-    spec = replace(question.spec, group=replace(group, max_server_per_host=after))
-    yield Proposal(
-        "group",
-        near.condition.name,
-        f"max_server_per_host {after} instead of {before} in server group {group.uuid}",
-        (after - before) / after,
-        replace(question, spec=spec),
-        (index,),
-        None,
-        None,
-        before,
-        after,
-    )
-
-
-def _asking(question: Question, query: CandidateQuery) -> Question:
-    return replace(question, query=query, fallbacks=())
 
 
 def _without_place(question: Question, place: Place) -> Question:

@@ -143,6 +143,31 @@ def _order(condition: Condition) -> int:
 
 
 def way_out(relaxations: Sequence[Relaxation]) -> str:
-    """The end of the sentence: what the user may change, nothing that names hosts or filters."""
-    mine = next((each for each in relaxations if each.kind in ("amount", "group")), None)
-    return "" if mine is None else f"; it fits with {mine.text}"
+    """The end of the sentence: what may be changed. Of single changes one that the user can make."""
+    mine = user_way_out(relaxations)
+    pair = next((each for each in relaxations if each.kind == "pair"), None)
+    if mine or pair is None:
+        return mine
+    first, second = pair.parts
+    return f"; no single change works, both of these do: {_with(first)}, and {_with(second)}"
+
+
+def user_way_out(relaxations: Sequence[Relaxation]) -> str:
+    """The end of the sentence for the user: what may be changed, nothing that names hosts or filters."""
+    mine = next((each for each in relaxations if each.kind in _SAID), None)
+    if mine is not None:
+        return f"; it fits {_with(mine)}"
+    pairs = [each.parts for each in relaxations if each.kind == "pair"]
+    pair = next((parts for parts in pairs if all(each.kind in _SAID for each in parts)), None)
+    if pair is None:
+        return ""
+    first, second = pair
+    return f"; no single change works, both of these do: {_with(first)}, and {_with(second)}"
+
+
+_SAID = ("amount", "group", "devices", "cells")
+
+
+def _with(relaxation: Relaxation) -> str:
+    text = relaxation.text
+    return text if text.startswith(("with ", "without ")) else f"with {text}"
