@@ -9,9 +9,12 @@ import pytest
 
 from roost.model.inventory import Inventory
 from roost.placement.commands.inventories import SetInventories
+from roost.scheduler import SchedulerOptions
 from roost.scheduler.reasons import explainer
 from support.clouds import NOW, flat, replace_report, spec, uuid_of
 from support.scheduling import Room, Within
+
+PATIENT = SchedulerOptions(explain_seconds=60.0)
 
 
 def children() -> set[int]:
@@ -44,7 +47,7 @@ def test_one_process_follows_claims_commits_and_reports(within: Within) -> None:
         assert (await reason(room, 1)).startswith("it fits: 1 host may be used, and host0 is the best")
         assert children() - others == {process}
 
-    within(cloud, work)
+    within(cloud, work, PATIENT)
 
 
 def test_a_process_that_died_is_replaced_and_costs_one_explanation_at_most(within: Within) -> None:
@@ -57,7 +60,7 @@ def test_a_process_that_died_is_replaced_and_costs_one_explanation_at_most(withi
         assert "lacks 3 of 11 VCPU" in said[-1]
         assert process not in children()
 
-    within(flat(3), work)
+    within(flat(3), work, PATIENT)
 
 
 def test_the_process_ends_when_no_refusals_come(within: Within, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,4 +75,4 @@ def test_the_process_ends_when_no_refusals_come(within: Within, monkeypatch: pyt
         assert await room.place(3, 0, 8) == ["host0", "host1", "host2"]
         assert "lacks 2 of 2 VCPU" in await room.refusal(1, 0, 2)
 
-    within(flat(3), work)
+    within(flat(3), work, PATIENT)
