@@ -1,21 +1,26 @@
 """Claims of PCI devices on a ledger: none twice before nodes report, freed ones again, cards in trees."""
 
+import asyncio
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
 from roost.hardware.pci_aliases import aliases_from
+from roost.model.assignment import Assignment
 from roost.model.inventory import Inventory
 from roost.model.node import NodeInstance
 from roost.model.pci import PciRequest
 from roost.model.request import RequestGroup
 from roost.model.spec import Selection
 from roost.placement.commands.allocations import ConsumerWrite, WriteAllocations
-from roost.scheduler import SchedulerOptions
+from roost.scheduler import NoValidHost, Scheduler, SchedulerOptions
 from roost.scheduler.errors import NoAlternate
+from roost.scheduler.gateways.local import LocalGateway
 from roost.scheduler.pci_options import PciOptions
-from support.clouds import Cloud, Provider, flat, report, spec, uuid_of
+from support.clouds import NOW, Cloud, Kept, Provider, filled, flat, report, spec, uuid_of
+from support.numa_hosts import two_cells
 from support.scheduling import INSTANCES, Room, Within
 
 ALIAS = '{"name": "gpu", "vendor_id": "10de", "product_id": "2236"}'
@@ -117,6 +122,59 @@ def test_several_devices_and_ports_of_one_request(within: Within) -> None:
         cloud.reports[1], pci_device_pools=(*cloud.reports[1].pci_device_pools, pool)
     )
     within(cloud, work, options())
+
+
+@pytest.mark.parametrize("extra_specs", [{}, {"hw:numa_nodes": "1"}], ids=["pci", "pci and numa"])
+def test_a_port_with_bandwidth_gets_a_device_of_the_card_that_serves_it(
+    tmp_path: Path, extra_specs: dict[str, str]
+) -> None:
+    cards = [uuid_of(0x1000), uuid_of(0x1001)]
+    bandwidth = "NET_BW_EGR_KILOBIT_PER_SEC"
+    cloud = flat(1)
+    cloud.providers += [
+        Provider(uuid, {bandwidth: Inventory(total)}, uuid_of(0))
+        for uuid, total in zip(cards, (100, 2000), strict=True)
+    ]
+    vf = {"vendor_id": "8086", "product_id": "154c", "dev_type": "type-VF", "numa_node": 0}
+    pools = tuple(
+        vf
+        | {
+            "count": 1,
+            "devices": [f"v{number}"],
+            "physical_network": "net",
+            "parent_ifname": f"name of {uuid}",
+        }
+        for number, uuid in enumerate(cards)
+    )
+    cloud.reports = [report("host0", uuid_of(0), pci_device_pools=pools, numa_topology=two_cells())]
+    chosen = msgspec.structs.replace(options(), filters=(*FILTERS, "NUMATopologyFilter"))
+
+    async def main() -> None:
+        async with filled(tmp_path / "roost.db", cloud) as ledger:
+            scheduler = Scheduler(LocalGateway(ledger), cloud.table(), Kept(), chosen, lambda: NOW)
+
+            async def place(port: str, amount: int) -> Assignment | None:
+                wanted = spec(
+                    extra_specs=extra_specs,
+                    requested_resources=(RequestGroup({bandwidth: amount}, port),),
+                    pci_requests=(
+                        PciRequest(id=port, specs=({"physical_network": "net"},), requester_id=port),
+                    ),
+                )
+                [one] = await scheduler.select_destinations(wanted, 1)
+                return one.selected.assignment
+
+            first = await place("port-1", 1000)
+            assert first is not None
+            assert first.addresses == {"v1"}
+            with pytest.raises(NoValidHost):
+                # The second card has bandwidth and no device, the first one has a device.
+                await place("port-2", 1000)
+            last = await place("port-3", 50)
+            assert last is not None
+            assert last.addresses == {"v0"}
+
+    asyncio.run(main())
 
 
 def test_an_alternate_has_devices_of_its_own(within: Within) -> None:

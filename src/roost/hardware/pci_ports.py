@@ -1,9 +1,12 @@
 """The PCI devices that Neutron ports need.
 
-Source: ``create_resource_requests`` of ``nova/network/neutron.py``.
+Source: ``create_resource_requests`` of ``nova/network/neutron.py``, and
+``update_pci_request_spec_with_allocated_interface_name`` of ``nova/compute/utils.py``.
 """
 
 from typing import Final, Literal
+
+import msgspec
 
 from roost.model.pci import NumaPolicy, PciRequest
 
@@ -58,3 +61,14 @@ def request_of_port(
     if trusted is not None:
         spec["trusted"] = str(trusted)
     return PciRequest(id=port_id, specs=(spec,), numa_policy=numa_policy, requester_id=port_id)
+
+
+def on_interface(request: PciRequest, provider_name: str) -> PciRequest:
+    """The request of a port for devices of one card.
+
+    ``provider_name``: of the provider that serves the port's bandwidth. Neutron names it
+    ``HOST:AGENT:INTERFACE``, by the interface of the card's physical function.
+    """
+    interface = provider_name.rpartition(":")[2]
+    specs = tuple({**spec, "parent_ifname": interface} for spec in request.specs)
+    return msgspec.structs.replace(request, specs=specs)

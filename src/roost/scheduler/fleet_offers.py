@@ -60,6 +60,9 @@ class FleetOffers(Offers):
     def assigned(self, node: str) -> Assigned:
         return self._fleet.assigned.on(node)
 
+    def provider_name(self, provider: str) -> str | None:
+        return self._fleet.name(self._fleet.row(provider))
+
     def hosts_of(self, provider: str) -> Sequence[int]:
         root = self._fleet.root.item(self._fleet.row(provider))
         found: list[int] = np.flatnonzero(self._rows == root).tolist()

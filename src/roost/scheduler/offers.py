@@ -76,6 +76,9 @@ class Totals(Protocol):
     def assigned(self, node: str) -> Assigned:
         """The assignments on the node with a root provider, claims made since included."""
 
+    def provider_name(self, provider: str) -> str | None:
+        """The name of a provider by its uuid, None where placement has not told it."""
+
 
 class Offers(ABC):
     """What placement offers for one request.
@@ -136,6 +139,10 @@ class Offers(ABC):
     def assigned(self, node: str) -> Assigned:
         """The assignments on the node with a root provider, claims made since included."""
         return NOTHING
+
+    def provider_name(self, provider: str) -> str | None:
+        """The name of a provider by its uuid, None where placement has not told it."""
+        return None
 
     @abstractmethod
     def _sums(self, resource_class: str) -> tuple[Int64, Int64]:
@@ -223,7 +230,8 @@ class OneHost(HostView):
     """One host, for plugins that look at its allocation candidates. ``name``: of the host in the table.
 
     ``level`` tells capacity and use of one of the providers that its candidates name, by uuid and resource
-    class: what is left of one GPU, say.
+    class: what is left of one GPU, say. ``provider_name`` tells the name of a provider by its uuid, None
+    where placement has not told it.
     """
 
     def __init__(
@@ -236,3 +244,4 @@ class OneHost(HostView):
         super().__init__(table, totals, np.array([position], dtype=np.intp))
         self.name = table.hosts[self.index.item(0)]
         self.level = level
+        self.provider_name = totals.provider_name

@@ -64,6 +64,9 @@ class PairedOffers(Offers):
     def level(self, provider: str, resource_class: str) -> tuple[int, int]:
         return max(part.level(provider, resource_class) for part in self._parts)
 
+    def provider_name(self, provider: str) -> str | None:
+        return self._parts[0].provider_name(provider)
+
     def assigned(self, node: str) -> Assigned:
         return self._parts[0].assigned(node)
 

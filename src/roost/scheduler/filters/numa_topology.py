@@ -17,7 +17,7 @@ from roost.model.allocation import Candidate
 from roost.model.assignment import Assignment
 from roost.model.pci import PciRequest
 from roost.model.spec import NetworkMetadata
-from roost.scheduler.filters.pci_passthrough import AlikePools, free_pools
+from roost.scheduler.filters.pci_passthrough import AlikePools, free_pools, on_their_cards, wanted_of
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.numa_columns import is_exact
 from roost.scheduler.numa_topologies import NumaTopologies, limits_of
@@ -77,7 +77,7 @@ class NUMATopologyFilter:
         wanted = _wanted(question)
         if wanted is None:
             return None
-        return wanted.guest, wanted.network, tuple(each.wanted for each in wanted.requests)
+        return wanted.guest, wanted.network, wanted_of(wanted.requests)
 
     def mask(self, hosts: HostView, question: Question, progress: Progress) -> Bools | None:
         wanted = _wanted(question)
@@ -123,9 +123,10 @@ class NUMATopologyFilter:
                 left.append(candidate)
                 continue
             if wanted.requests:
-                asked = devices_of_providers(wanted.requests, candidate.mappings)
+                requests = on_their_cards(wanted.requests, host, candidate)
+                asked = devices_of_providers(requests, candidate.mappings), wanted_of(requests)
                 if asked not in fits:
-                    fits[asked] = self._fit(host, 0, wanted, candidate.mappings)
+                    fits[asked] = self._fit(host, 0, wanted._replace(requests=requests), candidate.mappings)
                 found = fits[asked]
             if found is not None:
                 assignment = Assignment(node, found.cells, found.devices)

@@ -7,6 +7,7 @@ import numpy as np
 
 from roost.fleet.columns import Bools
 from roost.hardware.pci_choice import Pools, Wanted, devices_of_providers
+from roost.hardware.pci_ports import on_interface
 from roost.model.allocation import Candidate
 from roost.model.assignment import AssignedDevices, Assignment
 from roost.model.pci import PciRequest
@@ -27,7 +28,7 @@ class PciPassthroughFilter:
 
     def key(self, question: Question) -> Hashable | None:
         requests = pci_requests(question.spec, question.options)
-        return tuple(each.wanted for each in requests) or None
+        return wanted_of(requests) if requests else None
 
     def mask(self, hosts: HostView, question: Question, progress: Progress) -> Bools | None:
         requests = pci_requests(question.spec, question.options)
@@ -56,13 +57,15 @@ class PciPassthroughFilter:
             return candidates
         pools = free_pools(host)
         chosen: dict[Hashable, tuple[AssignedDevices, ...] | None] = {}
+        every = requests
         left: list[Candidate] = []
         for candidate in candidates:
             assignment = candidate.assignment
             if assignment is not None and assignment.devices:
                 left.append(candidate)
                 continue
-            asked = devices_of_providers(requests, candidate.mappings)
+            requests = on_their_cards(every, host, candidate)
+            asked = devices_of_providers(requests, candidate.mappings), wanted_of(requests)
             if asked not in chosen:
                 chosen[asked] = pools.choose(requests, mappings=candidate.mappings)
             devices = chosen[asked]
@@ -87,6 +90,26 @@ class PciPassthroughFilter:
         if pools.choose(requests) is None:
             return Lack("has too few PCI devices free for all requests together", 0.1)
         return Lack("has PCI devices free, but not of the providers that placement offers", 0.1)
+
+
+def on_their_cards(
+    requests: Sequence[PciRequest], host: OneHost, candidate: Candidate
+) -> tuple[PciRequest, ...]:
+    """The requests, those of ports whose bandwidth a provider serves for devices of that provider's card.
+
+    A port's request group has the port's id as its suffix.
+    """
+    found = []
+    for each in requests:
+        serving = candidate.mappings.get(each.requester_id, ()) if each.requester_id else ()
+        name = host.provider_name(serving[0]) if len(serving) == 1 else None
+        found.append(each if name is None else on_interface(each, name))
+    return tuple(found)
+
+
+def wanted_of(requests: Sequence[PciRequest]) -> Hashable:
+    """All that decides which devices suit."""
+    return tuple([each.wanted for each in requests])
 
 
 def free_pools(hosts: HostView, position: int = 0) -> Pools:

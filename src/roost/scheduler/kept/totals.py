@@ -53,6 +53,10 @@ class KeptTotals:
         """The assignments on the node with a root provider."""
         return self._fleet.assigned.on(node)
 
+    def provider_name(self, provider: str) -> str | None:
+        """The name of a provider by its uuid."""
+        return self._fleet.name(self._fleet.row(provider))
+
     def left(self, resource_class: str, minval: float) -> Float64:
         """What each host has left, ``minval`` at least: float64[places], a column that is kept current."""
         return self._class(resource_class).left_from(minval)
