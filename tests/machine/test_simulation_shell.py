@@ -75,6 +75,7 @@ class Echoing:
     """A service that answers at once, or by a machine in a process."""
 
     patience = 10.0
+    local = False
 
     def __init__(self, process: Process | None = None) -> None:
         self.process = process

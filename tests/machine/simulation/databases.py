@@ -80,24 +80,27 @@ class SimulatedDatabase:
         return self._repeated.run((work, writes), lambda: self._run(work, writes))
 
     def _run(self, work: Callable[[sa.Connection], Any], writes: bool) -> Any:
-        conflicts = 0
-        while True:
+        for _ in range(CONFLICT_ATTEMPTS - 1):
             try:
-                with self._connection.begin() as transaction:
-                    result = work(self._connection)
-                    if not writes:
-                        transaction.rollback()
-                return result
-            except ConflictRolledBack as error:
-                conflicts += 1
-                if conflicts == CONFLICT_ATTEMPTS:
-                    raise error
+                return self._run_once(work, keep=writes)
+            except ConflictRolledBack:
+                continue
+        return self._run_once(work, keep=writes)
+
+    def _run_once(self, work: Callable[[sa.Connection], Any], keep: bool) -> Any:
+        # For SQLAlchemy it is one transaction without an end, which saves a third of the time of a work.
+        self._raw.execute("BEGIN")
+        end = "ROLLBACK"
+        try:
+            result = work(self._connection)
+            end = "COMMIT" if keep else "ROLLBACK"
+            return result
+        finally:
+            self._raw.execute(end)
 
     def run_and_roll_back(self, work: Callable[[sa.Connection], Any]) -> None:
         """Run a work as a server does that rolls it back in favour of another."""
-        with self._connection.begin() as transaction:
-            work(self._connection)
-            transaction.rollback()
+        self._run_once(work, keep=False)
 
     def fail_over(self, seconds: float) -> float:
         """Go on with a standby that lacks the last ``seconds`` or a little more; returns how many it
@@ -130,6 +133,5 @@ def _new_engine() -> sa.Engine:
     engine = sa.create_engine(
         "sqlite://", poolclass=StaticPool, connect_args={"check_same_thread": False, "isolation_level": None}
     )
-    sa.event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN"))
     watch(engine, lambda: _watched.get(engine))
     return engine

@@ -21,9 +21,11 @@ class BrokenPromise(AssertionError):
 
 
 class Service(Protocol):
-    """What machines ask. ``patience``: seconds that its clients wait for an answer."""
+    """What machines ask. ``patience``: seconds that its clients wait for an answer. ``local``: it is in the
+    process of its asker, and no message to it is lost."""
 
     patience: float
+    local: bool
 
     def handle(self, asker: Process, question: Any) -> Any:
         """Answer a question at this moment. Raises what the service raises."""
@@ -44,7 +46,7 @@ class Network:
     """Carries messages.
 
     ``weather`` is that of all messages; ``cut`` has the pairs of process and database or service whose
-    messages are lost.
+    messages are lost. ``defective_work`` and ``defective_question`` change what is sent, to put a fault in.
     """
 
     def __init__(self, loop: Loop, random: Random) -> None:
@@ -58,7 +60,8 @@ class Network:
         self.complaints: list[tuple[str, str, BaseException | None]] = []
         self.attempts: list[Any] = []
         self.on_crash: Callable[[Process], None] = lambda process: None
-        self.defective: Callable[[str, Any], Any] | None = None
+        self.defective_work: Callable[[str, Any], Any] | None = None
+        self.defective_question: Callable[[str, Any], Any] | None = None
         self._nonces = count(1)
 
     # What processes do
@@ -68,6 +71,8 @@ class Network:
         process = running.process
         if self._crashes(process):
             return
+        if self.defective_work is not None:
+            work = self.defective_work(name, work)
         drawn = fate(self.weather, self.random)
         database = self.databases[name]
         ticket, life = running.ticket, database.lives
@@ -101,8 +106,10 @@ class Network:
         process = running.process
         if self._crashes(process):
             return
-        drawn = fate(self.weather, self.random)
-        service = self.services[name]
+        if self.defective_question is not None:
+            question = self.defective_question(name, question)
+        service = process.services.get(name) or self.services[name]
+        drawn = fate(CALM if service.local else self.weather, self.random)
         ticket = running.ticket
         cut = (process.name, name) in self.cut
         self.note(process.name, running.name, "asks", name, question)
@@ -130,6 +137,8 @@ class Network:
             self.loop.after(drawn.arrives, arrive, True)
             if drawn.again is not None:
                 self.loop.after(drawn.again, arrive, False)
+        if service.local:
+            return
         patience = drawn.answers if drawn.lost or drawn.refused or cut else service.patience
         self.loop.after(patience, give_up)
 

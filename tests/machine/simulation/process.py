@@ -23,6 +23,7 @@ Ended = Callable[[Any, BaseException | None], None]
 class Process:
     """One process. ``begin`` starts its machines, at the first start and after each crash.
 
+    ``memory`` is lost in a crash. ``services``: those that only this process asks.
     ``offset``: seconds that its wall clock is off. ``origin``: what its monotonic clock showed at time 0.
     """
 
@@ -38,6 +39,7 @@ class Process:
         self.origin = network.random.uniform(0.0, 1e6)
         self.running: dict[Running, None] = {}
         self.memory: dict[str, Any] = {}
+        self.services: dict[str, Any] = {}
         self._backlog: list[tuple[Running, int, Any, BaseException | None]] = []
         self._wakes: Counter[str] = Counter()
         self._waiting: defaultdict[str, list[tuple[Running, int]]] = defaultdict(list)

@@ -70,8 +70,6 @@ class RepeatedWorks:
 
     def executed(self, text: str, rows: int) -> None:
         """A statement was executed that changed ``rows`` rows."""
-        if text == "BEGIN":
-            return
         created = _CREATED.match(text)
         if created is not None:
             self._tables |= {created.group(1)}

@@ -1,0 +1,85 @@
+"""The hosts of the simulated world: their guests, which outlive agents, and what a driver does there."""
+
+from collections import Counter
+from collections.abc import Callable
+from random import Random
+
+from machine.simulation.network import BrokenPromise
+from roost.compute.errors import BuildFailed
+
+FOREIGN = "foreign-guest"
+"""A guest that others have made: nobody of this world may touch it."""
+
+
+class Guests:
+    """The guests of all hosts. ``builds``: how often each attempt was started."""
+
+    def __init__(self) -> None:
+        self.hosts: dict[str, Host] = {}
+        self.builds: Counter[tuple[str, int]] = Counter()
+
+    def running(self, instance: str) -> list[tuple[str, int]]:
+        """Where an instance runs: host and attempt of each of its guests."""
+        return [(host.name, host.guests[instance]) for host in self.hosts.values() if instance in host.guests]
+
+
+class Host:
+    """One host. ``guests``: instance -> attempt, of those that run; ``prepared``: of those that do not yet.
+
+    ``failing``: the share of builds that fail, a tenth of them for a cause that no other host cures.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        node: str,
+        cell: str,
+        guests: Guests,
+        random: Random,
+        note: Callable[..., None],
+    ) -> None:
+        self.name = name
+        self.node = node
+        self.cell = cell
+        self.guests: dict[str, int] = {FOREIGN: 1}
+        self.prepared: dict[str, int] = {}
+        self.failing = 0.0
+        self._all = guests
+        self._random = random
+        self._note = note
+        guests.hosts[name] = self
+
+    def prepare(self, instance: str, attempt: int) -> None:
+        """Make all of a guest except its start. Raises `BuildFailed`."""
+        drawn = self._random.random()
+        if drawn < self.failing:
+            self._note(self.name, "fails to build", instance, attempt)
+            curable = drawn > self.failing * 0.1
+            raise BuildFailed("the disk is gone" if curable else "no such image", "Fault", curable)
+        self.prepared[instance] = attempt
+
+    def start(self, instance: str, attempt: int) -> None:
+        """Start a guest that is prepared."""
+        elsewhere = self._all.running(instance)
+        if elsewhere and elsewhere != [(self.name, attempt)]:
+            raise BrokenPromise(
+                f"attempt {attempt} of {instance} is started on {self.name} while it runs as {elsewhere}"
+            )
+        self.prepared.pop(instance, None)
+        self._note(self.name, "runs", instance, f"attempt {attempt}")
+        self.guests[instance] = attempt
+        self._all.builds[instance, attempt] += 1
+
+    def destroy(self, instance: str) -> None:
+        """Remove all that is here of an instance."""
+        if instance == FOREIGN:
+            raise BrokenPromise(f"the agent of {self.name} destroys a guest of others")
+        for there in (self.prepared, self.guests):
+            if instance in there:
+                self._note(self.name, "destroys", instance, f"attempt {there[instance]}")
+                del there[instance]
+
+    def lose(self, instance: str) -> None:
+        """A guest vanishes, as when somebody removes it by hand."""
+        self._note(self.name, "loses", instance)
+        del self.guests[instance]

@@ -1,0 +1,158 @@
+"""Placement and the scheduler of the simulated world: real commands on a real fleet in memory."""
+
+from collections.abc import Mapping, Sequence
+from random import Random
+from typing import Any, TypeVar
+
+import msgspec
+
+from roost.fleet import Fleet
+from roost.ledger import Command, Held, State
+from roost.model.change import AllocationsChanged, ResourceClassChanged
+from roost.model.inventory import Inventory
+from roost.model.request import CandidateQuery, RequestGroup
+from roost.model.spec import Destination, RequestSpec, Selection
+from roost.placement.commands.allocations import ConsumerWrite, FreeConsumers, WriteAllocations
+from roost.placement.commands.inventories import SetInventories
+from roost.placement.commands.providers import CreateProvider
+from roost.scheduler.errors import NoAlternate, NoValidHost
+from roost.scheduler.gateways.local import Decide
+from roost.scheduler.gateways.replacing import UseAlternate
+from roost.scheduler.nodes import NodeTable
+from roost.scheduler.options import SchedulerOptions
+from roost.scheduler.question import Question
+from roost.scheduler.replacement import Replacement, ReplacementRequest
+from roost.scheduler.selection import Plugins
+from support.clouds import NOW, report
+
+T = TypeVar("T")
+
+FOREIGN = "foreign-consumer"
+"""A consumer that others have made: nobody of this world may touch it."""
+
+_OPTIONS = SchedulerOptions(host_subset_size=8, service_down_time=1e9)
+_QUERY = CandidateQuery((RequestGroup({"VCPU": 1}),))
+
+
+class SimulatedPlacement:
+    """The fleet of the world, one VCPU for each instance, and the decisions on it.
+
+    ``emptied``: the consumers that have been emptied so far.
+    """
+
+    def __init__(self, random: Random) -> None:
+        self.random = random
+        self.state = State(Fleet(), {}, 0.0)
+        self.table = NodeTable()
+        self.plugins = Plugins((), ())
+        self.emptied: list[str] = []
+        self.runs = 0
+        self.state.apply(ResourceClassChanged("VCPU", None, 0))
+
+    def add_host(self, host: str, node: str, cell: str, vcpus: int) -> None:
+        """Add a host with a root provider."""
+        self.run(CreateProvider(node, host, None))
+        self.run(SetInventories(node, {"VCPU": Inventory(vcpus)}, None))
+        self.table.update([report(host, node, cell=cell)])
+
+    def add_foreign(self, node: str) -> None:
+        """Add a consumer of others."""
+        self.run(
+            WriteAllocations(
+                (
+                    ConsumerWrite(
+                        consumer=FOREIGN,
+                        allocations={node: {"VCPU": 1}},
+                        project_id="others",
+                        user_id="others",
+                    ),
+                )
+            )
+        )
+
+    def run(self, command: Command[T]) -> T:
+        """Run a command; nothing is changed if it raises."""
+        self.state.name(command.consumers())
+        try:
+            result = command.run(self.state)
+        except Exception:
+            self.state.take_back(0)
+            raise
+        for change in self.state.changes:
+            if isinstance(change, AllocationsChanged) and change.after is None:
+                self.emptied.append(change.consumer)
+        self.state.changes.clear()
+        return result
+
+    def held(self, consumer: str) -> Held | None:
+        """What a consumer holds."""
+        return self.consumers().get(consumer)
+
+    def consumers(self) -> dict[str, Held]:
+        """All consumers, with what they hold."""
+        return self.state._held
+
+    # What the scheduler is asked
+
+    def select(
+        self,
+        spec: RequestSpec,
+        instances: Sequence[str],
+        num_alternates: int,
+        min_count: int,
+        generations: Mapping[str, int],
+    ) -> tuple[Destination, ...]:
+        """Choose and claim hosts. Raises `NoValidHost`, `ConcurrentUpdate`."""
+        asked = self._question(spec, tuple(instances), num_alternates, min_count)
+        if generations:
+            asked = msgspec.structs.replace(asked, generations=dict(generations))
+        outcome = self.run(Decide(asked, self.table, self.plugins)).outcome
+        # That a node counts an instance matters to filters alone, and there are none.
+        self.table.release(*instances)
+        if not outcome.destinations:
+            raise NoValidHost(asked.run, outcome.refusal or "", outcome.steps)
+        return tuple(
+            msgspec.structs.replace(each, selected=self._with_generation(each.instance, each.selected))
+            for each in outcome.destinations
+        )
+
+    def use_alternate(
+        self, spec: RequestSpec, instance: str, failed: Selection, alternates: Sequence[Selection]
+    ) -> Replacement:
+        """Swap a claim to an alternate. Raises `NoAlternate`, `NothingClaimed`, `StaleClaim`."""
+        asked = self._question(spec, (instance,), 0, 1)
+        request = ReplacementRequest(question=asked, failed=failed, alternates=tuple(alternates))
+        found = self.run(UseAlternate(request, self.table, self.plugins))
+        if found.selected is None:
+            raise NoAlternate(instance, found.tries)
+        return msgspec.structs.replace(found, selected=self._with_generation(instance, found.selected))
+
+    def write(self, writes: Sequence[ConsumerWrite]) -> None:
+        """Write allocations. Raises `PlacementError`."""
+        self.run(WriteAllocations(tuple(writes)))
+
+    def free(self, consumers: Sequence[str]) -> None:
+        """Delete allocations, whatever their generation."""
+        self.run(FreeConsumers(tuple(consumers)))
+
+    def _with_generation(self, consumer: str, selection: Selection) -> Selection:
+        held = self.held(consumer)
+        assert held is not None
+        values: dict[str, Any] = {"generation": held.consumer.generation}
+        return msgspec.structs.replace(selection, **values)
+
+    def _question(
+        self, spec: RequestSpec, instances: tuple[str, ...], num_alternates: int, min_count: int
+    ) -> Question:
+        self.runs += 1
+        return Question(
+            run=f"run-{self.runs}",
+            spec=spec,
+            query=_QUERY,
+            instances=instances,
+            num_alternates=num_alternates,
+            min_count=min_count,
+            now=NOW,
+            options=_OPTIONS,
+            seed=self.random.getrandbits(32),
+        )

@@ -1,0 +1,30 @@
+"""Running many schedules, and what is said of one that breaks a promise."""
+
+from collections.abc import Callable, Iterable
+
+from machine.simulation.network import BrokenPromise
+from machine.simulation.world import World
+
+STORY_LINES = 150
+"""Lines of the trace that are printed of a schedule that breaks a promise."""
+
+
+def simulate(make: Callable[[int], World], seeds: Iterable[int], name: str) -> None:
+    """Run a schedule for each seed. Raises: `BrokenPromise`, with the seed and the end of the story."""
+    for seed in seeds:
+        world = make(seed)
+        try:
+            world.run()
+        except BrokenPromise as broken:
+            story = world.network.story(STORY_LINES)
+            raise BrokenPromise(f"{broken} ({name}, seed {seed})\n{story}") from broken
+
+
+def finds(make: Callable[[int], World], seeds: Iterable[int]) -> str:
+    """The first promise that is broken; empty if none is."""
+    for seed in seeds:
+        try:
+            make(seed).run()
+        except BrokenPromise as broken:
+            return str(broken)
+    return ""

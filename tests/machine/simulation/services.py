@@ -1,0 +1,75 @@
+"""The scheduler and placement, as conductors of the simulated world ask them."""
+
+from typing import Any
+
+import httpx
+
+from machine.simulation.placement import SimulatedPlacement
+from machine.simulation.process import Process
+from roost.conductor.questions import (
+    AllocationsOf,
+    FreeConsumers,
+    SelectDestinations,
+    UseAlternate,
+    WriteAllocations,
+)
+from roost.scheduler.errors import PlacementUnavailable
+from roost.storage import OutcomeUnknown
+
+
+class SchedulerService:
+    """The scheduler."""
+
+    patience = 30.0
+    local = False
+
+    def __init__(self, placement: SimulatedPlacement) -> None:
+        self._placement = placement
+
+    def handle(self, asker: Process, question: Any) -> Any:
+        """Answer at once. Raises what a scheduler raises."""
+        match question:
+            case SelectDestinations():
+                return self._placement.select(
+                    question.spec,
+                    question.instances,
+                    question.num_alternates,
+                    question.min_count,
+                    question.generations,
+                )
+            case UseAlternate():
+                return self._placement.use_alternate(
+                    question.spec, question.instance, question.failed, question.alternates
+                )
+        raise AssertionError(f"a scheduler is not asked for {question!r}")
+
+    def unreachable(self, unknown: bool) -> Exception:
+        """A scheduler in the process has a ledger whose answer is lost, one over HTTP a placement."""
+        if unknown and self._placement.random.random() < 0.5:
+            return OutcomeUnknown("the ledger's database did not answer")
+        return PlacementUnavailable("placement cannot be reached")
+
+
+class PlacementService:
+    """Placement over HTTP."""
+
+    patience = 30.0
+    local = False
+
+    def __init__(self, placement: SimulatedPlacement) -> None:
+        self._placement = placement
+
+    def handle(self, asker: Process, question: Any) -> Any:
+        """Answer at once. Raises `PlacementError`."""
+        match question:
+            case AllocationsOf(consumer):
+                return self._placement.held(consumer)
+            case WriteAllocations(writes):
+                return self._placement.write(writes)
+            case FreeConsumers(consumers):
+                return self._placement.free(consumers)
+        raise AssertionError(f"placement is not asked for {question!r}")
+
+    def unreachable(self, unknown: bool) -> Exception:
+        """An error of the transport."""
+        return httpx.ReadTimeout("no answer") if unknown else httpx.ConnectError("no connection")

@@ -1,0 +1,351 @@
+"""The simulated world: cells with their real conductors, hosts with agents, a real fleet; faults; promises.
+
+What happens is drawn from a seed. The worlds of `machine.simulation.cell_world` and `…cloud_world` say how
+instances come and go.
+"""
+
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Any, NamedTuple
+
+import msgspec
+import sqlalchemy as sa
+
+from machine.simulation import hosts, placement
+from machine.simulation.agents import DRIVER, WORK, DriverService, PlainAgent
+from machine.simulation.databases import SimulatedDatabase
+from machine.simulation.hosts import Guests, Host
+from machine.simulation.loop import Loop, Stuck
+from machine.simulation.network import BrokenPromise, Network
+from machine.simulation.placement import SimulatedPlacement
+from machine.simulation.process import Process
+from machine.simulation.services import PlacementService, SchedulerService
+from machine.simulation.weather import CALM, Weather
+from roost.cells.arriving import INSTANCES
+from roost.cells.orders import HostsWithOrders
+from roost.cells.rows import instance_of
+from roost.cells.tables import SCHEMA as CELL_SCHEMA
+from roost.conductor.backoff import Backoff
+from roost.conductor.cell_conductor import KIND, machines_of
+from roost.conductor.cell_work import CellWork
+from roost.conductor.questions import PLACEMENT, SCHEDULER
+from roost.conductor.time_limits import TimeLimits
+from roost.leases import Tenure
+from roost.model.instance import ACTIVE, ERROR, LOST, UNSETTLED, Instance
+
+POLL_SECONDS = 2.0
+SETTLED_WITHIN = 300.0
+"""Seconds of calm after which nothing may be under way any more."""
+
+LATE_SECONDS = 15.0
+"""Seconds after which no message that was sent is still under way."""
+
+ACTS = 200_000
+"""Acts of a schedule at most."""
+
+
+class Kind(NamedTuple):
+    """What may happen in a schedule. ``events``: names of methods of `World`, and how many there are.
+
+    ``failing``: the share of builds that fail. ``seconds``: the length of the storm. ``deletes``: the share
+    of instances that are deleted in it.
+    """
+
+    weather: Weather = CALM
+    events: tuple[str, ...] = ()
+    number: int = 0
+    failing: float = 0.0
+    seconds: float = 25.0
+    deletes: float = 0.4
+
+
+class Every(msgspec.Struct, frozen=True):
+    """All instances of a cell, by uuid."""
+
+    def __call__(self, connection: sa.Connection) -> dict[str, Instance]:
+        return {row.uuid: instance_of(row) for row in connection.execute(INSTANCES)}
+
+
+class Faults(NamedTuple):
+    """Faults that are put in on purpose.
+
+    ``work``: changes works before they run. ``question``: changes what services are asked. ``confirms``:
+    whether agents ask before they start a guest.
+    """
+
+    work: Callable[[str, Any], Any] | None = None
+    question: Callable[[str, Any], Any] | None = None
+    confirms: bool = True
+
+
+class World:
+    """One schedule of a kind, from one seed.
+
+    ``cells``: the names of those with hosts. ``conductors`` and ``hosts``: so many for each of them.
+    """
+
+    def __init__(
+        self,
+        kind: Kind,
+        seed: int,
+        faults: Faults = Faults(),  # noqa: B008 - it is immutable
+        *,
+        cells: Sequence[str] = ("c1",),
+        conductors: int = 2,
+        hosts: int = 3,
+    ) -> None:
+        self.kind = kind
+        self.random = Random(seed)
+        self.faults = faults
+        self.cells = tuple(cells)
+        self.loop = Loop()
+        self.network = Network(self.loop, self.random)
+        self.network.on_crash = self.restart
+        self.network.defective_work = faults.work
+        self.network.defective_question = faults.question
+        self.guests = Guests()
+        self.placement = SimulatedPlacement(self.random)
+        self.network.services[SCHEDULER] = SchedulerService(self.placement)
+        self.network.services[PLACEMENT] = PlacementService(self.placement)
+        self.conductors: list[Process] = []
+        self.agents: list[Process] = []
+        for cell in self.cells:
+            self.add_database(f"cell/{cell}", CELL_SCHEMA)
+            for number in range(conductors):
+                self._add_conductor(f"{cell}-conductor{number}", cell)
+            for number in range(hosts):
+                self._add_host(f"{cell}-host{number}", cell)
+        self.placement.add_foreign(f"node-of-{self.cells[0]}-host0")
+        self.accepted: set[str] = set()
+        """Instances that must come to an end."""
+        self.deleted: set[str] = set()
+        """Instances whose deletion was promised."""
+        self.doubtful: set[str] = set()
+        """Instances of which the user had no answer: they may be there or not."""
+
+    @property
+    def processes(self) -> list[Process]:
+        """All processes that crash and stop."""
+        return [*self.conductors, *self.agents]
+
+    def add_database(self, name: str, *schemas: Any) -> None:
+        """Add a database that is empty."""
+        self.network.databases[name] = SimulatedDatabase(name, schemas, lambda: self.loop.now)
+
+    def _add_host(self, name: str, cell: str) -> None:
+        node = f"node-of-{name}"
+        self.placement.add_host(name, node, cell, 3)
+        host = Host(name, node, cell, self.guests, self.random, self.network.note)
+        host.failing = self.kind.failing
+
+        def begin(process: Process) -> None:
+            PlainAgent(name, cell, self.faults.confirms).begin(process)
+
+        process = Process(f"{name}-agent", self.network, begin)
+        process.services[DRIVER] = DriverService(host)
+        self.agents.append(process)
+
+    def _add_conductor(self, name: str, *cells: str) -> None:
+        def begin(process: Process) -> None:
+            for cell in cells:
+                self.conduct(process, cell)
+
+        self.conductors.append(Process(name, self.network, begin))
+
+    def conduct(self, process: Process, cell: str) -> None:
+        """Start the machines of a cell's conductor in a process."""
+        tenure = Tenure(f"{KIND}/{process.name}/{process.life}", KIND, process.name)
+        work = CellWork(cell, tenure, Backoff())
+        limits = TimeLimits(build_seconds=30.0, destroy_seconds=60.0)
+        for number, machine in enumerate(machines_of(work, limits, POLL_SECONDS)):
+            process.run(f"{cell}.{number}", machine)
+
+    # The schedule
+
+    def run(self) -> None:
+        """Raises: `BrokenPromise`."""
+        try:
+            self._run()
+        except BrokenPromise:
+            raise
+        except (AssertionError, Stuck) as error:
+            raise BrokenPromise(f"broken on the way: {error!r}") from error
+        finally:
+            for database in self.network.databases.values():
+                database.close()
+
+    def _run(self) -> None:
+        for process in self.processes:
+            self.loop.after(self.random.uniform(0.0, 2.0), process.start)
+        self.network.weather = self.kind.weather
+        self.plan()
+        for _ in range(self.kind.number):
+            event = getattr(self, self.random.choice(self.kind.events))
+            self.loop.after(self.random.uniform(0.0, self.kind.seconds), event)
+        self.loop.run(self.kind.seconds, ACTS)
+        self.calm()
+        ends = self.loop.now + SETTLED_WITHIN
+        while self.loop.now < ends and not self.settled():
+            self.loop.run(self.loop.now + 2.0, ACTS)
+        # What is late may still arrive, and nothing may come of it.
+        self.loop.run(self.loop.now + LATE_SECONDS, ACTS)
+        self.check()
+
+    def plan(self) -> None:
+        """Plan what users do."""
+        raise NotImplementedError
+
+    def calm(self) -> None:
+        """All faults end."""
+        self.network.note("world", "is calm")
+        self.network.weather = CALM
+        self.network.cut.clear()
+        for database in self.network.databases.values():
+            database.up = True
+        for host in self.guests.hosts.values():
+            host.failing = 0.0
+        for process in self.processes:
+            process.go_on()
+            process.start()
+
+    def settled(self) -> bool:
+        """Whether nothing is under way."""
+        return all(
+            row.state not in UNSETTLED for cell in self.cells for row in self.rows(cell).values()
+        ) and not any(self.read(f"cell/{cell}", HostsWithOrders()) for cell in self.cells)
+
+    # What happens
+
+    def restart(self, process: Process) -> None:
+        """Start a process some time after it crashed."""
+        self.loop.after(self.random.choice((0.1, 2.0, 15.0)), process.start)
+
+    def wake_agents(self) -> None:
+        """Agents that hear of it look at their cell."""
+        for agent in self.agents:
+            if self.random.random() < 0.8:
+                agent.wake(WORK)
+
+    def crash(self) -> None:
+        """A conductor dies."""
+        self._crash(self.random.choice(self.conductors))
+
+    def crash_agent(self) -> None:
+        """An agent dies."""
+        self._crash(self.random.choice(self.agents))
+
+    def _crash(self, process: Process) -> None:
+        process.crash()
+        self.restart(process)
+
+    def stop(self) -> None:
+        """A conductor is stopped, often past its lease."""
+        self._stop(self.random.choice(self.conductors))
+
+    def stop_agent(self) -> None:
+        """An agent is stopped."""
+        self._stop(self.random.choice(self.agents))
+
+    def _stop(self, process: Process) -> None:
+        process.stop()
+        self.loop.after(self.random.choice((1.0, 12.0, 30.0)), process.go_on)
+
+    def cut_off(self) -> None:
+        """A conductor reaches some of its databases and services no more."""
+        self._cut_off(self.random.choice(self.conductors))
+
+    def cut_off_agent(self) -> None:
+        """An agent reaches its cell no more."""
+        self._cut_off(self.random.choice(self.agents))
+
+    def _cut_off(self, process: Process) -> None:
+        names = [*self.network.databases, *self.network.services]
+        pairs = {(process.name, name) for name in names if self.random.random() < 0.7}
+        self.network.note(process.name, "is cut off from", sorted(name for _, name in pairs))
+        self.network.cut |= pairs
+        self.loop.after(self.random.choice((1.0, 12.0, 40.0)), self.network.cut.difference_update, pairs)
+
+    def database_away(self) -> None:
+        """A database is stopped."""
+        database = self.random.choice(list(self.network.databases.values()))
+        self.network.note(database.name, "is away")
+        database.up = False
+        self.loop.after(self.random.choice((0.5, 5.0, 30.0)), setattr, database, "up", True)
+
+    def clock(self) -> None:
+        """The wall clock of a process is stepped."""
+        process = self.random.choice(self.processes)
+        process.offset += self.random.uniform(-20_000.0, 20_000.0)
+        self.network.note(process.name, "has a clock that is off by", process.offset)
+
+    def vanish(self) -> None:
+        """A guest vanishes."""
+        host = self.random.choice(list(self.guests.hosts.values()))
+        guests = [guest for guest in host.guests if guest != hosts.FOREIGN]
+        if guests:
+            host.lose(self.random.choice(guests))
+
+    # What was promised
+
+    def read(self, database: str, work: Any) -> Any:
+        """What a database has now."""
+        return self.network.databases[database].run(work, False)
+
+    def rows(self, cell: str) -> dict[str, Instance]:
+        """All instances of a cell."""
+        rows: dict[str, Instance] = self.read(f"cell/{cell}", Every())
+        return rows
+
+    def check(self) -> None:
+        """Raises: `BrokenPromise`."""
+        rows: dict[str, Instance] = {}
+        for cell in self.cells:
+            for uuid, row in self.rows(cell).items():
+                promise(uuid not in rows, f"{uuid} is in two cells")
+                rows[uuid] = row
+                self._check_row(row)
+        self.check_known(rows)
+        known = self.accepted | self.doubtful | self.deleted
+        consumers = self.placement.consumers()
+        for uuid in known - rows.keys():
+            gone = uuid in self.deleted or uuid in self.doubtful
+            promise(gone, f"{uuid} is forgotten")
+            promise(uuid not in consumers, f"{uuid} is gone and holds {consumers.get(uuid)}")
+            promise(not self.guests.running(uuid), f"{uuid} is gone and runs")
+        for uuid in rows.keys() & self.deleted:
+            raise BrokenPromise(f"{uuid} is deleted and is {rows[uuid].state}")
+        strange = consumers.keys() - known - {placement.FOREIGN}
+        promise(not strange, f"consumers without an instance: {strange}")
+        promise(placement.FOREIGN in consumers, "the consumer of others is gone")
+        for host in self.guests.hosts.values():
+            promise(hosts.FOREIGN in host.guests, f"the guest of others on {host.name} is gone")
+            strange = host.guests.keys() - known - {hosts.FOREIGN}
+            promise(not strange, f"guests without an instance on {host.name}: {strange}")
+
+    def check_known(self, rows: dict[str, Instance]) -> None:
+        """Check what a world knows beside the cells' rows. Raises: `BrokenPromise`."""
+
+    def _check_row(self, row: Instance) -> None:
+        running = self.guests.running(row.uuid)
+        held = self.placement.held(row.uuid)
+        if row.state == ERROR:
+            promise(bool(row.reason), f"{row.uuid} is in error without a reason")
+            promise(not running, f"{row.uuid} is in error and runs: {running}")
+            promise(held is None, f"{row.uuid} is in error and holds {held}")
+            return
+        promise(row.state in (ACTIVE, LOST), f"{row.uuid} is {row.state} for ever")
+        expected = [(row.host, row.attempt)] if row.state == ACTIVE else []
+        promise(running == expected, f"{row.uuid} is {row.state} on {row.host} and runs as {running}")
+        promise(held is not None, f"{row.uuid} is {row.state} and holds nothing")
+        assert held is not None and row.selection is not None
+        promise(set(held.allocations) == {row.node}, f"{row.uuid} is on {row.node} and holds {held}")
+        promise(
+            held.consumer.generation == row.selection.generation,
+            f"{row.uuid} says generation {row.selection.generation} and holds {held}",
+        )
+
+
+def promise(kept: bool, text: str) -> None:
+    """Raises: `BrokenPromise`."""
+    if not kept:
+        raise BrokenPromise(text)

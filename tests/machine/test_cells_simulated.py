@@ -1,0 +1,34 @@
+"""A cell's conductors and hosts in drawn schedules: crashes, stops, cuts, outages, lost and late messages."""
+
+import pytest
+
+from machine.simulation.cell_world import KINDS, CellWorld
+from machine.simulation.seeds import simulate
+from support.seeds import nightly_seed
+
+SCHEDULES = 3
+"""Of each kind, in every run."""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_promise_is_kept_in_every_schedule(kind):
+    simulate(lambda seed: CellWorld(KINDS[kind], seed), range(SCHEDULES), kind)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_promise_is_kept_in_every_schedule_at_length(kind):
+    first = nightly_seed() * 1_000_000
+    simulate(lambda seed: CellWorld(KINDS[kind], seed), range(first, first + 1_500), kind)
+
+
+def test_a_seed_gives_the_same_schedule_again_with_and_without_kept_results():
+    traces = []
+    for repeats in (True, True, False):
+        world = CellWorld(KINDS["everything"], 3)
+        for database in world.network.databases.values():
+            database.repeats = repeats
+        world.run()
+        traces.append([(note.at, note.who, repr(note.what)) for note in world.network.trace])
+    assert traces[0] == traces[1]
+    assert traces[0] == traces[2]
