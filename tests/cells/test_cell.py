@@ -8,6 +8,7 @@ import pytest
 from roost.cells import Cell
 from roost.cells.cell import GONE, changed
 from roost.cells.fences import TrimFences
+from roost.cells.node_reports import ReadSigns
 from roost.model.instance import ABANDONED, ACTIVE, ASSIGNED, DELETING, DESTROYED, ERROR, FAILED, Fault
 from roost.model.node import NodeReport
 from roost.model.spec import Flavor, RequestSpec
@@ -278,14 +279,18 @@ def test_hosts_are_as_last_reported(tmp_path) -> None:
                 host="a",
                 node="node-a",
                 cell="cell1",
-                last_seen=10.0,
                 metrics={"heat": 1.5},
             )
-            await cell.heartbeat([first, NodeReport(host="b", node="node-b", cell="cell1", last_seen=10.0)])
-            later = msgspec.structs.replace(first, last_seen=20.0, enabled=False, failed_builds=2)
+            await cell.heartbeat([first, NodeReport(host="b", node="node-b", cell="cell1")])
+            later = msgspec.structs.replace(first, enabled=False, failed_builds=2)
             await cell.heartbeat([later])
             assert [report.host for report in await cell.nodes()] == ["a", "b"]
-            assert await cell.nodes(seen_after=10.0) == [later]
+            assert (await cell.nodes())[0] == later
+            assert (await cell.read(ReadSigns())).revisions == {"node-a": 2, "node-b": 1}
+            await cell.heartbeat([later])
+            signs = await cell.read(ReadSigns())
+            assert signs.revisions == {"node-a": 2, "node-b": 1}, "nothing has changed"
+            assert {host: stamp[2] for host, stamp in signs.sessions.items()} == {"a": 2, "b": 0}
 
     asyncio.run(run())
 
@@ -294,19 +299,17 @@ def test_service_reports_many_nodes_and_one_that_is_made_anew_replaces_the_old(t
     async def run() -> None:
         async with opened_cell(tmp_path) as cell:
 
-            def blade(number: int, node: str = "", at: float = 10.0) -> NodeReport:
+            def blade(number: int, node: str = "") -> NodeReport:
                 name = f"blade-{number}"
-                return NodeReport(
-                    host="ironic", nodename=name, node=node or name, cell="cell1", last_seen=at, num_io_ops=1
-                )
+                return NodeReport(host="ironic", nodename=name, node=node or name, cell="cell1", num_io_ops=1)
 
             await cell.heartbeat([blade(number) for number in range(3)])
             assert await cell.nodes() == [blade(number) for number in range(3)]
-            await cell.heartbeat([blade(1, "anew", 20.0)])
+            await cell.heartbeat([blade(1, "anew")])
             assert await cell.node_uuids() == {"blade-0", "anew", "blade-2"}
             # Two nodes change their names with each other.
-            await cell.heartbeat([blade(0, "blade-2", 30.0), blade(2, "blade-0", 30.0)])
-            assert await cell.nodes(25.0) == [blade(0, "blade-2", 30.0), blade(2, "blade-0", 30.0)]
+            await cell.heartbeat([blade(0, "blade-2"), blade(2, "blade-0")])
+            assert await cell.nodes() == [blade(0, "blade-2"), blade(1, "anew"), blade(2, "blade-0")]
             await cell.remove_nodes(["blade-0", "unknown"])
             assert (await cell.count_nodes(), await cell.node_uuids()) == (2, {"blade-2", "anew"})
 

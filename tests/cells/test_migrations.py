@@ -51,7 +51,6 @@ def test_hosts_become_nodes(tmp_path) -> None:
                 host="a",
                 node="node-a",
                 cell="cell1",
-                last_seen=10.0,
                 enabled=False,
                 failed_builds=2,
                 metrics={"heat": 1.5},

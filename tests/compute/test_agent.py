@@ -76,17 +76,16 @@ def test_health_counts_failed_builds_since_the_last_good_one() -> None:
         driver.failure = BuildFailed("no")
         await agent.build(instance("i"))
         await agent.build(instance("j"))
-        assert agent.health(5.0) == NodeReport(
+        assert agent.health() == NodeReport(
             host="a",
             node=agent.node,
             cell="cell1",
-            last_seen=5.0,
             failed_builds=2,
             metrics={"heat": 40.0},
         )
         driver.failure = None
         assert await agent.build(instance("k")) == built("k")
-        assert agent.health(6.0).failed_builds == 0
+        assert agent.health().failed_builds == 0
 
     asyncio.run(run())
 
@@ -103,6 +102,6 @@ class OddDriver(SimulatedDriver):
 
 def test_driver_that_is_odd_costs_no_more_than_what_it_should_tell() -> None:
     agent = Agent("host-1", "cell1", OddDriver(SimulatedHost(name="host-1", inventory={}), Script()))
-    assert agent.health(1.0).metrics == {}
+    assert agent.health().metrics == {}
     result = asyncio.run(agent.build(instance()))
     assert result.failure == "no \ufffd IP\ufffd"

@@ -33,7 +33,7 @@ class Moved:
     async def report(self, host: str, **facts: object) -> None:
         [old] = [each for each in await self.now.cells["cell1"].nodes() if each.host == host]
         await self.now.cells["cell1"].heartbeat([msgspec.structs.replace(old, **facts)])
-        self.now.scheduler.table.update([msgspec.structs.replace(old, **facts)])
+        self.now.scheduler.table.update([msgspec.structs.replace(old, **{"last_seen": NOW, **facts})])
 
     async def instance(self) -> Instance:
         return (await self.now.instances())[ONE]

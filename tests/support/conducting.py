@@ -116,9 +116,7 @@ class Conductors:
             if await self.placement.provider(f"node-{host}") is None:
                 await self.ledger.execute(CreateProvider(f"node-{host}", host, None))
                 await self.ledger.execute(SetInventories(f"node-{host}", {"VCPU": Inventory(VCPUS)}, None))
-            await self.cells[cell].heartbeat(
-                [NodeReport(host=host, node=f"node-{host}", cell=cell, last_seen=NOW)]
-            )
+            await self.cells[cell].heartbeat([NodeReport(host=host, node=f"node-{host}", cell=cell)])
         await self.feed.refresh()
 
     async def run(self, request: BuildRequest) -> None:

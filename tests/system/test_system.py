@@ -139,19 +139,6 @@ def test_trimming_outlives_an_outage(tmp_path, monkeypatch) -> None:
     asyncio.run(run())
 
 
-def test_host_is_not_offered_that_is_no_longer_heard_of(tmp_path) -> None:
-    async def run() -> None:
-        now = 1_000_000.0
-        never = 1e6  # heartbeats come no more after the first
-        async with opened_system(tmp_path, clock=lambda: now, heartbeat_seconds=never) as system:
-            now += 3600
-            await system.super_conductor.accept(wanted("first"))
-            await system.super_conductor.idle()
-            assert list((await states(system)).values()) == [ERROR]
-
-    asyncio.run(run())
-
-
 def test_layout_is_kept_and_cannot_be_another(tmp_path) -> None:
     async def run() -> None:
         async with opened_system(tmp_path):

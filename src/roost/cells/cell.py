@@ -22,9 +22,10 @@ from roost.cells.building import (
 from roost.cells.cell_work import GONE as GONE
 from roost.cells.cell_work import CellWork
 from roost.cells.ending import DeleteInstances, Destroyed, Forget
+from roost.cells.node_reports import BeatHosts, KeepReports, ReadReports
+from roost.cells.orders import FOR_HOSTS, orders_topic
 from roost.cells.owning import FOR_CONDUCTORS, work_topic
-from roost.cells.reported import clean_reports
-from roost.cells.rows import instance_of, node_row, report_of
+from roost.cells.rows import instance_of
 from roost.cells.tables import SCHEMA, instances, nodes
 from roost.machine import Wakes
 from roost.model import record
@@ -44,13 +45,6 @@ from roost.storage import Database, in_batches
 T = TypeVar("T")
 
 WANTING_CONDUCTORS = frozenset(FOR_CONDUCTORS)
-
-_NAMES = sa.select(nodes.c.node, nodes.c.host, nodes.c.nodename)
-_UPDATE_NODE = (
-    sa.update(nodes)
-    .where(nodes.c.node == sa.bindparam("key"))
-    .values(**{column.name: sa.bindparam(column.name) for column in nodes.columns})
-)
 
 
 class Outcome(NamedTuple):
@@ -72,7 +66,8 @@ class Place(NamedTuple):
 class Cell:
     """One cell by name, on its database. For use from one event loop.
 
-    ``wakes``: its topic `work_topic` is woken when an instance wants work of a conductor.
+    ``wakes``: its topic `work_topic` is woken when an instance wants work of a conductor, `orders_topic` when
+    a host has something to do.
 
     ``records``: where the ends of attempts are recorded; None: nowhere.
 
@@ -249,48 +244,16 @@ class Cell:
     # Nodes
 
     async def heartbeat(self, reports: Sequence[NodeReport]) -> None:
-        """Keep what agents report of their nodes.
+        """Keep what agents in this process report of their nodes; their hosts are alive.
 
         A node with the names of another one (host and nodename) replaces it.
         """
-        rows = {str(row["node"]): row for row in map(node_row, clean_reports(reports))}
-        names = {(str(row["host"]), str(row["nodename"])): node for node, row in rows.items()}
+        await self.write(KeepReports(tuple(reports)))
+        await self.write(BeatHosts(tuple({each.host for each in reports}), self._clock()))
 
-        def write(connection: Connection) -> None:
-            known: dict[str, tuple[str, str]] = {}
-            namesakes: list[str] = []
-            hosts = sorted({host for host, _ in names})
-            for some in in_batches(hosts):
-                for row in connection.execute(_NAMES.where(nodes.c.host.in_(some))):
-                    known[row.node] = row.host, row.nodename
-                    if names.get(known[row.node], row.node) != row.node:
-                        namesakes.append(row.node)
-            for some in in_batches([node for node in rows if node not in known]):
-                for row in connection.execute(_NAMES.where(nodes.c.node.in_(some))):
-                    known[row.node] = row.host, row.nodename
-            # A node that takes over the names of one that gets others in the same batch is written anew.
-            renamed = [n for n in rows if n in known and known[n] != (rows[n]["host"], rows[n]["nodename"])]
-            gone = {*namesakes, *renamed}
-            for some in in_batches(gone):
-                connection.execute(sa.delete(nodes).where(nodes.c.node.in_(some)))
-            kept = {names[name] for name in names}
-            new = [row for node, row in rows.items() if node in kept and (node not in known or node in gone)]
-            old = [{**rows[n], "key": n} for n in rows if n in known and n not in gone]
-            if new:
-                connection.execute(sa.insert(nodes), new)
-            if old:
-                connection.execute(_UPDATE_NODE, old)
-
-        await self.write(write)
-
-    async def nodes(self, seen_after: float = 0.0) -> list[NodeReport]:
-        """Nodes that were seen after a time (seconds since the epoch), in order of names."""
-        query = (
-            sa.select(nodes).where(nodes.c.last_seen > seen_after).order_by(nodes.c.host, nodes.c.nodename)
-        )
-        return await self.database.read(
-            lambda connection: [report_of(row, self.name) for row in connection.execute(query)]
-        )
+    async def nodes(self) -> list[NodeReport]:
+        """All nodes as they were reported last, in order of names."""
+        return await self.database.read(ReadReports(self.name))
 
     async def remove_nodes(self, uuids: Collection[str]) -> None:
         """Forget nodes, by the uuid of the root provider. One that is not here is left out."""
@@ -321,6 +284,8 @@ class Cell:
         if isinstance(work, CellWork) and (entered := work.enters):
             if not WANTING_CONDUCTORS.isdisjoint(entered):
                 self.wakes.wake(work_topic(self.name))
+            if not FOR_HOSTS.isdisjoint(entered):
+                self.wakes.wake(orders_topic(self.name))
             for event, states in self._listeners.items():
                 if not states.isdisjoint(entered):
                     event.set()

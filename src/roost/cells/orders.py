@@ -17,6 +17,14 @@ from roost.cells.tables import instances, orders
 from roost.model.instance import ASSIGNED, DELETING, STARTING, DestroyOrder, Instance
 from roost.storage import in_batches
 
+FOR_HOSTS = frozenset((ASSIGNED, STARTING, DELETING))
+"""States in which an instance is an order to its host."""
+
+
+def orders_topic(cell: str) -> str:
+    """Topic: a host of a cell may have something to do."""
+    return f"cell/{cell}/orders"
+
 
 class HostWork(msgspec.Struct, frozen=True):
     """What hosts have to do: instances to build, to start or to destroy, and orders to destroy.

@@ -4,7 +4,6 @@ Texts are cleaned and cut. Names say which host or instance is meant and are lef
 that cannot be stored is dropped, with a warning.
 """
 
-import math
 from collections.abc import Iterable
 from typing import cast
 
@@ -45,10 +44,10 @@ def clean_reports(reports: Iterable[NodeReport]) -> list[NodeReport]:
             and is_storable(report.nodename or report.host, MAX_HOST)
             and is_storable(report.node, MAX_UUID)
         )
-        if named and math.isfinite(report.last_seen):
+        if named:
             kept.append(clean_report(report))
         else:
-            _log.warning("the report of a node was dropped: bad name or time", report=repr(report)[:500])
+            _log.warning("the report of a node was dropped: bad name", report=repr(report)[:500])
     return kept
 
 

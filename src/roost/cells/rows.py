@@ -20,16 +20,19 @@ D = TypeVar("D")
 
 _log = structlog.get_logger()
 _JSON = msgspec.json.Encoder()
+_SORTED = msgspec.json.Encoder(order="deterministic")
+"""Equal reports have equal texts."""
 _ALTERNATES = msgspec.json.Decoder(tuple[Selection, ...])
 _SELECTION = msgspec.json.Decoder(Selection)
 _SPEC = msgspec.json.Decoder(RequestSpec)
 _FACTS = msgspec.json.Decoder(dict[str, object])
-_COLUMNS = ("node", "host", "nodename", "enabled", "last_seen")
-"""Fields of a report that have a column of their own; ``cell`` has none, as the database is the cell's."""
+_COLUMNS = ("node", "host", "nodename", "enabled")
+"""Fields of a report that have a column of their own. ``cell`` has none, as the database is the cell's, and
+``last_seen`` is not stored."""
 _OTHERS = {
     field.name: field.type
     for field in msgspec.structs.fields(NodeReport)
-    if field.name not in (*_COLUMNS, "cell")
+    if field.name not in (*_COLUMNS, "cell", "last_seen")
 }
 
 
@@ -136,8 +139,7 @@ def node_row(report: NodeReport) -> dict[str, object]:
         "host": report.host,
         "nodename": report.nodename or report.host,
         "enabled": report.enabled,
-        "last_seen": report.last_seen,
-        "facts": _JSON.encode({name: facts[name] for name in _OTHERS if name in facts}).decode(),
+        "facts": _SORTED.encode({name: facts[name] for name in _OTHERS if name in facts}).decode(),
     }
 
 
@@ -155,7 +157,6 @@ def report_of(row: Row, cell: str) -> NodeReport:
         host=row.host,
         nodename="" if row.nodename == row.host else row.nodename,
         cell=cell,
-        last_seen=row.last_seen,
         enabled=row.enabled,
         **facts,  # type: ignore[arg-type]
     )

@@ -89,10 +89,10 @@ nodes = sa.Table(
     sa.Column("host", NAME, nullable=False),
     sa.Column("nodename", NAME, nullable=False),
     sa.Column("enabled", sa.Boolean, nullable=False),
-    sa.Column("last_seen", sa.Double, nullable=False),
     sa.Column("facts", BIG_TEXT, nullable=False),
+    # Raised with each report that differs from the one before.
+    sa.Column("revision", sa.BigInteger, nullable=False, server_default="1"),
     sa.UniqueConstraint("host", "nodename", name="nodes_by_name"),
-    sa.Index("nodes_by_last_seen", "last_seen"),
     **EXACT,
 )
 

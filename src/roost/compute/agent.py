@@ -55,8 +55,8 @@ class Agent:
         if reported.refusals:
             raise ProvidersRefused("; ".join(reported.refusals))
 
-    def health(self, now: float) -> NodeReport:
-        """What the scheduler should know of the host at ``now`` (seconds since the epoch)."""
+    def health(self) -> NodeReport:
+        """What the scheduler should know of the host."""
         # Before the guests: one that comes in between is listed as not counted yet.
         hardware = self._hardware()
         guests = sorted(self._reported_guests() | self._building)
@@ -64,7 +64,6 @@ class Agent:
             host=self.host,
             node=self.node,
             cell=self._cell,
-            last_seen=now,
             enabled=self.enabled,
             instances={guest: _reported(guest, hardware) for guest in guests},
             num_instances=len(guests),

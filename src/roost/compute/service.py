@@ -4,9 +4,8 @@ One process may be one host or, simulated, a thousand; either way the cell is as
 """
 
 import asyncio
-import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 
 import structlog
 
@@ -41,14 +40,12 @@ class ComputeService:
         *,
         poll_seconds: float = 1.0,
         heartbeat_seconds: float = 10.0,
-        clock: Callable[[], float] = time.time,
     ) -> None:
         self._cell = cell
         self._endpoint = endpoint
         self._agents = {agent.host: agent for agent in agents}
         self._poll_seconds = poll_seconds
         self._heartbeat_seconds = heartbeat_seconds
-        self._clock = clock
         self._wake = cell.listen(ASSIGNED, DELETING)
         self._unregistered = set(self._agents)
         # Work under way or done and not yet reported, by instance. One thing at a time for each: what is to
@@ -118,8 +115,7 @@ class ComputeService:
 
     async def beat(self) -> None:
         """Tell the cell of every host's health."""
-        now = self._clock()
-        await self._cell.heartbeat([agent.health(now) for agent in self._agents.values()])
+        await self._cell.heartbeat([agent.health() for agent in self._agents.values()])
         metrics.HEARTBEATS.inc(len(self._agents))
 
     async def reconcile(self) -> None:

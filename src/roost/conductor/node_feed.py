@@ -1,13 +1,17 @@
 """What agents, cells' databases and host aggregates tell of nodes, brought to the scheduler's node table."""
 
 import asyncio
+import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 import structlog
+from msgspec.structs import replace
 
 from roost.cells import Cell
+from roost.cells.node_reports import ReadReports, ReadSigns
 from roost.conductor.aggregates.known import AggregateSource
+from roost.conductor.liveness import Liveness
 from roost.conductor.node_journal import JournalWriter, NodeJournals
 from roost.ledger.retention import DAY, Retention
 from roost.model.instance import ASSIGNED, ON_ITS_HOST, STARTING
@@ -28,14 +32,13 @@ LOOK_AGAIN_SECONDS = 60.0
 
 
 class NodeFeed:
-    """Reads every cell for nodes that were seen since the last time, for nodes that were removed, and for the
-    instances whose claims are outstanding (see `roost.scheduler.outstanding`); and ``aggregates`` for host
-    aggregates that have changed.
+    """Reads every cell for reports that have changed, for signs of life of its hosts, for nodes that were
+    removed, and for the instances whose claims are outstanding (see `roost.scheduler.outstanding`); and
+    ``aggregates`` for host aggregates that have changed.
 
-    A cell that cannot be read is only logged: its nodes stop being seen and the scheduler takes them for
-    down after a while. ``monotonic``: seconds. What changes goes into a journal in the database ``journal``,
-    of which ``retention`` says how many days are kept. A service that was not seen for ``down_seconds`` is
-    down.
+    A host whose session stands still for ``down_seconds`` by the ``monotonic`` clock is down, and so are the
+    hosts of a cell that cannot be read for so long. What changes goes into a journal in the database
+    ``journal``, of which ``retention`` says how many days are kept.
     """
 
     def __init__(
@@ -60,10 +63,11 @@ class NodeFeed:
         self._aggregates = aggregates
         self._aggregates_version: int | None = None
         self._retention = retention
-        self._down_seconds = down_seconds
+        self._liveness = {cell.name: Liveness(down_seconds) for cell in self._cells}
+        self._up: dict[str, frozenset[str]] = {cell.name: frozenset() for cell in self._cells}
+        self._revisions: dict[str, Mapping[str, int]] = {cell.name: {} for cell in self._cells}
         self._clock = clock
         self._trimmed = monotonic()
-        self._seen: dict[str, float] = {}
         # When each claim was looked for and not found, or found built, first.
         self._since: dict[str, float] = {}
 
@@ -79,19 +83,12 @@ class NodeFeed:
             await self._read_aggregates(self._aggregates)
         for cell in self._cells:
             try:
-                reports = await cell.nodes(self._seen.get(cell.name, 0.0))
-                self._table.update(reports)
-                # At the first request for hardware no other decision has to wait for all of this.
-                while self._table.decode(DECODED_AT_ONCE):
-                    await asyncio.sleep(0)
-                await self._remove(cell)
+                await self._read_nodes(cell)
                 await self._settle(cell)
             except StorageError as error:
                 _log.warning("a cell cannot be read", cell=cell.name, error=str(error))
-                continue
-            if reports:
-                # A second less: a heartbeat may become visible after a later one.
-                self._seen[cell.name] = max(report.last_seen for report in reports) - 1.0
+                self._liveness[cell.name].away(self._monotonic())
+                self._tell_up(cell)
         await self._write_journal()
         self._since = {name: at for name, at in self._since.items() if self._table.outstanding.of(name)}
 
@@ -116,7 +113,6 @@ class NodeFeed:
         if self._journal is None or self._journals is None:
             return
         now = self._clock()
-        self._table.seen_since(now - self._down_seconds)
         try:
             await self._journal.write(now)
             kept = self._retention
@@ -126,11 +122,34 @@ class NodeFeed:
         except StorageError as error:
             _log.warning("the node journal cannot be written", error=str(error))
 
-    async def _remove(self, cell: Cell) -> None:
-        """Remove nodes that the cell has no longer."""
-        if self._table.count_of_cell(cell.name) != await cell.count_nodes():
-            gone = self._table.nodes_of_cell(cell.name) - await cell.node_uuids()
-            self._table.remove(sorted(gone))
+    async def _read_nodes(self, cell: Cell) -> None:
+        """Take in what has changed of a cell's nodes."""
+        began = self._monotonic()
+        signs = await cell.read(ReadSigns())
+        liveness = self._liveness[cell.name]
+        liveness.look(signs.sessions, signs.owing, began, self._monotonic())
+        before = self._revisions[cell.name]
+        changed = tuple(node for node, number in signs.revisions.items() if before.get(node) != number)
+        if changed:
+            reports = await cell.read(ReadReports(cell.name, changed))
+            self._table.update(
+                replace(report, last_seen=math.inf if report.host in liveness.up else -math.inf)
+                for report in reports
+            )
+            # At the first request for hardware no other decision has to wait for all of this.
+            while self._table.decode(DECODED_AT_ONCE):
+                await asyncio.sleep(0)
+        if self._table.count_of_cell(cell.name) != len(signs.revisions):
+            self._table.remove(sorted(self._table.nodes_of_cell(cell.name) - signs.revisions.keys()))
+        self._revisions[cell.name] = signs.revisions
+        self._tell_up(cell)
+
+    def _tell_up(self, cell: Cell) -> None:
+        """Have the table know which hosts of a cell came up or went down."""
+        before, up = self._up[cell.name], self._liveness[cell.name].up
+        for host in sorted(before ^ up):
+            self._table.set_up(host, host in up)
+        self._up[cell.name] = up
 
     async def _settle(self, cell: Cell) -> None:
         """Find out what has become of the instances that were claimed on the cell's nodes."""

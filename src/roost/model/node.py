@@ -1,5 +1,7 @@
 """The report of a compute node: everything that the scheduler knows about it besides its inventory."""
 
+import math
+
 import msgspec
 
 
@@ -34,8 +36,9 @@ class NodeReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     ``node`` is the uuid of the node's root provider; it identifies the node. ``host`` is the name of the
     compute service, which may have thousands of nodes (bare metal). ``nodename`` is the node's own name, the
-    same as the host's if it is empty. ``last_seen`` is the time of the service's last heartbeat, in seconds
-    since the epoch; ``enabled`` and ``service_version`` are the service's as well.
+    same as the host's if it is empty. ``last_seen`` is when the judge of the service saw it alive, in seconds
+    since the epoch; it is infinite if the judge says that the service is up, or that it is down, whatever the
+    time. ``enabled`` and ``service_version`` are the service's as well.
 
     ``failed_builds`` counts failed builds since the last successful one. ``num_io_ops`` counts instances in
     a state that burdens the disk (being built, resized, migrated, and so on). ``metrics`` are named numbers
@@ -52,7 +55,7 @@ class NodeReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     node: str
     host: str
     cell: str
-    last_seen: float
+    last_seen: float = -math.inf
     nodename: str = ""
     enabled: bool = True
     service_version: int = 0

@@ -124,6 +124,12 @@ class NodeTable(NodeDirectory):
                 self._reports[index] = report
             self._beat(index, old, report.last_seen)
 
+    def set_up(self, host: str, up: bool) -> None:
+        """A compute service is up or down, whatever the time."""
+        seen = math.inf if up else -math.inf
+        nodes = [self._reports[index] for index in self.indexes_of_host(host)]
+        self.update([msgspec.structs.replace(report, last_seen=seen) for report in nodes])
+
     def set_aggregates(self, changed: Iterable[Aggregate], every: AbstractSet[str]) -> list[AggregateEvent]:
         """Take in host aggregates that have changed, and remove those that are not among ``every``, the uuids
         of all that there are. Returns the events.
@@ -200,9 +206,7 @@ class NodeTable(NodeDirectory):
             case NodeRemoved(node):
                 self.remove([node])
             case ServiceTransition(host, up):
-                seen = math.inf if up else -math.inf
-                nodes = [self._reports[index] for index in self.indexes_of_host(host)]
-                self.update([msgspec.structs.replace(report, last_seen=seen) for report in nodes])
+                self.set_up(host, up)
             case ClaimCounted(instance, node, memory_mb, disk_mb, assignment):
                 index = self.index_of_node(node)
                 if index is not None:

@@ -254,7 +254,6 @@ class System:
             AgentEndpoint(self.placement),
             agents,
             heartbeat_seconds=self.options.heartbeat_seconds,
-            clock=self._clock,
         )
 
     async def _trim_records(self) -> None:

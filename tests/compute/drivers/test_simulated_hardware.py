@@ -88,7 +88,7 @@ def test_a_report_says_which_assignment_of_each_guest_it_counts() -> None:
         agent = Agent("a", "cell1", SimulatedDriver(HOST, Script()))
         await agent.build(assigned("i", LARGE))
         await agent.build(instance("k"))
-        report = agent.health(1.0)
+        report = agent.health()
         assert report.instances == {
             "i": NodeInstance(assignment=digest(LARGE)),
             "k": NodeInstance(assignment=""),
@@ -108,5 +108,5 @@ class Broken(SimulatedDriver):
 
 
 def test_hardware_that_cannot_be_told_is_left_out_of_the_report() -> None:
-    report = Agent("a", "cell1", Broken(HOST, Script())).health(1.0)
+    report = Agent("a", "cell1", Broken(HOST, Script())).health()
     assert (report.numa_topology, report.pci_device_pools) == (None, ())

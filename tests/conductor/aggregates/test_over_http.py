@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 from roost.model.node import NodeReport
-from support.conducting import NOW, request
+from support.conducting import request
 from support.conductor_api import ADMIN, TOKEN, api, detail
 
 ALL = "/v1/aggregates"
@@ -97,8 +97,7 @@ def test_bad_request_names_what_is_wrong_and_changes_nothing(tmp_path) -> None:
         async with api(tmp_path) as (now, client):
             client.headers.update(ADMIN)
             twins = [
-                NodeReport(host="twins", nodename=name, node=name, cell="cell1", last_seen=NOW)
-                for name in ("left", "right")
+                NodeReport(host="twins", nodename=name, node=name, cell="cell1") for name in ("left", "right")
             ]
             await now.cells["cell1"].heartbeat(twins)
             path = await made(client, "old")

@@ -30,8 +30,10 @@ def upgrade() -> None:
         if_not_exists=True,
         **EXACT,
     )
-    op.create_index("nodes_by_last_seen", "nodes", ["last_seen"], if_not_exists=True)
     connection = op.get_bind()
+    # An upgrade that was cut off may have gone on to 0008, which drops the column.
+    if "last_seen" in {column["name"] for column in sa.inspect(connection).get_columns("nodes")}:
+        op.create_index("nodes_by_last_seen", "nodes", ["last_seen"], if_not_exists=True)
     if not sa.inspect(connection).has_table("hosts"):
         return
     columns = ("node", "host", "enabled", "last_seen", "failed_builds", "metrics", "aggregates")

@@ -1,0 +1,164 @@
+"""What hosts report of their nodes, and which hosts show signs of life."""
+
+from collections.abc import Mapping
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from roost.cells.cell_work import CellWork
+from roost.cells.orders import HostsWithOrders
+from roost.cells.reported import MAX_HOST, clean_reports
+from roost.cells.rows import Row, node_row, report_of
+from roost.cells.tables import leases, nodes
+from roost.cells.watching import SESSION, Stamp, session_name
+from roost.leases import VACANT
+from roost.model.node import NodeReport
+from roost.model.text import is_storable
+from roost.storage import in_batches
+
+IN_PROCESS = "in process"
+"""The holder of the sessions of hosts whose agents are in the process of the cell."""
+
+
+class KeepReports(CellWork, frozen=True):
+    """Keep what hosts report of their nodes.
+
+    A node with the names of another one (host and nodename) replaces it. A report that differs from the one
+    before raises the revision of its node.
+    """
+
+    reports: tuple[NodeReport, ...]
+
+    def __call__(self, connection: Connection) -> None:
+        rows = {str(row["node"]): row for row in map(node_row, clean_reports(self.reports))}
+        names = {(str(row["host"]), str(row["nodename"])): node for node, row in rows.items()}
+        known: dict[str, Row] = {}
+        namesakes: list[str] = []
+        for some in in_batches(sorted({host for host, _ in names})):
+            for row in connection.execute(_STORED.where(nodes.c.host.in_(some))):
+                known[row.node] = row
+                if names.get((row.host, row.nodename), row.node) != row.node:
+                    namesakes.append(row.node)
+        for some in in_batches([node for node in rows if node not in known]):
+            for row in connection.execute(_STORED.where(nodes.c.node.in_(some))):
+                known[row.node] = row
+        # A node that takes over the names of one that gets others in the same batch is written anew.
+        renamed = [n for n in rows if n in known and (known[n].host, known[n].nodename) != _names(rows[n])]
+        gone = {*namesakes, *renamed}
+        for some in in_batches(gone):
+            connection.execute(sa.delete(nodes).where(nodes.c.node.in_(some)))
+        kept = {names[name] for name in names}
+        new = [
+            {**row, "revision": known[node].revision + 1 if node in known else 1}
+            for node, row in rows.items()
+            if node in kept and (node not in known or node in gone)
+        ]
+        old = [
+            {**rows[n], "key": n, "revision": known[n].revision + 1}
+            for n in rows
+            if n in known and n not in gone and _differs(known[n], rows[n])
+        ]
+        if new:
+            connection.execute(sa.insert(nodes), new)
+        if old:
+            connection.execute(_UPDATE, old)
+
+
+class BeatHosts(CellWork, frozen=True):
+    """Hosts whose agents are in this process are alive. ``at``: seconds since the epoch."""
+
+    hosts: tuple[str, ...]
+    at: float
+
+    def __call__(self, connection: Connection) -> None:
+        there: dict[str, str] = {}
+        names = {session_name(host): host for host in self.hosts if is_storable(host, MAX_HOST)}
+        for some in in_batches(names):
+            found = sa.select(leases.c.name, leases.c.holder).where(leases.c.name.in_(some))
+            there.update((row.name, row.holder) for row in connection.execute(found))
+        new = [
+            {
+                "name": name,
+                "kind": SESSION,
+                "holder": IN_PROCESS,
+                "epoch": 1,
+                "counter": 0,
+                "host": host,
+                "service_version": 0,
+                "since": self.at,
+            }
+            for name, host in names.items()
+            if name not in there
+        ]
+        if new:
+            connection.execute(sa.insert(leases), new)
+        if there:
+            rows = [{"key": name, "by": holder or IN_PROCESS} for name, holder in there.items()]
+            connection.execute(_BEAT, rows)
+
+
+class Signs(msgspec.Struct, frozen=True):
+    """What a cell tells of its nodes and hosts at one moment.
+
+    ``revisions`` of the nodes' reports. ``sessions``: the stamp of the session of each host that has one;
+    each sign of life of the host changes it. ``owing``: hosts with orders to destroy that they have not
+    acknowledged; they are not up.
+    """
+
+    revisions: Mapping[str, int]
+    sessions: Mapping[str, Stamp]
+    owing: frozenset[str]
+
+
+class ReadSigns(msgspec.Struct, frozen=True):
+    """Read what there is to be seen of nodes and hosts, without their reports."""
+
+    def __call__(self, connection: Connection) -> Signs:
+        return Signs(
+            {row.node: row.revision for row in connection.execute(_REVISIONS)},
+            {host: tuple(stamp) for host, *stamp in connection.execute(_SESSIONS)},
+            HostsWithOrders()(connection),
+        )
+
+
+class ReadReports(msgspec.Struct, frozen=True):
+    """The reports of some nodes, or of all, in order of their names. ``cell`` is put into them."""
+
+    cell: str
+    nodes: tuple[str, ...] | None = None
+
+    def __call__(self, connection: Connection) -> list[NodeReport]:
+        in_order = sa.select(nodes).order_by(nodes.c.host, nodes.c.nodename)
+        if self.nodes is None:
+            return [report_of(row, self.cell) for row in connection.execute(in_order)]
+        return [
+            report_of(row, self.cell)
+            for some in in_batches(self.nodes)
+            for row in connection.execute(in_order.where(nodes.c.node.in_(some)))
+        ]
+
+
+_STORED = sa.select(nodes)
+_UPDATE = (
+    sa.update(nodes)
+    .where(nodes.c.node == sa.bindparam("key"))
+    .values(**{column.name: sa.bindparam(column.name) for column in nodes.columns})
+)
+_REVISIONS = sa.select(nodes.c.node, nodes.c.revision)
+_SESSIONS = sa.select(leases.c.host, leases.c.holder, leases.c.epoch, leases.c.counter).where(
+    leases.c.kind == SESSION, leases.c.holder != VACANT
+)
+_BEAT = (
+    sa.update(leases)
+    .where(leases.c.name == sa.bindparam("key"))
+    .values(counter=leases.c.counter + 1, holder=sa.bindparam("by"))
+)
+
+
+def _names(row: Mapping[str, object]) -> tuple[object, object]:
+    return row["host"], row["nodename"]
+
+
+def _differs(stored: Row, row: Mapping[str, object]) -> bool:
+    return any(getattr(stored, name) != value for name, value in row.items())
