@@ -50,6 +50,11 @@ def names_hosts(plugin: object) -> bool:
     return hasattr(plugin, "named")
 
 
+def names_by_own_members(plugin: object) -> bool:
+    """Whether a filter that names the hosts that are not allowed names each for the members on it alone."""
+    return bool(getattr(plugin, "names_by_own_members", False))
+
+
 def has_domain(plugin: object) -> bool:
     """Whether the answer on a host comes from a group of hosts."""
     return hasattr(plugin, "domain")

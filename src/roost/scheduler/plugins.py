@@ -87,6 +87,9 @@ class Filter(Protocol):
       by name. ``hosts`` are some or all of the hosts in play: use its ``table`` alone. None if all may be
       used. It costs what it names, and ``mask`` costs all hosts in play. It is asked at each decision that it
       judges, and needs no ``looks_at``.
+    - ``names_by_own_members: bool``: ``named`` names hosts that may not be used, and each for the members of
+      the server group on it alone. After a claim it is then asked about the members of that host only.
+      Default: False.
     - ``narrow(host, candidates, question) -> Sequence[Candidate]``: drops and orders the allocation
       candidates of one host, just before one of them is claimed. ``candidates`` are those that fit, in
       placement's order as far as other plugins left it. A host without candidates left is passed over.

@@ -20,7 +20,9 @@ from roost.placement.commands.providers import CreateProvider
 from roost.placement.commands.traits_and_aggregates import SetTraits
 from roost.scheduler import SchedulerOptions
 from roost.scheduler.errors import BadRequestSpec, SchedulerError
+from roost.scheduler.filters.server_group_anti_affinity import ServerGroupAntiAffinityFilter
 from roost.scheduler.gateways.local import Decide
+from roost.scheduler.plugins import Named
 from roost.scheduler.query import placement_queries
 from roost.scheduler.question import Question
 from roost.scheduler.reasons.fitting import what_if
@@ -179,6 +181,23 @@ def test_what_binds_is_said() -> None:
 def test_the_limit_is_said() -> None:
     found = _world(9).supposed(SMALL)
     assert (found.fits, found.limited, found.binds) == (LIMIT, True, None)
+
+
+def test_a_large_group_costs_what_is_placed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After each claim the filter is asked about the host of the claim, not about all members."""
+    asked: list[int] = []
+    named = ServerGroupAntiAffinityFilter.named
+
+    def counted(self: ServerGroupAntiAffinityFilter, *more: Any) -> Named | None:
+        asked.append(len(more[-1].members))
+        return named(self, *more)
+
+    world = _world(24)
+    monkeypatch.setattr(ServerGroupAntiAffinityFilter, "named", counted)
+    found = world.supposed(spec(group=ServerGroup("g", "anti-affinity")))
+    assert (found.fits, found.on_hosts) == (24, 24)
+    assert len(asked) > 24
+    assert sum(asked) < 6 * 24
 
 
 def test_drained_hosts_get_none() -> None:

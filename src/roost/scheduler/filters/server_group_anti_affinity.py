@@ -18,6 +18,7 @@ class ServerGroupAntiAffinityFilter:
 
     name = "ServerGroupAntiAffinityFilter"
     depends_on_claims = True
+    names_by_own_members = True
 
     def key(self, question: Question) -> Hashable | None:
         group = question.spec.group

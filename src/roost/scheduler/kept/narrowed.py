@@ -4,6 +4,7 @@ The shape stays as it is. What it knows of bounds holds for fewer hosts too: so 
 hosts costs a copy of the stages and the weighing of a few blocks, and not the weighing of the fleet.
 """
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from roost.fleet.columns import Rows
 from roost.model.record import Step
 from roost.scheduler.asking import ask_filter, ask_named
-from roost.scheduler.declarations import names_hosts
+from roost.scheduler.declarations import names_by_own_members, names_hosts
 from roost.scheduler.field import KNOWN, OFFERED
 from roost.scheduler.kept.board import Board
 from roost.scheduler.kept.own_columns import OwnColumns
@@ -80,7 +81,7 @@ class Narrowed:
                     play.lower(place, stage)
         self._changed.update(places)
         renewed = self._columns.ask_again(places, self._progress, self.allows)
-        more = self._grown()
+        more = self._grown(places)
         if more is None or renewed:
             self._filter_again([])
             self._rank()
@@ -190,30 +191,50 @@ class Narrowed:
             asked += each.role is Role.KEPT
         return found
 
-    def _named_out(self) -> list[set[int]] | None:
-        """The places that each of them leaves out now; None if one allows some hosts only."""
+    def _named_out(self, progress: Progress | None = None) -> list[set[int]] | None:
+        """The places that each of them leaves out now; None if one allows some hosts only. ``progress``: in
+        place of the run's."""
+        progress = progress or self._progress
         found = []
         view = HostView(self._board.table, self._board.totals)
         for _, each in self._numbered_again():
-            named = ask_named(each.plugin, view, self._question, self._progress)
+            named = ask_named(each.plugin, view, self._question, progress)
             if named is not None and named.allowed:
                 return None
             found.append(set() if named is None else set(self._board.places_at(named.hosts)))
         return found
 
-    def _grown(self) -> list[set[int]] | None:
-        """The places that each leaves out now and did not before; None if others came back."""
+    def _grown(self, places: Collection[int]) -> list[set[int]] | None:
+        """The places that each leaves out now and did not before; None if others came back. ``places``: those
+        that have changed."""
         if any(each.role is Role.VARIED for each in self._again):
             # What such a filter says of a host that was claimed may be another thing now.
             return None
         if not any(each.role is Role.ASKED for each in self._again):
             return []
         before = self._left_out
-        now = None if before is None else self._named_out()
-        if before is None or now is None or any(old - new for old, new in zip(before, now, strict=True)):
+        if before is None:
+            return None
+        if all(names_by_own_members(each.plugin) for _, each in self._numbered_again()):
+            return self._grown_among(places, before)
+        now = self._named_out()
+        if now is None or any(old - new for old, new in zip(before, now, strict=True)):
             return None
         self._left_out = now
         return [new - old for old, new in zip(before, now, strict=True)]
+
+    def _grown_among(self, places: Collection[int], before: Sequence[set[int]]) -> list[set[int]] | None:
+        """As `_grown`, where no other place can be named or come back: a group has thousands of members."""
+        changed, members = set(places), self._progress.members
+        indexes = (self._board.layout.index_at.item(place) for place in changed)
+        on_them = Counter({index: members[index] for index in indexes if index in members})
+        now = self._named_out(Progress(on_them, self._progress.present))
+        if now is None or any(old & changed - new for old, new in zip(before, now, strict=True)):
+            return None
+        grown = [new - old for old, new in zip(before, now, strict=True)]
+        for old, more in zip(before, grown, strict=True):
+            old |= more
+        return grown
 
     # Ranking
 
