@@ -25,7 +25,8 @@ from roost.scheduler.reasons.explained import explained
 from roost.scheduler.request_filters import Facts
 from roost.scheduler.selection import Plugins
 from support.clouds import uuid_of
-from support.decisions import HOSTS, Step, World
+from support.decided_worlds import HOSTS, World
+from support.decisions import Step
 
 
 class ExplainedWorld(World):

@@ -9,7 +9,8 @@ from roost.model.change import AllocationsChanged
 from roost.model.record import Told
 from roost.model.request import CandidateQuery
 from roost.placement.candidates_on import first_candidates, page_of_candidates
-from roost.placement.client.http import NODES_AT_ONCE, CandidatePage, needs_v1, refused_write
+from roost.placement.client.bodies import CandidatePage, needs_v1, refused_write
+from roost.placement.client.http import NODES_AT_ONCE
 from roost.placement.client.query import beyond_placement
 from roost.placement.client.transport import Heard
 from roost.placement.commands.allocations import ConsumerWrite, write_allocations

@@ -6,7 +6,7 @@ from roost.fleet import Fleet
 from roost.fleet.candidates import CandidateSearch
 from roost.model.request import CandidateQuery
 from roost.placement.addressing import check_query
-from roost.placement.client.http import CandidatePage, candidates_in
+from roost.placement.client.bodies import CandidatePage, candidates_in
 from roost.placement.client.query import query_parameters
 from roost.placement.v1.parameters import query_of
 from roost.placement.v1.past import Reading

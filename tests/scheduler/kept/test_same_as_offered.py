@@ -18,7 +18,8 @@ from roost.scheduler import SchedulerOptions
 from roost.scheduler.kept import board, extremes, judging, layout, play, ranks, shape
 from roost.scheduler.kept.field import KeptField
 from support.clouds import AGGREGATES, report, tell, uuid_of
-from support.decisions import FLAVORS, OPTIONS, Step, World, decisions, happenings, made, make, reports
+from support.decided_worlds import FLAVORS, OPTIONS, World
+from support.decisions import Step, decisions, happenings, made, make, reports
 
 SETTINGS = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 

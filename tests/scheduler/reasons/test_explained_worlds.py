@@ -5,7 +5,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from roost.scheduler import SchedulerOptions
-from support.decisions import OPTIONS, Step, decisions, happenings, made, reports
+from support.decided_worlds import OPTIONS
+from support.decisions import Step, decisions, happenings, made, reports
 from support.explaining import ExplainedWorld, greedy
 
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]

@@ -30,7 +30,8 @@ from roost.scheduler.reasons.scenario import add_hosts
 from roost.scheduler.request_filters import Facts
 from roost.scheduler.supposition import Supposition
 from support.clouds import AGGREGATES, NOW, flat, join, report, spec, uuid_of
-from support.decisions import OPTIONS, Step, World, decisions, happenings, made, reports
+from support.decided_worlds import OPTIONS, World
+from support.decisions import Step, decisions, happenings, made, reports
 from support.explaining import greedy
 from support.numa_hosts import enveloped, reported, reported_cell
 

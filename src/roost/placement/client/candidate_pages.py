@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from roost.model.request import CandidateQuery
-from roost.placement.client.http import CandidatePage
+from roost.placement.client.bodies import CandidatePage
 from roost.placement.errors import PlacementError
 from roost.placement.interface import AllocationRequest, ProviderSummary
 from roost.web.query import LARGEST_PAGE

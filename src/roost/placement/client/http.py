@@ -7,7 +7,7 @@ request each, and writes at these. Both are repeated after a conflict with anoth
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from copy import copy
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import httpx
 import msgspec
@@ -22,14 +22,23 @@ from roost.model.assignment import Assignment
 from roost.model.inventory import Inventory
 from roost.model.request import CandidateQuery
 from roost.model.vocabulary import SHARING_TRAIT, is_custom
+from roost.placement.client.bodies import (
+    CandidatePage,
+    are_typed,
+    candidates_in,
+    inventory_records,
+    needs_v1,
+    provider_in,
+    refused_write,
+    v1_bodies,
+)
 from roost.placement.client.query import beyond_placement, query_parameters
+from roost.placement.client.repeating import never, retry_conflicts
 from roost.placement.client.transport import LATEST, UNTYPED, Heard, Transport, path_to
 from roost.placement.commands.allocations import ConsumerWrite
 from roost.placement.commands.reshape import NewInventories
 from roost.placement.errors import (
     BadRequest,
-    CannotAllocate,
-    ConcurrentUpdate,
     Conflict,
     NotFound,
     PlacementError,
@@ -49,17 +58,6 @@ _NO_GROUP = "00000000-0000-0000-0000-000000000000"
 
 NODES_AT_ONCE = 100
 """Nodes whose assignments are asked for in one request."""
-
-ATTEMPTS = 10
-"""Attempts of a write that checks no generation. The conflict in the last one is raised."""
-
-
-class CandidatePage(NamedTuple):
-    """Allocation candidates, the providers of their trees by uuid, and the cursor of the next page if any."""
-
-    requests: list[AllocationRequest]
-    summaries: dict[str, ProviderSummary]
-    next: str | None
 
 
 class HttpPlacement:
@@ -159,7 +157,7 @@ class HttpPlacement:
             return found
         body = {"uuid": uuid, "name": name, "parent_provider_uuid": parent}
         try:
-            return _provider(await self._transport.call("POST", "/resource_providers", body))
+            return provider_in(await self._transport.call("POST", "/resource_providers", body))
         except PlacementError:
             # Another writer may have created the provider since then; if not, the error stands.
             found = await self.provider(uuid)
@@ -176,13 +174,13 @@ class HttpPlacement:
 
     async def provider(self, uuid: str) -> Provider | None:
         try:
-            return _provider(await self._transport.call("GET", path_to("resource_providers", uuid)))
+            return provider_in(await self._transport.call("GET", path_to("resource_providers", uuid)))
         except NotFound:
             return None
 
     async def tree(self, uuid: str) -> list[Provider]:
         found = await self._transport.call("GET", "/resource_providers", params=[("in_tree", uuid)])
-        return [_provider(each) for each in found["resource_providers"]]
+        return [provider_in(each) for each in found["resource_providers"]]
 
     async def root(self) -> object:
         """The document at the root of the API, for which no token is needed: its versions."""
@@ -217,7 +215,9 @@ class HttpPlacement:
     async def set_inventories(
         self, provider: str, inventories: Mapping[str, Inventory], generation: int | None = None
     ) -> int:
-        return await self._set(provider, "inventories", {"inventories": _records(inventories)}, generation)
+        return await self._set(
+            provider, "inventories", {"inventories": inventory_records(inventories)}, generation
+        )
 
     async def set_traits(self, provider: str, traits: Iterable[str], generation: int | None = None) -> int:
         names = sorted(traits)
@@ -243,7 +243,7 @@ class HttpPlacement:
 
         async def write_all() -> None:
             if any(map(needs_v1, writes)) and await self.knows_groups():
-                await self._post(_V1_ALLOCATIONS, _v1_bodies(writes))
+                await self._post(_V1_ALLOCATIONS, v1_bodies(writes))
                 return
             await self._post_writes("/allocations", await self._allocation_bodies(writes), writes)
 
@@ -351,10 +351,10 @@ class HttpPlacement:
         unchecked = any(new.generation is None for new in inventories) or any(
             each.generation is UNSET for each in writes
         )
-        await _retry_conflicts(write, is_outdated) if unchecked else await write()
+        await retry_conflicts(write, is_outdated) if unchecked else await write()
 
     async def _post_writes(self, path: str, body: object, writes: Sequence[ConsumerWrite]) -> None:
-        await self._post(path, body, LATEST if _typed(writes) else UNTYPED)
+        await self._post(path, body, LATEST if are_typed(writes) else UNTYPED)
 
     async def _post(self, path: str, body: object, version: str = LATEST) -> None:
         try:
@@ -364,7 +364,7 @@ class HttpPlacement:
 
     async def _allocation_bodies(self, writes: Sequence[ConsumerWrite]) -> dict[str, Any]:
         bodies = {}
-        typed = _typed(writes)
+        typed = are_typed(writes)
         for write in writes:
             generation = write.generation
             if generation is UNSET:
@@ -384,7 +384,7 @@ class HttpPlacement:
         generation = new.generation
         if generation is None:
             generation = await self._generation(new.provider)
-        return {"inventories": _records(new.inventories), "resource_provider_generation": generation}
+        return {"inventories": inventory_records(new.inventories), "resource_provider_generation": generation}
 
     async def _generation(self, provider: str) -> int:
         generation: int = (await self._of(provider, "aggregates"))["resource_provider_generation"]
@@ -410,85 +410,4 @@ class HttpPlacement:
 
         if generation is not None:
             return await put(generation)
-        return await _retry_conflicts(put_at_present, _never)
-
-
-async def _never() -> bool:
-    return False
-
-
-async def _retry_conflicts(write: Callable[[], Awaitable[T]], is_final: Callable[[], Awaitable[bool]]) -> T:
-    """Write, again after a conflict unless ``is_final`` says that it will come again."""
-    for _ in range(ATTEMPTS - 1):
-        try:
-            return await write()
-        except ConcurrentUpdate:
-            if await is_final():
-                raise
-    return await write()
-
-
-def candidates_in(found: dict[str, Any]) -> tuple[list[AllocationRequest], dict[str, ProviderSummary]]:
-    """The candidates of a response, and the providers of their trees by uuid."""
-    requests = [
-        AllocationRequest(
-            {provider: each["resources"] for provider, each in request["allocations"].items()},
-            request["mappings"],
-        )
-        for request in found["allocation_requests"]
-    ]
-    return requests, msgspec.convert(found["provider_summaries"], dict[str, ProviderSummary])
-
-
-def _v1_bodies(writes: Sequence[ConsumerWrite]) -> dict[str, Any]:
-    bodies: dict[str, Any] = {}
-    for write in writes:
-        body = bodies[write.consumer] = {
-            "allocations": {name: {"resources": each} for name, each in write.allocations.items()},
-            "project_id": write.project_id,
-            "user_id": write.user_id,
-            "consumer_type": write.consumer_type,
-        }
-        if write.generation is not UNSET:
-            body["consumer_generation"] = write.generation
-        if write.group is not None:
-            body["group"] = {
-                "uuid": write.group.group,
-                "policy": write.group.policy,
-                "max_server_per_host": write.group.max_per_host,
-            }
-        if isinstance(write.assignment, Assignment):
-            body["assignment"] = msgspec.to_builtins(write.assignment)
-            if write.beside is not None:
-                body["assignment"]["beside"] = write.beside
-        elif write.assignment is None:
-            body["assignment"] = None
-    return bodies
-
-
-def refused_write(error: PlacementError) -> PlacementError:
-    """The error of a write: services have no code for allocations that do not fit."""
-    return CannotAllocate(str(error)) if type(error) is Conflict else error
-
-
-def needs_v1(write: ConsumerWrite) -> bool:
-    """Whether a write has more than the Placement API can say."""
-    return write.group is not None or isinstance(write.assignment, Assignment)
-
-
-def _typed(writes: Sequence[ConsumerWrite]) -> bool:
-    return all(write.consumer_type is not None for write in writes)
-
-
-def _records(inventories: Mapping[str, Inventory]) -> dict[str, Any]:
-    return {name: msgspec.structs.asdict(each) for name, each in inventories.items()}
-
-
-def _provider(found: dict[str, Any]) -> Provider:
-    return Provider(
-        uuid=found["uuid"],
-        name=found["name"],
-        generation=found["generation"],
-        parent=found["parent_provider_uuid"],
-        root=found["root_provider_uuid"],
-    )
+        return await retry_conflicts(put_at_present, never)

@@ -11,7 +11,7 @@ from roost.ledger import Held
 from roost.model.assignment import Assignment
 from roost.model.record import Told
 from roost.model.request import CandidateQuery
-from roost.placement.client.http import CandidatePage
+from roost.placement.client.bodies import CandidatePage
 from roost.placement.client.transport import Heard
 from roost.placement.commands.allocations import ConsumerWrite
 from roost.placement.interface import AllocationRequest, Provider, ProviderSummary

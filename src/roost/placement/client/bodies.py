@@ -1,0 +1,91 @@
+"""Bodies of requests and responses of a placement service, from and to what the client has."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import UNSET
+
+from roost.model.assignment import Assignment
+from roost.model.inventory import Inventory
+from roost.placement.commands.allocations import ConsumerWrite
+from roost.placement.errors import (
+    CannotAllocate,
+    Conflict,
+    PlacementError,
+)
+from roost.placement.interface import AllocationRequest, Provider, ProviderSummary
+
+
+class CandidatePage(NamedTuple):
+    """Allocation candidates, the providers of their trees by uuid, and the cursor of the next page if any."""
+
+    requests: list[AllocationRequest]
+    summaries: dict[str, ProviderSummary]
+    next: str | None
+
+
+def candidates_in(found: dict[str, Any]) -> tuple[list[AllocationRequest], dict[str, ProviderSummary]]:
+    """The candidates of a response, and the providers of their trees by uuid."""
+    requests = [
+        AllocationRequest(
+            {provider: each["resources"] for provider, each in request["allocations"].items()},
+            request["mappings"],
+        )
+        for request in found["allocation_requests"]
+    ]
+    return requests, msgspec.convert(found["provider_summaries"], dict[str, ProviderSummary])
+
+
+def v1_bodies(writes: Sequence[ConsumerWrite]) -> dict[str, Any]:
+    bodies: dict[str, Any] = {}
+    for write in writes:
+        body = bodies[write.consumer] = {
+            "allocations": {name: {"resources": each} for name, each in write.allocations.items()},
+            "project_id": write.project_id,
+            "user_id": write.user_id,
+            "consumer_type": write.consumer_type,
+        }
+        if write.generation is not UNSET:
+            body["consumer_generation"] = write.generation
+        if write.group is not None:
+            body["group"] = {
+                "uuid": write.group.group,
+                "policy": write.group.policy,
+                "max_server_per_host": write.group.max_per_host,
+            }
+        if isinstance(write.assignment, Assignment):
+            body["assignment"] = msgspec.to_builtins(write.assignment)
+            if write.beside is not None:
+                body["assignment"]["beside"] = write.beside
+        elif write.assignment is None:
+            body["assignment"] = None
+    return bodies
+
+
+def refused_write(error: PlacementError) -> PlacementError:
+    """The error of a write: services have no code for allocations that do not fit."""
+    return CannotAllocate(str(error)) if type(error) is Conflict else error
+
+
+def needs_v1(write: ConsumerWrite) -> bool:
+    """Whether a write has more than the Placement API can say."""
+    return write.group is not None or isinstance(write.assignment, Assignment)
+
+
+def are_typed(writes: Sequence[ConsumerWrite]) -> bool:
+    return all(write.consumer_type is not None for write in writes)
+
+
+def inventory_records(inventories: Mapping[str, Inventory]) -> dict[str, Any]:
+    return {name: msgspec.structs.asdict(each) for name, each in inventories.items()}
+
+
+def provider_in(found: dict[str, Any]) -> Provider:
+    return Provider(
+        uuid=found["uuid"],
+        name=found["name"],
+        generation=found["generation"],
+        parent=found["parent_provider_uuid"],
+        root=found["root_provider_uuid"],
+    )
