@@ -24,7 +24,7 @@ QUEUE_LIMIT = 10_000
 BATCH_LIMIT = 1_000
 """Records in one write, unless a single `RecordQueue.put` had more."""
 
-GATHER_SECONDS = 0.05
+GATHER_SECONDS = 0.2
 """Seconds that the first record of a batch waits for others, so that decisions seldom share the disk and the
 processor with a write of records. A `RecordQueue.flush` does not wait."""
 
