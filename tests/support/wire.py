@@ -68,7 +68,8 @@ async def nothing(_: httpx.Request) -> Answer:
 
 
 class Room:
-    """A scheduler over HTTP, what it asked, and what is held in the end."""
+    """A scheduler over HTTP, what it asked, and what is held in the end. Refusals are not explained, for that
+    asks again."""
 
     def __init__(
         self,
@@ -96,7 +97,7 @@ class Room:
             gateway,
             cloud.table(),
             self.kept,
-            SchedulerOptions(request_filters=filters, **options),
+            SchedulerOptions(request_filters=filters, **{"explain_seconds": 0.0, **options}),
             lambda: NOW,
             monotonic=lambda: self.passed,
         )

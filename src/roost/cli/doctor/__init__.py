@@ -5,6 +5,7 @@ configuration   options, tokens, policy, permissions
 database        reachable, revision, settings, clock, trimming
 machine         disk, processors, open files, port
 service         the running service and its metrics
+scheduler       placement over HTTP, hosts, cells, node journal, records
 """
 
 import asyncio
@@ -15,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from roost.cli.doctor import configuration, database, machine, service
+from roost.cli.doctor import configuration, database, machine, scheduler, service
 from roost.cli.doctor.check import Deployment, Finding, run_checks
 from roost.cli.listening import Listening, listening
 from roost.cli.options import as_json, config_files, placement_database, print_json, settings
@@ -25,6 +26,9 @@ from roost.cli.workers import WorkerCount
 CHECKS: Final = (*configuration.CHECKS, *database.CHECKS, *machine.CHECKS, *service.CHECKS)
 """All checks, in the order in which they are made: what a check needs is checked before it."""
 
+OF_SCHEDULERS: Final = (*CHECKS, *scheduler.CHECKS)
+"""All checks of `roost scheduler`."""
+
 _STYLES: Final = {"ok": "green", "warn": "yellow", "fail": "bold red", "skip": "dim"}
 
 
@@ -33,6 +37,7 @@ _STYLES: Final = {"ok": "green", "warn": "yellow", "fail": "bold red", "skip": "
 @placement_database
 @click.option("--workers", type=WorkerCount(), default="1", show_default=True, help="Processes.")
 @click.option("--metrics", metavar="URL", help="The metrics address of the running service.")
+@click.option("--scheduler", "schedules", is_flag=True, help="Check the configuration of roost scheduler.")
 @config_files
 @settings
 @as_json
@@ -41,20 +46,22 @@ def doctor(
     database: str | None,
     workers: int,
     metrics: str | None,
+    schedules: bool,
     config_files: tuple[str, ...],
     settings: tuple[str, ...],
     as_json: bool,
 ) -> None:
     """Check a configuration and what it names, and say what to change.
 
-    Takes the options of 'roost serve'. Nothing is changed, and the service may run meanwhile or not.
+    Takes the options of 'roost serve', or with --scheduler those of 'roost scheduler'. Nothing is changed,
+    and the service may run meanwhile or not.
 
     Exit status: 0 all is well, 1 there are warnings, 2 there are failures.
     """
     source = placement_source(config_files, settings)
-    deployment = Deployment(source, listening, database, workers, metrics)
+    deployment = Deployment(source, listening, database, workers, metrics, schedules)
     try:
-        findings = list(run_checks(CHECKS, deployment))
+        findings = list(run_checks(OF_SCHEDULERS if schedules else CHECKS, deployment))
     finally:
         asyncio.run(deployment.close())
     if as_json:

@@ -52,7 +52,8 @@ class NotKnown(Exception):
 class Deployment:
     """The configuration and addresses of a service, as `roost serve` has them.
 
-    ``metrics``: the URL of the metrics address; None: not given.
+    ``metrics``: the URL of the metrics address; None: not given. ``schedules``: it is `roost scheduler`,
+    which may have no ledger.
     """
 
     source: Source
@@ -60,6 +61,7 @@ class Deployment:
     database_url: str | None = None
     workers: int = 1
     metrics: str | None = None
+    schedules: bool = False
     _opened: list[Database] = field(default_factory=list)
 
     @cached_property

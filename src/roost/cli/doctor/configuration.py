@@ -33,7 +33,9 @@ def check_options(deployment: Deployment) -> Iterator[Verdict]:
 
 def check_effect(deployment: Deployment) -> Iterator[Verdict]:
     """No option is misspelt or unsupported."""
-    lines = options_without_effect(deployment.source, deployment.options.auth_strategy)
+    lines = options_without_effect(
+        deployment.source, deployment.options.auth_strategy, schedules=deployment.schedules
+    )
     for line in lines:
         yield Verdict("warn", line, "remove the option")
     if not lines:

@@ -8,7 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from roost.cli.doctor.check import Check, Deployment, Verdict
+from roost.cli.doctor.check import Check, Deployment, NotKnown, Verdict
 from roost.cli.doctor.configuration import judge_clock
 from roost.ledger import SCHEMA
 from roost.model.errors import OperatorError
@@ -26,6 +26,8 @@ Settings = Mapping[str, str]
 def check_reachable(deployment: Deployment) -> Iterator[Verdict]:
     """The database can be opened."""
     if deployment.database_url is None and deployment.options.database is None:
+        if deployment.schedules:
+            raise NotKnown("the scheduler reaches placement over HTTP")
         change = "give --database, or set connection in [placement_database]"
         yield Verdict("fail", "no database is configured", change)
         return

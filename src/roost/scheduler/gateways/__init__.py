@@ -5,6 +5,7 @@ http      a placement service (Roost's or OpenStack's own): candidates, then a c
 foreign_groups  server groups on a service that does not judge their conditions
 http_run  one run over HTTP; asked_candidates: what it reads; http_claims: what it claims; hearing: at
           which versions it was told that
+explaining  why placement over HTTP has no host: it is asked again with one condition less
 claiming  what both do alike
 replacing the use of an alternate in the ledger's transaction; replacing_over_http: over HTTP
 asking    the errors of placement over HTTP

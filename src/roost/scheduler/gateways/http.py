@@ -7,22 +7,20 @@ moment ago.
 import asyncio
 from collections.abc import Collection
 from functools import partial
-from itertools import islice
-
-import structlog
 
 from roost.model.reasons import Reasons
 from roost.model.what_if import WhatIf
-from roost.placement.errors import NotFound, PlacementError
-from roost.scheduler.claim_result import one_line
+from roost.placement.errors import NotFound
 from roost.scheduler.errors import SchedulerError
 from roost.scheduler.gateways import Decided
 from roost.scheduler.gateways.asked_candidates import AskedCandidates
 from roost.scheduler.gateways.asking import asked
+from roost.scheduler.gateways.explaining import Explanations
 from roost.scheduler.gateways.foreign_groups import Members, Sleep, look_for_members, no_members
-from roost.scheduler.gateways.hearing import Hearing, PlacementOverHttp, RunPlacement
+from roost.scheduler.gateways.hearing import Hearing, PlacementOverHttp
 from roost.scheduler.gateways.http_claims import HttpClaims, MembersChanged
 from roost.scheduler.gateways.http_run import HttpRun
+from roost.scheduler.gateways.missing_providers import nodes_without_provider
 from roost.scheduler.gateways.node_assignments import assignments_for
 from roost.scheduler.gateways.replacing_over_http import HttpReplacing
 from roost.scheduler.nodes import NodeTable
@@ -31,13 +29,8 @@ from roost.scheduler.question import Question
 from roost.scheduler.replacement import Replacement, ReplacementRequest
 from roost.scheduler.selection import Plugins
 from roost.scheduler.sources.cached import CachedAnswers
-from roost.scheduler.sources.filling import being_filled, known_nodes
+from roost.scheduler.sources.filling import being_filled
 from roost.scheduler.supposition import Supposition
-
-NODES_ASKED = 10
-"""Nodes whose providers are looked for after a refusal, to tell whether placement is being filled."""
-
-_log = structlog.get_logger()
 
 _AGAIN = 3
 """Times that a run begins anew because a member of its affinity group was placed meanwhile."""
@@ -58,6 +51,7 @@ class HttpGateway:
         self._members = members
         self._sleep = sleep
         self._cached = CachedAnswers()
+        self._explanations = Explanations(placement, members, sleep)
 
     async def decide(self, question: Question, table: NodeTable, plugins: Plugins) -> Decided:
         """As `Gateway.decide` says; also raises `PlacementUnavailable` and `PlacementRefused`."""
@@ -88,7 +82,7 @@ class HttpGateway:
         finally:
             self._cached.decided(question, outcome)
         if not outcome.destinations and not candidates.known:
-            outcome = being_filled(outcome, *await _nodes_without_provider(hearing, table))
+            outcome = being_filled(outcome, *await nodes_without_provider(hearing, table))
         return Decided(
             outcome,
             None,
@@ -110,11 +104,11 @@ class HttpGateway:
     async def explain(
         self, question: Question, table: NodeTable, plugins: Plugins, placed: int, *, newest: bool = False
     ) -> Reasons | None:
-        """Nothing: the state of a placement service over HTTP is not here to decide on."""
-        return None
+        """As `Gateway.explain` says; also raises `PlacementUnavailable` and `PlacementRefused`."""
+        return await self._explanations.explain(question, table, plugins, placed)
 
     async def what_if(self, supposed: Supposition, table: NodeTable, plugins: Plugins) -> WhatIf | None:
-        """Nothing, as `explain` says."""
+        """Nothing: the state of a placement service over HTTP is not here to place instances on."""
         return None
 
     async def aggregates(self, providers: Collection[str]) -> dict[str, frozenset[str]]:
@@ -126,14 +120,3 @@ class HttpGateway:
             return await self._placement.aggregates(provider)
         except NotFound:
             return frozenset()
-
-
-async def _nodes_without_provider(placement: RunPlacement, table: NodeTable) -> tuple[int, int]:
-    """Of how many of the first nodes placement has no provider; and how many were asked for."""
-    nodes = list(islice(known_nodes(table), NODES_ASKED))
-    try:
-        found = [await asked(placement.provider(node)) for node in nodes]
-    except (SchedulerError, PlacementError) as error:
-        _log.warning("whether placement knows the nodes cannot be read", error=one_line(error))
-        return 0, 0
-    return found.count(None), len(nodes)

@@ -107,7 +107,7 @@ def _with_less(
 ) -> Proposal:
     """With the amount that a host has. It is more than the one that is asked for where units forbid that."""
     name, wanted = constraint.names[0], constraint.amount
-    spec = replace(question.spec, flavor=_flavor(question.spec, constraint, amount))
+    spec = replace(question.spec, flavor=flavor_with(question.spec, constraint, amount))
     group = f" in group {constraint.group}" if constraint.group else ""
     return Proposal(
         "amount",
@@ -198,7 +198,7 @@ def _admitted(fleet: Fleet, constraint: Constraint, miss: NearMiss) -> int:
     return min(amount, wanted - wanted % step) if miss.unit == "step_size" else amount
 
 
-def _flavor(spec: RequestSpec, constraint: Constraint, amount: int) -> Flavor:
+def flavor_with(spec: RequestSpec, constraint: Constraint, amount: int) -> Flavor:
     """The flavor with the amount, where the query has it from the flavor: some filters look at it there."""
     flavor, name = spec.flavor, constraint.names[0]
     if constraint.group:

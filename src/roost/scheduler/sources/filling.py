@@ -17,5 +17,9 @@ def being_filled(outcome: Outcome, missing: int, nodes: int) -> Outcome:
     """The outcome of a run that found no host, with a refusal that names the nodes without provider."""
     if not missing:
         return outcome
-    text = f"placement is being filled: {missing} of {nodes} nodes that report have no provider there"
-    return msgspec.structs.replace(outcome, refusal=f"{outcome.refusal}; {text}")
+    return msgspec.structs.replace(outcome, refusal=f"{outcome.refusal}; {filling(missing, nodes)}")
+
+
+def filling(missing: int, nodes: int) -> str:
+    """Says that so many of the nodes that report have no provider."""
+    return f"placement is being filled: {missing} of {nodes} nodes that report have no provider there"

@@ -39,6 +39,6 @@ async def explain(service: Service, req: Request, resp: Response) -> Reasons:
         reasons = await service.scheduler.explain(spec, wanted.count)
     if reasons is None:
         raise Unavailable(
-            "The request cannot be explained now: too many wait for it, or placement is not in this process."
+            "The request cannot be explained now: too many wait, or hosts come from the cells' databases."
         )
     return reasons

@@ -60,8 +60,13 @@ async def what_if(service: Service, req: Request, resp: Response) -> WhatIf:
         spec = language.read_spec(wanted.request_spec, wanted.operation).spec
         await service.refresh()
         found = await service.scheduler.what_if(spec, wanted.limit, scenario)
+    if found is None and service.ledger is None:
+        raise Unavailable(
+            "Instances are placed on a copy of the ledger, and this scheduler reaches placement over HTTP: "
+            "ask one that has the ledger."
+        )
     if found is None:
         raise Unavailable(
-            "The question cannot be answered now: too many wait, or placement is not in this process."
+            "The question cannot be answered now: too many wait, or hosts come from the cells' databases."
         )
     return found

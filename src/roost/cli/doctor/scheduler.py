@@ -1,0 +1,173 @@
+"""Checks of a scheduler's configuration: placement, hosts with their cells and journal, records."""
+
+import asyncio
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import sqlalchemy as sa
+from oslo_config import cfg
+
+from roost.auth import IdentityUnavailable
+from roost.cells import SCHEMA as CELL_SCHEMA
+from roost.cli.doctor.check import ANSWER_SECONDS, Check, Deployment, Verdict
+from roost.conductor.requests import Requests
+from roost.conductor.super_conductor import CELL0
+from roost.conductor.tables import SCHEMA as CONDUCTOR_SCHEMA
+from roost.conductor.tables import node_journal
+from roost.model.errors import OperatorError
+from roost.placement.client import HttpPlacement
+from roost.placement.client.transport import LATEST
+from roost.placement.errors import PlacementError
+from roost.records.tables import SCHEMA as RECORDS_SCHEMA
+from roost.scheduling.options import SchedulingOptions, open_conf, read_scheduling_options
+from roost.scheduling.server import check_options as check_scheduling
+from roost.storage import Database, SchemaTooOld
+from roost.storage.schema import Schema
+
+NOBODY = "00000000-0000-0000-0000-000000000000"
+"""A provider that there is not: to ask for it shows that the token is accepted."""
+
+
+def check_scheduler(deployment: Deployment) -> Iterator[Verdict]:
+    """Filters, weighers and the other options of the scheduler are valid, and there can be hosts."""
+    options = _options(deployment)
+    check_scheduling(options)
+    number = len(options.scheduler.filters)
+    yield Verdict("ok", f"the scheduler's options are valid: {number} filters are enabled")
+
+
+def check_placement(deployment: Deployment) -> Iterator[Verdict]:
+    """A placement service over HTTP answers, accepts the token, and has all that the scheduler asks for."""
+    options = _options(deployment)
+    if options.database is not None:
+        yield Verdict("skip", "not checked: the scheduler decides on the ledger itself")
+        return
+    try:
+        newest, is_roost = asyncio.run(_ask_placement(options))
+    except (httpx.HTTPError, PlacementError, IdentityUnavailable, OSError) as error:
+        says = f"placement: {type(error).__name__}: {' '.join(str(error).split())}"
+        yield Verdict("fail", says, "correct [placement], or start the placement service")
+        return
+    except (KeyError, TypeError, ValueError) as error:
+        says = f"what answers is no Placement API: {type(error).__name__}: {error}"
+        yield Verdict("fail", says, "correct [placement]")
+        return
+    if tuple(map(int, newest.split("."))) < tuple(map(int, LATEST.split("."))):
+        says = f"placement has microversions up to {newest}, and the scheduler needs {LATEST}"
+        yield Verdict("fail", says, "upgrade the placement service")
+        return
+    yield Verdict("ok", f"placement answers, accepts the token, and has microversion {newest}")
+    if not is_roost:
+        says = (
+            "it is not Roost's: it keeps no assignments, so that two schedulers may assign one CPU twice, "
+            "and names no versions, so that decisions cannot be made again"
+        )
+        yield Verdict("ok", says)
+
+
+async def _ask_placement(options: SchedulingOptions) -> tuple[str, bool]:
+    async with HttpPlacement.configured(options.source) as placement, asyncio.timeout(4 * ANSWER_SECONDS):
+        document: object = await placement.root()
+        assert isinstance(document, dict)
+        versions = [each["max_version"] for each in document["versions"]]
+        await placement.provider(NOBODY)
+        return versions[0], await placement.knows_groups()
+
+
+def check_hosts(deployment: Deployment) -> Iterator[Verdict]:
+    """The database of the conductors and those of the cells can be read; the node journal is written."""
+    options = _options(deployment)
+    if options.api_database is None:
+        yield Verdict(
+            "ok",
+            "hosts are those of placement: there is no node journal, so decisions cannot be made again",
+        )
+        return
+    api = Database(options.api_database, read_only=True, answer_seconds=ANSWER_SECONDS)
+    try:
+        if (verdict := _at_revision(api, CONDUCTOR_SCHEMA, "the API database")) is not None:
+            yield verdict
+            return
+        cells = asyncio.run(Requests(api).cells())
+        newest = api.read_now(lambda connection: connection.scalar(sa.select(sa.func.max(node_journal.c.at))))
+    finally:
+        asyncio.run(api.close())
+    hosts = {name: url for name, url in cells.items() if name != CELL0}
+    if not hosts:
+        yield Verdict("warn", "the API database names no cell with hosts", "start the conductors once")
+    for name, url in hosts.items():
+        yield from _check_cell(name, url)
+    if newest is None:
+        says = "no process has written a node journal yet: decisions cannot be made again"
+        yield Verdict("warn", says, "start the scheduler, and let it write to the API database")
+    else:
+        hours = max(0.0, time.time() - newest) / 3600
+        yield Verdict("ok", f"the last node journal was written {hours:.1f} hours ago")
+
+
+def _check_cell(name: str, url: str) -> Iterator[Verdict]:
+    change = f"start the database of {name}, or correct its URL in the API database"
+    try:
+        database = Database(url, read_only=True, answer_seconds=ANSWER_SECONDS)
+    except OperatorError as error:
+        yield Verdict("fail", f"{name}: {error}", change)
+        return
+    try:
+        verdict = _at_revision(database, CELL_SCHEMA, name)
+    except OperatorError as error:
+        verdict = Verdict("fail", f"{name}: {error}", change)
+    finally:
+        asyncio.run(database.close())
+    yield verdict or Verdict("ok", f"the hosts of {name} can be read")
+
+
+def check_records(deployment: Deployment) -> Iterator[Verdict]:
+    """Runs can be recorded."""
+    records = open_conf(deployment.source).records
+    if records.backend == "jsonl":
+        path = Path(records.path).absolute()
+        if os.access(path if path.exists() else path.parent, os.W_OK):
+            yield Verdict("ok", f"runs are recorded in {path}")
+        else:
+            says = f"{path} cannot be written by this user"
+            yield Verdict("fail", says, "correct [records] path, or the permissions")
+        return
+    try:
+        database = Database(records.connection, read_only=True, answer_seconds=ANSWER_SECONDS)
+    except OperatorError as error:
+        yield Verdict("fail", str(error), "correct [records] connection, or start the database")
+        return
+    try:
+        verdict = _at_revision(database, RECORDS_SCHEMA, "the database of records")
+    finally:
+        asyncio.run(database.close())
+    yield verdict or Verdict("ok", f"runs are recorded in {database}")
+
+
+def _at_revision(database: Database, schema: Schema, what: str) -> Verdict | None:
+    """The verdict on a database whose tables this program cannot use; None if it can."""
+    try:
+        schema.check(database)
+    except SchemaTooOld as error:
+        if database.is_sqlite and schema.revision(database) is None:
+            return Verdict("ok", f"{what} has no tables yet; the start makes them")
+        return Verdict("fail", f"{what}: {error}", f"run 'roost db upgrade --database {database}'")
+    return None
+
+
+def _options(deployment: Deployment) -> SchedulingOptions:
+    try:
+        return read_scheduling_options(deployment.source, deployment.database_url)
+    except cfg.Error as error:
+        raise OperatorError(f"configuration: {error}") from error
+
+
+CHECKS = (
+    Check("scheduler", check_scheduler),
+    Check("placement over HTTP", check_placement),
+    Check("hosts", check_hosts),
+    Check("records", check_records),
+)

@@ -1,0 +1,29 @@
+"""Whether placement is being filled: nodes report, and have no providers there yet."""
+
+from itertools import islice
+
+import structlog
+
+from roost.placement.errors import PlacementError
+from roost.scheduler.claim_result import one_line
+from roost.scheduler.errors import SchedulerError
+from roost.scheduler.gateways.asking import asked
+from roost.scheduler.gateways.hearing import RunPlacement
+from roost.scheduler.nodes import NodeTable
+from roost.scheduler.sources.filling import known_nodes
+
+NODES_ASKED = 10
+"""Nodes whose providers are looked for after a refusal, to tell whether placement is being filled."""
+
+_log = structlog.get_logger()
+
+
+async def nodes_without_provider(placement: RunPlacement, table: NodeTable) -> tuple[int, int]:
+    """Of how many of the first nodes placement has no provider; and how many were asked for."""
+    nodes = list(islice(known_nodes(table), NODES_ASKED))
+    try:
+        found = [await asked(placement.provider(node)) for node in nodes]
+    except (SchedulerError, PlacementError) as error:
+        _log.warning("whether placement knows the nodes cannot be read", error=one_line(error))
+        return 0, 0
+    return found.count(None), len(nodes)

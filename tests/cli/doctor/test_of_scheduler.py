@@ -1,0 +1,93 @@
+"""`roost doctor --scheduler`: placement over HTTP, hosts, cells, journal and records are looked at."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from roost.auth import Source
+from roost.auth.source import Setting
+from roost.bench.loopback import free_port
+from roost.cells import SCHEMA as CELL
+from roost.cli.doctor import scheduler
+from roost.cli.doctor.check import Deployment, run_checks
+from roost.cli.listening import Listening
+from roost.conductor.node_journal import JournalWriter
+from roost.conductor.requests import Requests
+from roost.conductor.tables import SCHEMA as CONDUCTOR
+from roost.records.tables import SCHEMA as RECORDS
+from roost.scheduler.nodes import NodeTable
+from roost.serving.listeners import Address
+from roost.storage import Database
+from support.serving import Serving
+
+ALONE = "scheduler.hosts_from_placement=true"
+
+
+def found(*settings: str, database: str | None = None) -> dict[str, list[tuple[str, str]]]:
+    """Level and text of what each check finds."""
+    chosen = tuple(map(Setting.parse, ("api.auth_strategy=noauth2", *settings)))
+    listening = Listening(Address("127.0.0.1", free_port()), None)
+    deployment = Deployment(Source((), chosen), listening, database, schedules=True)
+    said: dict[str, list[tuple[str, str]]] = {}
+    for each in run_checks(scheduler.CHECKS, deployment):
+        said.setdefault(each.check, []).append((each.level, each.says))
+    return said
+
+
+def test_placement_over_http(tmp_path: Path) -> None:
+    serving = Serving(f"sqlite:///{tmp_path / 'roost.db'}", tmp_path / "log")
+    over = ("placement.auth_type=admin_token", "placement.token=admin")
+    records = f"records.connection=sqlite:///{tmp_path / 'records.db'}"
+    try:
+        said = found(ALONE, records, *over, f"placement.endpoint={serving.url}")
+        assert said["scheduler"][0][0] == "ok"
+        assert said["placement over HTTP"] == [
+            ("ok", "placement answers, accepts the token, and has microversion 1.39")
+        ]
+        assert "no node journal" in said["hosts"][0][1]
+        refused = found(ALONE, *over[:1], "placement.token=user:p", f"placement.endpoint={serving.url}")
+        assert refused["placement over HTTP"][0][0] == "fail"
+    finally:
+        serving.end()
+    [(level, text)] = found(ALONE, *over, f"placement.endpoint={serving.url}")["placement over HTTP"]
+    assert (level, "ConnectError" in text) == ("fail", True)
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_hosts_of_cells_and_records(tmp_path: Path, kept: bool) -> None:
+    api, cell, records = (f"sqlite:///{tmp_path / name}.db" for name in ("api", "cell1", "records"))
+
+    async def make() -> None:
+        database = Database(api)
+        CONDUCTOR.prepare(database)
+        await Requests(database).map_cells({"cell0": cell, "cell1": cell})
+        if kept:
+            journal = JournalWriter(database, NodeTable())
+            await journal.write(1.0)
+            await journal.close()
+            for url, schema in ((cell, CELL), (records, RECORDS)):
+                other = Database(url)
+                schema.prepare(other)
+                await other.close()
+        await database.close()
+
+    asyncio.run(make())
+    said = found(f"api_database.connection={api}", f"records.connection={records}", database=api)
+    assert said["placement over HTTP"][0][0] == "skip"
+    levels = [level for level, _ in said["hosts"]]
+    texts = " ".join(text for _, text in said["hosts"])
+    if kept:
+        assert levels == ["ok", "ok"]
+        assert "the hosts of cell1 can be read" in texts
+        assert said["records"][0] == ("ok", f"runs are recorded in {records}")
+    else:
+        assert levels == ["fail", "warn"]
+        assert "cell1" in texts
+        assert "no process has written a node journal" in texts
+        assert said["records"][0][0] == "fail"
+
+
+def test_options_that_cannot_work() -> None:
+    [(level, text)] = found(ALONE, "filter_scheduler.enabled_filters=No")["scheduler"]
+    assert (level, "No" in text) == ("fail", True)
