@@ -7,7 +7,7 @@ request each, and writes at these. Both are repeated after a conflict with anoth
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from copy import copy
-from typing import Any, TypeVar
+from typing import Any
 
 import httpx
 import msgspec
@@ -45,8 +45,6 @@ from roost.placement.errors import (
 )
 from roost.placement.interface import AllocationRequest, Provider, ProviderSummary
 from roost.web.query import LARGEST_PAGE
-
-T = TypeVar("T")
 
 ANSWER_SECONDS = 60
 """Seconds that the service may take to connect, and between two parts of its answer."""
