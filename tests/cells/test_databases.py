@@ -7,7 +7,16 @@ import msgspec
 
 from roost.cells import SCHEMA, Cell
 from roost.cells.node_reports import ReadSigns
-from roost.conductor.requests import Requests, mapped_cells
+from roost.conductor.build_requests import (
+    AcceptRequest,
+    FinishRequest,
+    FreeRequests,
+    RequestKey,
+    TakeRequests,
+)
+from roost.conductor.cell_mappings import mapped_cells
+from roost.conductor.mappings import DeleteMapped, ForgetInstances, MapInstances
+from roost.conductor.requests import Requests
 from roost.conductor.tables import SCHEMA as CONDUCTOR
 from roost.model.instance import (
     ACTIVE,
@@ -111,23 +120,28 @@ def test_hosts_report(place):
 def test_requests_wait_until_they_are_finished(place):
     async def use(database: Database) -> None:
         times = iter([2.0, 1.0, 3.0])
-        requests = Requests(database, lambda: next(times))
+        requests = Requests(database)
         spec = RequestSpec(project_id="p", user_id="u", flavor=Flavor("f", 1, 1, 1, {"key": LONG}))
         made = [
             BuildRequest(request_id=name, spec=spec, instances=(f"i{name}",), min_count=1)
             for name in ("one", "ONE")
         ]
         for request in (*made, made[0]):
-            await requests.accept(request)
+            await database.write(AcceptRequest(request, next(times), "A"))
         assert [each async for each in requests.waiting()] == made[::-1]
         for url in ("here", "there", "there"):
             await requests.map_cells({"cell1": url, "Cell1": url})
         assert database.read_now(mapped_cells) == {"cell1": "there", "Cell1": "there"}
-        for _ in range(2):
-            await requests.finish(made[0], {"ione": "cell1", "iONE": "Cell1"})
+        [free] = [key for key in await database.read(FreeRequests("B")) if key.request_id == "one"]
+        [owned] = (await database.write(TakeRequests((free,), "B"))).owned
+        assert await database.write(MapInstances("one", "A", 1, {"ione": "cell1"})) is None
+        assert await database.write(MapInstances(*owned.key, {"ione": "Cell1"})) == {"ione"}
+        assert not await database.write(FinishRequest(RequestKey("one", "A", 1)))
+        assert await database.write(FinishRequest(owned.key))
         assert [each async for each in requests.waiting()] == made[1:]
-        assert await requests.cells_of(["ione", "iONE", "none"]) == {"ione": "cell1", "iONE": "Cell1"}
-        await requests.unmap(["ione"])
-        assert await requests.every_mapping() == {"iONE": "Cell1"}
+        assert await requests.cells_of(["ione", "iONE", "none"]) == {"ione": "Cell1"}
+        await database.write(DeleteMapped(("ione",), 1.0, "B"))
+        await database.write(ForgetInstances(("ione",)))
+        assert [each.instance_uuid for each in await requests.page(9)] == ["iONE"]
 
     using(place, use)

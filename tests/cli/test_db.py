@@ -14,6 +14,8 @@ import pytest
 from roost.cells import SCHEMA as CELL
 from roost.cells import Cell
 from roost.cli.main import main
+from roost.conductor.build_requests import AcceptRequest, FinishRequest, RequestKey
+from roost.conductor.mappings import MapInstances
 from roost.conductor.requests import Requests
 from roost.conductor.tables import SCHEMA as CONDUCTOR
 from roost.conductor.verify import verify_instances
@@ -93,11 +95,11 @@ def region(placement) -> Path:
         await requests.map_cells({"cell1": str(cell.url)})
         spec = RequestSpec(project_id="p", user_id="u", flavor=Flavor("small", 1, 1))
         done = BuildRequest(request_id="req-1", spec=spec, instances=("built",), min_count=1)
-        await requests.accept(done)
-        await requests.finish(done, {"built": "cell1"})
-        await requests.accept(
-            BuildRequest(request_id="req-2", spec=spec, instances=("waiting",), min_count=1)
-        )
+        await api.write(AcceptRequest(done, 1.0, "A"))
+        await api.write(MapInstances("req-1", "A", 1, {"built": "cell1"}))
+        await api.write(FinishRequest(RequestKey("req-1", "A", 1)))
+        waiting = BuildRequest(request_id="req-2", spec=spec, instances=("waiting",), min_count=1)
+        await api.write(AcceptRequest(waiting, 1.0))
         await Cell("cell1", cell).add([instance("built", ACTIVE)])
         for database in (api, cell):
             await database.close()
@@ -184,7 +186,7 @@ def test_verify_finds_a_claim_whose_request_is_finished(roost, region):
 def test_verify_passes_over_what_was_only_under_way(region):
     """The second comparison finds the instance that the first one missed."""
     cell = region.with_name("cell1.db")
-    spoil(region, "DELETE FROM build_requests", "INSERT INTO instance_mappings VALUES ('waiting', 'cell1')")
+    spoil(region, "DELETE FROM build_requests", "UPDATE instance_mappings SET cell = 'cell1'")
     settled = []
 
     async def settle() -> None:

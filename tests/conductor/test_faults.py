@@ -17,7 +17,7 @@ from roost.model.record import PENDING
 from roost.placement.commands.allocations import ConsumerWrite
 from roost.placement.errors import Forbidden, error_for
 from roost.scheduler.errors import PlacementRefused, PlacementUnavailable, SchedulerFault
-from roost.storage import DatabaseUnavailable, OutcomeUnknown
+from roost.storage import OutcomeUnknown
 from support.conducting import Conductors, conducting, intercept, request
 
 ONE = "i0"
@@ -56,7 +56,7 @@ def super_conductor(now: Conductors, decide: Failing, pauses: list[float]) -> Su
 
     backoff = Backoff(attempts=5, first_seconds=1.0, longest_seconds=3.0)
     stub: Any = Stub(decide)
-    return SuperConductor(now.requests, stub, now.placement, now.cells, backoff=backoff, sleep=sleep)
+    return SuperConductor(now.ledger.database, stub, now.placement, now.cells, backoff=backoff, sleep=sleep)
 
 
 async def no_decision(*arguments: Any, **named: Any) -> Any:
@@ -64,6 +64,7 @@ async def no_decision(*arguments: Any, **named: Any) -> Any:
 
 
 async def carry(conductor: SuperConductor) -> None:
+    await conductor.begin()
     await conductor.accept(request(2))
     await conductor.idle()
 
@@ -98,27 +99,20 @@ def test_request_whose_acceptance_has_no_answer_is_carried_out_if_it_is_written(
 ) -> None:
     async def run() -> None:
         async with conducting(tmp_path) as now:
-            write, read = now.ledger.database.write, now.ledger.database.read
-            unreadable = [DatabaseUnavailable("gone"), DatabaseUnavailable("still gone")]
+            write = now.ledger.database.write
 
             async def write_without_answer(work):
                 if written:
                     await write(work)
                 raise OutcomeUnknown("no answer")
 
-            async def read_later(work):
-                if unreadable:
-                    raise unreadable.pop()
-                return await read(work)
-
             with monkeypatch.context() as cut:
                 cut.setattr(now.ledger.database, "write", write_without_answer)
-                cut.setattr(now.ledger.database, "read", read_later)
                 with pytest.raises(OutcomeUnknown):
                     await now.super.accept(request(2))
-                cut.setattr(now.ledger.database, "write", write)
-                await now.arrive()
-            assert unreadable == []
+            assert now.super.in_progress == 0
+            await now.super.step()
+            await now.arrive()
             found = await now.instances()
             assert [each.state for each in found.values()] == [ASSIGNED, ASSIGNED] * written
             assert [each async for each in now.requests.waiting()] == []
@@ -166,10 +160,11 @@ def test_claims_of_a_request_that_was_given_up_are_freed_when_placement_answers_
                 consumer_type="INSTANCE",
             )
             await now.placement.write_allocations([held])
-            free = Failing(now.placement.delete_allocations, [BUSY] * 9)
-            monkeypatch.setattr(now.placement, "delete_allocations", free)
             decide, pauses = Failing(no_decision, [PlacementUnavailable("down")], stays=True), []
             conductor = super_conductor(now, decide, pauses)
+            free = Failing(now.placement.write_allocations, [BUSY] * 9)
+            monkeypatch.setattr(now.placement, "write_allocations", free)
+            await conductor.begin()
             await conductor.accept(request(2))
             seen: list[str] = []
             while not seen:
@@ -197,9 +192,10 @@ def test_claims_of_a_request_that_was_given_up_are_freed_after_a_crash(tmp_path,
         async with conducting(tmp_path) as now:
             await now.placement.write_allocations([held])
             free = Failing(no_decision, [BUSY], stays=True)
-            monkeypatch.setattr(now.placement, "delete_allocations", free)
+            monkeypatch.setattr(now.placement, "write_allocations", free)
             decide = Failing(no_decision, [PlacementUnavailable("down")], stays=True)
             conductor = super_conductor(now, decide, [])
+            await conductor.begin()
             await conductor.accept(request(2))
             while free.calls < 8:
                 await asyncio.sleep(0)

@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from roost.auth.credentials import FixedCredentials
+from roost.conductor.build_requests import AcceptRequest
 from roost.conductor.requests import Requests
 from roost.conductor.server_groups.store import ServerGroups
 from roost.ledger.holdings import held_by_all
@@ -44,7 +45,7 @@ def test_requests_at_the_same_moment_keep_to_their_group(
             placement = HttpPlacement(FixedCredentials("http://placement", "admin"), client=client)
 
             async def place(request: BuildRequest) -> None:
-                await requests.accept(request)
+                await requests.database.write(AcceptRequest(request, NOW))
                 gateway = HttpGateway(placement, groups.members, sleep=lambda _: asyncio.sleep(0.001))
                 scheduler = Scheduler(gateway, cloud.table(), Kept(), clock=lambda: NOW)
                 for _ in range(5):  # As a conductor does, whose request may lose to others.

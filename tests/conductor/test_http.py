@@ -46,21 +46,24 @@ def test_failed_instance_shows_why(tmp_path) -> None:
     asyncio.run(run())
 
 
-def test_on_its_way_it_is_shown_and_cannot_be_deleted(tmp_path, monkeypatch) -> None:
+def test_on_its_way_it_is_shown_and_can_be_deleted(tmp_path, monkeypatch) -> None:
     async def run() -> None:
         async with api(tmp_path) as (now, client):
             go = hold(now, monkeypatch)
-            [one] = (await client.post("/v1/instances", json={"flavor": FLAVOR})).json()["instances"]
+            asked = await client.post("/v1/instances", json={"flavor": FLAVOR, "count": 2})
+            one, two = asked.json()["instances"]
             assert (await client.get(f"/v1/instances/{one}")).json()["state"] == "scheduling"
-            [listed] = (await client.get("/v1/instances")).json()["instances"]
-            assert listed["state"] == "scheduling"
-            refused = await client.delete(f"/v1/instances/{one}")
-            assert refused.status_code == 409
-            assert one in detail(refused)
+            listed = (await client.get("/v1/instances")).json()["instances"]
+            assert [each["state"] for each in listed] == ["scheduling", "scheduling"]
+            assert (await client.delete(f"/v1/instances/{one}")).status_code == 202
+            assert (await client.get(f"/v1/instances/{one}")).json()["state"] == "deleting"
             go.set()
             await now.settle()
-            assert (await client.get(f"/v1/instances/{one}")).json()["state"] == "active"
-            assert (await client.delete(f"/v1/instances/{one}")).status_code == 202
+            assert (await client.get(f"/v1/instances/{one}")).status_code == 404
+            assert (await client.get(f"/v1/instances/{two}")).json()["state"] == "active"
+            assert set(await now.instances()) == {two}
+            assert await now.used() == 1
+            await now.check()
 
     asyncio.run(run())
 
@@ -68,18 +71,21 @@ def test_on_its_way_it_is_shown_and_cannot_be_deleted(tmp_path, monkeypatch) -> 
 def test_what_reaches_its_cell_between_two_looks_is_never_unknown(tmp_path, monkeypatch) -> None:
     async def run() -> None:
         async with api(tmp_path) as (now, client):
-            waiting_for = now.requests.waiting_for
+            waiting_among = now.requests.waiting_among
 
-            async def wait_for_the_cell(instance):
+            async def wait_for_the_cell(request_ids):
                 go.set()
                 await now.arrive()
-                return await waiting_for(instance)
+                return await waiting_among(request_ids)
 
-            for ask in (client.get, client.delete):
+            for path in ("/{}", "?request_id={}"):
                 go = hold(now, monkeypatch)
-                [one] = (await client.post("/v1/instances", json={"flavor": FLAVOR})).json()["instances"]
-                monkeypatch.setattr(now.requests, "waiting_for", wait_for_the_cell)
-                assert (await ask(f"/v1/instances/{one}")).status_code in (200, 202)
+                asked = (await client.post("/v1/instances", json={"flavor": FLAVOR})).json()
+                monkeypatch.setattr(now.requests, "waiting_among", wait_for_the_cell)
+                name = asked["instances"][0] if path == "/{}" else asked["request_id"]
+                shown = (await client.get(f"/v1/instances{path.format(name)}")).json()
+                [one] = [shown] if path == "/{}" else shown["instances"]
+                assert one["state"] == "assigned"
                 monkeypatch.undo()
 
     asyncio.run(run())

@@ -4,13 +4,13 @@ import asyncio
 
 import pytest
 
-from roost.cells.fences import TrimFences
+from roost.conductor.build_requests import FinishRequest
 from roost.conductor.super_conductor import CELL0
 from roost.model.instance import ACTIVE, ASSIGNED, DELETING, DESTROYED, ERROR
 from roost.model.spec import RequestedDestination
 from roost.placement.commands.allocations import ConsumerWrite
 from roost.storage import DatabaseUnavailable
-from support.conducting import HOSTS, NOW, VCPUS, Dead, Death, conducting, request
+from support.conducting import HOSTS, VCPUS, Dead, Death, conducting, request
 
 
 def test_request_is_durable_before_it_is_accepted(tmp_path) -> None:
@@ -167,7 +167,8 @@ def test_killed_while_deleting_it_forgets_neither_more_nor_less(tmp_path, monkey
             found = await now.instances()
             assert {"i2", "i3"} <= set(found)
             assert not deleted or set(found) == {"i2", "i3"}
-            assert (await now.requests.every_mapping()).keys() == found.keys(), "a mapping leads nowhere"
+            mapped = {each.instance_uuid for each in await now.requests.page(100)}
+            assert mapped == found.keys(), "a mapping leads nowhere"
             assert await now.used() == len(found)
             await now.check()
 
@@ -176,23 +177,20 @@ def test_killed_while_deleting_it_forgets_neither_more_nor_less(tmp_path, monkey
     asyncio.run(second_life(deleted))
 
 
-def test_members_of_a_group_stay_apart_though_a_crash_came_between_them(tmp_path) -> None:
+def test_members_of_a_group_stay_apart_though_a_crash_came_between_them(tmp_path, monkeypatch) -> None:
     wanted = request(5, min_count=1, policy="anti-affinity")
 
-    async def run() -> None:
+    async def first_life() -> None:
         async with conducting(tmp_path) as now:
-            await now.run(wanted)
-            hosts = {each.host for each in (await now.instances()).values()}
-            assert len(hosts) == 5
-        # As a crash would leave it that came before cell2 had its instances.
-        async with conducting(tmp_path) as now:
-            lost = await now.cells["cell2"].every()
-            await now.requests.unmap(await now.requests.every_mapping())
-            await now.requests.accept(wanted)
-            await now.cells["cell2"].delete([each.uuid for each in lost])
-            await now.cells["cell2"].destroyed(lost)
-            await now.cells["cell2"].forget([each.uuid for each in lost])
-            await now.cells["cell2"].write(TrimFences(NOW + 1))
+            fail(now, monkeypatch, "cell2", [DatabaseUnavailable("gone")] * 1000)
+            await now.super.accept(wanted)
+            while len(await now.instances()) < 3:
+                await asyncio.sleep(0.01)
+            await now.super.close()
+            assert {HOSTS[each.host or ""] for each in (await now.instances()).values()} == {"cell1"}
+        monkeypatch.undo()
+
+    async def second_life() -> None:
         async with conducting(tmp_path) as now:
             await now.super.resume()
             await now.arrive()
@@ -200,21 +198,28 @@ def test_members_of_a_group_stay_apart_though_a_crash_came_between_them(tmp_path
             assert sorted(hosts) == sorted(HOSTS)
             await now.check()
 
-    asyncio.run(run())
+    asyncio.run(first_life())
+    asyncio.run(second_life())
+
+
+def fail(now, monkeypatch, cell: str, errors: list[Exception]) -> None:
+    """The next writes to a cell's database raise these errors."""
+    database = now.cells[cell].database
+    write = database.write
+
+    async def perhaps(work):
+        if errors:
+            raise errors.pop()
+        return await write(work)
+
+    monkeypatch.setattr(database, "write", perhaps)
 
 
 def test_outage_delays_a_request_and_claims_nothing_twice(tmp_path, monkeypatch) -> None:
     async def run() -> None:
         async with conducting(tmp_path) as now:
-            cell, failures = now.cells["cell2"], [DatabaseUnavailable("gone")] * 2
-            add = cell.add
-
-            async def perhaps(*arguments) -> None:
-                if failures:
-                    raise failures.pop()
-                await add(*arguments)
-
-            monkeypatch.setattr(cell, "add", perhaps)
+            failures = [DatabaseUnavailable("gone")] * 2
+            fail(now, monkeypatch, "cell2", failures)
             await now.run(request(10))
             assert not failures
             assert now.super.failure is None
@@ -228,20 +233,15 @@ def test_outage_delays_a_request_and_claims_nothing_twice(tmp_path, monkeypatch)
 def test_retry_waits_for_the_writes_of_the_first_try(tmp_path, monkeypatch) -> None:
     async def run() -> None:
         async with conducting(tmp_path) as now:
-            late, failures = now.cells["cell1"].add, [DatabaseUnavailable("gone")]
+            failures = [DatabaseUnavailable("gone")]
+            late = now.cells["cell1"].database.write
 
-            async def slowly(*arguments) -> None:
+            async def slowly(work):
                 await asyncio.sleep(0.1)
-                await late(*arguments)
+                return await late(work)
 
-            async def perhaps(*arguments) -> None:
-                if failures:
-                    raise failures.pop()
-                await add(*arguments)
-
-            add = now.cells["cell2"].add
-            monkeypatch.setattr(now.cells["cell1"], "add", slowly)
-            monkeypatch.setattr(now.cells["cell2"], "add", perhaps)
+            monkeypatch.setattr(now.cells["cell1"].database, "write", slowly)
+            fail(now, monkeypatch, "cell2", failures)
             await now.run(request(10))
             assert not failures
             assert len(await now.instances()) == 10
@@ -267,10 +267,12 @@ def test_instance_that_holds_something_already_is_decided_anew(tmp_path) -> None
 def test_defect_is_noticed_and_the_request_kept(tmp_path, monkeypatch) -> None:
     async def run() -> None:
         async with conducting(tmp_path) as now:
-            monkeypatch.setattr(now.requests, "finish", None)
+            monkeypatch.setattr(FinishRequest, "__call__", None)
             await now.run(request())
             assert isinstance(now.super.failure, TypeError)
             assert [each async for each in now.requests.waiting()] == [request()]
+            await now.super.step()
+            assert now.super.in_progress == 0, "this process does not try it again"
 
     asyncio.run(run())
 
@@ -280,11 +282,12 @@ def test_delete_knows_what_is_in_cells(tmp_path) -> None:
         async with conducting(tmp_path) as now:
             await now.run(request(3))
             assert sorted(await now.super.delete(["i0", "i2", "unknown"])) == ["i0", "i2"]
-            assert await now.super.delete(["i0"]) == []
+            assert await now.super.delete(["i0"]) == ["i0"], "as long as something of it is left"
             found = await now.instances()
             assert [found[uuid].state for uuid in ("i0", "i1", "i2")] == [DELETING, ASSIGNED, DELETING]
             await now.settle()
             assert set(await now.instances()) == {"i1"}
+            assert await now.super.delete(["i0"]) == []
             assert await now.used() == 1
             await now.check()
 
@@ -307,15 +310,15 @@ def test_closed_conductor_carries_nothing_on(tmp_path, monkeypatch) -> None:
     async def run() -> None:
         async with conducting(tmp_path) as now:
 
-            async def forever(*arguments) -> None:
+            async def forever(work) -> None:
                 await asyncio.Event().wait()
 
-            monkeypatch.setattr(now.cells["cell1"], "add", forever)
-            task = await now.super.accept(request())
+            monkeypatch.setattr(now.cells["cell1"].database, "write", forever)
+            await now.super.accept(request())
             await asyncio.sleep(0.05)
-            assert not task.done()
+            assert now.super.in_progress == 1
             await now.super.close()
-            assert task.cancelled()
+            assert now.super.in_progress == 0
             assert now.super.failure is None
 
     asyncio.run(run())

@@ -52,6 +52,7 @@ def found(
         sharing=frozenset({"pool"}),
         waiting=frozenset({"i"}) if waiting else frozenset(),
         mappings={} if mapped is None else {"i": mapped},
+        deleted=frozenset(),
         cells=dict.fromkeys([*cells, *unread], "sqlite:///x"),
     )
     findings = list(judge(api, cells))
@@ -141,5 +142,5 @@ def test_a_mapping_whose_instance_is_gone_waits_for_the_next_start():
 
 
 def test_without_cells_there_is_nothing_to_compare_with():
-    api = ApiState({"i": held("node-1")}, ROOTS, frozenset(), frozenset(), {}, {})
+    api = ApiState({"i": held("node-1")}, ROOTS, frozenset(), frozenset(), {}, frozenset(), {})
     assert list(judge(api, {})) == []

@@ -4,7 +4,7 @@ import asyncio
 import atexit
 import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
@@ -69,7 +69,7 @@ class Conductors:
         self.cells = cells
         self.placement = PlacementService(ledger)
         self.passed = 0.0
-        self.requests = Requests(ledger.database, lambda: NOW)
+        self.requests = Requests(ledger.database)
         self.aggregates = HostAggregates(AggregateStore(ledger.database), cells.values())
         self.groups = ServerGroups(ledger.database)
         self.records = Memory()
@@ -79,7 +79,7 @@ class Conductors:
         gateway = LocalGateway(ledger)
         self.scheduler = Scheduler(gateway, table, sink, clock=lambda: NOW)
         self.super = SuperConductor(
-            self.requests,
+            ledger.database,
             self.scheduler,
             self.placement,
             cells,
@@ -118,6 +118,7 @@ class Conductors:
                 await self.ledger.execute(SetInventories(f"node-{host}", {"VCPU": Inventory(VCPUS)}, None))
             await self.cells[cell].heartbeat([NodeReport(host=host, node=f"node-{host}", cell=cell)])
         await self.feed.refresh()
+        await self.super.begin(alone=True)
 
     async def run(self, request: BuildRequest) -> None:
         """Have a request carried to its cells."""
@@ -152,9 +153,10 @@ class Conductors:
             await cell.report(results)
 
     async def step(self) -> None:
-        """Each cell's conductor does what there is to be done."""
+        """Each conductor does what there is to be done."""
         for conductor in self.of_cell.values():
             await conductor.step()
+        await self.super.step()
 
     async def settle(self, failing: Sequence[str] = ()) -> None:
         """Build and retry until nobody has work to do."""
@@ -225,7 +227,8 @@ async def conducting(directory: Path, queue: RecordQueue | None = None) -> Async
         await conductors.set_up()
         yield conductors
     finally:
-        await conductors.super.close()
+        with suppress(Dead):
+            await conductors.super.close()
         await ledger.close()
         for database in databases.values():
             await database.close()

@@ -97,7 +97,7 @@ def test_request_that_cannot_be_read_does_not_keep_the_others_from_being_resumed
             await system.super_conductor.accept(wanted("first"))
             await system.settle()
         with closing(sqlite3.connect(tmp_path / "api.db")) as database, database:
-            database.execute("INSERT INTO build_requests VALUES ('bad', '{\"request_id\": 5}', 1.0)")
+            database.execute("INSERT INTO build_requests VALUES ('bad', '{\"request_id\": 5}', 1.0, NULL, 0)")
         async with opened_system(tmp_path) as system:
             await system.super_conductor.accept(wanted("second"))
             await system.settle()

@@ -89,6 +89,15 @@ class FindInstances(msgspec.Struct, frozen=True):
         }
 
 
+class PresentInstances(msgspec.Struct, frozen=True):
+    """The uuids of those of the named instances that are here."""
+
+    uuids: tuple[str, ...]
+
+    def __call__(self, connection: Connection) -> set[str]:
+        return uuids_here(connection, self.uuids)
+
+
 def uuids_here(connection: Connection, uuids: Collection[str]) -> set[str]:
     """The uuids of those of the instances that are in the cell."""
     return {

@@ -3,7 +3,6 @@
 `OPERATIONS` and `DEFAULT_RULES` are all those of a conductor: host aggregates and server groups are in them.
 """
 
-import asyncio
 import uuid as uuids
 from dataclasses import dataclass, replace
 from typing import Final
@@ -25,26 +24,25 @@ from roost.conductor.instance_types import (
     ShownInstance,
     WantedInstances,
 )
+from roost.conductor.instance_views import InstanceViews
+from roost.conductor.mappings import InstanceMapping
 from roost.conductor.requester import owner_of
 from roost.conductor.requests import Requests
 from roost.conductor.server_groups.operations import PATH as SERVER_GROUPS
 from roost.conductor.server_groups.operations import SERVER_GROUP_OPERATIONS, SERVER_GROUP_RULES
 from roost.conductor.server_groups.store import NoSuchServerGroup, ServerGroups
 from roost.conductor.super_conductor import SuperConductor
-from roost.model.instance import BuildRequest, Fault, Instance
+from roost.model.instance import BuildRequest
 from roost.model.spec import Flavor, Image, RequestSpec, ServerGroup
 from roost.placement.interface import Placement
 from roost.storage import StorageError
 from roost.web.app import Kernel
 from roost.web.app import create_app as create_web_app
-from roost.web.errors import BadRequest, Conflict, NotFound
+from roost.web.errors import BadRequest, NotFound
 from roost.web.operation import Operation
 from roost.web.policy import ADMIN, PROJECT_READER, PROJECT_WRITER, Policy, Rule
 from roost.web.query import Query
 from roost.web.request import Request, Response
-
-SCHEDULING = "scheduling"
-"""State of an instance that is accepted and not in a cell yet."""
 
 _ALL_PROJECTS = "conductor:instances:all_projects"
 _REQUESTED_DESTINATION = "conductor:instances:create:requested_destination"
@@ -72,6 +70,7 @@ class Service:
 
     conductor: SuperConductor
     requests: Requests
+    instances: InstanceViews
     aggregates: HostAggregates
     groups: ServerGroups
     placement: Placement
@@ -89,7 +88,8 @@ def create_app(
     """The API of a super conductor. ``rules`` are by default those without a policy file."""
     defaults = [RuleDefault(name, check, scope_types=["project"]) for name, check in DEFAULT_RULES.items()]
     policy = Policy(rules or Rules(defaults, None, True))
-    service = Service(conductor, requests, aggregates, groups, placement)
+    instances = InstanceViews(requests, conductor.cells)
+    service = Service(conductor, requests, instances, aggregates, groups, placement)
     return create_web_app(OPERATIONS, Kernel(service, authenticator, policy, unavailable=(StorageError,)))
 
 
@@ -159,27 +159,7 @@ async def list_instances(service: Service, req: Request, resp: Response) -> Inst
     asks for all of them, which is for administrators.
     """
     query: InstancesQuery = req.query
-    waiting = [
-        _scheduling(request, uuid)
-        async for request in service.requests.waiting(query.request_id)
-        if req.projects.include(request.spec.project_id)
-        for uuid in request.instances
-        if uuid > (query.marker or "")
-    ]
-    # A request waits until all its instances are in cells. An instance in a cell is shown from there.
-    cells = service.conductor.cells
-    project_id = None if req.projects.all else req.projects.project_id
-    found = await asyncio.gather(
-        *(
-            cell.page(query.limit + 1, query.marker or "", query.request_id, project_id)
-            for cell in cells.values()
-        )
-    )
-    shown = {instance.uuid: instance for instance in waiting}
-    for name, instances in zip(cells, found, strict=True):
-        shown.update({instance.uuid: _shown(instance, name) for instance in instances})
-    page = [shown[uuid] for uuid in sorted(shown)[: query.limit]]
-    return InstancePage(page, page[-1].uuid if len(shown) > query.limit else None)
+    return await service.instances.page(query, None if req.projects.all else req.projects.project_id)
 
 
 async def show_instance(service: Service, req: Request, resp: Response, uuid: str) -> ShownInstance:
@@ -188,67 +168,31 @@ async def show_instance(service: Service, req: Request, resp: Response, uuid: st
 
 
 async def delete_instance(service: Service, req: Request, resp: Response, uuid: str) -> None:
-    """Delete an instance. It is marked for deletion when this is answered; its host destroys it later."""
-    await _find(service, req, uuid)
-    if not await service.conductor.delete([uuid]):
-        if await service.requests.waiting_for(uuid):
-            raise Conflict(f"instance {uuid} is on its way to a cell; try again")
-        # It may have arrived there between the two reads.
-        if not await service.conductor.delete([uuid]):
-            raise NotFound(f"no instance {uuid}")
+    """Delete an instance. The deletion is durable when this is answered; its host destroys it later."""
+    mapping = await service.requests.mapping(uuid)
+    if mapping is None or not await _includes(service, req, mapping):
+        raise NotFound(f"no instance {uuid}")
+    if mapping.deleted:
+        # It may be gone, with only the mapping left.
+        await _find(service, req, uuid)
+    await service.conductor.delete([uuid])
+
+
+async def _includes(service: Service, req: Request, mapping: InstanceMapping) -> bool:
+    """Whether a request may reach the instance of a mapping."""
+    if mapping.project_id:
+        return req.projects.include(mapping.project_id)
+    # An earlier version wrote the mapping: the cell knows whose the instance is.
+    shown = await service.instances.find(mapping.instance_uuid)
+    return shown is not None and req.projects.include(shown.project_id)
 
 
 async def _find(service: Service, req: Request, uuid: str) -> ShownInstance:
     """An instance of a project that the request may reach. Raises `NotFound` for all others."""
-    shown = await _in_cell(service, uuid)
-    if shown is None:
-        request = await service.requests.waiting_for(uuid)
-        shown = _scheduling(request, uuid) if request is not None else None
-        # It may have gone from there to its cell between the two reads.
-        shown = shown or await _in_cell(service, uuid)
+    shown = await service.instances.find(uuid)
     if shown is None or not req.projects.include(shown.project_id):
         raise NotFound(f"no instance {uuid}")
     return shown
-
-
-async def _in_cell(service: Service, uuid: str) -> ShownInstance | None:
-    for name, cell in service.conductor.cells.items():
-        found = await cell.find([uuid])
-        if uuid in found:
-            return _shown(found[uuid], name, await cell.faults_of(uuid))
-    return None
-
-
-def _shown(instance: Instance, cell: str, faults: list[Fault] | None = None) -> ShownInstance:
-    return ShownInstance(
-        uuid=instance.uuid,
-        request_id=instance.request_id,
-        project_id=instance.project_id,
-        user_id=instance.user_id,
-        flavor=instance.flavor,
-        state=instance.state,
-        cell=cell,
-        host=instance.host,
-        attempt=instance.attempt,
-        reason=instance.reason,
-        faults=faults or [],
-    )
-
-
-def _scheduling(request: BuildRequest, uuid: str) -> ShownInstance:
-    return ShownInstance(
-        uuid=uuid,
-        request_id=request.request_id,
-        project_id=request.spec.project_id,
-        user_id=request.spec.user_id,
-        flavor=request.spec.flavor.name,
-        state=SCHEDULING,
-        cell=None,
-        host=None,
-        attempt=0,
-        reason=None,
-        faults=[],
-    )
 
 
 def _rules_of(wanted: WantedInstances) -> list[str]:
@@ -292,7 +236,6 @@ OPERATIONS: Final = (
         delete_instance,
         status=202,
         provides=(),
-        raises=(Conflict,),
     ),
     *AGGREGATE_OPERATIONS,
     *SERVER_GROUP_OPERATIONS,

@@ -249,13 +249,17 @@ class AcceptedInstances(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class ShownInstance(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """An instance. ``attempt`` counts the hosts it was assigned to; ``faults`` say why attempts failed."""
+    """An instance. `attempt` counts the hosts it was assigned to; `faults` say why attempts failed.
+
+    Its `state` is `scheduling` until it is in a cell, and `unknown` while its cell cannot be asked: `flavor`
+    is null then.
+    """
 
     uuid: str
     request_id: str
     project_id: str
     user_id: str
-    flavor: str
+    flavor: str | None
     state: str
     cell: str | None
     host: str | None

@@ -5,6 +5,7 @@ from pathlib import Path
 import sqlalchemy as sa
 from sqlalchemy.dialects.mysql import LONGBLOB, LONGTEXT
 
+from roost.leases import leases_table
 from roost.storage import EXACT, Schema, identity_table
 
 metadata = sa.MetaData()
@@ -17,6 +18,9 @@ build_requests = sa.Table(
     sa.Column("request_id", NAME, primary_key=True),
     sa.Column("request", sa.Text().with_variant(LONGTEXT(), "mysql", "mariadb"), nullable=False),
     sa.Column("accepted_at", sa.Double, nullable=False),
+    # The holder of the lease under which a conductor carries the request, and the number of the owner.
+    sa.Column("owner", sa.String(36)),
+    sa.Column("owner_epoch", sa.BigInteger, nullable=False),
     sa.Index("build_requests_by_acceptance", "accepted_at", "request_id"),
     **EXACT,
 )
@@ -30,10 +34,32 @@ cell_mappings = sa.Table(
 )
 
 instance_mappings = sa.Table(
+    # An instance has a mapping from the acceptance of its request until nothing of it is left.
     "instance_mappings",
     metadata,
     sa.Column("instance_uuid", sa.String(36), primary_key=True),
-    sa.Column("cell", NAME, sa.ForeignKey("cell_mappings.name"), nullable=False),
+    # None until a host is claimed.
+    sa.Column("cell", NAME, sa.ForeignKey("cell_mappings.name")),
+    # The owner of the request that wrote the mapping last; no earlier one may write it. Below 0: see
+    # `roost.conductor.mappings.ANYWHERE`.
+    sa.Column("epoch", sa.BigInteger, nullable=False),
+    # Empty where an earlier version wrote the mapping: the cell knows them.
+    sa.Column("request_id", NAME, nullable=False),
+    sa.Column("project_id", NAME, nullable=False),
+    sa.Column("user_id", NAME, nullable=False),
+    sa.Column("deleted", sa.Boolean, nullable=False),
+    sa.Index("instance_mappings_by_project", "project_id", "instance_uuid"),
+    sa.Index("instance_mappings_by_request", "request_id", "instance_uuid"),
+    **EXACT,
+)
+
+instance_deletions = sa.Table(
+    # The instances whose deletion is accepted and not at its end.
+    "instance_deletions",
+    metadata,
+    sa.Column("instance_uuid", sa.String(36), primary_key=True),
+    sa.Column("at", sa.Double, nullable=False),
+    sa.Column("owner", sa.String(36)),
     **EXACT,
 )
 
@@ -114,5 +140,7 @@ server_group_members = sa.Table(
 )
 
 database_identity = identity_table(metadata)
+
+leases_table(metadata)
 
 SCHEMA = Schema("conductor", Path(__file__).parent / "migrations", metadata)

@@ -3,17 +3,18 @@
 What is an error follows from the order of the conductors' steps, each durable before the next, since a
 process may be killed between any two:
 
-    request accepted -> claimed -> instance assigned in its cell -> mapped, request finished
+    request accepted -> claimed -> mapped -> instance assigned in its cell -> request finished
     build failed -> claim moved to an alternate -> assigned there
     build failed -> instance abandoned -> claim freed -> instance in error
-    request given up -> instance in error in cell0 -> claim freed -> mapped, request finished
-    deletion marked -> unmapped; destroyed on the host -> claim freed -> instance forgotten
+    request given up -> mapped to cell0 -> instance in error there -> claim freed -> request finished
+    deletion accepted -> marked in the cell -> destroyed on the host -> claim freed -> instance forgotten
+        there -> mapping forgotten
 
 So an instance that is assigned, starting, active or lost has its claim, on the tree of the node that it is
 assigned to, at every moment; one in error has none once its request is finished; a claim without an instance
-belongs to a request that is still waiting, or it has leaked. While an instance is failed, abandoned, deleting
-or destroyed its claim may be anywhere or gone. An instance without a mapping is on its way in (its request
-waits) or out. A mapping without an instance is forgotten at the next start.
+belongs to a request that is still waiting or to a deletion under way, or it has leaked. While an instance is
+failed, abandoned, deleting or destroyed its claim may be anywhere or gone. A mapping without an instance is
+of one on its way in (its request waits) or out (its deletion is accepted).
 """
 
 import asyncio
@@ -26,7 +27,8 @@ from sqlalchemy.engine import Connection
 
 from roost.cells import Cell
 from roost.cells.tables import SCHEMA as CELL_SCHEMA
-from roost.conductor.requests import mapped_cells, waiting_requests
+from roost.conductor.build_requests import waiting_requests
+from roost.conductor.cell_mappings import mapped_cells
 from roost.conductor.tables import SCHEMA, instance_mappings
 from roost.ledger import Held
 from roost.ledger.findings import Finding
@@ -75,7 +77,8 @@ class ApiState(msgspec.Struct, frozen=True):
     """What the API database holds of instances, in one snapshot.
 
     ``claims`` by consumer, of all types; ``roots``: the root of each provider's tree; ``waiting``:
-    instances of requests that are not finished; ``mappings``: the cell of each instance; ``cells``: the
+    instances of requests that are not finished; ``mappings``: the cell of each instance
+    that has one; ``deleted``: the instances whose deletion is accepted; ``cells``: the
     URL of each cell's database.
     """
 
@@ -84,6 +87,7 @@ class ApiState(msgspec.Struct, frozen=True):
     sharing: frozenset[str]
     waiting: frozenset[str]
     mappings: dict[str, str]
+    deleted: frozenset[str]
     cells: dict[str, str]
 
 
@@ -143,6 +147,8 @@ def judge(api: ApiState, cells: Mapping[str, CellState]) -> Iterator[Finding]:
     for uuid, held in api.claims.items():
         if held.consumer.consumer_type != INSTANCE or uuid in found or uuid in api.waiting:
             continue
+        if uuid in api.deleted:
+            continue
         mapped = api.mappings.get(uuid)
         if mapped in unread or (mapped is None and unread):
             continue
@@ -191,6 +197,7 @@ def _read_api(connection: Connection) -> ApiState:
     providers = connection.execute(
         sa.select(resource_providers.c.id, resource_providers.c.uuid, resource_providers.c.parent_id)
     ).all()
+    mappings = connection.execute(sa.select(instance_mappings)).all()
     sharing = (
         sa.select(resource_providers.c.uuid)
         .join(provider_traits, provider_traits.c.provider_id == resource_providers.c.id)
@@ -202,7 +209,8 @@ def _read_api(connection: Connection) -> ApiState:
         roots=_roots((row.id, row.uuid, row.parent_id) for row in providers),
         sharing=frozenset(connection.execute(sharing).scalars()),
         waiting=frozenset(uuid for instances in waiting for uuid in instances),
-        mappings={row.instance_uuid: row.cell for row in connection.execute(sa.select(instance_mappings))},
+        mappings={row.instance_uuid: row.cell for row in mappings if row.cell is not None},
+        deleted=frozenset(row.instance_uuid for row in mappings if row.deleted),
         cells=mapped_cells(connection),
     )
 

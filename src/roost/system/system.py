@@ -165,7 +165,7 @@ class System:
         api = self._database(API_DB)
         self.ledger = await Ledger.open(api, self._clock)
         self.placement = PlacementService(self.ledger)
-        self.requests = Requests(api, self._clock)
+        self.requests = Requests(api)
         self.cells = {
             name: Cell(name, self._database(f"{name}.db"), self._clock, self.records)
             for name in (CELL0, *self.layout.cells)
@@ -207,10 +207,11 @@ class System:
             seeds=seeds_from(random.Random(options.seed)),
         )
         self.super_conductor = SuperConductor(
-            self.requests,
+            api,
             scheduler,
             self.placement,
             self.cells,
+            records=self.records,
             max_attempts=options.max_attempts,
             clock=self._clock,
         )
@@ -232,6 +233,8 @@ class System:
         if self.options.retention.interval:
             self._start(keep_trimming(self.ledger, self.options.retention, self._clock))
         self._start(self._trim_records())
+        # The lock of the data directory says that no other process works on it.
+        await self.super_conductor.begin(alone=True)
         await self.super_conductor.resume()
 
     async def _make_aggregates(self) -> None:

@@ -1,0 +1,248 @@
+"""Build requests: accepted, owned by one conductor at a time, and finished.
+
+Each owner of a request has a number, ``owner_epoch``. Whoever takes the request over raises it. Every write
+names owner and number, and changes nothing if they have moved on.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+import sqlalchemy as sa
+import structlog
+from sqlalchemy.engine import Connection
+
+from roost.conductor.mappings import insert_mappings
+from roost.conductor.server_groups.store import add_members
+from roost.conductor.tables import build_requests
+from roost.leases import holders
+from roost.model.instance import BuildRequest
+from roost.model.text import clean_values
+from roost.storage import in_batches
+
+_log = structlog.get_logger()
+_ENCODER = msgspec.json.Encoder()
+_DECODER = msgspec.json.Decoder(BuildRequest)
+
+PAGE = 100
+"""Waiting requests that are read in one transaction. Thousands wait after an outage, each with its spec."""
+
+_KEY = (build_requests.c.request_id, build_requests.c.owner, build_requests.c.owner_epoch)
+
+
+class RequestKey(NamedTuple):
+    """A request and its owner at a time: what a write names."""
+
+    request_id: str
+    owner: str | None
+    epoch: int
+
+    def matches(self) -> tuple[sa.ColumnElement[bool], ...]:
+        """The condition that the owner is still this one."""
+        return tuple(column.is_not_distinct_from(value) for column, value in zip(_KEY, self, strict=True))
+
+
+class OwnedRequest(msgspec.Struct, frozen=True):
+    """A request that this process carries."""
+
+    request: BuildRequest
+    owner: str
+    epoch: int
+
+    @property
+    def key(self) -> RequestKey:
+        """What a write for the request names."""
+        return RequestKey(self.request.request_id, self.owner, self.epoch)
+
+
+class AcceptRequest(msgspec.Struct, frozen=True):
+    """Keep a request, with a mapping for each of its instances; durable, it will be carried out.
+
+    ``owner``: the holder of the lease of the process that accepts it; None: any conductor may take it.
+    Answers the number of the owner, 0 if a request with this id is there already, which is left as it is.
+    Raises `UnicodeEncodeError` for text that cannot be stored: see `clean_request`.
+    """
+
+    request: BuildRequest
+    at: float
+    owner: str | None = None
+
+    def __call__(self, connection: Connection) -> int:
+        request = self.request
+        there = sa.select(sa.func.count()).where(build_requests.c.request_id == request.request_id)
+        if connection.execute(there).scalar_one():
+            return 0
+        row = {
+            "request_id": request.request_id,
+            "request": _ENCODER.encode(request).decode(),
+            "accepted_at": self.at,
+            "owner": self.owner,
+            "owner_epoch": 1,
+        }
+        connection.execute(sa.insert(build_requests), row)
+        insert_mappings(connection, request)
+        if request.spec.group is not None:
+            add_members(connection, request.spec.group.uuid, request.instances)
+        return 1
+
+
+class FreeRequests(msgspec.Struct, frozen=True):
+    """Answers the requests that nobody carries, and those of ``owner`` itself, in order of acceptance."""
+
+    owner: str
+
+    def __call__(self, connection: Connection) -> list[RequestKey]:
+        free = sa.or_(
+            build_requests.c.owner.is_(None),
+            build_requests.c.owner == self.owner,
+            build_requests.c.owner.not_in(holders()),
+        )
+        query = sa.select(*_KEY).where(free).order_by(build_requests.c.accepted_at)
+        return [RequestKey(*row) for row in connection.execute(query)]
+
+
+class Taken(msgspec.Struct, frozen=True):
+    """What was taken over. ``unreadable``: the ids of requests that no program can carry."""
+
+    owned: list[OwnedRequest]
+    unreadable: frozenset[str]
+
+
+class TakeRequests(msgspec.Struct, frozen=True):
+    """Take requests over from the owners that were seen. Answers what could be taken.
+
+    A request that cannot be read is taken too, with a log line, so that it does not keep others from being
+    carried out.
+    """
+
+    seen: tuple[RequestKey, ...]
+    owner: str
+
+    def __call__(self, connection: Connection) -> Taken:
+        taken = {}
+        for key in self.seen:
+            values = {"owner": self.owner, "owner_epoch": key.epoch + 1}
+            if connection.execute(sa.update(build_requests).where(*key.matches()).values(values)).rowcount:
+                taken[key.request_id] = key.epoch + 1
+        found = []
+        for some in in_batches(taken):
+            query = sa.select(build_requests.c.request_id, build_requests.c.request).where(
+                build_requests.c.request_id.in_(some)
+            )
+            found += [
+                OwnedRequest(request, self.owner, taken[request.request_id])
+                for request in decoded(connection.execute(query))
+            ]
+        readable = {each.request.request_id for each in found}
+        return Taken(found, frozenset(taken.keys() - readable))
+
+
+class RetakeRequest(msgspec.Struct, frozen=True):
+    """Raise the number of a request's owner, for another try. Answers False if others own the request now."""
+
+    key: RequestKey
+
+    def __call__(self, connection: Connection) -> bool:
+        raised = sa.update(build_requests).where(*self.key.matches())
+        return bool(connection.execute(raised.values(owner_epoch=self.key.epoch + 1)).rowcount)
+
+
+class FinishRequest(msgspec.Struct, frozen=True):
+    """Forget a request whose instances are in cells. Answers False if others own it now."""
+
+    key: RequestKey
+
+    def __call__(self, connection: Connection) -> bool:
+        return bool(connection.execute(sa.delete(build_requests).where(*self.key.matches())).rowcount)
+
+
+class WaitingRequests(msgspec.Struct, frozen=True):
+    """Answers those of the named requests that are not finished and can be read, by id."""
+
+    request_ids: tuple[str, ...]
+
+    def __call__(self, connection: Connection) -> dict[str, BuildRequest]:
+        found = {}
+        for some in in_batches(self.request_ids):
+            query = sa.select(build_requests.c.request_id, build_requests.c.request).where(
+                build_requests.c.request_id.in_(some)
+            )
+            found.update({each.request_id: each for each in decoded(connection.execute(query))})
+        return found
+
+
+class Unfinished(msgspec.Struct, frozen=True):
+    """Answers the ids of those of the named requests that are not finished."""
+
+    request_ids: tuple[str, ...]
+
+    def __call__(self, connection: Connection) -> frozenset[str]:
+        return frozenset(
+            each
+            for some in in_batches(self.request_ids)
+            for each in connection.execute(
+                sa.select(build_requests.c.request_id).where(build_requests.c.request_id.in_(some))
+            ).scalars()
+        )
+
+
+class Page(NamedTuple):
+    """The place before a page of waiting requests: the last request of the page before."""
+
+    accepted_at: float = 0.0
+    request_id: str = ""
+
+
+class ReadWaiting(msgspec.Struct, frozen=True):
+    """Answers up to `PAGE` waiting requests, and the place before the next page; None after the last one.
+
+    ``only``: the id of the only one that is read.
+    """
+
+    after: Page = Page()
+    only: str | None = None
+
+    def __call__(self, connection: Connection) -> tuple[list[BuildRequest], Page | None]:
+        at, request_id = place = (build_requests.c.accepted_at, build_requests.c.request_id)
+        after = self.after
+        query = (
+            sa.select(request_id, build_requests.c.request, at)
+            .where(at >= after.accepted_at, sa.or_(at > after.accepted_at, request_id > after.request_id))
+            .order_by(*place)
+            .limit(PAGE)
+        )
+        if self.only is not None:
+            query = query.where(request_id == self.only)
+        rows = connection.execute(query).all()
+        following = Page(rows[-1].accepted_at, rows[-1].request_id) if len(rows) == PAGE else None
+        return list(decoded(row[:2] for row in rows)), following
+
+
+def waiting_requests(connection: Connection) -> Iterator[BuildRequest]:
+    """The requests that are not finished, in order of acceptance, in the connection's transaction."""
+    page: Page | None = Page()
+    while page is not None:
+        requests, page = ReadWaiting(page)(connection)
+        yield from requests
+
+
+def clean_request(request: BuildRequest) -> BuildRequest:
+    """The request with all texts of its spec cleaned; the same one if they are clean, as mostly."""
+    try:
+        if b"\\u0000" not in _ENCODER.encode(request):
+            return request
+    except UnicodeEncodeError:
+        pass
+    return msgspec.convert(clean_values(msgspec.to_builtins(request)), BuildRequest)
+
+
+def decoded(rows: Iterable[Any]) -> Iterator[BuildRequest]:
+    """The requests in rows of id and text.
+
+    One that cannot be read is left out, with a log line: it must not keep the others from being carried out.
+    """
+    for request_id, text in rows:
+        try:
+            yield _DECODER.decode(text)
+        except (msgspec.MsgspecError, UnicodeEncodeError) as error:
+            _log.error("a build request cannot be read", request_id=request_id, error=str(error))

@@ -1,0 +1,277 @@
+"""Mappings: which cell has which instance, from the acceptance of its request until nothing of it is left."""
+
+from collections.abc import Collection, Mapping, Sequence
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from roost.conductor.server_groups.store import remove_members
+from roost.conductor.tables import build_requests, instance_deletions, instance_mappings
+from roost.leases import holders
+from roost.model.instance import BuildRequest, Instance
+from roost.storage import in_batches
+
+ANYWHERE = -1
+"""The epoch of a mapping that an earlier version wrote: its instance may be in any cell."""
+
+
+class InstanceMapping(msgspec.Struct, frozen=True):
+    """A mapping. ``cell`` is None until a host is claimed. ``epoch``: the owner of the request that wrote it
+    last. ``deleted``: the deletion of the instance is accepted."""
+
+    instance_uuid: str
+    cell: str | None
+    epoch: int
+    request_id: str
+    project_id: str
+    user_id: str
+    deleted: bool
+
+
+# For the owner of a request
+
+
+class TakeOverMappings(msgspec.Struct, frozen=True):
+    """Refuse further writes of earlier owners of a request; answers its mappings.
+
+    ``epoch`` is the number of the present owner. None if it no longer owns the request.
+    """
+
+    request_id: str
+    owner: str
+    epoch: int
+
+    def __call__(self, connection: Connection) -> list[InstanceMapping] | None:
+        if not _owns(connection, self.request_id, self.owner, self.epoch):
+            return None
+        found = (instance_mappings.c.request_id == self.request_id,)
+        raised = sa.update(instance_mappings).where(
+            *found, instance_mappings.c.epoch.between(0, self.epoch - 2)
+        )
+        connection.execute(raised.values(epoch=self.epoch - 1))
+        query = sa.select(instance_mappings).where(*found).order_by(instance_mappings.c.instance_uuid)
+        return [InstanceMapping(*row) for row in connection.execute(query)]
+
+
+class MapInstances(msgspec.Struct, frozen=True):
+    """Write which cells the instances of a request go to, before they are put there.
+
+    ``cells``: instance -> cell. Answers the instances that are to go there, without those whose deletion is
+    accepted; None, and nothing is written, if others own the request now.
+    """
+
+    request_id: str
+    owner: str
+    epoch: int
+    cells: Mapping[str, str]
+
+    def __call__(self, connection: Connection) -> frozenset[str] | None:
+        if not _owns(connection, self.request_id, self.owner, self.epoch):
+            return None
+        going: list[str] = []
+        for some in in_batches(self.cells):
+            query = sa.select(
+                instance_mappings.c.instance_uuid, instance_mappings.c.epoch, instance_mappings.c.deleted
+            ).where(instance_mappings.c.instance_uuid.in_(some))
+            rows = connection.execute(query.with_for_update()).all()
+            if any(row.epoch >= self.epoch for row in rows):
+                # The numbers of owners went back, with a database that was restored.
+                return None
+            going += [row.instance_uuid for row in rows if not row.deleted]
+        if going:
+            values = [{"key": uuid, "to": self.cells[uuid], "by": self.epoch} for uuid in going]
+            connection.execute(_MAP, values)
+        return frozenset(going)
+
+
+_MAP = (
+    sa.update(instance_mappings)
+    .where(instance_mappings.c.instance_uuid == sa.bindparam("key"))
+    .values(cell=sa.bindparam("to"), epoch=sa.bindparam("by"))
+)
+
+
+# For everybody
+
+
+class FindMappings(msgspec.Struct, frozen=True):
+    """Answers the mappings of those of the named instances that are known, by uuid."""
+
+    uuids: tuple[str, ...]
+
+    def __call__(self, connection: Connection) -> dict[str, InstanceMapping]:
+        return _find(connection, self.uuids)
+
+
+class PageOfMappings(msgspec.Struct, frozen=True, kw_only=True):
+    """Answers the first ``most`` mappings of instances after a uuid, in order of uuids.
+
+    ``request_id`` and ``project_id`` restrict them to one request and to one project.
+    """
+
+    most: int
+    after: str = ""
+    request_id: str | None = None
+    project_id: str | None = None
+
+    def __call__(self, connection: Connection) -> list[InstanceMapping]:
+        columns = instance_mappings.c
+        query = sa.select(instance_mappings).where(columns.instance_uuid > self.after)
+        if self.request_id is not None:
+            query = query.where(columns.request_id == self.request_id)
+        if self.project_id is not None:
+            query = query.where(columns.project_id == self.project_id)
+        query = query.order_by(columns.instance_uuid).limit(self.most)
+        return [InstanceMapping(*row) for row in connection.execute(query)]
+
+
+# Deletions
+
+
+class DeleteMapped(msgspec.Struct, frozen=True):
+    """Accept the deletion of instances: durable, they will go. Answers the mappings of those that are known.
+
+    ``owner``: the holder of the lease of the process that carries the deletions; None: any may take them.
+    """
+
+    uuids: tuple[str, ...]
+    at: float
+    owner: str | None = None
+
+    def __call__(self, connection: Connection) -> dict[str, InstanceMapping]:
+        found = _find(connection, self.uuids, lock=True)
+        new = [uuid for uuid, mapping in found.items() if not mapping.deleted]
+        if new:
+            connection.execute(_DELETE, [{"key": uuid} for uuid in new])
+            rows = [{"instance_uuid": uuid, "at": self.at, "owner": self.owner} for uuid in new]
+            connection.execute(sa.insert(instance_deletions), rows)
+        return {uuid: msgspec.structs.replace(mapping, deleted=True) for uuid, mapping in found.items()}
+
+
+_DELETE = (
+    sa.update(instance_mappings)
+    .where(instance_mappings.c.instance_uuid == sa.bindparam("key"))
+    .values(deleted=True)
+)
+
+
+class FreeDeletions(msgspec.Struct, frozen=True):
+    """Answers the deletions that nobody carries, and those of ``owner`` itself."""
+
+    owner: str
+
+    def __call__(self, connection: Connection) -> list[tuple[str, str | None]]:
+        owner = instance_deletions.c.owner
+        free = sa.or_(owner.is_(None), owner == self.owner, owner.not_in(holders()))
+        query = sa.select(instance_deletions.c.instance_uuid, owner).where(free)
+        return [(row.instance_uuid, row.owner) for row in connection.execute(query)]
+
+
+class TakeDeletions(msgspec.Struct, frozen=True):
+    """Take deletions over from the owners that were seen. Answers the mappings of those that were taken."""
+
+    seen: tuple[tuple[str, str | None], ...]
+    owner: str
+
+    def __call__(self, connection: Connection) -> list[InstanceMapping]:
+        taken = []
+        for uuid, owner in self.seen:
+            there = (
+                instance_deletions.c.instance_uuid == uuid,
+                instance_deletions.c.owner.is_not_distinct_from(owner),
+            )
+            update = sa.update(instance_deletions).where(*there).values(owner=self.owner)
+            if connection.execute(update).rowcount:
+                taken.append(uuid)
+        return list(_find(connection, taken).values())
+
+
+class ForgetInstances(msgspec.Struct, frozen=True):
+    """Forget instances of which nothing is left: mappings, deletions, and memberships of server groups."""
+
+    uuids: tuple[str, ...]
+
+    def __call__(self, connection: Connection) -> None:
+        for some in in_batches(self.uuids):
+            for table in (instance_mappings, instance_deletions):
+                connection.execute(sa.delete(table).where(table.c.instance_uuid.in_(some)))
+        remove_members(connection, self.uuids)
+
+
+# Mappings of earlier versions
+
+
+class IncompleteMappings(msgspec.Struct, frozen=True):
+    """Answers mappings after a uuid that do not say whose the instance is, in order of uuids."""
+
+    most: int
+    after: str = ""
+
+    def __call__(self, connection: Connection) -> list[InstanceMapping]:
+        columns = instance_mappings.c
+        query = (
+            sa.select(instance_mappings)
+            .where(columns.project_id == "", columns.request_id == "", columns.instance_uuid > self.after)
+            .order_by(columns.instance_uuid)
+            .limit(self.most)
+        )
+        return [InstanceMapping(*row) for row in connection.execute(query)]
+
+
+class CompleteMappings(msgspec.Struct, frozen=True):
+    """Write whose instances are, as their cell knows it."""
+
+    instances: Sequence[Instance]
+
+    def __call__(self, connection: Connection) -> None:
+        rows = [
+            {"key": each.uuid, "request": each.request_id, "project": each.project_id, "user": each.user_id}
+            for each in self.instances
+        ]
+        if rows:
+            connection.execute(_COMPLETE, rows)
+
+
+_COMPLETE = (
+    sa.update(instance_mappings)
+    .where(instance_mappings.c.instance_uuid == sa.bindparam("key"))
+    .values(
+        request_id=sa.bindparam("request"), project_id=sa.bindparam("project"), user_id=sa.bindparam("user")
+    )
+)
+
+
+def insert_mappings(connection: Connection, request: BuildRequest) -> None:
+    """Map the instances of a new request: to no cell yet."""
+    facts = {
+        "cell": None,
+        "epoch": 0,
+        "request_id": request.request_id,
+        "project_id": request.spec.project_id,
+        "user_id": request.spec.user_id,
+        "deleted": False,
+    }
+    connection.execute(
+        sa.insert(instance_mappings), [{"instance_uuid": uuid, **facts} for uuid in request.instances]
+    )
+
+
+def _find(connection: Connection, uuids: Collection[str], lock: bool = False) -> dict[str, InstanceMapping]:
+    found = {}
+    for some in in_batches(uuids):
+        query = sa.select(instance_mappings).where(instance_mappings.c.instance_uuid.in_(some))
+        if lock:
+            query = query.with_for_update()
+        found.update({row.instance_uuid: InstanceMapping(*row) for row in connection.execute(query)})
+    return found
+
+
+def _owns(connection: Connection, request_id: str, owner: str, epoch: int) -> bool:
+    """Whether an owner of a request is still the present one."""
+    query = sa.select(sa.literal(1)).where(
+        build_requests.c.request_id == request_id,
+        build_requests.c.owner == owner,
+        build_requests.c.owner_epoch == epoch,
+    )
+    return connection.execute(query.with_for_update()).one_or_none() is not None

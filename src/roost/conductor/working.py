@@ -1,0 +1,165 @@
+"""The work of one super conductor: its requests and deletions, and the machines that find more."""
+
+from collections import defaultdict
+
+from roost.cells.arriving import FindInstances
+from roost.conductor.build_requests import AcceptRequest, FreeRequests, OwnedRequest, TakeRequests
+from roost.conductor.carrying import API, CarryOptions, carry_through
+from roost.conductor.deleting import Deletions, accept_deletion, carry_deletions, take_deletions
+from roost.conductor.mappings import (
+    CompleteMappings,
+    ForgetInstances,
+    IncompleteMappings,
+    InstanceMapping,
+)
+from roost.leases import FREED, Tenure
+from roost.logs import RequestIds
+from roost.machine import Await, Clock, Log, Machine, Monotonic, Read, Sleep, Start, Wake, Write
+from roost.model.instance import BuildRequest
+from roost.storage import StorageError
+
+FINISHED = "conductor/finished"
+"""Topic: a request is no longer carried by this process."""
+
+DELETIONS = "conductor/deletions"
+"""Topic: there may be something to do for a deletion."""
+
+TAKEN_AT_ONCE = 100
+"""Requests that are taken over in one transaction."""
+
+COMPLETED_AT_ONCE = 500
+"""Mappings of earlier versions that are completed in one transaction."""
+
+
+class Working:
+    """What one process works on. Its machines share it; a crash loses it, and the databases have it all.
+
+    ``carrying``: the requests on their way, by id; one that ended with an error stays in ``failed``, and is
+    not taken up again by this process. ``failure`` is the last of these errors.
+    """
+
+    def __init__(self, tenure: Tenure, options: CarryOptions) -> None:
+        self.tenure = tenure
+        self.options = options
+        self.carrying: set[str] = set()
+        self.failed: set[str] = set()
+        self.failure: BaseException | None = None
+        self.deletions = Deletions(options.cells)
+
+    def accept(self, request: BuildRequest) -> Machine[None]:
+        """Accept a request: durable when this returns, and on its way.
+
+        Without a lease it is durable, and any conductor takes it. Raises `StorageError`; after
+        `OutcomeUnknown` the request is found by `seek` if it is written.
+        """
+        holds = self.tenure.holds((yield from Monotonic().do()))
+        owner = self.tenure.holder if holds else None
+        new = request.request_id not in self.carrying
+        self.carrying.add(request.request_id)
+        number = 0
+        try:
+            at = yield from Clock().do()
+            number = yield from Write(API, AcceptRequest(request, at, owner)).do()
+        finally:
+            if new and not (number and owner):
+                self.carrying.discard(request.request_id)
+        if number and owner:
+            yield from self._start(OwnedRequest(request, owner, number), fresh=True)
+
+    def delete(self, uuids: tuple[str, ...]) -> Machine[dict[str, InstanceMapping]]:
+        """Accept the deletion of instances: see `roost.conductor.deleting.accept_deletion`."""
+        known = yield from accept_deletion(uuids, self.tenure, self.deletions)
+        yield from Wake(DELETIONS).do()
+        return known
+
+    def take_all(self) -> Machine[None]:
+        """Take up all requests and deletions that nobody carries. Raises: `StorageError`."""
+        if not self.tenure.holds((yield from Monotonic().do())):
+            return
+        free = yield from Read(API, FreeRequests(self.tenure.holder)).do()
+        known = self.carrying | self.failed
+        free = [key for key in free if key.request_id not in known]
+        for first in range(0, len(free), TAKEN_AT_ONCE):
+            some = tuple(free[first : first + TAKEN_AT_ONCE])
+            taken = yield from Write(API, TakeRequests(some, self.tenure.holder)).do()
+            self.failed.update(taken.unreadable)
+            for owned in taken.owned:
+                yield from Log("resuming a request", {"request_id": owned.request.request_id}).do()
+                yield from self._start(owned, fresh=False)
+        yield from take_deletions(self.tenure, self.deletions)
+
+    def seek(self) -> Machine[None]:
+        """Look for work that nobody carries, for ever."""
+        while True:
+            try:
+                yield from self.take_all()
+            except StorageError as error:
+                yield from Log("work cannot be looked for", {"error": str(error)}, "debug").do()
+            yield from Await(FREED, self.tenure.times.look).do()
+
+    def carry_deletions(self) -> Machine[None]:
+        """Take deletions on, for ever."""
+        while True:
+            yield from carry_deletions(self.deletions)
+            yield from Await(DELETIONS, self.tenure.times.look).do()
+
+    def complete_mappings(self) -> Machine[None]:
+        """Complete the mappings that an earlier version wrote, from the cells; then end."""
+        after, late = "", 0
+        while True:
+            try:
+                found = yield from Read(API, IncompleteMappings(COMPLETED_AT_ONCE, after)).do()
+                late += yield from _complete(found)
+            except StorageError:
+                yield from Sleep(self.tenure.times.lease).do()
+                continue
+            if found:
+                after = found[-1].instance_uuid
+            elif late:
+                after, late = "", 0
+                yield from Sleep(self.tenure.times.lease).do()
+            else:
+                return
+
+    def _start(self, owned: OwnedRequest, fresh: bool) -> Machine[None]:
+        request = owned.request
+        self.carrying.add(request.request_id)
+        ids = RequestIds(request.request_id, request.global_request_id)
+        yield from Start(f"carry {request.request_id}", self._carry(owned, fresh), ids).do()
+
+    def _carry(self, owned: OwnedRequest, fresh: bool) -> Machine[None]:
+        request_id = owned.request.request_id
+        try:
+            yield from carry_through(owned, self.options, fresh=fresh)
+        except Exception as error:
+            self.failure = error
+            self.failed.add(request_id)
+            self.carrying.discard(request_id)
+            yield from Wake(FINISHED).do()
+            raise
+        finally:
+            self.carrying.discard(request_id)
+        yield from Wake(FINISHED).do()
+
+
+def _complete(found: list[InstanceMapping]) -> Machine[int]:
+    """Complete mappings; returns how many must wait for their cell, which is down.
+
+    A mapping of an instance that its cell does not have leads nowhere, and is forgotten.
+    """
+    by_cell: defaultdict[str, list[str]] = defaultdict(list)
+    for mapping in found:
+        if mapping.cell is not None:
+            by_cell[mapping.cell].append(mapping.instance_uuid)
+    late = 0
+    for cell, uuids in by_cell.items():
+        try:
+            there = yield from Read(f"cell/{cell}", FindInstances(tuple(uuids))).do()
+        except StorageError:
+            late += len(uuids)
+            continue
+        yield from Write(API, CompleteMappings(tuple(there.values()))).do()
+        gone = tuple(uuid for uuid in uuids if uuid not in there)
+        if gone:
+            yield from Write(API, ForgetInstances(gone)).do()
+    return late
