@@ -130,7 +130,8 @@ class PageOfMappings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DeleteMapped(msgspec.Struct, frozen=True):
-    """Accept the deletion of instances: durable, they will go. Answers the mappings of those that are known.
+    """Accept the deletion of instances: durable, they will go. They leave their server groups. Answers the
+    mappings of those that are known.
 
     ``owner``: the holder of the lease of the process that carries the deletions; None: any may take them.
     """
@@ -146,6 +147,7 @@ class DeleteMapped(msgspec.Struct, frozen=True):
             connection.execute(_DELETE, [{"key": uuid} for uuid in new])
             rows = [{"instance_uuid": uuid, "at": self.at, "owner": self.owner} for uuid in new]
             connection.execute(sa.insert(instance_deletions), rows)
+            remove_members(connection, new)
         return {uuid: msgspec.structs.replace(mapping, deleted=True) for uuid, mapping in found.items()}
 
 
@@ -188,7 +190,7 @@ class TakeDeletions(msgspec.Struct, frozen=True):
 
 
 class ForgetInstances(msgspec.Struct, frozen=True):
-    """Forget instances of which nothing is left: mappings, deletions, and memberships of server groups."""
+    """Forget instances of which nothing is left, and their deletions."""
 
     uuids: tuple[str, ...]
 
@@ -196,7 +198,6 @@ class ForgetInstances(msgspec.Struct, frozen=True):
         for some in in_batches(self.uuids):
             for table in (instance_mappings, instance_deletions):
                 connection.execute(sa.delete(table).where(table.c.instance_uuid.in_(some)))
-        remove_members(connection, self.uuids)
 
 
 # Mappings of earlier versions

@@ -19,7 +19,6 @@ from roost.conductor.backoff import Backoff
 from roost.conductor.build_requests import clean_request
 from roost.conductor.carrying import CELL0 as CELL0
 from roost.conductor.carrying import CarryOptions
-from roost.conductor.cell_writes import CellWrites
 from roost.conductor.deleting import carry_deletions
 from roost.conductor.questions import (
     PLACEMENT,
@@ -71,7 +70,6 @@ class SuperConductor:
     ) -> None:
         self.cells = cells
         self._api = api
-        self._writes = {name: CellWrites(cell) for name, cell in cells.items()}
         self._performer = Performer(
             self._database,
             {SCHEDULER: scheduler_service(scheduler), PLACEMENT: placement_service(placement)},
@@ -172,7 +170,7 @@ class SuperConductor:
     def _database(self, name: str) -> Transactor:
         if name == "api":
             return self._api
-        return self._writes[name.removeprefix("cell/")]
+        return self.cells[name.removeprefix("cell/")]
 
     async def _listen(self, cell: Cell) -> None:
         """Wake the machine of deletions when a cell of this process has forgotten instances."""
