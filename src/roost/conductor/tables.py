@@ -20,7 +20,7 @@ build_requests = sa.Table(
     sa.Column("accepted_at", sa.Double, nullable=False),
     # The holder of the lease under which a conductor carries the request, and the number of the owner.
     sa.Column("owner", sa.String(36)),
-    sa.Column("owner_epoch", sa.BigInteger, nullable=False),
+    sa.Column("owner_epoch", sa.BigInteger, nullable=False, server_default="0"),
     sa.Index("build_requests_by_acceptance", "accepted_at", "request_id"),
     **EXACT,
 )
@@ -42,12 +42,12 @@ instance_mappings = sa.Table(
     sa.Column("cell", NAME, sa.ForeignKey("cell_mappings.name")),
     # The owner of the request that wrote the mapping last; no earlier one may write it. Below 0: see
     # `roost.conductor.mappings.ANYWHERE`.
-    sa.Column("epoch", sa.BigInteger, nullable=False),
+    sa.Column("epoch", sa.BigInteger, nullable=False, server_default="0"),
     # Empty where an earlier version wrote the mapping: the cell knows them.
     sa.Column("request_id", NAME, nullable=False),
     sa.Column("project_id", NAME, nullable=False),
     sa.Column("user_id", NAME, nullable=False),
-    sa.Column("deleted", sa.Boolean, nullable=False),
+    sa.Column("deleted", sa.Boolean, nullable=False, server_default=sa.false()),
     sa.Index("instance_mappings_by_project", "project_id", "instance_uuid"),
     sa.Index("instance_mappings_by_request", "request_id", "instance_uuid"),
     **EXACT,

@@ -18,6 +18,8 @@ depends_on = None
 UUID = sa.String(length=36)
 NAME = sa.String(length=255)
 
+FACTS = ("request_id", "project_id", "user_id")
+
 ANYWHERE = -1
 """The epoch of a mapping whose instance may be in any cell: an earlier version wrote the mapping last."""
 
@@ -38,7 +40,7 @@ def upgrade() -> None:
     _add("build_requests", sa.Column("owner", UUID))
     _add("build_requests", sa.Column("owner_epoch", sa.BigInteger(), nullable=False, server_default="0"))
     _add("instance_mappings", sa.Column("epoch", sa.BigInteger(), nullable=False, server_default="0"))
-    for name in ("request_id", "project_id", "user_id"):
+    for name in FACTS:
         _add("instance_mappings", sa.Column(name, NAME, nullable=False, server_default=""))
     _add(
         "instance_mappings",
@@ -46,6 +48,8 @@ def upgrade() -> None:
     )
     with op.batch_alter_table("instance_mappings") as table:
         table.alter_column("cell", existing_type=NAME, nullable=True)
+        for name in FACTS:
+            table.alter_column(name, existing_type=NAME, existing_nullable=False, server_default=None)
     columns = {
         "instance_mappings_by_project": ["project_id", "instance_uuid"],
         "instance_mappings_by_request": ["request_id", "instance_uuid"],
