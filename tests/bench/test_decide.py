@@ -43,10 +43,12 @@ def test_fresh_shapes_are_not_alike():
 
 
 def test_durable_decisions_are_counted(tmp_path: Path):
-    row, recorded = decide.measure_durable(SqliteStore(tmp_path), [flat(60)], [8], 2, 0.3)
+    row, recorded, beside, refused = decide.measure_durable(SqliteStore(tmp_path), [flat(60)], [8], 2, 0.3)
     assert row.store == "sqlite"
     assert row.per_second > 1
     assert (recorded.store, recorded.per_second > 1) == ("sqlite, recorded", True)
+    assert (beside.store, beside.query, beside.per_second > 1) == ("sqlite, refusals", "plain", True)
+    assert (refused.store, refused.query, refused.concurrent) == ("sqlite, refusals", "refused", 1)
 
 
 @pytest.mark.parametrize("kind", get_args(Kind))

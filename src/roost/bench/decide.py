@@ -8,7 +8,7 @@ import asyncio
 import tempfile
 import time
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 import numpy as np
@@ -24,10 +24,10 @@ from roost.bench.store import Store
 from roost.fleet import Fleet
 from roost.ledger import Ledger, State, keep_what_is_loaded
 from roost.model.record import Attempt, Run, RunReasons
-from roost.model.spec import RequestSpec
+from roost.model.spec import Flavor, RequestSpec
 from roost.records import RecordQueue, Retention
 from roost.records.backend import open_sql_records
-from roost.scheduler import Scheduler, SchedulerOptions
+from roost.scheduler import NoValidHost, Scheduler, SchedulerOptions
 from roost.scheduler.gateways.local import Decide, LocalGateway
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.plugins import filters, weighers
@@ -53,6 +53,12 @@ COLUMNS: Final = (
 )
 
 
+REFUSALS: Final = 1.0
+"""Refusals in a second, less what each takes."""
+TOO_MUCH_MEMORY: Final = 100_000_000
+"""MiB, more than any host of a fleet has."""
+
+
 class Row(msgspec.Struct, frozen=True):
     """The result for requests of ``instances`` each, by ``concurrent`` tasks.
 
@@ -62,7 +68,7 @@ class Row(msgspec.Struct, frozen=True):
     """
 
     fleet: str
-    query: Kind
+    query: Kind | Literal["refused"]
     size: int
     hosts: int
     shapes: Shapes
@@ -178,7 +184,8 @@ def measure_durable(
 ) -> list[Row]:
     """Measure plain decisions that are committed, for each fleet and number of concurrent tasks.
 
-    Each is measured without records and with records in a SQLite file.
+    Each is measured without records, with records in a SQLite file, and beside one task that is refused and
+    waits for its explanation, `REFUSALS` times a second: that one has a row of its own.
 
     Raises:
         BenchError: The fleet's database cannot be made.
@@ -187,15 +194,20 @@ def measure_durable(
     rows = []
     for plan in plans:
         announce(f"decide: {plan}, durable on {store.kind}")
-        for recorded in (False, True):
+        for beside in ("", ", recorded", ", refusals"):
             with store.copy(plan, "roost") as url, tempfile.TemporaryDirectory() as folder:
-                records = f"sqlite:///{folder}/records.db" if recorded else None
-                name = f"{store.kind}, recorded" if recorded else store.kind
+                records = f"sqlite:///{folder}/records.db" if beside == ", recorded" else None
+                name = f"{store.kind}{beside}"
                 for tasks in concurrent:
                     table = build_node_table(plan)
-                    times, took = asyncio.run(_durable(url, records, table, tasks, alternates, seconds))
+                    refused: list[float] | None = [] if beside == ", refusals" else None
+                    durable = _durable(url, records, table, tasks, alternates, seconds, refused)
+                    times, took = asyncio.run(durable)
                     plain = Requests("plain", table, 0)
                     rows.append(_row(plan, plain, 0, "repeated", 1, name, tasks, times, took))
+                    if refused:
+                        row = _row(plan, plain, 0, "fresh", 1, name, 1, refused, took)
+                        rows.append(replace(row, query="refused"))
     return rows
 
 
@@ -208,14 +220,24 @@ class _DiscardedRecords:
 
 
 async def _durable(
-    url: str, records_url: str | None, table: NodeTable, tasks: int, alternates: int, seconds: float
+    url: str,
+    records_url: str | None,
+    table: NodeTable,
+    tasks: int,
+    alternates: int,
+    seconds: float,
+    refused: list[float] | None = None,
 ) -> tuple[list[float], float]:
-    """The seconds of each decision, and of all; those of records that are still to be written included."""
+    """The seconds of each decision, and of all; those of records that are still to be written included.
+
+    ``refused`` gets the seconds of refusals with their explanations; None: nothing is refused.
+    """
     database = Database(url)
     queue = None if records_url is None else RecordQueue(await open_sql_records(records_url, Retention()))
     ledger = await Ledger.open(database)
     gateway = LocalGateway(ledger)
-    scheduler = Scheduler(gateway, table, queue or _DiscardedRecords(), clock=lambda: 0.0)
+    options = SchedulerOptions(explain_seconds=60.0)
+    scheduler = Scheduler(gateway, table, queue or _DiscardedRecords(), options, clock=lambda: 0.0)
     keep_what_is_loaded()
     times: list[float] = []
     wanted = flavors("repeated")
@@ -227,7 +249,22 @@ async def _durable(
             await scheduler.select_destinations(spec, 1, alternates)
             times.append(time.perf_counter() - now)
 
-    await asyncio.gather(*(ask() for _ in range(tasks)))
+    async def ask_for_too_much(waits: list[float]) -> None:
+        """Requests that no host has the memory for, each of another size."""
+        while (now := time.perf_counter()) < started + seconds:
+            flavor = Flavor("refused", 1, TOO_MUCH_MEMORY + len(waits))
+            try:
+                await scheduler.select_destinations(
+                    RequestSpec(project_id="project", user_id="user", flavor=flavor), 1
+                )
+            except NoValidHost as error:
+                if error.reasons is None:
+                    raise BenchError("a refusal was not explained") from error
+            waits.append(time.perf_counter() - now)
+            await asyncio.sleep(1 / REFUSALS)
+
+    refusing = [] if refused is None else [ask_for_too_much(refused)]
+    await asyncio.gather(*refusing, *(ask() for _ in range(tasks)))
     if queue is not None:
         await queue.flush()
     took = time.perf_counter() - started
