@@ -67,7 +67,8 @@ def explained(
     proposed.sort(key=lambda each: round(each.distance, 4))
     relaxations = tuple(working(scratch, proposed, MOST_RELAXATIONS, clock))
     if not relaxations:
-        relaxations = tuple(working(scratch, pairs(question, survey, plugins.filters), MOST_PAIRS, clock))
+        both = working(scratch, pairs(question, survey, plugins.filters), MOST_PAIRS, clock)
+        relaxations = tuple(sorted(both, key=lambda each: each.distance))
     sentence, public = told
     return replace(
         _counted(survey, stages, sentence + way_out(relaxations), public + user_way_out(relaxations)),
