@@ -154,8 +154,13 @@ def _settled(owned: OwnedRequest, options: CarryOptions) -> Machine[tuple[list[s
     named = _cells_of(wanted, options.cells)
     arrived: dict[str, Instance] = {}
     settling = [_settle(cell, uuids, owned.epoch, at) for cell, uuids in named.items()]
-    for here in (yield from Together(settling).do()):
+    unmapped = {mapping.instance_uuid for mapping in wanted if mapping.cell is None}
+    found_in: dict[str, str] = {}
+    for cell, here in zip(named, (yield from Together(settling).do()), strict=True):
         arrived.update(here)
+        found_in.update(dict.fromkeys(unmapped & here.keys(), cell))
+    if found_in:
+        yield from _mapped(owned, found_in)
     return [mapping.instance_uuid for mapping in wanted if mapping.instance_uuid not in arrived], arrived
 
 

@@ -86,6 +86,11 @@ class SuperConductor:
         self._listening: set[asyncio.Task[None]] = set()
 
     @property
+    def holder(self) -> str:
+        """The nonce under which this process owns work; empty while it holds no lease."""
+        return self._tenure.holder
+
+    @property
     def in_progress(self) -> int:
         """Requests that are on their way to a cell."""
         return len(self._working.carrying)

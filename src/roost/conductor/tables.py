@@ -47,7 +47,7 @@ instance_mappings = sa.Table(
     sa.Column("request_id", NAME, nullable=False),
     sa.Column("project_id", NAME, nullable=False),
     sa.Column("user_id", NAME, nullable=False),
-    sa.Column("deleted", sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Column("deleted", sa.Boolean, nullable=False),
     sa.Index("instance_mappings_by_project", "project_id", "instance_uuid"),
     sa.Index("instance_mappings_by_request", "request_id", "instance_uuid"),
     **EXACT,

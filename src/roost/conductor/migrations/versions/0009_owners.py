@@ -50,6 +50,9 @@ def upgrade() -> None:
         table.alter_column("cell", existing_type=NAME, nullable=True)
         for name in FACTS:
             table.alter_column(name, existing_type=NAME, existing_nullable=False, server_default=None)
+        table.alter_column(
+            "deleted", existing_type=sa.Boolean(), existing_nullable=False, server_default=None
+        )
     columns = {
         "instance_mappings_by_project": ["project_id", "instance_uuid"],
         "instance_mappings_by_request": ["request_id", "instance_uuid"],

@@ -1,0 +1,246 @@
+"""Several super conductors on one API database: they share the work, and a late one changes nothing."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+import pytest
+
+from roost.cells.arriving import AddInstances
+from roost.conductor.build_requests import FreeRequests
+from roost.conductor.instance_types import InstancesQuery
+from roost.conductor.instance_views import InstanceViews
+from roost.conductor.super_conductor import KIND, SuperConductor
+from roost.leases import ReadLeases, VacateLeases
+from roost.model.instance import ACTIVE, ASSIGNED
+from roost.storage import DatabaseUnavailable
+from support.conducting import BACKOFF, HOSTS, NOW, Conductors, conducting, request
+
+ONE = "i0"
+
+
+def within(tmp_path, work: Callable[[Conductors, SuperConductor], Awaitable[None]]) -> None:
+    """Run with two super conductors: ``now.super`` and another one."""
+
+    async def run() -> None:
+        async with conducting(tmp_path) as now:
+            other = SuperConductor(
+                now.ledger.database,
+                now.scheduler,
+                now.placement,
+                now.cells,
+                backoff=BACKOFF,
+                clock=lambda: NOW,
+            )
+            await other.begin()
+            try:
+                await work(now, other)
+            finally:
+                await other.close()
+
+    asyncio.run(run())
+
+
+class Gate:
+    """Stops calls of something until it is opened."""
+
+    def __init__(self, works: Callable[..., Any], only: type | None = None) -> None:
+        self._works = works
+        self._only = only
+        self.reached = asyncio.Event()
+        self.opened = asyncio.Event()
+        self.stopped = 0
+
+    async def __call__(self, *arguments: Any, **named: Any) -> Any:
+        if (self._only is None or isinstance(arguments[0], self._only)) and not self.reached.is_set():
+            self.stopped += 1
+            self.reached.set()
+            await self.opened.wait()
+        return await self._works(*arguments, **named)
+
+
+async def found_dead(now: Conductors) -> None:
+    """All that hold leases, but the last one to begin, are seen to stand still."""
+    found = await now.ledger.database.read(ReadLeases(KIND))
+    await now.ledger.database.write(VacateLeases([each for each in found if each.holder == now.super.holder]))
+
+
+def test_nobody_takes_the_work_of_the_living(tmp_path, monkeypatch) -> None:
+    async def work(now: Conductors, other: SuperConductor) -> None:
+        gate = Gate(now.scheduler.select_destinations)
+        monkeypatch.setattr(now.scheduler, "select_destinations", gate)
+        await now.super.accept(request(2))
+        await gate.reached.wait()
+        await other.step()
+        assert other.in_progress == 0
+        gate.opened.set()
+        await now.arrive()
+        assert len(await now.instances()) == 2
+        await now.check()
+
+    within(tmp_path, work)
+
+
+@pytest.mark.parametrize("late", ["claim", "insert"])
+def test_a_conductor_that_was_stopped_is_overtaken_and_changes_nothing(tmp_path, monkeypatch, late) -> None:
+    """It stops before its claim, or between its mapping and its insert, and goes on when all is over."""
+
+    async def work(now: Conductors, other: SuperConductor) -> None:
+        place = now.scheduler.select_destinations
+        gates = [Gate(place)]
+        if late == "claim":
+            monkeypatch.setattr(now.scheduler, "select_destinations", gates[0])
+        else:
+            gates = []
+            for cell in now.cells.values():
+                gate = Gate(cell.write, AddInstances)
+                monkeypatch.setattr(cell, "write", gate)
+                gates.append(gate)
+        await now.super.accept(request(1))
+        while not any(gate.stopped for gate in gates):
+            await asyncio.sleep(0.001)
+        await found_dead(now)
+        await other.step()
+        await other.idle()
+        first = await now.instances()
+        assert first.keys() == {ONE}
+        held = await now.placement.allocations_of(ONE)
+        assert held is not None
+        assert held.consumer.generation == first[ONE].selection.generation == (1 if late == "claim" else 2)
+        for gate in gates:
+            gate.opened.set()
+        await now.arrive()
+        assert now.super.failure is None
+        assert await now.instances() == first, "the late one has changed something"
+        assert await now.placement.allocations_of(ONE) == held
+        await now.check()
+
+    within(tmp_path, work)
+
+
+def test_what_has_arrived_is_adopted_by_the_next_owner(tmp_path, monkeypatch) -> None:
+    async def work(now: Conductors, other: SuperConductor) -> None:
+        late = now.cells["cell2"]
+        gate = Gate(late.write, AddInstances)
+        monkeypatch.setattr(late, "write", gate)
+        await now.super.accept(request(10))
+        await gate.reached.wait()
+        while not await now.cells["cell1"].every():
+            await asyncio.sleep(0.001)
+        there = {each.uuid: each for each in await now.cells["cell1"].every()}
+        await found_dead(now)
+        await other.step()
+        await other.idle()
+        gate.opened.set()
+        await now.arrive()
+        found = await now.instances()
+        assert len(found) == 10
+        assert {uuid: found[uuid] for uuid in there} == there
+        assert await now.used() == 10
+        await now.check()
+
+    within(tmp_path, work)
+
+
+def test_a_deletion_stops_an_instance_that_is_about_to_arrive(tmp_path, monkeypatch) -> None:
+    async def work(now: Conductors, other: SuperConductor) -> None:
+        gates = []
+        for cell in now.cells.values():
+            gate = Gate(cell.write, AddInstances)
+            monkeypatch.setattr(cell, "write", gate)
+            gates.append(gate)
+        await now.super.accept(request(1))
+        while not any(gate.stopped for gate in gates):
+            await asyncio.sleep(0.001)
+        assert await other.delete([ONE]) == [ONE]
+        await other.step()
+        assert await now.used() == 1, "the request is not finished: its owner may claim"
+        for gate in gates:
+            gate.opened.set()
+        await now.arrive()
+        assert await now.instances() == {}
+        await other.step()
+        assert await now.used() == 0
+        assert await now.requests.mappings([ONE]) == {}
+        await now.check()
+
+    within(tmp_path, work)
+
+
+def test_a_claim_that_is_made_after_the_end_of_its_instance_is_freed(tmp_path, monkeypatch) -> None:
+    async def work(now: Conductors, other: SuperConductor) -> None:
+        gate = Gate(now.scheduler.select_destinations)
+        monkeypatch.setattr(now.scheduler, "select_destinations", gate)
+        await now.super.accept(request(1))
+        await gate.reached.wait()
+        await found_dead(now)
+        await other.delete([ONE])
+        await other.step()
+        await other.idle()
+        await other.step()
+        assert await now.requests.mappings([ONE]) == {}
+        gate.opened.set()
+        await now.arrive()
+        assert await now.used() == 0
+        assert await now.instances() == {}
+
+    within(tmp_path, work)
+
+
+def test_work_of_a_process_without_a_lease_is_done_by_the_others(tmp_path) -> None:
+    async def work(now: Conductors, other: SuperConductor) -> None:
+        idle = SuperConductor(now.ledger.database, now.scheduler, now.placement, now.cells)
+        await idle.accept(request(2))
+        assert idle.in_progress == 0
+        assert len(await now.ledger.database.read(FreeRequests("nobody"))) == 1
+        await other.step()
+        await other.idle()
+        assert {each.state for each in (await now.instances()).values()} == {ASSIGNED}
+        await idle.delete(["i1"])
+        await now.settle()
+        await other.step()
+        assert set(await now.instances()) == {ONE}
+
+    within(tmp_path, work)
+
+
+def test_a_cell_that_is_down_hides_its_own_instances_alone(tmp_path, monkeypatch) -> None:
+    async def work(now: Conductors, other: SuperConductor) -> None:
+        await now.run(request(8))
+        await now.settle()
+        down = [each.uuid for each in await now.cells["cell2"].every()]
+        assert 0 < len(down) < 8
+
+        async def gone(*_: object) -> None:
+            raise DatabaseUnavailable("gone")
+
+        for name in ("read", "write"):
+            monkeypatch.setattr(now.cells["cell2"].database, name, gone)
+        views = InstanceViews(now.requests, now.cells)
+        listed = (await views.page(InstancesQuery(), "project")).instances
+        assert {each.uuid: each.state for each in listed} == {
+            f"i{number}": "unknown" if f"i{number}" in down else ACTIVE for number in range(8)
+        }
+        shown = await views.find(down[0])
+        assert shown is not None
+        assert (shown.state, shown.cell, shown.project_id) == ("unknown", "cell2", "project")
+        # Deletions are accepted, and reach the cell when it is back.
+        up = next(
+            uuid for uuid in (await now.requests.cells_of([f"i{n}" for n in range(8)])) if uuid not in down
+        )
+        assert sorted(await now.super.delete([down[0], up])) == sorted([down[0], up])
+        await now.super.resume()
+        assert (await now.cells["cell1"].find([up]))[up].state == "deleting"
+        # Others' requests go on.
+        more = msgspec.structs.replace(
+            request(1, ignore_hosts=frozenset("de")), request_id="more", instances=("j0",)
+        )
+        await now.run(more)
+        assert HOSTS[(await now.cells["cell1"].find(["j0"]))["j0"].host or ""] == "cell1"
+        monkeypatch.undo()
+        await now.settle()
+        assert set(await now.instances()) == {f"i{n}" for n in range(8)} - {down[0], up} | {"j0"}
+        await now.check()
+
+    within(tmp_path, work)
