@@ -20,6 +20,11 @@ INSTANCES = sa.select(*(column for column in instances.columns if column.name no
 """The columns of which `roost.cells.rows.instance_of` makes an instance."""
 
 
+_UUIDS: sa.BindParameter[str] = sa.bindparam("uuids", expanding=True)
+_NAMED = INSTANCES.where(instances.c.uuid.in_(_UUIDS))
+_HERE = sa.select(instances.c.uuid).where(instances.c.uuid.in_(_UUIDS))
+
+
 class Arrival(Enum):
     """What became of the insert of an instance."""
 
@@ -85,7 +90,7 @@ class FindInstances(msgspec.Struct, frozen=True):
         return {
             row.uuid: instance_of(row)
             for some in in_batches(self.uuids)
-            for row in connection.execute(INSTANCES.where(instances.c.uuid.in_(some)))
+            for row in connection.execute(_NAMED, {"uuids": some})
         }
 
 
@@ -101,11 +106,7 @@ class PresentInstances(msgspec.Struct, frozen=True):
 def uuids_here(connection: Connection, uuids: Collection[str]) -> set[str]:
     """The uuids of those of the instances that are in the cell."""
     return {
-        uuid
-        for some in in_batches(uuids)
-        for uuid in connection.execute(
-            sa.select(instances.c.uuid).where(instances.c.uuid.in_(some))
-        ).scalars()
+        uuid for some in in_batches(uuids) for uuid in connection.execute(_HERE, {"uuids": some}).scalars()
     }
 
 

@@ -57,17 +57,20 @@ class ConfirmAttempt(CellWork, frozen=True):
     at: float
 
     def __call__(self, connection: Connection) -> bool:
-        confirmed = (
-            sa.update(instances)
-            .where(
-                instances.c.uuid == self.key.instance,
-                instances.c.attempt == self.key.attempt,
-                instances.c.host == self.host,
-                instances.c.state.in_(UNDER_WAY),
-            )
-            .values(state=STARTING, changed_at=self.at)
-        )
-        return connection.execute(confirmed).rowcount > 0
+        values = {"key": self.key.instance, "of_attempt": self.key.attempt, "of_host": self.host}
+        return connection.execute(_CONFIRM, {**values, "now": self.at}).rowcount > 0
+
+
+_CONFIRM = (
+    sa.update(instances)
+    .where(
+        instances.c.uuid == sa.bindparam("key"),
+        instances.c.attempt == sa.bindparam("of_attempt"),
+        instances.c.host == sa.bindparam("of_host"),
+        instances.c.state.in_(UNDER_WAY),
+    )
+    .values(state=STARTING, changed_at=sa.bindparam("now"))
+)
 
 
 class ReportResults(CellWork, frozen=True):
@@ -255,6 +258,11 @@ class GiveUp(CellWork, frozen=True):
             connection.execute(sa.update(instances).where(*abandoned).values(**values, changed_at=self.at))
 
 
+_BUILDING = (
+    sa.select(*PRESENT)
+    .where(instances.c.uuid.in_(sa.bindparam("uuids", expanding=True)), instances.c.state.in_(UNDER_WAY))
+    .with_for_update()
+)
 _END_ATTEMPT = (
     sa.update(instances)
     .where(instances.c.uuid == sa.bindparam("key"))
@@ -269,8 +277,7 @@ def _current(connection: Connection, results: Sequence[BuildResult]) -> list[tup
     """The results of attempts that are not over, one for each, with the rows of their instances, locked."""
     awaited: dict[tuple[str, int, str | None], Row | None] = {}
     for some in in_batches({result.instance for result in results}):
-        named = sa.select(*PRESENT).where(instances.c.uuid.in_(some), instances.c.state.in_(UNDER_WAY))
-        for row in connection.execute(named.with_for_update()):
+        for row in connection.execute(_BUILDING, {"uuids": some}):
             awaited[row.uuid, row.attempt, row.host] = row
     current = []
     for result in results:

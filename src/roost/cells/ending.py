@@ -1,6 +1,6 @@
 """The ends of instances: deletion, destruction on the host, and what is forgotten after that."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 import msgspec
 import sqlalchemy as sa
@@ -11,6 +11,7 @@ from roost.cells.building import UNDER_WAY, AttemptKey
 from roost.cells.cell_work import GONE, CellWork
 from roost.cells.fences import ABOVE_ALL, raise_fences
 from roost.cells.orders import acknowledge, give_orders
+from roost.cells.rows import Row
 from roost.cells.tables import build_attempts, instances
 from roost.model import record
 from roost.model.instance import DELETING, DESTROYED, DestroyOrder
@@ -47,28 +48,38 @@ class DeleteInstances(CellWork, frozen=True):
         return (DELETING, DESTROYED)
 
     def __call__(self, connection: Connection) -> Deleted:
-        raise_fences(connection, dict.fromkeys(self.uuids, ABOVE_ALL), self.at)
-        here: set[str] = set()
-        ended: list[Attempt] = []
-        for some in in_batches(self.uuids):
-            named = sa.select(*PRESENT).where(instances.c.uuid.in_(some)).with_for_update()
-            rows = connection.execute(named).all()
-            here.update(row.uuid for row in rows)
-            ended += [
-                recorded_end(row, self.cell, record.ABANDONED, self.at, DELETED)
-                for row in rows
-                if row.state in UNDER_WAY
-            ]
-            connection.execute(
-                sa.update(instances)
-                .where(instances.c.uuid.in_(some), instances.c.state.not_in((DELETING, DESTROYED)))
-                .values(
-                    state=sa.case((instances.c.host.is_(None), DESTROYED), else_=DELETING),
-                    owner=None,
-                    changed_at=self.at,
-                )
-            )
-        return Deleted(frozenset(here), ended)
+        rows = _rows_of(connection, self.uuids)
+        missing = [uuid for uuid in self.uuids if uuid not in rows]
+        if missing:
+            raise_fences(connection, dict.fromkeys(missing, ABOVE_ALL), self.at)
+            # Some may have come in before the fence was raised.
+            rows |= _rows_of(connection, missing)
+        for some in in_batches(rows):
+            connection.execute(_MARK, {"uuids": some, "now": self.at})
+        ended = [
+            recorded_end(row, self.cell, record.ABANDONED, self.at, DELETED)
+            for row in rows.values()
+            if row.state in UNDER_WAY
+        ]
+        return Deleted(frozenset(rows), ended)
+
+
+_UUIDS: sa.BindParameter[str] = sa.bindparam("uuids", expanding=True)
+_ROWS = sa.select(*PRESENT).where(instances.c.uuid.in_(_UUIDS)).with_for_update()
+_MARK = (
+    sa.update(instances)
+    .where(instances.c.uuid.in_(_UUIDS), instances.c.state.not_in((DELETING, DESTROYED)))
+    .values(
+        state=sa.case((instances.c.host.is_(None), DESTROYED), else_=DELETING),
+        owner=None,
+        changed_at=sa.bindparam("now"),
+    )
+)
+
+
+def _rows_of(connection: Connection, uuids: Sequence[str]) -> dict[str, Row]:
+    """The present attempts of those of the instances that are here, locked."""
+    return {row.uuid: row for some in in_batches(uuids) for row in connection.execute(_ROWS, {"uuids": some})}
 
 
 class Destroyed(CellWork, frozen=True):

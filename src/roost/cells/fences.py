@@ -40,8 +40,7 @@ def raise_fences(connection: Connection, epochs: Mapping[str, int], at: float) -
     """
     there: dict[str, int] = {}
     for some in in_batches(epochs):
-        named = sa.select(fences.c.instance_uuid, fences.c.epoch).where(fences.c.instance_uuid.in_(some))
-        there.update({row.instance_uuid: row.epoch for row in connection.execute(named.with_for_update())})
+        there.update((row.instance_uuid, row.epoch) for row in connection.execute(_NAMED, {"uuids": some}))
     new = [uuid for uuid in epochs if uuid not in there]
     lower = [uuid for uuid, epoch in there.items() if epoch < epochs[uuid]]
     if new:
@@ -57,6 +56,11 @@ def raise_fences(connection: Connection, epochs: Mapping[str, int], at: float) -
     return Raised(frozenset(new), frozenset(lower))
 
 
+_NAMED = (
+    sa.select(fences.c.instance_uuid, fences.c.epoch)
+    .where(fences.c.instance_uuid.in_(sa.bindparam("uuids", expanding=True)))
+    .with_for_update()
+)
 _RAISE = (
     sa.update(fences)
     .where(fences.c.instance_uuid == sa.bindparam("key"))

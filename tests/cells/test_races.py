@@ -1,0 +1,77 @@
+"""Two processes at the same moment, on every database: whichever comes second sees the other."""
+
+import asyncio
+
+from roost.cells import SCHEMA
+from roost.cells.arriving import AddInstances, Arrival, SettleTakeover
+from roost.cells.ending import DeleteInstances
+from roost.cells.owning import TakeWork, WantingWork
+from roost.leases import AcquireLease
+from roost.model.instance import FAILED
+from roost.storage import Database
+from support.cells import NOW, instance
+from support.databases import Place
+
+ROUNDS = 12
+
+
+def test_insert_that_races_with_a_takeover_or_a_deletion_is_seen_or_refused(place: Place) -> None:
+    async def run() -> None:
+        first, second = Database(place.url), Database(place.url)
+        SCHEMA.upgrade(first)
+        try:
+            for number in range(ROUNDS):
+                uuid = f"i{number}"
+                insert = first.write(AddInstances((instance(uuid, epoch=1),), NOW))
+                if number % 2:
+                    arrivals, here = await asyncio.gather(
+                        insert, second.write(SettleTakeover((uuid,), 2, NOW))
+                    )
+                    seen = uuid in here
+                else:
+                    arrivals, deleted = await asyncio.gather(
+                        insert, second.write(DeleteInstances((uuid,), NOW, "cell1"))
+                    )
+                    seen = uuid in deleted.here
+                assert seen == (arrivals[uuid] is Arrival.ADDED)
+        finally:
+            await first.close()
+            await second.close()
+
+    asyncio.run(run())
+
+
+def test_two_conductors_that_take_work_at_once_share_it(place: Place) -> None:
+    async def run() -> None:
+        first, second = Database(place.url), Database(place.url)
+        SCHEMA.upgrade(first)
+        try:
+            new = tuple(instance(f"i{number}", state=FAILED) for number in range(20))
+            await first.write(AddInstances(new, NOW))
+            for database, holder in ((first, "one"), (second, "two")):
+                await database.write(lease_of(holder))
+            taken: list[str] = []
+            while len(taken) < len(new):
+                wanting = [await each.read(WantingWork("nobody", 15)) for each in (first, second)]
+                for got in await asyncio.gather(
+                    first.write(TakeWork("one", tuple(wanting[0]))),
+                    second.write(TakeWork("two", tuple(wanting[1]))),
+                ):
+                    taken += [each.uuid for each in got]
+            assert sorted(taken) == sorted(each.uuid for each in new), "one was taken by both"
+        finally:
+            await first.close()
+            await second.close()
+
+    asyncio.run(run())
+
+
+def lease_of(holder: str) -> AcquireLease:
+    return AcquireLease(
+        name=f"cell-conductor/{holder}",
+        kind="cell-conductor",
+        holder=holder,
+        host="here",
+        service_version=0,
+        now=NOW,
+    )
