@@ -220,10 +220,10 @@ class Keystone:
             granted = self._made("role", role)
             self._ask("PUT", f"/projects/{of}/users/{user}/roles/{granted}")
 
-    def add_service(self, kind: str) -> None:
-        """Add a service to the catalog."""
+    def add_service(self, kind: str, url: str = "http://there") -> None:
+        """Add a service at a URL to the catalog."""
         service = self._ask("POST", "/services", {"service": {"type": kind, "name": kind}})["service"]["id"]
-        endpoint = {"service_id": service, "interface": "public", "url": "http://there", "region_id": "here"}
+        endpoint = {"service_id": service, "interface": "public", "url": url, "region_id": "here"}
         self._ask("POST", "/endpoints", {"endpoint": endpoint})
 
     def application_credential(self, *rules: dict[str, str]) -> dict[str, Any]:

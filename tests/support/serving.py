@@ -35,6 +35,11 @@ def _started_anew(*command: str, **options: Any) -> subprocess.Popen[bytes]:
     return subprocess.Popen([ROOST, *command], preexec_fn=die_with_parent, **options)
 
 
+def children(pid: int) -> set[int]:
+    """The ids of the processes that the main thread of a process has started and that have not ended."""
+    return {int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()}
+
+
 class Serving:
     """A running `roost serve` in a process group of its own.
 
@@ -87,7 +92,7 @@ class Serving:
     @property
     def workers(self) -> set[int]:
         """The ids of the processes of its workers."""
-        return {int(pid) for pid in Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()}
+        return children(self.pid)
 
     def send_signal(self, number: int) -> None:
         """Send a signal to its first process."""

@@ -68,8 +68,10 @@ async def nothing(_: httpx.Request) -> Answer:
 
 
 class Room:
-    """A scheduler over HTTP, what it asked, and what is held in the end. Refusals are not explained, for that
-    asks again."""
+    """A scheduler over HTTP, what it asked, and what is held in the end.
+
+    Refusals are explained, for which placement is asked again: ``explain_seconds=0.0`` turns that off.
+    """
 
     def __init__(
         self,
@@ -97,7 +99,7 @@ class Room:
             gateway,
             cloud.table(),
             self.kept,
-            SchedulerOptions(request_filters=filters, **{"explain_seconds": 0.0, **options}),
+            SchedulerOptions(request_filters=filters, **options),
             lambda: NOW,
             monotonic=lambda: self.passed,
         )

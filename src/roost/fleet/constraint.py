@@ -143,7 +143,7 @@ def _narrowed(group: RequestGroup, constraint: Constraint, names: frozenset[str]
 
 
 def without(query: CandidateQuery, left_out: Constraint) -> CandidateQuery:
-    """The query without one of its constraints. It must not be one of an amount: see `replaced`."""
+    """The query without one of its constraints. Without an amount a group may ask for nothing any more."""
     return _replaced(query, left_out, None)
 
 

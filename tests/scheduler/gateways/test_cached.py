@@ -61,7 +61,7 @@ def test_list_that_was_wrong_is_not_used_again(within: Within) -> None:
             await place(room, 2, 8)
         assert asked(room) == 2
 
-    within(flat(2), work, host_list_seconds=30.0)
+    within(flat(2), work, host_list_seconds=30.0, explain_seconds=0.0)
 
 
 def test_run_that_came_to_nothing_takes_its_list_with_it(within: Within) -> None:
@@ -73,4 +73,4 @@ def test_run_that_came_to_nothing_takes_its_list_with_it(within: Within) -> None
         assert await place(room, 1, 8) == "host0"
         assert asked(room) == 2
 
-    within(flat(2), work, host_list_seconds=30.0)
+    within(flat(2), work, host_list_seconds=30.0, explain_seconds=0.0)

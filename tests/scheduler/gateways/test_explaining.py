@@ -67,6 +67,16 @@ def test_a_refusal_names_the_closest_host_and_what_it_lacks(tmp_path: Path) -> N
     assert "host" not in reasons.public.replace("no host", "")
 
 
+def test_a_class_of_which_no_host_has_a_unit_left_is_named(tmp_path: Path) -> None:
+    full = flat(2)
+    full.providers = [replace_provider(each, frozenset(), {"VCPU": 8}) for each in full.providers]
+    reasons = explain(tmp_path, spec(2), of=full)
+    assert reasons.sentence == (
+        "placement has no candidates for it on any of 2 hosts; the closest, host0, does not meet '2 VCPU'"
+    )
+    assert reasons.relaxations == ()
+
+
 def test_filters_are_judged_on_the_node_table(tmp_path: Path) -> None:
     down = cloud()
     down.reports = [replace(each, enabled=False) for each in down.reports]

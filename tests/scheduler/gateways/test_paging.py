@@ -64,7 +64,7 @@ def test_bound_ends_the_reading_and_the_refusal_says_so(within: Within, foreign:
     async def work(room: Room) -> None:
         with pytest.raises(NoValidHost, match="more candidates are not read: max_paged_placement_results=5"):
             await room.place(ignore_hosts=last_host(9))
-        assert not foreign or service.limits == [2, 4, 5]
+        assert not foreign or service.limits[:3] == [2, 4, 5]
 
     if foreign:
         within(flat(9), work, service, limit=2, most=5)

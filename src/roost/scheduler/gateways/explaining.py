@@ -129,6 +129,7 @@ class _Explanation:
         self._clock = Clock(SECONDS)
         self._queries = 0
         self._complete = True
+        self._all_asked = True
 
     async def reasons(self, placed: int) -> Reasons:
         question, table = self._question, self._table
@@ -242,7 +243,7 @@ class _Explanation:
                     Relaxation(kind="filter", name=each.name, text=text, distance=UNMEASURED, host=name)
                 )
         for constraint in () if among_others else constraints_of(self._question.query):
-            if constraint.kind == RESOURCES:
+            if constraint.is_amount:
                 found, change = await self._lower(constraint)
             else:
                 found, change = await self._without(constraint)
@@ -272,12 +273,18 @@ class _Explanation:
         )
 
     async def _lower(self, constraint: Constraint) -> tuple[list[Miss], Relaxation | None]:
-        """Ask for one unit, see how much the hosts have free, and ask for the most of it."""
+        """Ask for one unit, see how much the hosts have free, and ask for the most of it.
+
+        If none has one, or the amount may be split, hosts that would do without it are misses; a request
+        without it is no change.
+        """
         name, wanted = constraint.names[0], constraint.amount
         query = self._question.query
-        judged = await self._asked(replaced(query, constraint, name)) if wanted > 1 else None
-        if judged is None:
-            return [], None
+        whole = constraint.kind == RESOURCES and wanted > 1
+        judged = await self._asked(replaced(query, constraint, name)) if whole else None
+        if judged is None or not judged.fitting:
+            found, _ = await self._without(constraint)
+            return [replace(miss, distance=1.0) for miss in found], None
         misses = []
         for host in judged.fitting:
             free = _free(judged, host, constraint)
@@ -324,7 +331,8 @@ class _Explanation:
         try:
             requests, summaries = await asked(self._placement.candidates(query, MOST_CANDIDATES))
         except BadRequest:
-            return None  # For one, a query of which nothing is left.
+            self._all_asked = False  # For one, a query of which nothing is left.
+            return None
         changed = replace(question or self._question, query=query, fallbacks=())
         return await self._judged(changed, AnsweredOffers(requests, summaries, self._table))
 
@@ -343,7 +351,8 @@ class _Explanation:
                 continue
             closest = f"; the closest, {misses[0].host}, {misses[0].text}" if misses else ""
             if stage.kind == "query":
-                alone = "" if misses or not self._complete else "; no single part of it is the only reason"
+                every = self._complete and self._all_asked and not misses
+                alone = "; no single part of it is the only reason" if every else ""
                 return (
                     f"placement has no candidates for it on any of {known} hosts{closest}{alone}",
                     "no host has room for it with all that is asked for",
