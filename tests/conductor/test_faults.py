@@ -12,7 +12,7 @@ from roost.cells.building import Reassign
 from roost.cells.owning import TakeWork
 from roost.conductor.backoff import Backoff
 from roost.conductor.super_conductor import CELL0, SuperConductor
-from roost.model.instance import ASSIGNED, ERROR, FAILED
+from roost.model.instance import ASSIGNED, DELETING, DESTROYED, ERROR, FAILED
 from roost.model.record import PENDING
 from roost.placement.commands.allocations import ConsumerWrite
 from roost.placement.errors import Forbidden, error_for
@@ -332,5 +332,32 @@ def test_conductor_of_a_cell_outlives_a_defect(tmp_path) -> None:
             assert not task.done()
             task.cancel()
             await asyncio.wait([task])
+
+    asyncio.run(run())
+
+
+def test_claim_that_placement_refuses_to_free_keeps_no_other(tmp_path, monkeypatch) -> None:
+    async def run() -> None:
+        async with conducting(tmp_path) as now:
+            await now.run(request(3, ignore_hosts=frozenset("de")))
+            await now.build()
+            await now.super.delete(["i0", "i1", "i2"])
+            for cell in now.cells.values():
+                await cell.destroyed(await cell.in_state(DELETING))
+            write, refusing = now.placement.write_allocations, [True]
+
+            async def refuse(writes: Sequence[ConsumerWrite]) -> None:
+                if refusing and ONE in {each.consumer for each in writes}:
+                    raise error_for(400, None, "this one is odd")
+                await write(writes)
+
+            monkeypatch.setattr(now.placement, "write_allocations", refuse)
+            await now.of_cell["cell1"].step()
+            assert {uuid: each.state for uuid, each in (await now.instances()).items()} == {ONE: DESTROYED}
+            assert await now.used() == 1
+            refusing.clear()
+            await now.of_cell["cell1"].step()
+            assert await now.instances() == {}
+            assert await now.used() == 0
 
     asyncio.run(run())

@@ -124,15 +124,27 @@ def work_through(work: CellWork) -> Machine[None]:
         due = [each for each in work.in_state(FAILED) if work.is_due(each.uuid, now)]
         if due:
             yield from Together([_move(work, each) for each in due]).do()
-        if abandoned := work.in_state(ABANDONED):
-            yield from _end_in_error(work, abandoned)
-        if destroyed := work.in_state(DESTROYED):
-            yield from free(destroyed)
-            uuids = tuple(each.uuid for each in destroyed)
-            yield from Write(work.database, Forget(uuids, (yield from Clock().do()))).do()
-            work.drop(uuids)
+        yield from _finish(work)
         if len(new) < MOST:
             return
+
+
+def _finish(work: CellWork) -> Machine[None]:
+    """Free and finish what has ended. Raises what placement raises if it refuses all of one kind."""
+    refusal: Exception | None = None
+    for finish, ended in (
+        (_forget, work.in_state(DESTROYED)),
+        (_end_in_error, work.in_state(ABANDONED)),
+    ):
+        try:
+            if ended:
+                yield from finish(work, ended)
+        except (StorageError, LedgerError):
+            raise
+        except Exception as error:
+            refusal = error
+    if refusal is not None:
+        raise refusal
 
 
 def _look_again(work: CellWork) -> Machine[None]:
@@ -231,9 +243,15 @@ def _end_in_error(work: CellWork, abandoned: Sequence[Instance]) -> Machine[None
     """Free the claims of instances for which no further attempt is made, then put them in error."""
     # Should the write that frees fail, they are abandoned when they are looked at next.
     work.own(work.tenure.holder, [msgspec.structs.replace(each, state=ABANDONED) for each in abandoned])
-    yield from free(abandoned)
-    uuids = tuple(each.uuid for each in abandoned)
+    uuids = tuple(each.uuid for each in (yield from free(abandoned)))
     yield from Write(work.database, GiveUp(uuids, (yield from Clock().do()))).do()
+    work.drop(uuids)
+
+
+def _forget(work: CellWork, destroyed: Sequence[Instance]) -> Machine[None]:
+    """Free the claims of instances that are destroyed, then forget them."""
+    uuids = tuple(each.uuid for each in (yield from free(destroyed)))
+    yield from Write(work.database, Forget(uuids, (yield from Clock().do()))).do()
     work.drop(uuids)
 
 

@@ -4,28 +4,66 @@ A conductor that was stopped in between frees nothing that others have claimed s
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from roost.conductor.questions import PLACEMENT, AllocationsOf, FreeConsumers, WriteAllocations
-from roost.machine import Ask, Machine, Together
+from roost.ledger import LedgerError
+from roost.machine import Ask, Log, Machine, Together
 from roost.model.instance import Instance
 from roost.placement.commands.allocations import ConsumerWrite
-from roost.placement.errors import ConcurrentUpdate
+from roost.scheduler.claim_result import one_line
+from roost.storage import StorageError
 
 
-def free(ended: Sequence[Instance]) -> Machine[None]:
-    """Free the claims of instances. Raises `PlacementError`."""
+def free(ended: Sequence[Instance]) -> Machine[list[Instance]]:
+    """Free the claims of instances; returns those whose claims are free.
+
+    An instance that placement refuses keeps no other from being freed. Raises what placement raises if none
+    could be freed, `StorageError` and `LedgerError`.
+    """
+    try:
+        yield from _free_together(ended)
+        return [*ended]
+    except (StorageError, LedgerError):
+        raise
+    except Exception:
+        # One of them may be the cause: a write of several is refused as a whole.
+        outcomes = yield from Together([_try_to_free(each) for each in ended]).do()
+    refused = [outcome for outcome in outcomes if outcome is not None]
+    if len(refused) == len(ended):
+        raise refused[0].error
+    for each in refused:
+        values = {"instance": each.instance.uuid, "error": one_line(each.error)}
+        yield from Log("the claim of an instance cannot be freed", values, "warning").do()
+    return [each for each, outcome in zip(ended, outcomes, strict=True) if outcome is None]
+
+
+class _Refused(NamedTuple):
+    """An instance whose claim could not be freed, and why."""
+
+    instance: Instance
+    error: Exception
+
+
+def _free_together(ended: Sequence[Instance]) -> Machine[None]:
     at = {each.uuid: each.selection.generation for each in ended if each.selection is not None}
-    fenced = [each for each in ended if at.get(each.uuid) is not None]
     # Instances without a claim, and claims of versions that stored no generation.
     if others := tuple(each.uuid for each in ended if at.get(each.uuid) is None):
         yield from Ask(PLACEMENT, FreeConsumers(others)).do()
-    if fenced:
-        try:
-            yield from Ask(
-                PLACEMENT, WriteAllocations(tuple(_nothing(each, at[each.uuid] or 0) for each in fenced))
-            ).do()
-        except ConcurrentUpdate:
-            yield from Together([_free_one(each) for each in fenced]).do()
+    if fenced := [each for each in ended if at.get(each.uuid) is not None]:
+        writes = tuple(_nothing(each, at[each.uuid] or 0) for each in fenced)
+        yield from Ask(PLACEMENT, WriteAllocations(writes)).do()
+
+
+def _try_to_free(instance: Instance) -> Machine[_Refused | None]:
+    """Free one claim; returns the error that concerns this one alone."""
+    try:
+        yield from _free_one(instance)
+    except (StorageError, LedgerError):
+        raise
+    except Exception as error:
+        return _Refused(instance, error)
+    return None
 
 
 def _free_one(instance: Instance) -> Machine[None]:
