@@ -32,6 +32,8 @@ KINDS = {
     "calm": Kind(),
     "failing": Kind(failing=0.5),
     "weather": Kind(STORM, failing=0.3),
+    "slow": Kind(STORM, ("stop_agent",), 2, failing=0.2, build_seconds=4.0),
+    "pauses": Kind(STORM._replace(pauses=0.04), failing=0.4, build_seconds=8.0, seconds=30.0),
     "crashes": Kind(STORM, ("crash", "crash_agent"), 5, failing=0.3),
     "stops": Kind(STORM, ("stop", "stop_agent"), 4, failing=0.3, seconds=40.0),
     "cut off": Kind(STORM, ("cut_off", "cut_off_agent"), 4, failing=0.3, seconds=40.0),

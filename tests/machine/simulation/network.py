@@ -9,8 +9,11 @@ from machine.simulation.databases import SimulatedDatabase
 from machine.simulation.loop import Loop
 from machine.simulation.process import Process, Running
 from machine.simulation.weather import CALM, Weather, fate
+from roost.leases import AcquireLease, RenewLease, VacateLeases
 from roost.machine.steps import Machine
 from roost.storage import DatabaseUnavailable, OutcomeUnknown
+
+_LEASES = (AcquireLease, RenewLease, VacateLeases)
 
 CONFLICTS = 0.02
 """Share of the transactions that a server rolls back once and that are run again."""
@@ -69,7 +72,11 @@ class Network:
     def transact(self, running: Running, name: str, work: Any, writes: bool) -> None:
         """Run a work on a database, and answer the machine."""
         process = running.process
-        if self._crashes(process):
+        if (
+            writes
+            and not isinstance(work, _LEASES)
+            and self._falters(running, "transact", name, work, writes)
+        ):
             return
         if self.defective_work is not None:
             work = self.defective_work(name, work)
@@ -104,7 +111,7 @@ class Network:
     def ask(self, running: Running, name: str, question: Any) -> None:
         """Ask a service, and answer the machine."""
         process = running.process
-        if self._crashes(process):
+        if self._falters(running, "ask", name, question):
             return
         if self.defective_question is not None:
             question = self.defective_question(name, question)
@@ -166,12 +173,26 @@ class Network:
         else:
             handled(result, None)
 
-    def _crashes(self, process: Process) -> bool:
-        if self.weather.crashes and self.random.random() < self.weather.crashes:
+    def _falters(self, running: Running, send: str, *message: Any) -> bool:
+        """Whether the process crashes or is stopped now, just before it sends a message."""
+        process = running.process
+        drawn = self.random.random() if self.weather is not CALM else 1.0
+        if drawn < self.weather.crashes:
             process.crash()
             self.on_crash(process)
             return True
-        return False
+        drawn -= self.weather.crashes
+        if drawn >= self.weather.pauses or process.stopped:
+            return False
+        seconds = self.random.choice((3.0, 12.0, 25.0))
+        process.stop()
+        self.loop.after(seconds, process.go_on)
+        self.loop.after(seconds, self._send_late, running, running.ticket, send, message)
+        return True
+
+    def _send_late(self, running: Running, ticket: int, send: str, message: Any) -> None:
+        if running.ticket == ticket:
+            getattr(self, send)(running, *message)
 
     # What all use
 

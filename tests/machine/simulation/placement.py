@@ -37,7 +37,8 @@ _QUERY = CandidateQuery((RequestGroup({"VCPU": 1}),))
 class SimulatedPlacement:
     """The fleet of the world, one VCPU for each instance, and the decisions on it.
 
-    ``emptied``: the consumers that have been emptied so far.
+    ``emptied``: the consumers that have been emptied so far. ``orphans``: those that were claimed for after
+    their end, which nobody but a reconciler can know of.
     """
 
     def __init__(self, random: Random) -> None:
@@ -46,6 +47,7 @@ class SimulatedPlacement:
         self.table = NodeTable()
         self.plugins = Plugins((), ())
         self.emptied: list[str] = []
+        self.orphans: set[str] = set()
         self.runs = 0
         self.state.apply(ResourceClassChanged("VCPU", None, 0))
 
@@ -110,7 +112,7 @@ class SimulatedPlacement:
         # That a node counts an instance matters to filters alone, and there are none.
         self.table.release(*instances)
         if not outcome.destinations:
-            raise NoValidHost(asked.run, outcome.refusal or "", outcome.steps)
+            raise NoValidHost(asked.run, outcome.refusal or "", outcome.steps, outcome.tries)
         return tuple(
             msgspec.structs.replace(each, selected=self._with_generation(each.instance, each.selected))
             for each in outcome.destinations

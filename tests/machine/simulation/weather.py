@@ -27,7 +27,8 @@ class Weather(NamedTuple):
 
     ``slow``: that take up to seconds. ``refused``: that never arrive, which the asker learns. ``lost``: that
     never arrive, or whose answer never does. ``late``: that arrive after the asker gave up. ``doubled``: that
-    arrive twice. ``crashes``: processes that die as they send.
+    arrive twice. ``crashes``: at which their process dies. ``pauses``: before which it is stopped, often past
+    its lease; it goes on with what it was about to send. Neither concerns messages that only read.
     """
 
     slow: float = 0.0
@@ -36,6 +37,7 @@ class Weather(NamedTuple):
     late: float = 0.0
     doubled: float = 0.0
     crashes: float = 0.0
+    pauses: float = 0.0
 
 
 CALM = Weather()

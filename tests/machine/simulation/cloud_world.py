@@ -1,0 +1,224 @@
+"""A cloud in simulated time: super conductors, two cells and cell0, and users who ask and delete."""
+
+from itertools import count
+from typing import Any
+
+import msgspec
+import sqlalchemy as sa
+
+from machine.simulation.cell_world import ALL, STORM
+from machine.simulation.network import Handling
+from machine.simulation.process import Process
+from machine.simulation.world import Kind, World, promise
+from roost.cells.tables import SCHEMA as CELL_SCHEMA
+from roost.conductor.carrying import CELL0, CarryOptions
+from roost.conductor.super_conductor import KIND
+from roost.conductor.tables import (
+    SCHEMA,
+    build_requests,
+    cell_mappings,
+    instance_deletions,
+    instance_mappings,
+)
+from roost.conductor.working import Working
+from roost.leases import Tenure, keep_lease, watch_leases
+from roost.machine import Ask, Machine, Question, Sleep
+from roost.model.instance import BuildRequest, Instance
+from support.clouds import spec
+
+CELLS = ("c1", "c2")
+CONDUCTORS = "conductors"
+"""The service that users ask: any of the super conductors."""
+
+PAUSES = STORM._replace(pauses=0.04)
+"""Processes are stopped just before they write, often past their leases."""
+
+KINDS = {
+    "pauses": Kind(PAUSES, failing=0.2, seconds=30.0),
+    "calm": Kind(),
+    "weather": Kind(STORM, failing=0.3),
+    "crashes": Kind(STORM, ("crash_super", "crash_super", "crash", "crash_agent"), 5, failing=0.2),
+    "stops": Kind(STORM, ("stop_super", "stop_super", "stop", "stop_agent"), 4, failing=0.2, seconds=40.0),
+    "cut off": Kind(STORM, ("cut_off_super", "cut_off", "cut_off_agent"), 4, failing=0.2, seconds=40.0),
+    "outage": Kind(STORM, ("database_away",), 3, failing=0.2, seconds=40.0),
+    "everything": Kind(
+        STORM, (*ALL, "crash_super", "stop_super", "cut_off_super"), 8, failing=0.2, seconds=45.0
+    ),
+}
+
+
+class Accept(Question[bool], frozen=True):
+    """A user asks for instances."""
+
+    request: BuildRequest
+
+
+class Delete(Question[frozenset[str]], frozen=True):
+    """A user deletes instances; answers those that are known."""
+
+    uuids: tuple[str, ...]
+
+
+class Refused(Exception):
+    """A user has no answer, or an error."""
+
+
+class Mapped(msgspec.Struct, frozen=True):
+    """The cell of each instance, what is requested, and what is to be deleted."""
+
+    def __call__(self, connection: sa.Connection) -> tuple[dict[str, str | None], list[str], list[str]]:
+        cells = {row.instance_uuid: row.cell for row in connection.execute(sa.select(instance_mappings))}
+        requests = list(connection.execute(sa.select(build_requests.c.request_id)).scalars())
+        deletions = list(connection.execute(sa.select(instance_deletions.c.instance_uuid)).scalars())
+        return cells, requests, deletions
+
+
+class MapCells(msgspec.Struct, frozen=True):
+    """Name the cells."""
+
+    names: tuple[str, ...]
+
+    def __call__(self, connection: sa.Connection) -> None:
+        connection.execute(sa.insert(cell_mappings), [{"name": n, "database_url": n} for n in self.names])
+
+
+class ConductorsService:
+    """The super conductors, as users reach them."""
+
+    patience = 60.0
+    local = False
+
+    def __init__(self, world: "CloudWorld") -> None:
+        self._world = world
+        self._asked: set[str] = set()
+
+    def handle(self, asker: Process, question: Any) -> Handling:
+        """Let one of the conductors that run answer. A request that is sent again has another id."""
+        if isinstance(question, Accept):
+            if question.request.request_id in self._asked:
+                raise Refused
+            self._asked.add(question.request.request_id)
+        up = [process for process in self._world.supers if process.up]
+        process = self._world.random.choice(up or self._world.supers)
+        working = process.memory.get("working")
+        return Handling(process, self._answer(working, question) if working else Sleep(0.0).do())
+
+    def unreachable(self, unknown: bool) -> Exception:
+        """What a user sees."""
+        return Refused()
+
+    def _answer(self, working: Working, question: Any) -> Machine[Any]:
+        match question:
+            case Accept(request):
+                yield from working.accept(request)
+                return True
+            case Delete(uuids):
+                return frozenset((yield from working.delete(uuids)))
+        raise AssertionError(f"conductors are not asked {question!r}")
+
+
+class CloudWorld(World):
+    """Two super conductors, two cells with two hosts each, and some requests."""
+
+    def __init__(self, *arguments: Any, requests: int = 3, **named: Any) -> None:
+        super().__init__(*arguments, cells=CELLS, conductors=1, hosts=2, **named)
+        self.add_database("api", SCHEMA)
+        self.add_database(f"cell/{CELL0}", CELL_SCHEMA)
+        self._add_conductor("cell0-conductor", CELL0)
+        self.network.databases["api"].run(MapCells((CELL0, *CELLS)), True)
+        self.network.services[CONDUCTORS] = ConductorsService(self)
+        self.supers = [Process(f"super{number}", self.network, self._begin_super) for number in range(2)]
+        self.conductors[:0] = self.supers
+        self._user = Process("user", self.network, lambda process: None)
+        self._requests = requests
+        self._numbers = count()
+
+    def _begin_super(self, process: Process) -> None:
+        tenure = Tenure(f"{KIND}/{process.name}/{process.life}", KIND, process.name)
+        working = Working(tenure, CarryOptions(cells=(CELL0, *CELLS)))
+        process.memory["working"] = working
+        process.run("keeps", keep_lease("api", tenure))
+        process.run("watches", watch_leases("api", KIND, tenure.times))
+        process.run("seeks", working.seek())
+        process.run("deletes", working.carry_deletions())
+
+    # What happens
+
+    def crash_super(self) -> None:
+        """A super conductor dies."""
+        self._crash(self.random.choice(self.supers))
+
+    def stop_super(self) -> None:
+        """A super conductor is stopped, often past its lease."""
+        self._stop(self.random.choice(self.supers))
+
+    def cut_off_super(self) -> None:
+        """A super conductor reaches some of its databases and services no more."""
+        self._cut_off(self.random.choice(self.supers))
+
+    # Users
+
+    def plan(self) -> None:
+        self._user.start()
+        for number in range(self._requests):
+            self._user.run(f"user{number}", self._use(number))
+
+    def _use(self, number: int) -> Machine[None]:
+        """Ask for instances, and perhaps delete some of them, with or without knowing whether they exist."""
+        random = self.random
+        yield from Sleep(random.uniform(0.5, self.kind.seconds / 2)).do()
+        uuids = tuple(f"instance{next(self._numbers)}" for _ in range(random.choice((1, 1, 2))))
+        request = BuildRequest(
+            request_id=f"request{number}",
+            spec=spec(1),
+            instances=uuids,
+            min_count=random.choice((1, len(uuids))),
+        )
+        self.doubtful.update(uuids)
+        try:
+            yield from Ask(CONDUCTORS, Accept(request)).do()
+        except Exception:
+            yield from Sleep(random.choice((0.0, 3.0))).do()
+        else:
+            self.network.note("user", "is promised", *uuids)
+            self.accepted.update(uuids)
+            self.doubtful.difference_update(uuids)
+        gone = tuple(uuid for uuid in uuids if random.random() < self.kind.deletes)
+        if not gone:
+            return
+        yield from Sleep(random.choice((0.0, 0.1, 1.0, 8.0, 20.0))).do()
+        self.doubtful.update(gone)
+        for _ in range(random.choice((1, 4))):
+            try:
+                known = yield from Ask(CONDUCTORS, Delete(gone)).do()
+            except Exception:
+                yield from Sleep(random.choice((0.1, 3.0))).do()
+                continue
+            if known is not None:
+                self.network.note("user", "is promised the end of", *sorted(known))
+                self.deleted.update(known)
+            break
+
+    # What was promised
+
+    def has_ended(self, uuid: str) -> bool:
+        cells, _, _ = self.read("api", Mapped())
+        return uuid not in cells
+
+    def settled(self) -> bool:
+        _, requests, deletions = self.read("api", Mapped())
+        over = not requests and not deletions and not self._user.running
+        return over and super().settled()
+
+    def check_known(self, rows: dict[str, Instance]) -> None:
+        for uuid, row in self.rows(CELL0).items():
+            promise(uuid not in rows, f"{uuid} is in two cells")
+            rows[uuid] = row
+            self._check_row(row)
+        cells, requests, deletions = self.read("api", Mapped())
+        promise(not requests, f"requests are never finished: {requests}")
+        promise(not deletions, f"deletions never end: {deletions}")
+        promise(cells.keys() == rows.keys(), f"mappings of {sorted(cells)}, rows of {sorted(rows)}")
+        for name in (*CELLS, CELL0):
+            for uuid in self.rows(name):
+                promise(cells[uuid] == name, f"{uuid} is in {name} and mapped to {cells[uuid]}")
