@@ -27,6 +27,19 @@ _DECODER = msgspec.json.Decoder(BuildRequest)
 PAGE = 100
 """Waiting requests that are read in one transaction. Thousands wait after an outage, each with its spec."""
 
+# Statements that each request needs are made once: to make one takes longer than to execute it.
+_THERE = sa.select(build_requests.c.owner_epoch).where(build_requests.c.request_id == sa.bindparam("key"))
+_ACCEPT = sa.insert(build_requests)
+_OWNED = (
+    build_requests.c.request_id == sa.bindparam("key"),
+    build_requests.c.owner == sa.bindparam("by"),
+    build_requests.c.owner_epoch == sa.bindparam("number"),
+)
+_FINISH = sa.delete(build_requests).where(*_OWNED)
+_UNFINISHED = sa.select(build_requests.c.request_id).where(
+    build_requests.c.request_id.in_(sa.bindparam("some", expanding=True))
+)
+
 _KEY = (build_requests.c.request_id, build_requests.c.owner, build_requests.c.owner_epoch)
 
 
@@ -69,8 +82,7 @@ class AcceptRequest(msgspec.Struct, frozen=True):
 
     def __call__(self, connection: Connection) -> int:
         request = self.request
-        there = sa.select(sa.func.count()).where(build_requests.c.request_id == request.request_id)
-        if connection.execute(there).scalar_one():
+        if connection.execute(_THERE, {"key": request.request_id}).one_or_none() is not None:
             return 0
         row = {
             "request_id": request.request_id,
@@ -79,7 +91,7 @@ class AcceptRequest(msgspec.Struct, frozen=True):
             "owner": self.owner,
             "owner_epoch": 1,
         }
-        connection.execute(sa.insert(build_requests), row)
+        connection.execute(_ACCEPT, row)
         insert_mappings(connection, request)
         if request.spec.group is not None:
             add_members(connection, request.spec.group.uuid, request.instances)
@@ -153,7 +165,8 @@ class FinishRequest(msgspec.Struct, frozen=True):
     key: RequestKey
 
     def __call__(self, connection: Connection) -> bool:
-        return bool(connection.execute(sa.delete(build_requests).where(*self.key.matches())).rowcount)
+        request_id, owner, number = self.key
+        return bool(connection.execute(_FINISH, {"key": request_id, "by": owner, "number": number}).rowcount)
 
 
 class WaitingRequests(msgspec.Struct, frozen=True):
@@ -180,9 +193,7 @@ class Unfinished(msgspec.Struct, frozen=True):
         return frozenset(
             each
             for some in in_batches(self.request_ids)
-            for each in connection.execute(
-                sa.select(build_requests.c.request_id).where(build_requests.c.request_id.in_(some))
-            ).scalars()
+            for each in connection.execute(_UNFINISHED, {"some": some}).scalars()
         )
 
 

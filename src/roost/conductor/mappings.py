@@ -12,6 +12,31 @@ from roost.leases import holders
 from roost.model.instance import BuildRequest, Instance
 from roost.storage import in_batches
 
+# Statements that each request or deletion needs are made once: to make one takes longer than to execute it.
+_SOME = instance_mappings.c.instance_uuid.in_(sa.bindparam("some", expanding=True))
+_FOUND = sa.select(instance_mappings).where(_SOME)
+_LOCKED = _FOUND.with_for_update()
+_STATES = (
+    sa.select(instance_mappings.c.instance_uuid, instance_mappings.c.epoch, instance_mappings.c.deleted)
+    .where(_SOME)
+    .with_for_update()
+)
+_OWNS = (
+    sa.select(build_requests.c.owner_epoch)
+    .where(
+        build_requests.c.request_id == sa.bindparam("key"),
+        build_requests.c.owner == sa.bindparam("by"),
+        build_requests.c.owner_epoch == sa.bindparam("number"),
+    )
+    .with_for_update()
+)
+_INSERT = sa.insert(instance_mappings)
+_INSERT_DELETIONS = sa.insert(instance_deletions)
+_FORGET = tuple(
+    sa.delete(table).where(table.c.instance_uuid.in_(sa.bindparam("some", expanding=True)))
+    for table in (instance_mappings, instance_deletions)
+)
+
 ANYWHERE = -1
 """The epoch of a mapping that an earlier version wrote: its instance may be in any cell."""
 
@@ -71,10 +96,7 @@ class MapInstances(msgspec.Struct, frozen=True):
             return None
         going: list[str] = []
         for some in in_batches(self.cells):
-            query = sa.select(
-                instance_mappings.c.instance_uuid, instance_mappings.c.epoch, instance_mappings.c.deleted
-            ).where(instance_mappings.c.instance_uuid.in_(some))
-            rows = connection.execute(query.with_for_update()).all()
+            rows = connection.execute(_STATES, {"some": some}).all()
             if any(row.epoch >= self.epoch for row in rows):
                 # The numbers of owners went back, with a database that was restored.
                 return None
@@ -146,7 +168,7 @@ class DeleteMapped(msgspec.Struct, frozen=True):
         if new:
             connection.execute(_DELETE, [{"key": uuid} for uuid in new])
             rows = [{"instance_uuid": uuid, "at": self.at, "owner": self.owner} for uuid in new]
-            connection.execute(sa.insert(instance_deletions), rows)
+            connection.execute(_INSERT_DELETIONS, rows)
             remove_members(connection, new)
         return {uuid: msgspec.structs.replace(mapping, deleted=True) for uuid, mapping in found.items()}
 
@@ -196,8 +218,8 @@ class ForgetInstances(msgspec.Struct, frozen=True):
 
     def __call__(self, connection: Connection) -> None:
         for some in in_batches(self.uuids):
-            for table in (instance_mappings, instance_deletions):
-                connection.execute(sa.delete(table).where(table.c.instance_uuid.in_(some)))
+            for forget in _FORGET:
+                connection.execute(forget, {"some": some})
 
 
 # Mappings of earlier versions
@@ -253,26 +275,18 @@ def insert_mappings(connection: Connection, request: BuildRequest) -> None:
         "user_id": request.spec.user_id,
         "deleted": False,
     }
-    connection.execute(
-        sa.insert(instance_mappings), [{"instance_uuid": uuid, **facts} for uuid in request.instances]
-    )
+    connection.execute(_INSERT, [{"instance_uuid": uuid, **facts} for uuid in request.instances])
 
 
 def _find(connection: Connection, uuids: Collection[str], lock: bool = False) -> dict[str, InstanceMapping]:
     found = {}
     for some in in_batches(uuids):
-        query = sa.select(instance_mappings).where(instance_mappings.c.instance_uuid.in_(some))
-        if lock:
-            query = query.with_for_update()
-        found.update({row.instance_uuid: InstanceMapping(*row) for row in connection.execute(query)})
+        rows = connection.execute(_LOCKED if lock else _FOUND, {"some": some})
+        found.update({row.instance_uuid: InstanceMapping(*row) for row in rows})
     return found
 
 
 def _owns(connection: Connection, request_id: str, owner: str, epoch: int) -> bool:
     """Whether an owner of a request is still the present one."""
-    query = sa.select(sa.literal(1)).where(
-        build_requests.c.request_id == request_id,
-        build_requests.c.owner == owner,
-        build_requests.c.owner_epoch == epoch,
-    )
-    return connection.execute(query.with_for_update()).one_or_none() is not None
+    values = {"key": request_id, "by": owner, "number": epoch}
+    return connection.execute(_OWNS, values).one_or_none() is not None

@@ -58,9 +58,21 @@ class RenewLease(msgspec.Struct, frozen=True):
     epoch: int
 
     def __call__(self, connection: Connection) -> bool:
-        mine = (leases.c.name == self.name, leases.c.holder == self.holder, leases.c.epoch == self.epoch)
-        renewed = sa.update(leases).where(*mine).values(counter=leases.c.counter + 1)
-        return bool(connection.execute(renewed).rowcount)
+        mine = {"key": self.name, "by": self.holder, "of": self.epoch}
+        return bool(connection.execute(_RENEW, mine).rowcount)
+
+
+# Statements of the polls are made once: to make one takes longer than to execute it.
+_RENEW = (
+    sa.update(leases)
+    .where(
+        leases.c.name == sa.bindparam("key"),
+        leases.c.holder == sa.bindparam("by"),
+        leases.c.epoch == sa.bindparam("of"),
+    )
+    .values(counter=leases.c.counter + 1)
+)
+_ALL = sa.select(leases).where(leases.c.kind == sa.bindparam("of")).order_by(leases.c.name)
 
 
 class VacateLeases(msgspec.Struct, frozen=True):
@@ -117,8 +129,7 @@ class ReadLeases(msgspec.Struct, frozen=True):
     kind: str
 
     def __call__(self, connection: Connection) -> list[Lease]:
-        query = sa.select(leases).where(leases.c.kind == self.kind).order_by(leases.c.name)
-        return [Lease(**row._asdict()) for row in connection.execute(query)]
+        return [Lease(**row._asdict()) for row in connection.execute(_ALL, {"of": self.kind})]
 
 
 def _read(connection: Connection, name: str) -> Lease | None:

@@ -11,6 +11,10 @@ from roost.model.allocation import GroupPolicy
 from roost.storage import Database, in_batches
 from roost.web.errors import NotFound
 
+_LEAVE = sa.delete(server_group_members).where(
+    server_group_members.c.instance_uuid.in_(sa.bindparam("some", expanding=True))
+)
+
 
 class NoSuchServerGroup(NotFound):
     """No server group has the uuid, or it belongs to a project that the request may not reach."""
@@ -91,6 +95,4 @@ def add_members(connection: Connection, group: str, instances: Collection[str]) 
 def remove_members(connection: Connection, instances: Collection[str]) -> None:
     """Forget the groups of instances."""
     for some in in_batches(instances):
-        connection.execute(
-            sa.delete(server_group_members).where(server_group_members.c.instance_uuid.in_(some))
-        )
+        connection.execute(_LEAVE, {"some": some})
