@@ -6,13 +6,13 @@ from contextlib import asynccontextmanager
 import pytest
 
 from roost.agents.errors import AccessRefused, EndpointUnavailable
+from roost.agents.questions import ReadTree, WriteProviders
 from roost.agents.types import CreateProvider, DeleteProvider, MoveProvider, SessionKey, SetTraits
 from roost.compute.driving import DriverService
 from roost.compute.errors import BadProviderName
 from roost.compute.keeping import MemoryState
 from roost.compute.provider_tree import ProviderTree, provider_uuid
 from roost.compute.reporting import Reported, report_providers
-from roost.conductor.agents.endpoint import AgentEndpoint
 from roost.conductor.agents.relay import ProviderRelay
 from roost.ledger import LedgerBusy
 from roost.machine import Performer
@@ -44,6 +44,19 @@ class TreeDriver(HeldDriver):
             tree.update_inventory(self.name, {"VGPU": Inventory(self.gpus)})
 
 
+class Relayed:
+    """An endpoint that relays what concerns providers, whoever asks."""
+
+    def __init__(self, service: PlacementService) -> None:
+        self._relay = ProviderRelay(service)
+
+    async def ask(self, question):
+        if isinstance(question, ReadTree):
+            return await self._relay.read(question.root)
+        assert isinstance(question, WriteProviders)
+        return await self._relay.write(question.root, question.writes)
+
+
 class Reporter:
     """An agent's report, to a placement."""
 
@@ -54,7 +67,7 @@ class Reporter:
 
     async def report(self) -> Reported:
         services = {
-            "cell": AgentEndpoint(self.service).ask,
+            "cell": Relayed(self.service).ask,
             "driver": DriverService(self.driver).ask,
             "state": self.state.ask,
         }

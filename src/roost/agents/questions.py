@@ -18,25 +18,27 @@ from roost.model.node import NodeReport
 class Opening(Question[Opened], frozen=True, kw_only=True):
     """An agent asks for the session of its host.
 
-    ``nonce`` is new. ``previous`` is the nonce of the agent's last session, None if it knows none: the agent
-    that had the session may have it again at once. Raises `SessionTaken`.
+    ``nonce`` is new; an agent that repeats the question names the same. ``previous``: nonces that the agent
+    drew before; the agent that has the session may have it again at once. Raises `SessionTaken`.
     """
 
     host: str
     nonce: str
-    previous: str | None = None
+    previous: tuple[str, ...] = ()
     service_version: int = 0
 
 
 class Poll(Question[Polled], frozen=True, kw_only=True, omit_defaults=True):
     """A heartbeat with all that has happened since the last one that was answered.
 
-    ``counter`` numbers the polls of a session from 1. ``wait_seconds``: how long the endpoint may wait for
-    orders. ``reports``: nodes that differ from what the endpoint has acknowledged; ``host``, ``cell`` and
-    ``last_seen`` in them are not read. ``digest`` is that of the guests (`roost.agents.digest`) with those
-    that the results tell of and without those that were destroyed. ``guests``: the list, if the endpoint has
-    asked for it. ``working``: the orders that are being carried out; the endpoint does not send them again.
-    ``held``: why the agent carries out no orders.
+    ``counter`` numbers the polls of a session from 1. ``wants_orders``: False if another poll of the agent
+    waits for orders at the same time. ``wait_seconds``: how long the endpoint may wait for
+    orders. ``reports``: nodes that differ from what the endpoint has acknowledged; ``host``
+    and ``cell`` in them are not read. ``digest`` is that of the guests (`roost.agents.digest`), with those
+    that the results tell of and without those that were destroyed; None if the driver cannot list them.
+    ``guests``: the list, if the endpoint has asked for it. ``building`` and ``destroying``: the orders that
+    the agent knows, by instance and attempt; the endpoint does not send them again. ``held``: why the agent
+    carries out no orders.
 
     Raises `SessionLost`, `LateMessage`.
     """
@@ -44,12 +46,14 @@ class Poll(Question[Polled], frozen=True, kw_only=True, omit_defaults=True):
     session: SessionKey
     counter: int
     wait_seconds: float = 0.0
+    wants_orders: bool = True
     results: tuple[BuildResult, ...] = ()
     destroyed: tuple[Destroyed, ...] = ()
     reports: tuple[NodeReport, ...] = ()
-    digest: int = 0
+    digest: int | None = None
     guests: tuple[Guest, ...] | None = None
-    working: tuple[tuple[str, int], ...] = ()
+    building: tuple[tuple[str, int], ...] = ()
+    destroying: tuple[tuple[str, int], ...] = ()
     held: str | None = None
 
 

@@ -96,12 +96,15 @@ class Destroyed(msgspec.Struct, frozen=True, omit_defaults=True):
 class Polled(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The answer to a poll: its results and reports are stored.
 
+    ``is_counted``: the database has the poll's counter. A poll that brings nothing need not be counted.
+
     ``position`` is that of the database *before* this poll. ``wants_guests``: the next poll shall have the
     list of guests. ``wants_reports``: the next poll shall have the reports of all nodes.
     """
 
     position: Position
     orders: tuple[Order, ...] = ()
+    is_counted: bool = True
     wants_guests: bool = False
     wants_reports: bool = False
 

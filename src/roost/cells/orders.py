@@ -54,7 +54,7 @@ class WorkOfHosts(msgspec.Struct, frozen=True):
 
 
 _HOSTS: sa.BindParameter[str] = sa.bindparam("hosts", expanding=True)
-_WORK = INSTANCES.where(instances.c.state.in_((ASSIGNED, STARTING, DELETING)), instances.c.host.in_(_HOSTS))
+_WORK = INSTANCES.where(instances.c.state.in_(sorted(FOR_HOSTS)), instances.c.host.in_(_HOSTS))
 _ORDERS = sa.select(orders).where(orders.c.host.in_(_HOSTS))
 
 

@@ -9,7 +9,7 @@ ComputeError
 └── StateUnusable       the agent's state directory cannot be read or written, or another agent uses it
 """
 
-ANY_FAULT = "build.failed"
+ANY_FAULT = "BuildFailed"
 """The code of failures whose driver names none."""
 
 

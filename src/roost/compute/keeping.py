@@ -23,13 +23,15 @@ LOCK = "lock"
 class KeptSession(msgspec.Struct, frozen=True, omit_defaults=True):
     """What an agent knows of its cell.
 
-    ``nonce`` is that of its last session. ``position`` is the highest that it has seen, None before the first
-    session. ``held``: why it carries out no orders until an operator accepts the cell's state.
+    ``nonces``: those of its last sessions, newest first. ``position`` is the highest that it has seen, None
+    before the first session. ``held``: why it carries out no orders until an operator accepts the cell's
+    state. ``accepted``: an operator has done so since the last session.
     """
 
-    nonce: str | None = None
+    nonces: tuple[str, ...] = ()
     position: Position | None = None
     held: str | None = None
+    accepted: bool = False
 
 
 class LoadSession(Question[KeptSession], frozen=True):
@@ -163,7 +165,7 @@ def accept(directory: Path) -> None:
     state = StateDirectory(directory)
     try:
         session = state.load_session()
-        state.keep_session(KeptSession(nonce=session.nonce))
+        state.keep_session(KeptSession(nonces=session.nonces, accepted=True))
     finally:
         state.close()
 

@@ -12,10 +12,11 @@ import structlog
 
 from roost.cells import Cell
 from roost.cells.cell import GONE, changed
-from roost.compute.agent import Agent
 from roost.compute.drivers.simulated import Script, SimulatedDriver
-from roost.compute.service import ComputeService
-from roost.conductor.agents.endpoint import AgentEndpoint
+from roost.compute.host import AgentTimes
+from roost.compute.hosting import Hosting
+from roost.conductor.agents.endpoint import EndpointTimes
+from roost.conductor.agents.service import AgentService
 from roost.conductor.aggregates.host_aggregates import HostAggregates
 from roost.conductor.aggregates.mirror import AggregateMirror
 from roost.conductor.aggregates.store import AggregateStore
@@ -188,9 +189,7 @@ class System:
             down_seconds=options.scheduler.service_down_time,
             clock=self._clock,
         )
-        services = [self._service(name) for name in self.layout.cells]
-        for service in services:
-            await service.start()
+        await self._start_hosts()
         mirror = AggregateMirror(
             self.aggregates.store, self.placement, self.aggregates.nodes, self.aggregates.changed
         )
@@ -228,8 +227,6 @@ class System:
                 clock=self._clock,
             )
             self._start(conductor.run())
-        for service in services:
-            self._start(service.run())
         if self.options.retention.interval:
             self._start(keep_trimming(self.ledger, self.options.retention, self._clock))
         self._start(self._trim_records())
@@ -242,22 +239,36 @@ class System:
         if await self.aggregates.store.changes(0) is None:
             await self.aggregates.add(self.layout.aggregates())
 
+    async def _start_hosts(self) -> None:
+        """Start the hosts of all cells, and wait for their first reports."""
+        seconds = self.options.heartbeat_seconds
+        fleets = []
+        for name, hosts in self.layout.cells.items():
+            service = AgentService(
+                self.cells[name],
+                self.placement,
+                self.records,
+                times=EndpointTimes(poll=seconds, build=self.options.time_limits.build_seconds),
+                clock=self._clock,
+            )
+            await service.free_sessions()
+            fleet = Hosting(
+                [
+                    (there.host.name, service, SimulatedDriver(there.host, self.options.script), None)
+                    for there in hosts
+                ],
+                times=AgentTimes(poll=seconds, health=seconds),
+            )
+            self._start(service.run())
+            self._start(fleet.run())
+            fleets.append(fleet)
+        for fleet in fleets:
+            await fleet.started()
+
     def _database(self, name: str) -> Database:
         database = Database(f"sqlite:///{self.directory.resolve() / name}")
         self._databases.append(database)
         return database
-
-    def _service(self, cell: str) -> ComputeService:
-        agents = [
-            Agent(there.host.name, cell, SimulatedDriver(there.host, self.options.script))
-            for there in self.layout.cells[cell]
-        ]
-        return ComputeService(
-            self.cells[cell],
-            AgentEndpoint(self.placement),
-            agents,
-            heartbeat_seconds=self.options.heartbeat_seconds,
-        )
 
     async def _trim_records(self) -> None:
         while True:

@@ -5,15 +5,17 @@ import asyncio
 import msgspec
 import pytest
 
-from roost.compute.agent import Agent
 from roost.compute.drivers.simulated import Script, SimulatedDriver, SimulatedHost
+from roost.compute.driving import DriverService
 from roost.compute.errors import BuildFailed
+from roost.compute.health import node_report, read_facts
 from roost.hardware.cpus import numbers_of
 from roost.hardware.host_topology import decoded
 from roost.hardware.pci_pools import pools_of
+from roost.machine import Performer
 from roost.model.assignment import AssignedCell, AssignedDevices, Assignment, digest
 from roost.model.instance import Instance
-from roost.model.node import NodeInstance
+from roost.model.node import NodeInstance, NodeReport
 from support.cells import instance, selection
 from support.numa_hosts import reported, reported_cell
 
@@ -83,12 +85,19 @@ def test_a_guest_is_not_built_on_what_another_one_has() -> None:
     asyncio.run(run())
 
 
+async def report_of(driver: SimulatedDriver) -> NodeReport:
+    """What the agent of host a reports of its node."""
+    performer = Performer(lambda name: pytest.fail(name), {"driver": DriverService(driver).ask})
+    facts = await performer.run(read_facts("a"))
+    return node_report("a", facts, enabled=True, running=driver.guests(), building=(), failed_builds=0)
+
+
 def test_a_report_says_which_assignment_of_each_guest_it_counts() -> None:
     async def run() -> None:
-        agent = Agent("a", "cell1", SimulatedDriver(HOST, Script()))
-        await agent.build(assigned("i", LARGE))
-        await agent.build(instance("k"))
-        report = agent.health()
+        driver = SimulatedDriver(HOST, Script())
+        await build(driver, assigned("i", LARGE))
+        await build(driver, instance("k"))
+        report = await report_of(driver)
         assert report.instances == {
             "i": NodeInstance(assignment=digest(LARGE)),
             "k": NodeInstance(assignment=""),
@@ -101,12 +110,15 @@ def test_a_report_says_which_assignment_of_each_guest_it_counts() -> None:
 
 
 class Broken(SimulatedDriver):
-    """A driver that cannot tell its hardware."""
+    """A driver that cannot tell its hardware, nor measure anything."""
 
     def hardware(self) -> None:
         raise OSError("no sysfs")
 
+    def metrics(self) -> dict[str, float]:
+        raise OSError("no sensor \udc80")
 
-def test_hardware_that_cannot_be_told_is_left_out_of_the_report() -> None:
-    report = Agent("a", "cell1", Broken(HOST, Script())).health()
-    assert (report.numa_topology, report.pci_device_pools) == (None, ())
+
+def test_what_the_driver_cannot_tell_is_left_out_of_the_report() -> None:
+    report = asyncio.run(report_of(Broken(HOST, Script())))
+    assert (report.numa_topology, report.pci_device_pools, report.metrics) == (None, (), {})

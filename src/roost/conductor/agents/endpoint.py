@@ -1,25 +1,342 @@
-"""The endpoint of a cell's agents, in this process."""
+"""The endpoint of a cell's agents: machines that answer their questions from the cell's database."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
-from roost.agents.errors import MessageRefused
-from roost.agents.questions import ReadTree, WriteProviders
-from roost.conductor.agents.relay import ProviderRelay
-from roost.machine import Question
-from roost.placement.interface import Placement
+import msgspec
+
+from roost.agents.digest import SIZE, digest_of
+from roost.agents.errors import (
+    AccessRefused,
+    EndpointUnavailable,
+    LateMessage,
+    MessageRefused,
+    SessionLost,
+    SessionTaken,
+)
+from roost.agents.questions import Closing, Confirm, Opening, Poll, ReadTree, WriteProviders
+from roost.agents.types import (
+    Build,
+    Destroy,
+    Opened,
+    Order,
+    Polled,
+    Position,
+    ProviderState,
+    SessionKey,
+    Written,
+)
+from roost.cells.building import AttemptKey
+from roost.cells.orders import HostWork, orders_topic
+from roost.cells.watching import SESSION
+from roost.conductor.agents.relay import ReadProviders, RelayWrites
+from roost.conductor.agents.works import (
+    CloseSession,
+    ConfirmBuild,
+    HoldsSession,
+    Known,
+    NewWork,
+    OpenSession,
+    PollLate,
+    PollStored,
+    ReachesRoot,
+    ReadIdentity,
+    SessionGone,
+    StorePoll,
+)
+from roost.leases import LeaseTimes, watch_leases
+from roost.machine import (
+    Ask,
+    Await,
+    Clock,
+    Log,
+    Machine,
+    Monotonic,
+    Question,
+    Read,
+    Record,
+    Sleep,
+    Wake,
+    Write,
+)
+from roost.model.instance import DELETING, DestroyOrder
+from roost.model.text import error_text
+from roost.storage import DatabaseIdentity, StorageError
+
+SESSION_TIMES = LeaseTimes(look=5.0, lease=60.0, forget=float("inf"))
+"""A host's session is free for another agent when it has stood still for 60 seconds.
+
+Its row is never forgotten: by its epochs an agent tells that the database was taken back.
+"""
+
+PROVIDERS = "providers"
+"""The service that reads and writes providers in placement."""
+
+
+class EndpointTimes(msgspec.Struct, frozen=True, kw_only=True):
+    """The times of an endpoint, in seconds.
+
+    ``poll``: the longest wait of a poll. ``look``: how often work is looked for that other processes have
+    written. ``build``: within this time a build must be confirmed.
+    """
+
+    poll: float = 20.0
+    look: float = 1.0
+    build: float = 600.0
+
+
+class _Seen(NamedTuple):
+    """The last poll of a host that was stored, and when one was last stored as a sign of life."""
+
+    session: SessionKey
+    at: float
+    counter: int
 
 
 class AgentEndpoint:
-    """Answers the questions of agents: `roost.agents.endpoint.CellEndpoint`."""
+    """Answers questions of agents, each by a machine. Asks the service `PROVIDERS`.
 
-    def __init__(self, placement: Placement) -> None:
-        self._relay = ProviderRelay(placement)
+    What it keeps in memory saves work, and may be lost: digests that were compared, and which polls wait.
+    """
 
-    async def ask(self, question: Question[Any]) -> Any:
-        """The answer. Raises `AgentProtocolError`."""
+    def __init__(self, cell: str, times: EndpointTimes | None = None) -> None:
+        self.cell = cell
+        self._database = f"cell/{cell}"
+        self._times = times or EndpointTimes()
+        self._compared: dict[str, tuple[int, int]] = {}
+        self._waiting: dict[str, Known] = {}
+        self._found: dict[str, HostWork] = {}
+        self._seen: dict[str, _Seen] = {}
+        self._identity: DatabaseIdentity | None = None
+
+    def machines(self) -> list[Machine[None]]:
+        """What a process runs beside the answers."""
+        return [self._look_for_work(), watch_leases(self._database, SESSION, SESSION_TIMES)]
+
+    def answer(self, question: Question[Any]) -> Machine[Any]:
+        """Answer one question. Raises `AgentProtocolError`."""
+        try:
+            return (yield from self._answer(question))
+        except StorageError as error:
+            # It may be another database when it is back.
+            self._identity = None
+            raise EndpointUnavailable(f"cell {self.cell}: {error_text(error)}") from error
+
+    def _answer(self, question: Question[Any]) -> Machine[Any]:
         match question:
-            case ReadTree(_, root):
-                return await self._relay.read(root)
-            case WriteProviders(_, root, writes):
-                return await self._relay.write(root, writes)
+            case Poll():
+                return (yield from self._poll(question))
+            case Opening():
+                return (yield from self._open(question))
+            case Confirm(session, instance, attempt):
+                at = yield from Clock().do()
+                work = ConfirmBuild(session, AttemptKey(instance, attempt), at)
+                wanted = yield from Write(self._database, work).do()
+                if wanted is None:
+                    raise _lost(session)
+                return wanted
+            case ReadTree(session, root):
+                return (yield from self._read_tree(session, root))
+            case WriteProviders(session, root, writes):
+                yield from self._read_tree(session, root)
+                written: Written = yield from Ask(PROVIDERS, RelayWrites(root, writes)).do()
+                return written
+            case Closing(session):
+                return (yield from Write(self._database, CloseSession(session)).do())
         raise MessageRefused(f"the endpoint does not answer {type(question).__name__}")
+
+    def _open(self, opening: Opening) -> Machine[Opened]:
+        at = yield from Clock().do()
+        work = OpenSession(
+            host=opening.host,
+            nonce=opening.nonce,
+            previous=opening.previous,
+            service_version=opening.service_version,
+            at=at,
+        )
+        opened = yield from Write(self._database, work).do()
+        if opened is None:
+            raise SessionTaken(
+                f"another agent has the session of host {opening.host}; it is free when that agent has been "
+                f"silent for {SESSION_TIMES.lease:g} seconds"
+            )
+        self._compared.pop(opening.host, None)
+        self._identity = None
+        return Opened(
+            session=SessionKey(opening.host, opening.nonce, opened.epoch),
+            cell=self.cell,
+            position=opened.before,
+            expected=opened.expected,
+            orders=tuple(Destroy(each.instance, each.attempt) for each in opened.orders),
+            poll_seconds=self._times.poll,
+        )
+
+    # Polls
+
+    def _poll(self, poll: Poll) -> Machine[Polled]:
+        host = poll.session.host
+        began = yield from Monotonic().do()
+        stored = yield from self._stored(poll, began)
+        if isinstance(stored, SessionGone):
+            raise _lost(poll.session)
+        if isinstance(stored, PollLate):
+            raise LateMessage(f"a later poll of host {host} has arrived before poll {poll.counter}")
+        yield from self._tell(poll, stored)
+        wants_guests = self._wants_guests(poll, stored)
+        wants_reports = stored.is_reported is False and not stored.refused
+        known: Known = frozenset(
+            [(False, *key) for key in poll.building] + [(True, *key) for key in poll.destroying]
+        )
+        left = min(poll.wait_seconds, self._times.poll)
+        orders: tuple[Order, ...] = ()
+        if poll.held is None:
+            orders = self._orders(stored.work, known)
+        if not (orders or wants_guests or wants_reports) and left > 0:
+            if poll.held is None:
+                orders = yield from self._wait(host, known, began + left)
+            else:
+                yield from Sleep(left).do()
+        position = yield from self._position(poll.session.epoch, stored.before)
+        return Polled(
+            position=position,
+            is_counted=stored.is_counted,
+            orders=orders,
+            wants_guests=wants_guests,
+            wants_reports=wants_reports,
+        )
+
+    def _stored(self, poll: Poll, now: float) -> Machine[PollStored | SessionGone | PollLate]:
+        """Store a poll. One that brings nothing soon after another costs nothing."""
+        host = poll.session.host
+        brings = poll.results or poll.destroyed or poll.reports or poll.guests is not None
+        seen = self._seen.get(host)
+        is_sign = seen is None or seen.session != poll.session or now - seen.at >= self._times.poll / 4
+        if seen is not None and not (brings or is_sign):
+            # The one look for all hosts finds what there is to do, once this poll waits.
+            yield from Wake(orders_topic(self.cell)).do()
+            return PollStored(seen.counter, HostWork([], []), is_counted=False)
+        at = yield from Clock().do()
+        work = StorePoll(
+            session=poll.session,
+            counter=poll.counter,
+            results=tuple(each for each in poll.results if each.host == host),
+            destroyed=tuple(DestroyOrder(each.instance, each.attempt, host) for each in poll.destroyed),
+            reports=tuple(msgspec.structs.replace(each, host=host, cell=self.cell) for each in poll.reports),
+            guests=None if poll.guests is None else {each.instance: each.attempt for each in poll.guests},
+            at=at,
+            cell=self.cell,
+            wants_orders=poll.wants_orders,
+            is_sign=is_sign,
+        )
+        stored = yield from Write(self._database, work).do()
+        if isinstance(stored, PollStored):
+            at_last = now if is_sign or seen is None else seen.at
+            self._seen[host] = _Seen(poll.session, at_last, poll.counter)
+        return stored
+
+    def _position(self, epoch: int, counter: int) -> Machine[Position]:
+        if self._identity is None:
+            self._identity = yield from Read(self._database, ReadIdentity()).do()
+        return Position(self._identity.uuid, self._identity.incarnation, epoch, counter)
+
+    def _wait(self, host: str, known: Known, until: float) -> Machine[tuple[Order, ...]]:
+        """Wait for something to do for a host that it does not know."""
+        topic = f"{orders_topic(self.cell)}/{host}"
+        self._found.pop(host, None)
+        try:
+            while (left := until - (yield from Monotonic().do())) > 0:
+                self._waiting[host] = known
+                yield from Await(topic, left).do()
+                work = self._found.pop(host, None)
+                if work is not None and (orders := self._orders(work, known)):
+                    return orders
+            return ()
+        finally:
+            # Of several polls of a host the last one is registered.
+            if self._waiting.get(host) is known:
+                del self._waiting[host]
+
+    def _orders(self, work: HostWork, known: Known) -> tuple[Order, ...]:
+        orders: list[Order] = []
+        for each in work.instances:
+            if each.state == DELETING:
+                orders.append(Destroy(each.uuid, each.attempt))
+            else:
+                orders.append(Build(each, self._times.build))
+        orders += [Destroy(each.instance, each.attempt) for each in work.orders]
+        return tuple(order for order in orders if (isinstance(order, Destroy), *order.key) not in known)
+
+    def _look_for_work(self) -> Machine[None]:
+        """Find work for the hosts whose polls wait, whenever the cell's topic is woken or time has passed."""
+        failing = False
+        while True:
+            yield from Await(orders_topic(self.cell), self._times.look).do()
+            if not self._waiting:
+                continue
+            try:
+                found = yield from Read(self._database, NewWork(dict(self._waiting))).do()
+                failing = False
+            except StorageError as error:
+                if not failing:
+                    values = {"cell": self.cell, "error": error_text(error)}
+                    yield from Log("work of hosts cannot be read", values, "warning").do()
+                failing = True
+                yield from Sleep(self._times.look).do()
+                continue
+            for host, work in found.items():
+                if self._waiting.pop(host, None) is not None:
+                    self._found[host] = work
+                    yield from Wake(f"{orders_topic(self.cell)}/{host}").do()
+
+    def _wants_guests(self, poll: Poll, stored: PollStored) -> bool:
+        """Whether the guests of a host have changed other than its results tell."""
+        host, epoch = poll.session.host, poll.session.epoch
+        if poll.digest is None:
+            return False
+        known = self._compared.get(host)
+        expected = None
+        if known is not None and known[0] == epoch:
+            came = [(each.instance, each.attempt) for each in poll.results if each.failure is None]
+            gone = [(each.instance, each.guest) for each in poll.destroyed if each.guest is not None]
+            expected = (known[1] + digest_of(came) - digest_of(gone)) % SIZE
+        if poll.guests is None and poll.digest != expected:
+            return True
+        self._compared[host] = epoch, poll.digest
+        return False
+
+    def _tell(self, poll: Poll, stored: PollStored) -> Machine[None]:
+        if stored.ended:
+            yield from Record((), stored.ended).do()
+        host = {"host": poll.session.host, "cell": self.cell}
+        if stored.refused:
+            values = {**host, "nodes": sorted(stored.refused)}
+            yield from Log("a host reports nodes that are another host's", values, "error").do()
+        compared = stored.compared
+        if compared is None:
+            return
+        for event, uuids in (
+            ("guests have vanished from a host", compared.lost),
+            ("guests that had vanished from a host are there again", compared.found),
+            ("a host has guests that its cell does not know; they are left alone", compared.unknown),
+        ):
+            if uuids:
+                yield from Log(event, {**host, "instances": sorted(uuids)}, "warning").do()
+
+    # Providers
+
+    def _read_tree(self, session: SessionKey, root: str) -> Machine[tuple[ProviderState, ...]]:
+        """The tree of a node, if the session's host may reach it."""
+        if not (yield from Read(self._database, HoldsSession(session)).do()):
+            raise _lost(session)
+        reaches = yield from Read(self._database, ReachesRoot(session, root)).do()
+        tree: tuple[ProviderState, ...] = ()
+        if reaches is not False:
+            tree = yield from Ask(PROVIDERS, ReadProviders(root)).do()
+            # A node that was never reported is the host's own, which has its name.
+            reaches = reaches or all(each.name == session.host for each in tree if each.uuid == root)
+        if not reaches:
+            raise AccessRefused(f"provider {root} is no node of host {session.host}")
+        return tree
+
+
+def _lost(session: SessionKey) -> SessionLost:
+    return SessionLost(f"the session {session.epoch} of host {session.host} is another agent's or unknown")

@@ -1,6 +1,7 @@
 """Reads and writes the providers of nodes in placement, for their agents."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import httpx
 
@@ -18,6 +19,7 @@ from roost.agents.types import (
     Written,
 )
 from roost.ledger import LedgerError
+from roost.machine import Question, UnknownService
 from roost.placement.errors import ConcurrentUpdate, NotFound, PlacementError
 from roost.placement.interface import Placement, Provider
 from roost.storage import StorageError
@@ -28,11 +30,33 @@ _NOT_OF_THE_WRITE = frozenset((401, 403, 429))
 """Statuses by which placement refuses this process, and not what it writes."""
 
 
+class ReadProviders(Question[tuple[ProviderState, ...]], frozen=True):
+    """Asks for the providers of the tree of a root, as `ProviderRelay.read` does."""
+
+    root: str
+
+
+class RelayWrites(Question[Written], frozen=True):
+    """Makes writes to the tree of a root, as `ProviderRelay.write` does."""
+
+    root: str
+    writes: tuple[ProviderWrite, ...]
+
+
 class ProviderRelay:
     """Reads and writes trees of providers in a placement service."""
 
     def __init__(self, placement: Placement) -> None:
         self._placement = placement
+
+    async def ask(self, question: Question[Any]) -> Any:
+        """Answer one of the questions of this module."""
+        match question:
+            case ReadProviders(root):
+                return await self.read(root)
+            case RelayWrites(root, writes):
+                return await self.write(root, writes)
+        raise UnknownService(f"the relay does not answer {type(question).__name__}")
 
     async def read(self, root: str) -> tuple[ProviderState, ...]:
         """The providers of the tree of a root; none if placement has none.

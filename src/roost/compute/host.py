@@ -1,0 +1,329 @@
+"""The agent of one host, as machines: its session, its polls, its providers."""
+
+import msgspec
+
+from roost.agents.digest import digest_of
+from roost.agents.errors import AgentProtocolError, LateMessage, SessionLost
+from roost.agents.questions import Opening, Poll
+from roost.agents.types import Guest, Opened, Polled, Position, SessionKey
+from roost.compute.applied import Applied
+from roost.compute.driving import Guests, Recover
+from roost.compute.errors import StateUnusable
+from roost.compute.health import node_report, read_facts
+from roost.compute.keeping import KeepSession, KeptSession, LoadApplied, LoadSession
+from roost.compute.reporting import report_providers
+from roost.compute.workload import Workload
+from roost.machine import Ask, Await, Count, Draw, Log, Machine, Monotonic, Sleep, Start, Wake
+from roost.metrics import catalogue as metrics
+from roost.model.instance import ACTIVE, DELETING
+from roost.model.node import NodeReport
+from roost.model.text import error_text
+
+OTHER_DATABASE = "the cell's database is another one, or was restored from a backup"
+TAKEN_BACK = "the cell's database was taken back to an earlier state"
+EMPTY_LIST = "the cell's database knows no guest of this host, but there are some"
+"""Why an agent carries out no orders."""
+
+
+class AgentTimes(msgspec.Struct, frozen=True, kw_only=True):
+    """The times of an agent, in seconds.
+
+    ``poll``: the longest wait of a poll, if the cell allows it. ``health``: between two reports of a node
+    that changes. ``report``: between two looks of the driver at what the host has. ``start``: how long the
+    start of a guest may take. ``retry``: the first pause after a failure; ``longest_retry``: the longest.
+    ``keep``: between two writes of the position to the state.
+    """
+
+    poll: float = 20.0
+    report: float = 60.0
+    health: float = 10.0
+    start: float = 600.0
+    retry: float = 1.0
+    longest_retry: float = 30.0
+    keep: float = 60.0
+
+
+class HostAgent:
+    """One host. `run` is its machine; it asks ``cell``, ``driver`` and ``state``.
+
+    The agent keeps nothing that matters in memory: what should be here says the cell, what is says the
+    driver. ``held`` is the reason why it carries out no orders, None if it does. ``registered``: placement
+    has had a whole report of the host's providers. ``polled`` and ``reported``: a first poll and a first
+    report have ended, however they ended.
+    """
+
+    def __init__(
+        self, host: str, *, times: AgentTimes | None = None, service_version: int = 0, enabled: bool = True
+    ) -> None:
+        self.host = host
+        self.enabled = enabled
+        self.held: str | None = None
+        self.registered = self.polled = self.reported = False
+        self._times = times or AgentTimes()
+        self._service_version = service_version
+        self._topic = f"agent/{host}"
+        self._work = Workload(host, self._topic, self._session_for_work, self._times.start, self._times.retry)
+        self._kept = KeptSession()
+        self._session: SessionKey | None = None
+        self._recovered = False
+        self._wait = 0.0
+        self._counter = self._answered = self._counted = 0
+        self._sent: set[int] = set()
+        self._told: NodeReport | None = None
+        self._told_at = 0.0
+        self._wants_guests = False
+        self._kept_at = 0.0
+
+    def run(self) -> Machine[None]:
+        """Look after the host for ever. Raises `StateUnusable` if its state cannot be read or written."""
+        self._kept = yield from Ask("state", LoadSession()).do()
+        self.held = self._kept.held
+        yield from self._open()
+        yield from Start(f"{self._topic}/providers", self._keep_reporting()).do()
+        yield from Start(f"{self._topic}/results", self._keep_sending()).do()
+        failures = 0
+        while True:
+            try:
+                if self._session is None:
+                    yield from self._open()
+                yield from self._poll(self._wait)
+                failures = 0
+                yield from self._has_begun()
+            except AgentProtocolError as error:
+                failures += 1
+                if failures == 1:
+                    yield from self._tell("the cell does not take a poll", error)
+                yield from self._has_begun()
+                yield from Sleep(self._pause(failures)).do()
+
+    def _has_begun(self) -> Machine[None]:
+        if not self.polled:
+            self.polled = True
+            yield from Wake(start_topic(self.host)).do()
+
+    # The session
+
+    def _open(self) -> Machine[None]:
+        """Open a session, however long it takes."""
+        nonce = yield from Draw().do()
+        previous = self._kept.nonces
+        # Kept before it is used, so that the next start of this agent gets the session at once.
+        yield from self._keep(nonces=(nonce, *previous)[:3])
+        opening = Opening(
+            host=self.host, nonce=nonce, previous=previous, service_version=self._service_version
+        )
+        failures = 0
+        while True:
+            try:
+                opened = yield from Ask("cell", opening).do()
+                break
+            except AgentProtocolError as error:
+                failures += 1
+                if failures == 1:
+                    yield from self._tell("no session can be opened", error)
+                yield from Sleep(self._pause(failures)).do()
+        reason = None if self._kept.accepted else (yield from self._doubt(opened))
+        if reason is not None and self.held is None:
+            yield from self._hold(reason)
+        position = msgspec.structs.replace(opened.position, epoch=opened.session.epoch, counter=0)
+        if self.held is None:
+            yield from self._keep(position=position, accepted=False)
+        if not self._recovered:
+            there = tuple(each for each in opened.expected if each.state in (ACTIVE, DELETING))
+            yield from Ask("driver", Recover(there)).do()
+            self._recovered = True
+        self._counter = self._answered = self._counted = 0
+        self._sent.clear()
+        self._work.forget(None)
+        self._told = None
+        self._wait = 0.0
+        self._wants_guests = False
+        self._session = opened.session
+        values = {"host": self.host, "cell": opened.cell}
+        yield from Log("the session of a host is open", values, "debug").do()
+
+    def _doubt(self, opened: Opened) -> Machine[str | None]:
+        """Why the cell's database may not be believed; None if it may."""
+        before, now = self._kept.position, opened.position
+        if before is not None:
+            if (before.database, before.incarnation) != (now.database, now.incarnation):
+                return OTHER_DATABASE
+            if now < before:
+                return TAKEN_BACK
+        if not opened.expected and not opened.orders:
+            guests = yield from self._guests()
+            if guests:
+                return EMPTY_LIST
+        return None
+
+    def _hold(self, reason: str) -> Machine[None]:
+        self.held = reason
+        yield from self._keep(held=reason)
+        values = {"host": self.host, "reason": reason}
+        yield from Log("the agent carries out no orders and waits for an operator", values, "error").do()
+
+    def _session_for_work(self) -> SessionKey | None:
+        return None if self.held is not None else self._session
+
+    def _keep(self, **changes: object) -> Machine[None]:
+        self._kept = msgspec.structs.replace(self._kept, **changes)
+        yield from Ask("state", KeepSession(self._kept)).do()
+        self._kept_at = yield from Monotonic().do()
+
+    # Polls
+
+    def _poll(self, wait: float, *, wants_orders: bool = True) -> Machine[None]:
+        """Send a heartbeat, and begin what its answer orders. Raises `AgentProtocolError`."""
+        session = self._session
+        if session is None:
+            return
+        facts = yield from read_facts(self.host)
+        asked = yield from Monotonic().do()
+        # From here to the question nothing may change in between: results and digest belong together.
+        guests = yield from self._guests()
+        running = {} if guests is None else guests
+        report = node_report(
+            self.host,
+            facts,
+            enabled=self.enabled and self.held is None,
+            running=running,
+            building=self._work.under_construction,
+            failed_builds=self._work.failed_builds,
+        )
+        settled = {uuid: attempt for uuid, attempt in running.items() if uuid not in self._work.busy}
+        self._counter += 1
+        poll = Poll(
+            session=session,
+            counter=self._counter,
+            wait_seconds=wait,
+            wants_orders=wants_orders,
+            results=tuple(self._work.results.values()),
+            destroyed=tuple(self._work.destroyed.values()),
+            reports=(report,) if self._is_due(report, asked) else (),
+            digest=None if guests is None else digest_of(settled.items()),
+            guests=_listed(settled) if self._wants_guests and guests is not None else None,
+            building=self._work.known(destroying=False),
+            destroying=self._work.known(destroying=True),
+            held=self.held,
+        )
+        seen = self._counted
+        self._sent.add(poll.counter)
+        try:
+            answer = yield from Ask("cell", poll).do()
+        except SessionLost:
+            if self._session == session:
+                self._session = None
+            raise
+        except LateMessage:
+            return
+        finally:
+            self._sent.discard(poll.counter)
+        yield from Count(metrics.HEARTBEATS).do()
+        if self._session == session:
+            yield from self._take(poll, report, answer, seen, asked)
+
+    def _take(self, poll: Poll, report: NodeReport, answer: Polled, seen: int, asked: float) -> Machine[None]:
+        """Take the answer to a poll. ``seen``: the last poll that was counted when it was sent."""
+        self._work.acknowledged(poll.results, poll.destroyed, poll.counter)
+        self._work.forget(min(self._sent, default=poll.counter))
+        if answer.is_counted:
+            self._counted = max(self._counted, poll.counter)
+        if poll.counter > self._answered:
+            self._answered = poll.counter
+            if answer.wants_reports:
+                self._told = None
+            elif poll.reports:
+                self._told, self._told_at = report, asked
+            self._wants_guests = answer.wants_guests
+            self._wait = 0.0 if answer.wants_guests or answer.wants_reports else self._times.poll
+        identity = (answer.position.database, answer.position.incarnation)
+        known = self._kept.position
+        if self.held is None and known is not None and identity != (known.database, known.incarnation):
+            yield from self._hold(OTHER_DATABASE)
+        elif self.held is None and answer.position.counter < seen:
+            yield from self._hold(TAKEN_BACK)
+        if self.held is not None:
+            return
+        self._kept = msgspec.structs.replace(
+            self._kept,
+            position=Position(*identity, epoch=poll.session.epoch, counter=self._counted),
+        )
+        if asked - self._kept_at >= self._times.keep:
+            yield from self._keep()
+        for order in answer.orders:
+            yield from self._work.take(order, asked, poll.counter)
+
+    def _is_due(self, report: NodeReport, now: float) -> bool:
+        """Whether a report is to be sent. What changes with each guest is sent now and then."""
+        if self._told is None or self._told.enabled != report.enabled:
+            return True
+        return report != self._told and now - self._told_at >= self._times.health
+
+    def _keep_sending(self) -> Machine[None]:
+        """Send results at once, beside the poll that waits."""
+        while True:
+            yield from Await(self._topic, self._times.report).do()
+            if not (self._work.results or self._work.destroyed):
+                continue
+            try:
+                yield from self._poll(0.0, wants_orders=False)
+            except AgentProtocolError as error:
+                # They stay, and the next poll has them.
+                yield from self._tell("results are sent later", error)
+
+    def _guests(self) -> Machine[dict[str, int] | None]:
+        """The guests that run on the host; None if the driver cannot tell."""
+        try:
+            return (yield from Ask("driver", Guests()).do())
+        except Exception as error:
+            values = {"host": self.host, "error": error_text(error)}
+            yield from Log("the driver cannot list its guests", values, "error").do()
+            return None
+
+    # Providers
+
+    def _keep_reporting(self) -> Machine[None]:
+        """Bring placement in line with the host, again and again."""
+        applied: Applied = yield from Ask("state", LoadApplied(self.host)).do()
+        failures = 0
+        while True:
+            session = self._session
+            if session is not None:
+                try:
+                    reported = yield from report_providers(
+                        session, self.host, applied, enabled=self.enabled and self.held is None
+                    )
+                    applied = reported.applied
+                    failures = failures + 1 if reported.refusals else 0
+                    if reported.refusals:
+                        values = {"host": self.host, "refusals": reported.refusals}
+                        yield from Log("placement refuses a part of a host's report", values, "error").do()
+                    else:
+                        self.registered = True
+                except StateUnusable:
+                    raise
+                except Exception as error:
+                    failures += 1
+                    yield from self._tell("a host cannot report to placement", error, "error")
+            if session is not None and not self.reported:
+                self.reported = True
+                yield from Wake(start_topic(self.host)).do()
+            pause = self._pause(failures) if failures or session is None else self._times.report
+            yield from Sleep(pause).do()
+
+    def _pause(self, failures: int) -> float:
+        doubled: float = self._times.retry * 2 ** min(max(failures, 1) - 1, 10)
+        return min(doubled, self._times.longest_retry)
+
+    def _tell(self, event: str, error: Exception, level: str = "warning") -> Machine[None]:
+        values = {"host": self.host, "error": error_text(error)}
+        yield from Log(event, values, "error" if level == "error" else "warning").do()
+
+
+def start_topic(host: str) -> str:
+    """The topic that is woken when the first poll of a host or its first report of providers has ended."""
+    return f"agent/{host}/start"
+
+
+def _listed(guests: dict[str, int]) -> tuple[Guest, ...]:
+    return tuple(Guest(instance, attempt) for instance, attempt in sorted(guests.items()))

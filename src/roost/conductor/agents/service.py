@@ -1,0 +1,65 @@
+"""A cell's endpoint for agents, run by asyncio: `roost.agents.endpoint.CellEndpoint` in this process."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+import structlog
+
+from roost.agents.errors import AgentProtocolError, EndpointUnavailable
+from roost.cells import Cell
+from roost.conductor.agents.endpoint import PROVIDERS, AgentEndpoint, EndpointTimes
+from roost.conductor.agents.relay import ProviderRelay
+from roost.conductor.agents.works import FreeSessions
+from roost.machine import Performer, Question
+from roost.model.record import RecordSink
+from roost.placement.interface import Placement
+
+T = TypeVar("T")
+
+_log = structlog.get_logger()
+
+
+class AgentService:
+    """Answers the questions of the agents of one cell."""
+
+    def __init__(
+        self,
+        cell: Cell,
+        placement: Placement,
+        records: RecordSink | None = None,
+        *,
+        times: EndpointTimes | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._cell = cell
+        self._endpoint = AgentEndpoint(cell.name, times)
+        self._performer = Performer(
+            lambda _: cell,
+            {PROVIDERS: ProviderRelay(placement).ask},
+            records=records,
+            wakes=cell.wakes,
+            clock=clock,
+        )
+
+    async def ask(self, question: Question[T], /) -> T:
+        """The answer to one of the questions of `roost.agents.questions`. Raises `AgentProtocolError`."""
+        try:
+            return await self._performer.run(self._endpoint.answer(question))
+        except AgentProtocolError:
+            raise
+        except Exception as error:
+            # As over HTTP: a defect of the endpoint must not end the agents.
+            _log.exception("a question of an agent was not answered", cell=self._cell.name)
+            raise EndpointUnavailable(f"the endpoint failed: {type(error).__name__}") from error
+
+    async def free_sessions(self) -> None:
+        """Take the sessions from agents of an earlier process, which is gone. Raises `StorageError`."""
+        await self._cell.write(FreeSessions())
+
+    async def run(self) -> None:
+        """Do what is done beside the answers, until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            for machine in self._endpoint.machines():
+                tasks.create_task(self._performer.run(machine))
