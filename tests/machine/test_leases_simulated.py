@@ -83,9 +83,10 @@ def work(tenure: Tenure, owned: dict[str, str]) -> Machine[None]:
 
 
 class World:
-    """Conductors that share pieces of work, on one database."""
+    """Conductors that share pieces of work, on one database. ``watching``: the times of those who watch."""
 
-    def __init__(self, seed: int, processes: int = 3, pieces: int = 5) -> None:
+    def __init__(self, seed: int, processes: int = 3, pieces: int = 5, watching: LeaseTimes = TIMES) -> None:
+        self.watching = watching
         self.random = Random(seed)
         self.loop = Loop()
         self.network = Network(self.loop, self.random)
@@ -103,7 +104,7 @@ class World:
         process.memory["tenure"] = tenure
         owned = process.memory["owned"] = {}
         process.run("keeps", keep_lease("api", tenure))
-        process.run("watches", watch_leases("api", "conductor", TIMES))
+        process.run("watches", watch_leases("api", "conductor", self.watching))
         process.run("works", work(tenure, owned))
 
     def pass_time(self, seconds: float) -> None:
@@ -192,9 +193,9 @@ def test_who_is_cut_off_from_the_database_loses_its_work_and_gets_new(world):
     assert set(world.owners().values()) == {alone.name}
 
 
-def storm(seed: int) -> None:
+def storm(seed: int, watching: LeaseTimes = TIMES) -> None:
     """Processes crash, stop and are cut off in bad weather, and the database goes away and loses writes."""
-    world = World(seed)
+    world = World(seed, watching=watching)
     world.database.keeps_snapshots = seed % 4 == 0
     world.network.weather = STORM
     random = world.random
@@ -241,7 +242,13 @@ def many(seeds: range) -> None:
 
 
 def test_in_every_storm_each_piece_has_one_owner_and_is_taken_over():
-    many(range(12))
+    many(range(8))
+
+
+def test_two_owners_are_found_if_who_watches_does_not_wait_for_the_length_of_a_lease():
+    with pytest.raises(BrokenPromise, match=r"and conductor\d own"):
+        for seed in range(20):
+            storm(seed, LeaseTimes(lease=2.5))
 
 
 @pytest.mark.nightly
