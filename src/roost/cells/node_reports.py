@@ -116,8 +116,8 @@ class ReadSigns(msgspec.Struct, frozen=True):
 
     def __call__(self, connection: Connection) -> Signs:
         return Signs(
-            {row.node: row.revision for row in connection.execute(_REVISIONS)},
-            {host: tuple(stamp) for host, *stamp in connection.execute(_SESSIONS)},
+            dict(connection.execute(_REVISIONS).all()),
+            {row[0]: row[1:] for row in connection.execute(_SESSIONS)},
             HostsWithOrders()(connection),
         )
 
