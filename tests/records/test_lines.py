@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from roost.records import RecordsUnavailable
+from roost.records import RecordsUnavailable, line_reading
 from roost.records import lines as lines_module
+from roost.records.line_reading import count_lines, line_number, lines_backwards, lines_forwards
 from roost.records.lines import LineFile
 
 LINES = [b'{"a":1}', '{"ä":"\\n"}'.encode(), b"{}", b'{"b":[1,2,{"c":"}"}]}']
@@ -25,13 +26,21 @@ def path(tmp_path):
 def read(path):
     file = LineFile(path)
     try:
-        forwards = list(file.forwards())
-        backwards = list(file.backwards())
-        assert [line for _, line in backwards] == forwards[::-1]
-        assert [file.line_number(at) for at, _ in backwards] == list(range(len(forwards), 0, -1))
-        return forwards
+        return lines_of(path)
     finally:
         file.close()
+
+
+def lines_of(path):
+    with path.open("rb") as file:
+        forwards = list(lines_forwards(file))
+        backwards = list(lines_backwards(file))
+        assert [line for _, line in backwards] == forwards[::-1]
+        assert [line_number(file, at) for at, _ in backwards] == list(range(len(forwards), 0, -1))
+        assert count_lines(file, b"{") == sum(
+            line.startswith(b"{") for line in path.read_bytes().split(b"\n")
+        )
+        return forwards
 
 
 def append(path, line):
@@ -60,8 +69,7 @@ def test_a_tear_while_the_file_is_open_is_mended_by_the_next_append(path):
     file.append(LINES[0] + b"\n")
     with path.open("ab") as other:
         other.write(b'{"torn')
-    assert list(file.forwards()) == LINES[:1]
-    assert [line for _, line in file.backwards()] == LINES[:1]
+    assert lines_of(path) == LINES[:1]
     with capture_logs() as logged:
         file.append(LINES[1] + b"\n")
     file.close()
@@ -70,14 +78,19 @@ def test_a_tear_while_the_file_is_open_is_mended_by_the_next_append(path):
 
 
 @given(
-    lines=st.lists(st.binary(max_size=40).map(lambda line: line.replace(b"\n", b"")), max_size=20),
+    lines=st.lists(
+        st.sampled_from([b"{", b""]).flatmap(
+            lambda start: st.binary(max_size=40).map(lambda line: start + line.replace(b"\n", b""))
+        ),
+        max_size=20,
+    ),
     block=st.integers(1, 50),
 )
 def test_lines_read_alike_in_both_directions_whatever_the_block(tmp_path_factory, lines, block):
     path = tmp_path_factory.mktemp("lines") / "lines"
     path.write_bytes(b"".join(line + b"\n" for line in lines))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lines_module, "BLOCK", block)
+        patch.setattr(line_reading, "BLOCK", block)
         assert read(path) == lines
 
 
@@ -95,7 +108,7 @@ def test_a_file_replaced_by_another_process_is_followed(path):
     first, second = LineFile(path), LineFile(path)
     first.append(b'{"old":1}\n{"kept":1}\n')
     with first.changing():
-        first.replace(line for line in first.forwards() if b"kept" in line)
+        first.replace(line for line in lines_of(path) if b"kept" in line)
     second.append(b'{"new":1}\n')
     first.append(b'{"newer":1}\n')
     first.close()

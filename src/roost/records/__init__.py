@@ -5,10 +5,11 @@
     search       the criteria by which runs are searched
     rows         the form in which both backends store a run
     sql          the backend in a SQL database, the default; sql_batch: what it writes
-    jsonl        the backend in a file of JSON lines, which any tool can read; jsonl_reading: how it is read
+    jsonl        the backend in files of JSON lines, which any tool can read; jsonl_reading: how it is read
     archive      old runs in compressed files, and back
     project_view what a project may see of its records
-    lines        the file under ``jsonl``: durable appends, reading backwards, repair after a kill
+    segments     the files under ``jsonl``: the one in use and closed ones
+    lines        one file: durable appends, repair after a kill; line_reading: reading from either end
     tables       the tables under ``sql``; their revisions are in ``migrations``
     redact       a request spec as plain data without its secrets
     options      the options of group ``records``

@@ -1,6 +1,10 @@
-"""Records in a file of JSON lines, one row a line, in the order in which they were recorded."""
+"""Records in files of JSON lines, one row a line, in the order in which they were recorded.
+
+Each segment has the settings that its runs name, so that older segments can go.
+"""
 
 from collections.abc import AsyncIterator, Collection, Iterator, Sequence, Set
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
@@ -10,10 +14,10 @@ from roost.lane import Lane
 from roost.model.record import Attempt, Run, RunReasons, Settings
 from roost.records.errors import DamagedRecords
 from roost.records.jsonl_reading import Line, Reading, ReadRun
-from roost.records.lines import LineFile
-from roost.records.records import Retention, check
+from roost.records.records import SECONDS_PER_DAY, Retention, check
 from roost.records.rows import RunWithAttempts, row_of, run_with_attempts
 from roost.records.search import Search
+from roost.records.segments import Place, Segments
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Line).decode
@@ -23,7 +27,7 @@ READ_CHUNK = 500
 
 
 class JsonLinesRecords:
-    """Records in a file of JSON lines. A search reads the file from its end to the last run that it returns.
+    """Records in files of JSON lines. A search reads from the end to the last run that it returns.
 
     Raises:
         RecordsUnavailable: the file cannot be opened.
@@ -31,9 +35,11 @@ class JsonLinesRecords:
 
     def __init__(self, path: Path, retention: Retention) -> None:
         self.retention = retention
-        self._file = LineFile(path)
+        self._file = Segments(path)
         self._settings: dict[str, Settings] = {}
         self._settings_written: set[str] = set()
+        self._settings_in = 0
+        """The segment, by `Segments.opened`, that has the settings written."""
         self._reader = Lane("records-reader")
         self._writer = Lane("records-writer")
 
@@ -67,10 +73,13 @@ class JsonLinesRecords:
     async def trim(self, now: float) -> int:
         """Remove the runs that are not to be kept at ``now``; see `Records.trim`.
 
-        Writes wait meanwhile. The file is replaced at once: after a kill it is either trimmed or as it was.
+        Reads the segment in use and trims it to the run. Closed segments go as a whole, unread: once they
+        were closed before the age allowed, or the segments after them have enough runs. So up to a segment
+        of runs more than allowed may be kept, for up to a day more. Writes wait meanwhile.
+        A segment is replaced at once: after a kill it is either trimmed or as it was.
 
         Raises:
-            DamagedRecords: a line is not a record.
+            DamagedRecords: a line of the segment in use is not a record.
         """
         return await self._writer.run(lambda: self._trim(now))
 
@@ -85,16 +94,19 @@ class JsonLinesRecords:
 
     def _write(self, runs: Sequence[Run], attempts: Sequence[Attempt], reasons: Sequence[RunReasons]) -> None:
         check(runs, attempts)
-        new = {run.settings.digest: run.settings for run in runs if run.settings is not None}
-        for digest in self._settings_written:
-            new.pop(digest, None)
-        lines = [_encode(Line(settings=settings)) for settings in new.values()]
-        lines += [_encode(Line(run=row_of(run))) for run in runs]
+        settings = {run.settings.digest: run.settings for run in runs if run.settings is not None}
+        lines = [_encode(Line(run=row_of(run))) for run in runs]
         lines += [_encode(Line(attempt=attempt)) for attempt in attempts]
         lines += [_encode(Line(reasons=each)) for each in reasons]
-        if lines:
-            self._file.append(b"\n".join((*lines, b"")))
-        self._settings_written.update(new)
+        if not lines:
+            return
+        with self._file.changing():
+            if self._file.opened != self._settings_in:
+                self._settings_in = self._file.opened
+                self._settings_written.clear()
+            new = [settings[digest] for digest in settings if digest not in self._settings_written]
+            self._file.append(b"\n".join((*(_encode(Line(settings=each)) for each in new), *lines, b"")))
+            self._settings_written.update(settings)
 
     def _found(self, search: Search) -> Iterator[RunWithAttempts]:
         """Read the file backwards and yield the runs that are searched for."""
@@ -120,57 +132,78 @@ class JsonLinesRecords:
 
     def _remove(self, gone: frozenset[str]) -> int:
         with self._file.changing():
-            there = {line.run.id for _, line in self._lines() if line.run is not None}
-            if there & gone:
-                self._file.replace(self._kept_lines(there - gone))
-            return len(there & gone)
+            found: set[str] = set()
+            for segment in self._file.closed():
+                if there := self._lines_of(segment.path, gone):
+                    found |= there
+                    self._file.replace_closed(segment, partial(self._lines_without, gone=gone))
+            if there := self._lines_of(self._file.path, gone):
+                found |= there
+                self._file.replace(self._lines_without(self._file.path, gone))
+            return len(found)
+
+    def _lines_of(self, path: Path, runs: frozenset[str]) -> frozenset[str]:
+        """Those of the runs that a segment has lines of."""
+        return runs & {line.run_id for _, line in self._lines(path)}
 
     def _trim(self, now: float) -> int:
+        oldest, most = self.retention.oldest(now), self.retention.runs
         with self._file.changing():
             # A run that was written twice counts at its last place.
             started: dict[str, float] = {}
-            for _, line in self._lines():
+            for _, line in self._lines(self._file.path):
                 if line.run is not None:
                     started.pop(line.run.id, None)
                     started[line.run.id] = line.run.started_at
-            oldest = self.retention.oldest(now)
-            newest = list(started.items())[-self.retention.runs :]  # all of them if it is 0
-            kept = {run for run, started_at in newest if started_at >= oldest}
-            if len(kept) < len(started):
-                self._file.replace(self._kept_lines(kept))
-            return len(started) - len(kept)
+            closed = self._file.closed()
+            old = []
+            younger = len(started)
+            for segment in reversed(closed):
+                if segment.closed_at < oldest or (most and younger >= most):
+                    old.append(segment)
+                else:
+                    younger += segment.runs
+            self._file.remove(old)
+            newest = [*started.items()][-most:]  # all of them if it is 0
+            kept = {run: started_at for run, started_at in newest if started_at >= oldest}
+            gone = started.keys() - kept.keys()
+            if gone:
+                stay = None if len(old) < len(closed) else kept.keys()
+                self._file.replace(self._lines_without(self._file.path, gone, stay))
+            elif kept and next(iter(kept.values())) <= now - SECONDS_PER_DAY:
+                self._file.close_segment(now)
+            return len(gone) + sum(segment.runs for segment in old)
 
-    def _kept_lines(self, runs: Set[str]) -> Iterator[bytes]:
-        """The lines of these runs, and all settings once: another process may be using them."""
+    def _lines_without(self, path: Path, gone: Set[str], stay: Set[str] | None = None) -> Iterator[bytes]:
+        """The lines of a segment but those of some runs; all settings once: another process may use them.
+
+        ``stay``: the only runs that are left at all. Without it, a line may be of a run in another segment.
+        """
         seen: set[str] = set()
-        for text, line in self._lines():
-            if line.settings is None:
-                if line.run_id in runs:
+        for text, line in self._lines(path):
+            if line.settings is not None:
+                if line.settings.digest not in seen:
+                    seen.add(line.settings.digest)
                     yield text
-            elif line.settings.digest not in seen:
-                seen.add(line.settings.digest)
+            elif line.run_id not in gone and (stay is None or line.run_id in stay):
                 yield text
 
-    def _lines(self) -> Iterator[tuple[bytes, Line]]:
-        for number, text in enumerate(self._file.forwards(), 1):
-            try:
-                yield text, _line_of(text)
-            except msgspec.DecodeError as error:
-                raise self._damaged(number, error) from error
+    def _lines(self, path: Path) -> Iterator[tuple[bytes, Line]]:
+        for place, text in self._file.forwards(path):
+            yield text, _line_of(place, text)
 
     def _lines_backwards(self) -> Iterator[Line]:
-        for offset, text in self._file.backwards():
-            try:
-                yield _line_of(text)
-            except msgspec.DecodeError as error:
-                raise self._damaged(self._file.line_number(offset), error) from error
-
-    def _damaged(self, number: int, reason: object) -> DamagedRecords:
-        return DamagedRecords(f"records file {self._file.path}, line {number}: not a record: {reason}")
+        for place, text in self._file.backwards():
+            yield _line_of(place, text)
 
 
-def _line_of(text: bytes) -> Line:
-    line = _decode(text)
-    if line.run_id is None and line.settings is None:
-        raise msgspec.ValidationError("neither a run nor an attempt")
+def _line_of(place: Place, text: bytes) -> Line:
+    """The line at a place. Raises `DamagedRecords`, which names the place."""
+    try:
+        line = _decode(text)
+        if line.run_id is None and line.settings is None:
+            raise msgspec.ValidationError("neither a run nor an attempt")
+    except msgspec.DecodeError as error:
+        message = f"records file {place.path}, line {place.number()}: not a record: {error}"
+        raise DamagedRecords(message) from error
     return line

@@ -8,16 +8,14 @@ Every change of the file holds a lock.
 import fcntl
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
 import msgspec
 import structlog
 
 from roost.records.errors import RecordsUnavailable
-
-BLOCK = 1 << 16
-"""Bytes that are read at a time."""
+from roost.records.line_reading import BLOCK, reported
 
 MODE = 0o640
 """Permissions of a new file."""
@@ -26,9 +24,9 @@ _log = structlog.get_logger()
 
 
 class LineFile:
-    """A file of lines, which is created if it is missing.
+    """A file of lines, which is created if it is missing. Its methods are for one thread at a time.
 
-    Any number of threads may read at once; the other methods are for one thread at a time.
+    ``opened`` counts how often the file was opened: as long as it stays the same, the file is the same one.
 
     Raises:
         RecordsUnavailable: by every method, if the file cannot be opened, read, locked or written.
@@ -36,7 +34,9 @@ class LineFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.opened = 0
         self._file = -1
+        self._is_locked = False
         with self._reported("open"):
             self._reopen()
         try:
@@ -60,45 +60,6 @@ class LineFile:
                     os.ftruncate(self._file, end)
                 raise
 
-    def forwards(self) -> Iterator[bytes]:
-        """Yield the lines from the first to the last, without their newlines."""
-        with self._reported("read"), self.path.open("rb") as file:
-            for line in file:
-                if line.endswith(b"\n"):
-                    yield line[:-1]
-
-    def backwards(self) -> Iterator[tuple[int, bytes]]:
-        """Yield the lines from the last to the first, each with the offset in bytes of its start."""
-        with self._reported("read"), self.path.open("rb") as file:
-            end = at = file.seek(0, os.SEEK_END)
-            pieces: list[bytes] = []  # Of the line whose start is not read yet; the last piece first.
-            complete = False  # Whether that line has a newline.
-            while end:
-                start = max(0, end - BLOCK)
-                file.seek(start)
-                head, *lines = file.read(end - start).split(b"\n")
-                end = start
-                while lines:
-                    line = b"".join((lines.pop(), *reversed(pieces)))
-                    pieces.clear()
-                    at -= len(line)
-                    if complete:
-                        yield at, line
-                    at -= 1
-                    complete = True
-                pieces.append(head)
-            if complete:
-                yield 0, b"".join(reversed(pieces))
-
-    def line_number(self, offset: int) -> int:
-        """Return the number, from 1, of the line that starts at ``offset``."""
-        newlines = 0
-        with self._reported("read"), self.path.open("rb") as file:
-            while offset and (block := file.read(min(BLOCK, offset))):
-                newlines += block.count(b"\n")
-                offset -= len(block)
-        return newlines + 1
-
     def replace(self, lines: Iterable[bytes]) -> None:
         """Replace all lines by these, atomically and durably. Call it inside `changing`."""
         temporary = self.path.with_name(f"{self.path.name}.new")
@@ -116,17 +77,41 @@ class LineFile:
                 raise
             self._sync_folder()
 
+    def set_aside(self, path: Path) -> None:
+        """Give the file another path and begin an empty one, durably; the last act inside `changing`.
+
+        There is always a file at the old path. A kill may leave the file with both paths.
+        """
+        with self._reported("set aside"):
+            os.link(self.path, path)
+        self.replace(())
+
+    def size(self) -> int:
+        """Return the size of the open file in bytes."""
+        return os.fstat(self._file).st_size
+
+    def is_at(self, path: Path) -> bool:
+        """Whether the open file has this path, perhaps as one of several."""
+        with suppress(FileNotFoundError):
+            return os.path.samestat(os.fstat(self._file), path.stat())
+        return False
+
     @contextmanager
     def changing(self) -> Iterator[None]:
         """Hold the lock of the file. The open file is then the one that has this path."""
+        if self._is_locked:
+            yield
+            return
         with self._reported("lock"):
             fcntl.flock(self._file, fcntl.LOCK_EX)
-            while not self._is_current():
+            while not self.is_at(self.path):
                 self._reopen()
                 fcntl.flock(self._file, fcntl.LOCK_EX)
+        self._is_locked = True
         try:
             yield
         finally:
+            self._is_locked = False
             fcntl.flock(self._file, fcntl.LOCK_UN)
 
     def close(self) -> None:
@@ -134,12 +119,6 @@ class LineFile:
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
-
-    def _is_current(self) -> bool:
-        """Whether the open file is still the one that has this path."""
-        with suppress(FileNotFoundError):
-            return os.path.samestat(os.fstat(self._file), self.path.stat())
-        return False
 
     def _reopen(self) -> None:
         self.close()
@@ -149,6 +128,7 @@ class LineFile:
         except FileNotFoundError:
             self._file = os.open(self.path, flags | os.O_CREAT, MODE)
             self._sync_folder()
+        self.opened += 1
 
     def _repair(self) -> int:
         """Remove an incomplete last line, or end it if it only lacks a newline; return the size in bytes."""
@@ -179,12 +159,8 @@ class LineFile:
         finally:
             os.close(folder)
 
-    @contextmanager
-    def _reported(self, verb: str) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise RecordsUnavailable(f"cannot {verb} records file {self.path}: {error.strerror}") from error
+    def _reported(self, verb: str) -> AbstractContextManager[None]:
+        return reported(verb, self.path)
 
 
 def _is_whole(line: bytes) -> bool:

@@ -12,7 +12,7 @@ OPTIONS = [
         default="sql",
         choices=[
             ("sql", "a SQL database, with an index for each search"),
-            ("jsonl", "a file of JSON lines, which needs nothing but a disk"),
+            ("jsonl", "files of JSON lines, which need nothing but a disk"),
         ],
         help="This backend stores the records of the scheduler and the conductors.",
     ),
@@ -25,7 +25,8 @@ OPTIONS = [
     cfg.StrOpt(
         "path",
         default="roost-records.jsonl",
-        help="This is the file of backend jsonl. A missing file is created, a missing folder is not.",
+        help="This is the file of backend jsonl; closed segments are beside it. A missing file is "
+        "created, a missing folder is not.",
     ),
     cfg.FloatOpt(
         "retention_days",
