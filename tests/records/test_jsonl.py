@@ -8,9 +8,10 @@ import subprocess
 import sys
 
 import pytest
+from msgspec.structs import replace
 
 from roost.model.record import Step
-from roost.records import DamagedRecords, Retention, Search
+from roost.records import DamagedRecords, Retention, RunWithAttempts, Search
 from roost.records.jsonl import JsonLinesRecords
 
 OLD_FILE = """\
@@ -71,25 +72,30 @@ def test_no_acknowledged_record_is_lost_to_kill_9(using_jsonl, make, write, tmp_
     assert using_jsonl(lambda records: records.last(1)) == [last]
 
 
-def test_a_file_torn_at_any_byte_holds_whole_records_and_takes_more(using_jsonl, make, write, tmp_path):
+def test_a_file_torn_at_any_byte_holds_whole_records_and_takes_more(make, write, tmp_path, monkeypatch):
+    """Each byte of a run and its attempt. The next append mends the file; that opening mends it is shown
+    for lines of any kind."""
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
     path = tmp_path / "records.jsonl"
-    using_jsonl(lambda records: write(records, [make(1)]))
-    whole = path.read_bytes()
-    ends = [place for place, byte in enumerate(whole) if byte == ord("\n")]
+    old, new = make(1, tries=1), make(2, tries=0)
+    old = RunWithAttempts(replace(old.run, spec={"täst": "\n"}), old.attempts)
 
-    async def use(records):
-        await write(records, [make(2)])
-        return await records.last(9)
+    async def use():
+        records = JsonLinesRecords(path, Retention(0, 0))
+        await write(records, [old])
+        whole = path.read_bytes()
+        ends = [place for place, byte in enumerate(whole) if byte == ord("\n")]
+        assert len(ends) == 2
+        for size in range(len(whole) + 1):
+            path.write_bytes(whole[:size])
+            left = sum(end <= size for end in ends)
+            await write(records, [new])
+            newest, *older = await records.last(9)
+            assert newest == new
+            assert older == ([] if left == 0 else [RunWithAttempts(old.run, old.attempts[: left - 1])])
+        await records.close()
 
-    for size in range(len(whole) + 1):
-        path.write_bytes(whole[:size])
-        left = sum(end <= size for end in ends)
-        newest, *older = using_jsonl(use)
-        assert newest == make(2)
-        if left == 0:
-            assert older == []
-        else:
-            assert older == [type(newest)(make(1).run, make(1).attempts[: left - 1])]
+    asyncio.run(use())
 
 
 @pytest.mark.parametrize(
