@@ -244,3 +244,34 @@ def test_a_cell_that_is_down_hides_its_own_instances_alone(tmp_path, monkeypatch
         await now.check()
 
     within(tmp_path, work)
+
+
+def test_an_outage_of_placement_ends_no_machine(tmp_path, monkeypatch) -> None:
+    async def work(now: Conductors, other: SuperConductor) -> None:
+        calls = []
+
+        async def away(*_: object) -> None:
+            calls.append(True)
+            raise ConnectionRefusedError("refused")
+
+        await now.super.resume()
+        # It never reached a cell, so its claim is looked for.
+        gate = Gate(now.scheduler.select_destinations)
+        monkeypatch.setattr(now.scheduler, "select_destinations", gate)
+        await now.super.accept(request(2))
+        await gate.reached.wait()
+        await now.super.delete([ONE])
+        monkeypatch.setattr(now.placement, "allocations_of", away)
+        gate.opened.set()
+        async with asyncio.timeout(30):
+            while not calls:
+                await asyncio.sleep(0.01)
+            monkeypatch.undo()
+            while ONE in await now.requests.mappings([ONE]):
+                await now.super.delete([])
+                await asyncio.sleep(0.01)
+        assert set(await now.instances()) == {"i1"}
+        assert await now.used() == 1
+        assert now.super.failure is None
+
+    within(tmp_path, work)

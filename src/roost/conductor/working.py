@@ -16,6 +16,7 @@ from roost.leases import FREED, Tenure
 from roost.logs import RequestIds
 from roost.machine import Await, Clock, Log, Machine, Monotonic, Read, Sleep, Start, Wake, Write
 from roost.model.instance import BuildRequest
+from roost.scheduler.claim_result import one_line
 from roost.storage import StorageError
 
 FINISHED = "conductor/finished"
@@ -99,9 +100,19 @@ class Working:
 
     def carry_deletions(self) -> Machine[None]:
         """Take deletions on, for ever."""
+        failures = 0
         while True:
-            yield from carry_deletions(self.deletions)
-            yield from Await(DELETIONS, self.tenure.times.look).do()
+            pause = self.tenure.times.look
+            try:
+                yield from carry_deletions(self.deletions)
+                failures = 0
+            except Exception as error:
+                # Placement cannot be reached, say. Nothing may end the only machine of deletions.
+                failures += 1
+                pause = max(pause, self.options.backoff.pause(failures))
+                values = {"error": one_line(error), "failures": failures}
+                yield from Log("deletions are ended later", values, "warning").do()
+            yield from Await(DELETIONS, pause).do()
 
     def complete_mappings(self) -> Machine[None]:
         """Complete the mappings that an earlier version wrote, from the cells; then end."""
