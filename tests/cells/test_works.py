@@ -172,6 +172,17 @@ def test_deletion_goes_on_without_a_dead_host_which_keeps_its_order(cell: Tables
     assert cell.do(WorkOfHosts(("a",))).orders == [DestroyOrder("i", 1, "a")]
 
 
+def test_attempt_that_took_too_long_is_deleted_on_its_dead_host_with_the_order_that_is_there(
+    cell: Tables,
+) -> None:
+    cell.add()
+    cell.do(FailAttempts((FIRST,), "too long", NOW, "cell1"))
+    cell.do(DeleteInstances(("i",), NOW, "cell1"))
+    assert cell.do(EndDeletions((FIRST,), NOW)) == [FIRST]
+    assert cell.state() == DESTROYED
+    assert cell.do(WorkOfHosts(("a",))).orders == [DestroyOrder("i", 1, "a")]
+
+
 @pytest.mark.parametrize("done", [DestroyOrder("i", 2, "a"), DestroyOrder("i", 1, "b")])
 def test_another_hosts_or_attempts_destruction_ends_no_deletion(cell: Tables, done: DestroyOrder) -> None:
     cell.add()

@@ -5,7 +5,7 @@ because it took too long or the host does not answer, the order stays here until
 it. A host with such orders is not up: what it has may still take room that was given to others.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 
 import msgspec
 import sqlalchemy as sa
@@ -66,8 +66,13 @@ class HostsWithOrders(msgspec.Struct, frozen=True):
 
 
 def give_orders(connection: Connection, given: Collection[DestroyOrder], at: float) -> None:
-    """Keep orders until they are acknowledged."""
+    """Keep orders until they are acknowledged.
+
+    One that is there already is given once: an attempt that took too long may be deleted later, on a host
+    that has not acknowledged its end yet.
+    """
     if given:
+        acknowledge(connection, given)
         rows = [
             {"host": each.host, "instance_uuid": each.instance, "attempt": each.attempt, "at": at}
             for each in given
@@ -75,7 +80,7 @@ def give_orders(connection: Connection, given: Collection[DestroyOrder], at: flo
         connection.execute(sa.insert(orders), rows)
 
 
-def acknowledge(connection: Connection, done: Sequence[DestroyOrder]) -> None:
+def acknowledge(connection: Connection, done: Collection[DestroyOrder]) -> None:
     """Remove orders that were carried out."""
     if done:
         connection.execute(
