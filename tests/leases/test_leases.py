@@ -20,7 +20,7 @@ from roost.leases import (
 )
 from roost.leases.keeping import renew
 from roost.machine import Clock, Draw, Log, Monotonic, Read, Sleep, Wake, Write
-from roost.storage import DatabaseUnavailable
+from roost.storage import ConflictRolledBack, DatabaseUnavailable, OutcomeUnknown, StorageError
 
 
 @pytest.fixture
@@ -91,13 +91,18 @@ class World:
         self.down = False
         self.woken = 0
         self.drawn = 0
+        self.answers_lost = 0
 
     def perform(self, step):
         match step:
             case Read(_, work) | Write(_, work):
                 if self.down:
                     raise DatabaseUnavailable("gone")
-                return work(self.connection)
+                answer = work(self.connection)
+                if self.answers_lost:
+                    self.answers_lost -= 1
+                    raise OutcomeUnknown("gone")
+                return answer
             case Monotonic():
                 return self.now
             case Clock():
@@ -122,7 +127,7 @@ class World:
                     return
                 try:
                     answer = self.perform(step)
-                except DatabaseUnavailable as failure:
+                except StorageError as failure:
                     error = failure
         except StopIteration:
             return
@@ -141,6 +146,34 @@ def test_process_begins_nothing_while_it_cannot_renew(connection) -> None:
     VacateLeases(ReadLeases("conductor")(connection))(connection)
     world.run(renew("api", tenure))
     assert (tenure.holder, tenure.epoch) == ("nonce-2", 3), "a taken lease is acquired under a new nonce"
+
+
+def test_process_whose_answer_was_lost_has_its_lease_at_the_next_try(connection) -> None:
+    world, tenure = World(connection), Tenure("conductor/a/1", "conductor", "a")
+    world.answers_lost = 1
+    with pytest.raises(OutcomeUnknown):
+        world.run(renew("api", tenure))
+    assert not tenure.holder
+    [there] = ReadLeases("conductor")(connection)
+    world.run(renew("api", tenure))
+    assert (tenure.holder, tenure.epoch) == (there.holder, 1)
+
+
+def test_two_that_make_the_row_of_a_lease_at_the_same_time_do_not_fail(connection) -> None:
+    """The second one is run again, and finds the first."""
+
+    class Second:
+        """The connection of a transaction that does not see what the first one has not committed yet."""
+
+        def execute(self, statement, *values):
+            if statement.is_select:
+                acquire("A")(connection)
+                statement = statement.where(sa.false())
+            return connection.execute(statement, *values)
+
+    with pytest.raises(ConflictRolledBack):
+        acquire("B")(Second())
+    assert acquire("B")(connection) is None
 
 
 def test_observer_takes_what_stands_still_and_begins_anew_after_an_outage(connection) -> None:

@@ -33,7 +33,8 @@ TIMES = LeaseTimes()
 class Tenure:
     """The lease of one process: under which nonce it owns work now. Its machines share it.
 
-    ``holder`` is empty while the process holds no lease.
+    ``holder`` is empty while the process holds no lease. ``drawn`` is the nonce that it acquires the lease
+    with: the same one until it has it, as the answer to the write may be lost.
     """
 
     def __init__(
@@ -45,12 +46,14 @@ class Tenure:
         self.service_version = service_version
         self.times = times
         self.holder = ""
+        self.drawn = ""
         self.epoch = 0
         self._renewed = 0.0
 
     def acquired(self, lease: Lease, at: float) -> None:
         """The lease is held, by a write that began at ``at`` of the monotonic clock."""
         self.holder, self.epoch = lease.holder, lease.epoch
+        self.drawn = ""
         self._renewed = at
 
     def renewed(self, at: float) -> None:
@@ -74,13 +77,14 @@ def renew(database: str, tenure: Tenure) -> Machine[None]:
             return tenure.renewed(began)
         yield from Log("the lease was taken by another process", {"lease": tenure.name}, "warning").do()
         tenure.lost()
-    nonce = yield from Draw().do()
+    if not tenure.drawn:
+        tenure.drawn = yield from Draw().do()
     lease = yield from Write(
         database,
         AcquireLease(
             name=tenure.name,
             kind=tenure.kind,
-            holder=nonce,
+            holder=tenure.drawn,
             host=tenure.host,
             service_version=tenure.service_version,
             now=(yield from Clock().do()),

@@ -5,9 +5,11 @@ from collections.abc import Sequence
 import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
+from sqlalchemy.exc import IntegrityError
 
 from roost.leases.lease import VACANT, Lease
 from roost.leases.table import leases
+from roost.storage import ConflictRolledBack, is_duplicate_key
 
 
 class AcquireLease(msgspec.Struct, frozen=True, kw_only=True):
@@ -16,6 +18,8 @@ class AcquireLease(msgspec.Struct, frozen=True, kw_only=True):
     A lease that is absent or vacant is acquired at once. A held one is acquired only if its row is exactly
     ``seen``, which the caller has watched standing still. ``now``: seconds since the epoch, for people.
     If this holder has it already, as after a lost answer, nothing changes.
+
+    Raises `ConflictRolledBack` if another one makes the row at the same time: the work is to run again.
     """
 
     name: str
@@ -42,7 +46,12 @@ class AcquireLease(msgspec.Struct, frozen=True, kw_only=True):
         )
         values = msgspec.structs.asdict(new)
         if there is None:
-            connection.execute(sa.insert(leases), values)
+            try:
+                connection.execute(sa.insert(leases), values)
+            except IntegrityError as error:
+                if not is_duplicate_key(error):
+                    raise
+                raise ConflictRolledBack("another process made the row of the lease") from error
             return new
         if not there.vacant and (self.seen is None or there.stamp != self.seen.stamp):
             return None
