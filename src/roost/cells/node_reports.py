@@ -55,7 +55,7 @@ class KeepReports(CellWork, frozen=True):
             if node in kept and (node not in known or node in gone)
         ]
         old = [
-            {**rows[n], "key": n, "revision": known[n].revision + 1}
+            {**rows[n], "key": n}
             for n in rows
             if n in known and n not in gone and _differs(known[n], rows[n])
         ]
@@ -143,7 +143,11 @@ _STORED = sa.select(nodes)
 _UPDATE = (
     sa.update(nodes)
     .where(nodes.c.node == sa.bindparam("key"))
-    .values(**{column.name: sa.bindparam(column.name) for column in nodes.columns})
+    # The revision is raised by the statement: of two reports at the same time each has a number of its own.
+    .values(
+        **{column.name: sa.bindparam(column.name) for column in nodes.columns if column.name != "revision"},
+        revision=nodes.c.revision + 1,
+    )
 )
 _REVISIONS = sa.select(nodes.c.node, nodes.c.revision)
 _SESSIONS = sa.select(leases.c.host, leases.c.holder, leases.c.epoch, leases.c.counter).where(
