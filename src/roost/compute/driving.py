@@ -91,19 +91,29 @@ class DriverService:
 
     async def _build(self, instance: str, work: Coroutine[Any, Any, None]) -> None:
         task = self._building[instance] = asyncio.create_task(work)
+        # Not before: a driver that is cancelled may take time to clean up, and what destroys waits for it.
+        task.add_done_callback(lambda _: self._ended(instance, task))
         try:
             await asyncio.wait([task])
         finally:
             # Reached also when the time for the build is over, or when the agent ends.
-            if self._building.get(instance) is task:
-                del self._building[instance]
-            task.cancel()
+            _end(task)
         if task.cancelled():
             raise BuildEnded("the build was ended")
         task.result()
 
+    def _ended(self, instance: str, task: asyncio.Task[None]) -> None:
+        if self._building.get(instance) is task:
+            del self._building[instance]
+
     async def _destroy(self, instance: str) -> None:
         if (task := self._building.get(instance)) is not None:
-            task.cancel()
+            _end(task)
             await asyncio.wait([task])
         await self._driver.destroy(instance)
+
+
+def _end(task: asyncio.Task[None]) -> None:
+    """Cancel a task once: a second time would interrupt what it cleans up."""
+    if not task.cancelling():
+        task.cancel()
