@@ -8,12 +8,13 @@ import msgspec
 import pytest
 
 from roost.cells.arriving import AddInstances
+from roost.conductor import deleting
 from roost.conductor.build_requests import FreeRequests
 from roost.conductor.instance_types import InstancesQuery
 from roost.conductor.instance_views import InstanceViews
 from roost.conductor.super_conductor import KIND, SuperConductor
 from roost.leases import ReadLeases, VacateLeases
-from roost.model.instance import ACTIVE, ASSIGNED
+from roost.model.instance import ACTIVE, ASSIGNED, DELETING
 from roost.storage import DatabaseUnavailable
 from support.conducting import BACKOFF, HOSTS, NOW, Conductors, conducting, request
 
@@ -119,6 +120,23 @@ def test_a_conductor_that_was_stopped_is_overtaken_and_changes_nothing(tmp_path,
     within(tmp_path, work)
 
 
+def test_instances_deleted_on_their_way_are_not_missing_to_the_others(tmp_path, monkeypatch) -> None:
+    """All of a request were wanted. One is deleted before its next owner places the rest."""
+
+    async def work(now: Conductors, other: SuperConductor) -> None:
+        gate = Gate(now.scheduler.select_destinations)
+        monkeypatch.setattr(now.scheduler, "select_destinations", gate)
+        await now.super.accept(request(2))
+        await gate.reached.wait()
+        await other.delete([ONE])
+        await found_dead(now)
+        await other.step()
+        await other.idle()
+        assert {uuid: each.state for uuid, each in (await now.instances()).items()} == {"i1": ASSIGNED}
+
+    within(tmp_path, work)
+
+
 def test_what_has_arrived_is_adopted_by_the_next_owner(tmp_path, monkeypatch) -> None:
     async def work(now: Conductors, other: SuperConductor) -> None:
         late = now.cells["cell2"]
@@ -139,6 +157,27 @@ def test_what_has_arrived_is_adopted_by_the_next_owner(tmp_path, monkeypatch) ->
         assert {uuid: found[uuid] for uuid in there} == there
         assert await now.used() == 10
         await now.check()
+
+    within(tmp_path, work)
+
+
+def test_many_deletions_are_taken_over_some_at_a_time(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(deleting, "AT_ONCE", 2)
+
+    async def work(now: Conductors, other: SuperConductor) -> None:
+        await now.super.accept(request(5))
+        await now.super.idle()
+
+        async def gone(*_: object) -> None:
+            raise DatabaseUnavailable("gone")
+
+        with monkeypatch.context() as outage:
+            for name in ("cell1", "cell2"):
+                outage.setattr(now.cells[name].database, "write", gone)
+            assert len(await now.super.delete([*await now.instances()])) == 5
+        await found_dead(now)
+        await other.step()
+        assert {each.state for each in (await now.instances()).values()} == {DELETING}
 
     within(tmp_path, work)
 

@@ -6,7 +6,7 @@ from roost.cells.building import AttemptKey, ConfirmAttempt
 from roost.cells.ending import DeleteInstances
 from roost.cells.orders import WorkOfHosts
 from roost.cells.watching import SESSION, session_name
-from roost.conductor.time_limits import TimeLimits, limit_builds, limit_deletions
+from roost.conductor.time_limits import AT_ONCE, TimeLimits, limit_builds, limit_deletions
 from roost.leases import AcquireLease, RenewLease
 from roost.machine import Machine, Performer
 from roost.model.instance import ASSIGNED, DELETING, DESTROYED, FAILED, STARTING, DestroyOrder
@@ -66,6 +66,24 @@ def test_build_that_its_host_never_confirms_fails_when_its_time_is_over(tmp_path
             await Clock(cell, 21).run(limit_builds("cell1", LIMITS))
             assert (await state(cell), await state(cell, "starting")) == (FAILED, STARTING)
             assert (await cell.read(WorkOfHosts(("a",)))).orders == [DestroyOrder("i", 1, "a")]
+
+    asyncio.run(run())
+
+
+def test_builds_of_a_large_outage_are_ended_by_several_transactions(tmp_path) -> None:
+    async def run() -> None:
+        async with opened_cell(tmp_path) as cell:
+            await cell.add([instance(f"i{n}") for n in range(AT_ONCE + 1)])
+            ended: list[int] = []
+
+            class Counting(Clock):
+                async def write(self, work):
+                    ended.append(len(work.keys))
+                    return await super().write(work)
+
+            await Counting(cell, looks=22).run(limit_builds(cell.name, LIMITS))
+            assert ended == [AT_ONCE, 1]
+            assert len(await cell.in_state(FAILED)) == AT_ONCE + 1
 
     asyncio.run(run())
 

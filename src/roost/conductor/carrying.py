@@ -193,7 +193,8 @@ def _place(
                 spec=request.spec,
                 instances=tuple(missing),
                 num_alternates=options.max_attempts - 1,
-                min_count=max(request.min_count - already, 1),
+                # Instances that were deleted meanwhile are not missing.
+                min_count=max(min(request.min_count - already, len(missing)), 1),
                 request_id=request.request_id,
                 global_request_id=request.global_request_id,
                 generations=generations,

@@ -7,7 +7,8 @@ What never arrived may hold a claim: it is freed when the request is finished, a
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeVar
 
 import msgspec
 
@@ -27,6 +28,12 @@ from roost.leases import Tenure
 from roost.machine import Clock, Log, Machine, Monotonic, Read, Record, Together, Write
 from roost.scheduler.claim_result import one_line
 from roost.storage import StorageError
+
+AT_ONCE = 500
+"""Deletions that one transaction takes a step on: all that an outage has gathered would take longer than a
+write may, each time anew."""
+
+T = TypeVar("T")
 
 
 class Deletion(msgspec.Struct):
@@ -103,17 +110,18 @@ def tell_cells(deletions: Deletions, only: Iterable[str] | None = None) -> Machi
 
 def _tell(cell: str, waiting: Sequence[Deletion]) -> Machine[None]:
     at = yield from Clock().do()
-    uuids = tuple(each.mapping.instance_uuid for each in waiting)
-    try:
-        deleted = yield from Write(f"cell/{cell}", DeleteInstances(uuids, at, cell)).do()
-    except StorageError as error:
-        return (yield from _later(cell, error))
-    if deleted.ended:
-        yield from Record((), deleted.ended).do()
-    for each in waiting:
-        each.cells.discard(cell)
-        if each.mapping.instance_uuid in deleted.here:
-            each.here.add(cell)
+    for some in _batches(waiting):
+        uuids = tuple(each.mapping.instance_uuid for each in some)
+        try:
+            deleted = yield from Write(f"cell/{cell}", DeleteInstances(uuids, at, cell)).do()
+        except StorageError as error:
+            return (yield from _later(cell, error))
+        if deleted.ended:
+            yield from Record((), deleted.ended).do()
+        for each in some:
+            each.cells.discard(cell)
+            if each.mapping.instance_uuid in deleted.here:
+                each.here.add(cell)
     return None
 
 
@@ -128,10 +136,10 @@ def carry_deletions(deletions: Deletions) -> Machine[None]:
         requests = tuple({each.mapping.request_id for each in gone})
         unfinished = yield from Read(API, Unfinished(requests)).do()
         ended = [each for each in gone if each.mapping.request_id not in unfinished]
-        # The cell has freed the claim of what it had.
-        yield from free_claims([each.mapping.instance_uuid for each in ended if not each.destroyed])
-        uuids = tuple(each.mapping.instance_uuid for each in ended)
-        if uuids:
+        for some in _batches(ended):
+            # The cell has freed the claim of what it had.
+            yield from free_claims([each.mapping.instance_uuid for each in some if not each.destroyed])
+            uuids = tuple(each.mapping.instance_uuid for each in some)
             yield from Write(API, ForgetInstances(uuids)).do()
             deletions.forget(uuids)
     except Exception as error:
@@ -161,9 +169,12 @@ def _later(cell: str, error: Exception) -> Machine[None]:
 def take_deletions(tenure: Tenure, deletions: Deletions) -> Machine[None]:
     """Carry the deletions that nobody carries. Raises: `StorageError`."""
     free = yield from Read(API, FreeDeletions(tenure.holder)).do()
-    new = tuple((uuid, owner) for uuid, owner in free if uuid not in deletions.by_uuid)
-    if new:
-        deletions.add((yield from Write(API, TakeDeletions(new, tenure.holder)).do()))
+    for some in _batches([each for each in free if each[0] not in deletions.by_uuid]):
+        deletions.add((yield from Write(API, TakeDeletions(tuple(some), tenure.holder)).do()))
+
+
+def _batches(many: Sequence[T]) -> Iterator[Sequence[T]]:
+    return (many[first : first + AT_ONCE] for first in range(0, len(many), AT_ONCE))
 
 
 def _by_cell(pairs: Iterable[tuple[str, Deletion]]) -> dict[str, list[Deletion]]:

@@ -4,7 +4,7 @@ A conductor measures by its own monotonic clock for how long it has seen somethi
 compared, and what it could not see counts nothing.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
 import msgspec
@@ -21,6 +21,10 @@ from roost.storage import StorageError
 T = TypeVar("T")
 
 DAY = 86_400.0
+
+AT_ONCE = 500
+"""Attempts that are ended in one transaction: all of a large outage would take longer than a write may, at
+each look anew."""
 
 LOOKS = 20
 """A limit is exceeded by at most this part of it: so many looks fit into it."""
@@ -44,9 +48,11 @@ def limit_builds(cell: str, limits: TimeLimits) -> Machine[None]:
     standing: Standstill[AttemptKey] = _standstill(limits.build_seconds)
     while True:
         overdue = yield from _overdue(cell, AttemptsAssigned(), limits.build_seconds, standing)
-        if overdue:
-            fail = FailAttempts(overdue, reason, (yield from Clock().do()), cell)
+        for some in _batches(overdue):
+            fail = FailAttempts(some, reason, (yield from Clock().do()), cell)
             ended = yield from _written(cell, fail)
+            if ended is None:
+                break
             if ended:
                 yield from Record((), tuple(ended)).do()
                 yield from _tell(cell, "builds were not confirmed in time", len(ended))
@@ -58,8 +64,10 @@ def limit_deletions(cell: str, limits: TimeLimits) -> Machine[None]:
     standing: Standstill[AttemptKey] = _standstill(limits.destroy_seconds)
     while True:
         overdue = yield from _overdue(cell, DeletionsAwaited(), limits.destroy_seconds, standing)
-        if overdue:
-            ended = yield from _written(cell, EndDeletions(overdue, (yield from Clock().do())))
+        for some in _batches(overdue):
+            ended = yield from _written(cell, EndDeletions(some, (yield from Clock().do())))
+            if ended is None:
+                break
             if ended:
                 yield from _tell(cell, "deletions go on without their hosts", len(ended))
         yield from Sleep(limits.destroy_seconds / LOOKS).do()
@@ -91,6 +99,10 @@ def _overdue(
         return ()
     standing.look(found, began, (yield from Monotonic().do()))
     return tuple(key for key in found if standing.still(key) >= limit)
+
+
+def _batches(keys: tuple[AttemptKey, ...]) -> Iterator[tuple[AttemptKey, ...]]:
+    return (keys[first : first + AT_ONCE] for first in range(0, len(keys), AT_ONCE))
 
 
 def _written(cell: str, work: Work[T]) -> Machine[T | None]:
