@@ -15,6 +15,7 @@ import pytest
 
 from roost import tracing
 from roost.auth import NoAuth
+from roost.auth.calling import Caller
 from roost.auth.credentials import FixedCredentials
 from roost.conductor.http import create_app
 from roost.model.errors import OperatorError
@@ -152,7 +153,7 @@ def test_requests_to_placement_continue_the_trace(spans: Spans) -> None:
 
     async def run() -> None:
         client = httpx.AsyncClient(transport=httpx.MockTransport(answer))
-        transport = Transport(FixedCredentials("http://placement", None), client)
+        transport = Transport(Caller(FixedCredentials("http://placement", None), client))
         with tracing.span("outer"):
             await transport.call("GET", "/traits/CUSTOM_X")
         await transport.close()

@@ -8,6 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from roost.auth.calling import Caller
 from roost.auth.credentials import FixedCredentials
 from roost.ledger import Command, State
 from roost.logs import RequestIds, current_requests, serving
@@ -64,7 +65,7 @@ def test_requests_to_placement_carry_the_global_id(
 
     async def run() -> None:
         client = httpx.AsyncClient(transport=httpx.MockTransport(answer))
-        transport = Transport(FixedCredentials("http://placement", None), client)
+        transport = Transport(Caller(FixedCredentials("http://placement", None), client))
         with serving(*requests):
             await transport.call("GET", "/traits")
         await transport.close()

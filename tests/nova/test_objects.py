@@ -47,5 +47,5 @@ def test_nova_reads_a_selection(nova: Nova) -> None:
         "cpu_ratio": 16.0,
         "physnets": ["physnet1"],
         "allocation_request": {"allocations": {UUID: {"resources": {"VCPU": 1}}}, "mappings": {"": [UUID]}},
-        "version": "1.39",
+        "version": "1.36",
     }

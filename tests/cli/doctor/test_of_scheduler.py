@@ -3,9 +3,11 @@
 import asyncio
 from pathlib import Path
 
+import httpx
 import pytest
 
 from roost.auth import Source
+from roost.auth.credentials import FixedCredentials
 from roost.auth.source import Setting
 from roost.bench.loopback import free_port
 from roost.cells import SCHEMA as CELL
@@ -15,6 +17,7 @@ from roost.cli.listening import Listening
 from roost.conductor.node_journal import JournalWriter
 from roost.conductor.requests import Requests
 from roost.conductor.tables import SCHEMA as CONDUCTOR
+from roost.placement.client import HttpPlacement
 from roost.records.tables import SCHEMA as RECORDS
 from roost.scheduler.nodes import NodeTable
 from roost.serving.listeners import Address
@@ -52,6 +55,18 @@ def test_placement_over_http(tmp_path: Path) -> None:
         serving.end()
     [(level, text)] = found(ALONE, *over, f"placement.endpoint={serving.url}")["placement over HTTP"]
     assert (level, "ConnectError" in text) == ("fail", True)
+
+
+def test_a_placement_that_is_too_old(monkeypatch: pytest.MonkeyPatch) -> None:
+    def respond(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, json={"versions": [{"min_version": "1.0", "max_version": "1.35"}]})
+
+    client = httpx.AsyncClient(transport=httpx.MockTransport(respond))
+    older = HttpPlacement(FixedCredentials("http://placement", "admin"), client=client)
+    monkeypatch.setattr(HttpPlacement, "configured", lambda source: older)
+    assert found(ALONE)["placement over HTTP"] == [
+        ("fail", "placement has microversions up to 1.35, and the scheduler needs 1.36 at least")
+    ]
 
 
 @pytest.mark.parametrize("kept", [False, True])

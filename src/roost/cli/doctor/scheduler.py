@@ -19,7 +19,7 @@ from roost.conductor.tables import SCHEMA as CONDUCTOR_SCHEMA
 from roost.conductor.tables import node_journal
 from roost.model.errors import OperatorError
 from roost.placement.client import HttpPlacement
-from roost.placement.client.transport import LATEST
+from roost.placement.client.transport import OLDEST, is_older
 from roost.placement.errors import PlacementError
 from roost.records.tables import SCHEMA as RECORDS_SCHEMA
 from roost.scheduling.options import SchedulingOptions, open_conf, read_scheduling_options
@@ -55,8 +55,8 @@ def check_placement(deployment: Deployment) -> Iterator[Verdict]:
         says = f"what answers is no Placement API: {type(error).__name__}: {error}"
         yield Verdict("fail", says, "correct [placement]")
         return
-    if tuple(map(int, newest.split("."))) < tuple(map(int, LATEST.split("."))):
-        says = f"placement has microversions up to {newest}, and the scheduler needs {LATEST}"
+    if is_older(newest, OLDEST):
+        says = f"placement has microversions up to {newest}, and the scheduler needs {OLDEST} at least"
         yield Verdict("fail", says, "upgrade the placement service")
         return
     yield Verdict("ok", f"placement answers, accepts the token, and has microversion {newest}")
@@ -72,9 +72,11 @@ async def _ask_placement(options: SchedulingOptions) -> tuple[str, bool]:
     async with HttpPlacement.configured(options.source) as placement, asyncio.timeout(4 * ANSWER_SECONDS):
         document: object = await placement.root()
         assert isinstance(document, dict)
-        versions = [each["max_version"] for each in document["versions"]]
+        newest: str = document["versions"][0]["max_version"]
+        if is_older(newest, OLDEST):
+            return newest, False
         await placement.provider(NOBODY)
-        return versions[0], await placement.knows_groups()
+        return newest, await placement.knows_groups()
 
 
 def check_hosts(deployment: Deployment) -> Iterator[Verdict]:

@@ -1,4 +1,4 @@
-"""A placement service over HTTP: Roost's own or OpenStack's, at microversion 1.39.
+"""A placement service over HTTP: Roost's own or OpenStack's, at microversion 1.39 or the newest it knows.
 
 A write that checks no generation first reads the generation of each provider or consumer concerned, in a
 request each, and writes at these. Both are repeated after a conflict with another writer.
@@ -32,9 +32,19 @@ from roost.placement.client.bodies import (
     refused_write,
     v1_bodies,
 )
-from roost.placement.client.query import beyond_placement, query_parameters
+from roost.placement.client.query import beyond_placement, needed_version, query_parameters
 from roost.placement.client.repeating import never, retry_conflicts
-from roost.placement.client.transport import LATEST, UNTYPED, Heard, Transport, path_to
+from roost.placement.client.transport import (
+    LATEST,
+    NO_VERSION,
+    OLDEST,
+    TYPED,
+    UNTYPED,
+    Heard,
+    OlderService,
+    Transport,
+    path_to,
+)
 from roost.placement.commands.allocations import ConsumerWrite
 from roost.placement.commands.reshape import NewInventories
 from roost.placement.errors import (
@@ -110,7 +120,10 @@ class HttpPlacement:
         parameters = query_parameters(query)
         if limit is not None:
             parameters.append(("limit", str(limit)))
-        return candidates_in(await self._transport.call("GET", "/allocation_candidates", params=parameters))
+        needs = needed_version(query)
+        return candidates_in(
+            await self._transport.call("GET", "/allocation_candidates", params=parameters, needs=needs)
+        )
 
     async def _candidates_of_roost(
         self, query: CandidateQuery, limit: int | None, beyond: str
@@ -182,7 +195,7 @@ class HttpPlacement:
 
     async def root(self) -> object:
         """The document at the root of the API, for which no token is needed: its versions."""
-        return await self._transport.call("GET", "/")
+        return await self._transport.call("GET", "/", needs=NO_VERSION)
 
     async def hosts(self) -> dict[str, str]:
         """The names of all root providers that share nothing with other trees, by uuid."""
@@ -233,7 +246,8 @@ class HttpPlacement:
         await self._transport.call("PUT", path_to("resource_classes", name))
 
     async def write_allocations(self, writes: Sequence[ConsumerWrite]) -> None:
-        """Write all or nothing. Consumer types are written if every write names one, else none is.
+        """Write all or nothing. Consumer types are written if every write names one and the service knows
+        them, else none is.
 
         Server groups and their conditions, and assignments, are left out if the service knows none: see
         `group_members` and `assignments`.
@@ -243,7 +257,8 @@ class HttpPlacement:
             if any(map(needs_v1, writes)) and await self.knows_groups():
                 await self._post(_V1_ALLOCATIONS, v1_bodies(writes))
                 return
-            await self._post_writes("/allocations", await self._allocation_bodies(writes), writes)
+            bodies = await self._allocation_bodies(writes)
+            await self._post_writes("/allocations", bodies, bodies, writes)
 
         if writes:
             await self._write_at_present(write_all, (), writes)
@@ -252,11 +267,12 @@ class HttpPlacement:
         """Reshape all or nothing. For consumer types see `write_allocations`."""
 
         async def reshape_all() -> None:
+            bodies = await self._allocation_bodies(writes)
             body = {
                 "inventories": {each.provider: await self._inventory_body(each) for each in inventories},
-                "allocations": await self._allocation_bodies(writes),
+                "allocations": bodies,
             }
-            await self._post_writes("/reshaper", body, writes)
+            await self._post_writes("/reshaper", body, bodies, writes)
 
         await self._write_at_present(reshape_all, inventories, writes)
 
@@ -273,7 +289,7 @@ class HttpPlacement:
             project_id=found["project_id"],
             user_id=found["user_id"],
             generation=found["consumer_generation"],
-            consumer_type=found["consumer_type"],
+            consumer_type=found.get("consumer_type"),
         )
         return Held(owner, {provider: each["resources"] for provider, each in found["allocations"].items()})
 
@@ -351,12 +367,22 @@ class HttpPlacement:
         )
         await retry_conflicts(write, is_outdated) if unchecked else await write()
 
-    async def _post_writes(self, path: str, body: object, writes: Sequence[ConsumerWrite]) -> None:
-        await self._post(path, body, LATEST if are_typed(writes) else UNTYPED)
+    async def _post_writes(
+        self, path: str, body: object, bodies: dict[str, Any], writes: Sequence[ConsumerWrite]
+    ) -> None:
+        """Send a body, in which ``bodies`` are those of the writes."""
+        if are_typed(writes):
+            try:
+                await self._post(path, body, needs=TYPED)
+                return
+            except OlderService:
+                for each in bodies.values():
+                    del each["consumer_type"]
+        await self._post(path, body, UNTYPED)
 
-    async def _post(self, path: str, body: object, version: str = LATEST) -> None:
+    async def _post(self, path: str, body: object, version: str = LATEST, needs: str = OLDEST) -> None:
         try:
-            await self._transport.call("POST", path, body, version=version)
+            await self._transport.call("POST", path, body, version=version, needs=needs)
         except Conflict as error:
             raise refused_write(error) from error
 

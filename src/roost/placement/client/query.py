@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from roost.model.request import CandidateQuery, RequestGroup
+from roost.placement.client.transport import ANY_TRAIT, OLDEST
 
 Parameter = tuple[str, str]
 
@@ -22,6 +23,12 @@ def query_parameters(query: CandidateQuery) -> list[Parameter]:
     if root:
         parameters.append(("root_required", ",".join(root)))
     return parameters
+
+
+def needed_version(query: CandidateQuery) -> str:
+    """The microversion that is needed to ask for ``query``."""
+    choice = any(len(any_of) > 1 for group in query.groups for any_of in group.required)
+    return ANY_TRAIT if choice else OLDEST
 
 
 def beyond_placement(query: CandidateQuery) -> str | None:

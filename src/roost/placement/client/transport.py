@@ -1,6 +1,10 @@
-"""Requests to a placement service over HTTP, and the errors that its answers mean."""
+"""Requests to a placement service over HTTP, and the errors that its answers mean.
+
+A service that does not know the newest microversion is asked at the newest that it knows.
+"""
 
 from collections.abc import Sequence
+from copy import copy
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -10,12 +14,24 @@ import msgspec
 from roost.auth import IdentityUnavailable
 from roost.auth.calling import Caller
 from roost.ledger import Moment
-from roost.placement.errors import PlacementError, error_for
+from roost.placement.errors import BadRequest, PlacementError, error_for
 from roost.placement.moments import moment_of
 
 LATEST = "1.39"
+TYPED = "1.38"
+"""The first version that writes allocations with a consumer type."""
 UNTYPED = "1.37"
 """The last version that writes allocations without a consumer type."""
+ANY_TRAIT = "1.39"
+"""The first version that has several traits of which any will do."""
+OLDEST = "1.36"
+"""The first version that works: Nova, too, needs request groups of one subtree."""
+NO_VERSION = "1.0"
+"""What a request needs to which each service responds."""
+
+
+class OlderService(BadRequest):
+    """The service does not know the version that a request needs."""
 
 
 Heard = list[Moment | None]
@@ -31,10 +47,13 @@ class Transport:
     def __init__(self, caller: Caller, heard: Heard | None = None) -> None:
         self._caller = caller
         self._heard = heard
+        self._newest = [LATEST]
 
     def noting(self, heard: Heard) -> "Transport":
         """The same, for a caller that notes the moments of its responses."""
-        return Transport(self._caller, heard)
+        other = copy(self)  # Which shares what is known of the service.
+        other._heard = heard
+        return other
 
     async def close(self) -> None:
         """Close all connections."""
@@ -48,13 +67,17 @@ class Transport:
         *,
         params: Sequence[tuple[str, str]] = (),
         version: str = LATEST,
+        needs: str = OLDEST,
     ) -> Any:
         """Send a request and return the JSON of the answer, None if it has none.
 
-        A token that the service refuses is renewed, and the request sent again, once.
+        A token that the service refuses is renewed, and the request sent again, once. It is also sent again
+        to a service that does not know ``version``, at the newest that it knows.
 
         Raises:
-            PlacementError: The service refused the request, or (status 503) no token could be obtained.
+            OlderService: The newest version that the service knows is older than ``needs``.
+            PlacementError: The newest version that the service knows is older than `OLDEST` (status 406), it
+                refused the request, or (status 503) no token could be obtained.
             httpx.HTTPError: The service did not answer.
         """
         heard, place = self._heard, 0
@@ -63,7 +86,7 @@ class Transport:
         if heard is not None:
             place = len(heard)
             heard.append(None)
-        headers = {"accept": "application/json", "openstack-api-version": f"placement {version}"}
+        headers = {"accept": "application/json", "openstack-api-version": self._header(version, needs)}
         content = None
         if body is not None:
             headers["content-type"] = "application/json"
@@ -71,6 +94,10 @@ class Transport:
         target = f"{path}?{urlencode(params)}" if params else path
         try:
             answer = await self._caller.send(method, target, headers, content)
+            if (newest := _newest_of(answer)) is not None:
+                self._newest[:] = [newest]
+                headers["openstack-api-version"] = self._header(version, needs)
+                answer = await self._caller.send(method, target, headers, content)
         except IdentityUnavailable as error:
             raise error_for(httpx.codes.SERVICE_UNAVAILABLE, None, str(error)) from error
         if heard is not None:
@@ -78,6 +105,20 @@ class Transport:
         if answer.is_error:
             raise _refusal(answer)
         return msgspec.json.decode(answer.content) if answer.content else None
+
+    def _header(self, version: str, needs: str) -> str:
+        [newest] = self._newest
+        if is_older(newest, needs):
+            says = f"The placement service has microversions up to {newest}, and "
+            if needs == OLDEST:
+                raise error_for(httpx.codes.NOT_ACCEPTABLE, None, f"{says}Roost needs {needs} at least")
+            raise OlderService(f"{says}this request needs {needs}")
+        return f"placement {newest if is_older(newest, version) else version}"
+
+
+def is_older(version: str, than: str) -> bool:
+    """Whether a version is older than another one."""
+    return tuple(map(int, version.split("."))) < tuple(map(int, than.split(".")))
 
 
 def path_to(*parts: str) -> str:
@@ -91,3 +132,14 @@ def _refusal(answer: httpx.Response) -> PlacementError:
         return error_for(answer.status_code, error.get("code"), error["detail"])
     except (msgspec.DecodeError, KeyError, IndexError, TypeError):
         return error_for(answer.status_code, None, answer.text)
+
+
+def _newest_of(answer: httpx.Response) -> str | None:
+    """The newest version that a service knows, if its response says that it does not know a newer one."""
+    if answer.status_code != httpx.codes.NOT_ACCEPTABLE:
+        return None
+    try:
+        newest = msgspec.json.decode(answer.content)["errors"][0]["max_version"]
+        return newest if is_older(newest, LATEST) else None
+    except (msgspec.DecodeError, KeyError, IndexError, TypeError, AttributeError, ValueError):
+        return None

@@ -22,6 +22,10 @@ _CELLS: Final = uuid.UUID("6e5b3f0e-54d7-4c0b-9c5c-0a4d6a1f3b52")
 
 _LIMITS: Final = ("numa_topology", "vcpu", "disk_gb", "memory_mb")
 
+CLAIMED_AT: Final = "1.36"
+"""The microversion at which Nova's conductors claim an alternate. They name no type of the consumer, which
+versions from 1.38 demand."""
+
 
 class _Amounts(msgspec.Struct, forbid_unknown_fields=True):
     resources: dict[str, int]
@@ -50,7 +54,7 @@ def nova_selection(selection: Selection, nodename: str) -> dict[str, Any]:
             "cell_uuid": cell_uuid(selection.cell),
             "limits": _limits(selection.limits),
             "allocation_request": msgspec.json.encode(request).decode(),
-            "allocation_request_version": selection.allocation_request_version,
+            "allocation_request_version": CLAIMED_AT,
             "availability_zone": selection.zone,
         },
     )
