@@ -4,8 +4,10 @@
   Python, element by element.
 - MariaDB does too, for updates and deletes of rows that are all numbers. Its driver would send them one by
   one, and wait for each.
-- Otherwise, and on SQLite, the driver's own ``executemany`` is used. SQLAlchemy builds the parameters of each
-  row, which took longer than SQLite takes for the row.
+- SQLite takes many inserted rows in one statement. Row by row, its driver would release Python's lock and
+  wait for it each time.
+- Otherwise the driver's own ``executemany`` is used. SQLAlchemy builds the parameters of each row, which took
+  longer than SQLite takes for the row.
 """
 
 from collections.abc import Sequence
@@ -18,6 +20,8 @@ from sqlalchemy.dialects import mysql
 from sqlalchemy.dialects.postgresql import JSON
 from sqlalchemy.engine import Connection, Dialect
 
+from roost.storage import insert_rows
+
 Row = dict[str, Any]
 
 
@@ -27,12 +31,21 @@ class Bulk:
     ``one``: the statement for one row; its parameters have the names of the row's members. ``all_at_once``:
     the statement for all rows; its parameter ``rows`` is a JSON array of rows. ``on_mariadb``: the same in
     MariaDB's SQL, with the JSON as its only parameter; None: MariaDB gets the rows by ``executemany``.
+    ``inserted``: the table of which ``one`` inserts all columns, if it does.
     """
 
-    def __init__(self, one: sa.UpdateBase, all_at_once: sa.UpdateBase, on_mariadb: str | None = None) -> None:
+    def __init__(
+        self,
+        one: sa.UpdateBase,
+        all_at_once: sa.UpdateBase,
+        on_mariadb: str | None = None,
+        inserted: sa.Table | None = None,
+    ) -> None:
         self._one = one
         self._all_at_once = all_at_once
         self._on_mariadb = on_mariadb
+        self._inserted = inserted
+        self._columns = () if inserted is None else tuple(column.name for column in inserted.columns)
         self._compiled: dict[tuple[str, str], tuple[str, list[str] | None]] = {}
 
     def run(self, connection: Connection, rows: Sequence[Row]) -> None:
@@ -43,6 +56,10 @@ class Bulk:
             return
         if kind != "sqlite" and self._on_mariadb is not None:
             connection.exec_driver_sql(self._on_mariadb, (_json(rows),))
+            return
+        if kind == "sqlite" and self._inserted is not None:
+            parts = itemgetter(*self._columns)
+            insert_rows(connection, self._inserted, self._columns, list(map(parts, rows)))
             return
         text, names = self._text(connection.dialect)
         if names is None:
@@ -67,7 +84,8 @@ def bulk_insert(table: sa.Table) -> Bulk:
     """A statement that inserts rows, each with all columns of the table."""
     names = [column.name for column in table.columns]
     given = _rows(table, {name: name for name in names})
-    return Bulk(sa.insert(table), sa.insert(table).from_select(names, sa.select(given)))
+    all_at_once = sa.insert(table).from_select(names, sa.select(given))
+    return Bulk(sa.insert(table), all_at_once, inserted=table)
 
 
 def bulk_update(table: sa.Table, keys: Sequence[str], values: Sequence[str]) -> Bulk:
