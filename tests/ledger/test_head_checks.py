@@ -6,6 +6,7 @@ import pytest
 
 from roost.ledger import writer as module
 from roost.ledger.commit_states import Limits
+from roost.ledger.state import Moment
 from roost.ledger.tables import waiting_writers
 from roost.placement.commands.allocations import DeleteAllocations, FreeConsumers
 from roost.placement.commands.traits_and_aggregates import SetTraits
@@ -42,7 +43,7 @@ def test_a_consumer_that_is_there_is_refused_as_after_a_head_check(place):
             commands = [claim("b", "p", VCPU=1), claim("a", "p", VCPU=1), claim("a", "p", VCPU=1000)]
             outcomes = await asyncio.gather(*map(ledger.execute, commands), return_exceptions=True)
             assert len(seen) == 2
-            assert outcomes[0] is None
+            assert isinstance(outcomes[0], Moment)
             # That it holds something goes before that there is no room, as upstream.
             assert [type(outcome) for outcome in outcomes[1:]] == [ConcurrentUpdate] * 2
             assert holdings_of(ledger.database) == {"a": ONE, "b": ONE}
@@ -98,7 +99,7 @@ def test_a_refusal_is_checked_for_once_and_judged_once(place, monkeypatch):
             seen = counted_head_checks(ledger)
             commands = [claim("b", "p", VCPU=2), claim("c", "p", VCPU=1)]
             outcomes = await asyncio.gather(*map(ledger.execute, commands), return_exceptions=True)
-            assert [type(outcome) for outcome in outcomes] == [CannotAllocate, type(None)]
+            assert [type(outcome) for outcome in outcomes] == [CannotAllocate, Moment]
             assert (len(seen), drafts) == (1, 1)
             assert holdings_of(ledger.database) == {"a": ONE, "c": ONE}
 

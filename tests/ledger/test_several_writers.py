@@ -6,6 +6,7 @@ import pytest
 
 from roost.ledger import LedgerBusy
 from roost.ledger.commit_states import Limits
+from roost.ledger.state import Moment
 from roost.placement.commands.names import AddResourceClass
 from roost.placement.commands.providers import CreateProvider, UpdateProvider
 from roost.placement.commands.traits_and_aggregates import SetTraits
@@ -32,9 +33,9 @@ def test_two_writers_at_once_oversubscribe_nothing_and_lose_nothing(place):
                 ledgers[number % 2].execute(claim(f"c{number}", "p", VCPU=1)) for number in range(200)
             ]
             answers = await asyncio.gather(*commands, return_exceptions=True)
-            assert answers.count(None) == 100
-            assert {type(answer) for answer in answers if answer is not None} == {CannotAllocate}
-            placed = {f"c{number}" for number, answer in enumerate(answers) if answer is None}
+            assert sum(isinstance(answer, Moment) for answer in answers) == 100
+            assert {type(answer) for answer in answers if not isinstance(answer, Moment)} == {CannotAllocate}
+            placed = {f"c{number}" for number, answer in enumerate(answers) if isinstance(answer, Moment)}
             assert holdings_of(ledgers[0].database).keys() == placed
             fleets = [whole(await ledger.current()) for ledger in ledgers]
             assert fleets[0] == fleets[1] == loaded(ledgers[0].database)
@@ -53,7 +54,7 @@ def test_who_is_outrun_is_judged_again_on_the_new_state(place):
                 slow.execute(claim("late", "p", VCPU=5)),
                 return_exceptions=True,
             )
-            assert [type(answer) for answer in answers] == [type(None), CannotAllocate]
+            assert [type(answer) for answer in answers] == [Moment, CannotAllocate]
             assert holdings_of(slow.database).keys() == {"fast", "small"}
             assert whole(await slow.current()) == whole(await fast.current())
 
