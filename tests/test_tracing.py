@@ -17,6 +17,7 @@ from roost import tracing
 from roost.auth import NoAuth
 from roost.auth.calling import Caller
 from roost.auth.credentials import FixedCredentials
+from roost.conductor.build_requests import AcceptRequest
 from roost.conductor.http import create_app
 from roost.model.errors import OperatorError
 from roost.placement.client.transport import Transport
@@ -115,7 +116,7 @@ def test_a_request_that_is_carried_on_after_a_restart_stays_in_its_trace(
         async with conducting(tmp_path) as now:
             with tracing.span("before the restart"):
                 accepted = msgspec.structs.replace(request(1), trace=tracing.headers())
-                await now.requests.accept(accepted)
+                await now.ledger.database.write(AcceptRequest(accepted, 1.0))
             await now.super.resume()
             await now.super.idle()
 

@@ -1,6 +1,7 @@
 """The agent of a host against a real endpoint: an attempt is built once, no guest ends without an order."""
 
 import asyncio
+from collections.abc import Collection
 
 import msgspec
 import pytest
@@ -24,6 +25,7 @@ from roost.model.instance import (
     FAILED,
     LOST,
     DestroyOrder,
+    Instance,
 )
 from roost.storage.identity import set_incarnation
 from support.agents import Hosts, hosts, until
@@ -125,6 +127,26 @@ def test_build_that_hangs_does_not_block_its_deletion(tmp_path) -> None:
             await world.reaches(DESTROYED)
             assert world.a.there == {}
             assert "built i" not in world.a.calls
+
+    asyncio.run(run())
+
+
+def test_driver_that_cannot_take_up_its_guests_at_once_keeps_no_other_host(tmp_path) -> None:
+    async def run() -> None:
+        async with hosts(tmp_path) as world:
+            recover, failures = world.a.recover, [RuntimeError("not yet"), RuntimeError("not yet")]
+
+            async def recovers(instances: Collection[Instance]) -> None:
+                if failures:
+                    raise failures.pop()
+                await recover(instances)
+
+            world.a.recover = recovers
+            async with world.running():
+                await world.cell.add([instance("i"), instance("j", host="b", node="node-b")])
+                await world.reaches(ACTIVE, "j")
+                await world.reaches(ACTIVE, "i")
+            assert failures == []
 
     asyncio.run(run())
 

@@ -12,11 +12,13 @@ from roost.conductor import deleting
 from roost.conductor.build_requests import FreeRequests
 from roost.conductor.instance_types import InstancesQuery
 from roost.conductor.instance_views import InstanceViews
-from roost.conductor.super_conductor import KIND, SuperConductor
+from roost.conductor.super_conductor import CELL0, KIND, SuperConductor
+from roost.conductor.working import FAILED_SECONDS
 from roost.leases import ReadLeases, VacateLeases
-from roost.model.instance import ACTIVE, ASSIGNED, DELETING
+from roost.model.instance import ACTIVE, ASSIGNED, DELETING, ERROR
+from roost.placement.errors import ConcurrentUpdate
 from roost.storage import DatabaseUnavailable
-from support.conducting import BACKOFF, HOSTS, NOW, Conductors, conducting, request
+from support.conducting import BACKOFF, HOSTS, NOW, VCPUS, Conductors, conducting, request
 
 ONE = "i0"
 
@@ -312,5 +314,66 @@ def test_an_outage_of_placement_ends_no_machine(tmp_path, monkeypatch) -> None:
         assert set(await now.instances()) == {"i1"}
         assert await now.used() == 1
         assert now.super.failure is None
+
+    within(tmp_path, work)
+
+
+def test_a_claim_that_placement_refuses_to_free_keeps_no_other_deletion(tmp_path, monkeypatch) -> None:
+    async def work(now: Conductors, other: SuperConductor) -> None:
+        gate = Gate(now.scheduler.select_destinations)
+        monkeypatch.setattr(now.scheduler, "select_destinations", gate)
+        await now.super.accept(request(2))
+        await gate.reached.wait()
+        await now.super.delete(["i0", "i1"])
+        gate.opened.set()
+        await now.arrive()
+        allocations = now.placement.allocations_of
+
+        async def refused(uuid: str) -> Any:
+            if uuid == "i0":
+                raise ConcurrentUpdate("refused")
+            return await allocations(uuid)
+
+        monkeypatch.setattr(now.placement, "allocations_of", refused)
+        await now.super.step()
+        assert (await now.requests.mappings(["i0", "i1"])).keys() == {"i0"}
+        monkeypatch.undo()
+        await now.super.step()
+        assert not await now.requests.mappings(["i0", "i1"])
+        await now.check()
+
+    within(tmp_path, work)
+
+
+def test_a_request_that_ended_with_an_error_is_taken_up_again_after_a_while(tmp_path, monkeypatch) -> None:
+    async def work(now: Conductors, other: SuperConductor) -> None:
+        async def defect(*_: Any, **__: Any) -> Any:
+            raise RuntimeError("a defect")
+
+        passed = [0.0]
+        third = SuperConductor(
+            now.ledger.database,
+            now.scheduler,
+            now.placement,
+            now.cells,
+            backoff=BACKOFF,
+            clock=lambda: NOW,
+            monotonic=lambda: passed[0],
+        )
+        await third.begin()
+        monkeypatch.setattr(now.cells[CELL0], "write", defect)
+        await third.accept(request(1, vcpus=VCPUS + 1))
+        await third.idle()
+        assert isinstance(third.failure, RuntimeError)
+        monkeypatch.undo()
+        await third.step()
+        assert third.in_progress == 0
+        passed[0] += FAILED_SECONDS
+        await third.begin()
+        await third.step()
+        await third.idle()
+        assert {each.state for each in (await now.instances()).values()} == {ERROR}
+        await third.close()
+        await now.check()
 
     within(tmp_path, work)

@@ -26,6 +26,7 @@ from roost.machine import (
     Wake,
     Within,
     Write,
+    lasting,
 )
 from roost.storage import DatabaseUnavailable
 
@@ -215,3 +216,19 @@ def test_started_machines_end_with_the_performer_and_a_failure_is_kept():
         return running, performer.running, closed, type(performer.failure)
 
     assert asyncio.run(scenario()) == (1, 0, [True], ValueError)
+
+
+def test_a_machine_that_must_not_end_is_begun_again_after_an_error():
+    begun: list[int] = []
+    slept: list[float] = []
+
+    def work() -> Machine[None]:
+        begun.append(len(begun))
+        if len(begun) < 3:
+            yield from Ask("double", Double(-1)).do()
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    asyncio.run(make(sleep=sleep).run(lasting("work", work, 5.0)))
+    assert (begun, slept) == ([0, 1, 2], [5.0, 5.0])

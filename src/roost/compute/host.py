@@ -130,8 +130,7 @@ class HostAgent:
             yield from self._keep(position=position, accepted=False)
         if not self._recovered:
             there = tuple(each for each in opened.expected if each.state in (ACTIVE, DELETING))
-            yield from Ask("driver", Recover(there)).do()
-            self._recovered = True
+            yield from self._recover(Recover(there))
         self._counter = self._answered = self._counted = 0
         self._sent.clear()
         self._work.forget(None)
@@ -141,6 +140,19 @@ class HostAgent:
         self._session = opened.session
         values = {"host": self.host, "cell": opened.cell}
         yield from Log("the session of a host is open", values, "debug").do()
+
+    def _recover(self, recovering: Recover) -> Machine[None]:
+        """Have the driver take up what runs on the host, however long it takes: until then no order is taken,
+        and the host is not seen to be alive."""
+        failures = 0
+        while not self._recovered:
+            try:
+                yield from Ask("driver", recovering).do()
+                self._recovered = True
+            except Exception as error:
+                failures += 1
+                yield from self._tell("the driver cannot take up the guests of a host", error, "error")
+                yield from Sleep(self._pause(failures)).do()
 
     def _doubt(self, opened: Opened) -> Machine[str | None]:
         """Why the cell's database may not be believed; None if it may."""
@@ -240,7 +252,7 @@ class HostAgent:
         known = self._kept.position
         if self.held is None and known is not None and identity != (known.database, known.incarnation):
             yield from self._hold(OTHER_DATABASE)
-        elif self.held is None and answer.position.counter < seen:
+        elif self.held is None and answer.is_counted and answer.position.counter < seen:
             yield from self._hold(TAKEN_BACK)
         if self.held is not None:
             return

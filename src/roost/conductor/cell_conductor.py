@@ -22,7 +22,7 @@ from roost.conductor.questions import (
 )
 from roost.conductor.time_limits import TimeLimits, limit_builds, limit_deletions, trim_fences
 from roost.leases import Tenure, VacateAll, keep_lease, renew, watch_leases
-from roost.machine import Await, Log, Machine, Performer, Sleep, Write
+from roost.machine import Await, Log, Machine, Performer, Sleep, Write, lasting
 from roost.model.record import RecordSink
 from roost.placement.interface import Placement
 from roost.storage import StorageError
@@ -65,12 +65,12 @@ def free_work_of_all(database: str) -> Machine[None]:
 def machines_of(work: CellWork, limits: TimeLimits, poll_seconds: float) -> list[Machine[None]]:
     """All that a process runs as a conductor of a cell."""
     return [
-        keep_lease(work.database, work.tenure),
-        watch_leases(work.database, KIND, work.tenure.times),
-        keep_working(work, poll_seconds),
-        limit_builds(work.cell, limits),
-        limit_deletions(work.cell, limits),
-        trim_fences(work.cell, limits),
+        lasting("keep_lease", lambda: keep_lease(work.database, work.tenure)),
+        lasting("watch_leases", lambda: watch_leases(work.database, KIND, work.tenure.times)),
+        lasting("keep_working", lambda: keep_working(work, poll_seconds)),
+        lasting("limit_builds", lambda: limit_builds(work.cell, limits)),
+        lasting("limit_deletions", lambda: limit_deletions(work.cell, limits)),
+        lasting("trim_fences", lambda: trim_fences(work.cell, limits)),
     ]
 
 

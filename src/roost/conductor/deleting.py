@@ -26,6 +26,7 @@ from roost.conductor.mappings import (
 )
 from roost.leases import Tenure
 from roost.machine import Clock, Log, Machine, Monotonic, Read, Record, Together, Write
+from roost.placement.errors import PlacementError
 from roost.scheduler.claim_result import one_line
 from roost.storage import StorageError
 
@@ -137,14 +138,32 @@ def carry_deletions(deletions: Deletions) -> Machine[None]:
         unfinished = yield from Read(API, Unfinished(requests)).do()
         ended = [each for each in gone if each.mapping.request_id not in unfinished]
         for some in _batches(ended):
-            # The cell has freed the claim of what it had.
-            yield from free_claims([each.mapping.instance_uuid for each in some if not each.destroyed])
-            uuids = tuple(each.mapping.instance_uuid for each in some)
+            uuids = yield from _freed(some)
             yield from Write(API, ForgetInstances(uuids)).do()
             deletions.forget(uuids)
     except Exception as error:
         # Placement over HTTP fails with the errors of its transport too.
         yield from Log("deletions are ended later", {"error": one_line(error)}, "warning").do()
+
+
+def _freed(ended: Sequence[Deletion]) -> Machine[tuple[str, ...]]:
+    """Free what instances hold; returns those that hold nothing now. Raises what an outage raises.
+
+    The cell has freed the claim of what it had. A claim that placement refuses to free keeps its own instance
+    alone.
+    """
+    freed = []
+    for each in ended:
+        uuid = each.mapping.instance_uuid
+        if not each.destroyed:
+            try:
+                yield from free_claims([uuid])
+            except PlacementError as error:
+                values = {"instance": uuid, "error": one_line(error)}
+                yield from Log("a claim cannot be freed", values, "warning").do()
+                continue
+        freed.append(uuid)
+    return tuple(freed)
 
 
 def _look(cell: str, waiting: Sequence[Deletion]) -> Machine[None]:

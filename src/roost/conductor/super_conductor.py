@@ -29,7 +29,7 @@ from roost.conductor.questions import (
 )
 from roost.conductor.working import DELETIONS, FINISHED, Working
 from roost.leases import LeaseTimes, ReleaseLease, Tenure, VacateAll, keep_lease, renew, watch_leases
-from roost.machine import Performer
+from roost.machine import Performer, lasting
 from roost.machine.performing import Transactor
 from roost.model.instance import BuildRequest
 from roost.model.record import RecordSink
@@ -117,14 +117,14 @@ class SuperConductor:
         Raises: `StorageError` of the API database.
         """
         await self.step()
-        for machine in (
-            keep_lease("api", self._tenure),
-            watch_leases("api", KIND, self._tenure.times),
-            self._working.seek(),
-            self._working.carry_deletions(),
-            self._working.complete_mappings(),
+        for name, begin in (
+            ("keep_lease", lambda: keep_lease("api", self._tenure)),
+            ("watch_leases", lambda: watch_leases("api", KIND, self._tenure.times)),
+            ("seek", self._working.seek),
+            ("carry_deletions", self._working.carry_deletions),
+            ("complete_mappings", self._working.complete_mappings),
         ):
-            self._performer.start("conductor", machine)
+            self._performer.start(name, lasting(name, begin))
         for cell in self.cells.values():
             self._listening.add(asyncio.create_task(self._listen(cell)))
 

@@ -1,5 +1,6 @@
 """The work of one super conductor: its requests and deletions, and the machines that find more."""
 
+import math
 from collections import defaultdict
 
 from roost.cells.arriving import FindInstances
@@ -25,6 +26,9 @@ FINISHED = "conductor/finished"
 DELETIONS = "conductor/deletions"
 """Topic: there may be something to do for a deletion."""
 
+FAILED_SECONDS = 60.0
+"""Seconds after which a request that ended with an error is taken up again: an outage may be over."""
+
 TAKEN_AT_ONCE = 100
 """Requests that are taken over in one transaction."""
 
@@ -35,15 +39,16 @@ COMPLETED_AT_ONCE = 500
 class Working:
     """What one process works on. Its machines share it; a crash loses it, and the databases have it all.
 
-    ``carrying``: the requests on their way, by id; one that ended with an error stays in ``failed``, and is
-    not taken up again by this process. ``failure`` is the last of these errors.
+    ``carrying``: the requests on their way, by id. ``failed``: when a request that ended with an error is
+    taken up again, by the monotonic clock; one that cannot be read never is. ``failure``: the last of
+    these errors.
     """
 
     def __init__(self, tenure: Tenure, options: CarryOptions) -> None:
         self.tenure = tenure
         self.options = options
         self.carrying: set[str] = set()
-        self.failed: set[str] = set()
+        self.failed: dict[str, float] = {}
         self.failure: BaseException | None = None
         self.deletions = Deletions(options.cells)
 
@@ -75,15 +80,17 @@ class Working:
 
     def take_all(self) -> Machine[None]:
         """Take up all requests and deletions that nobody carries. Raises: `StorageError`."""
-        if not self.tenure.holds((yield from Monotonic().do())):
+        now = yield from Monotonic().do()
+        if not self.tenure.holds(now):
             return
+        self.failed = {request_id: due for request_id, due in self.failed.items() if due > now}
         free = yield from Read(API, FreeRequests(self.tenure.holder)).do()
-        known = self.carrying | self.failed
+        known = self.carrying | self.failed.keys()
         free = [key for key in free if key.request_id not in known]
         for first in range(0, len(free), TAKEN_AT_ONCE):
             some = tuple(free[first : first + TAKEN_AT_ONCE])
             taken = yield from Write(API, TakeRequests(some, self.tenure.holder)).do()
-            self.failed.update(taken.unreadable)
+            self.failed.update(dict.fromkeys(taken.unreadable, math.inf))
             for owned in taken.owned:
                 yield from Log("resuming a request", {"request_id": owned.request.request_id}).do()
                 yield from self._start(owned, fresh=False)
@@ -144,7 +151,7 @@ class Working:
             yield from carry_through(owned, self.options, fresh=fresh)
         except Exception as error:
             self.failure = error
-            self.failed.add(request_id)
+            self.failed[request_id] = (yield from Monotonic().do()) + FAILED_SECONDS
             self.carrying.discard(request_id)
             yield from Wake(FINISHED).do()
             raise

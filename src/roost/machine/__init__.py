@@ -3,6 +3,7 @@
     steps        what a machine may ask its shell for, each with the type of its answer
     performing   the shell for asyncio: performs steps on databases and services
     wakes        topics that machines wait for
+    lasting      machines that are begun again after an error
 
 A *machine* is a generator. It yields *steps* and gets their answers sent, or their errors thrown in. It has
 no clock, no randomness and no I/O of its own, so the same code runs under two shells: `Performer` in the
@@ -17,6 +18,7 @@ A machine may be closed at any step, as its process may die there: it does no st
 process finds in the databases what is left to do.
 """
 
+from roost.machine.lasting import lasting
 from roost.machine.performing import Performer, Service, Transactor, UnknownService
 from roost.machine.steps import (
     Ask,
@@ -66,4 +68,5 @@ __all__ = [
     "Within",
     "Work",
     "Write",
+    "lasting",
 ]

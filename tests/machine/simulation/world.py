@@ -37,7 +37,7 @@ POLL_SECONDS = 2.0
 SETTLED_WITHIN = 300.0
 """Seconds of calm after which nothing may be under way any more."""
 
-LATE_SECONDS = 15.0
+LATE_SECONDS = 40.0
 """Seconds after which no message that was sent is still under way."""
 
 ACTS = 200_000

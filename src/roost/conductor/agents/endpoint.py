@@ -57,6 +57,7 @@ from roost.machine import (
     Sleep,
     Wake,
     Write,
+    lasting,
 )
 from roost.model.instance import DELETING, DestroyOrder
 from roost.model.text import error_text
@@ -110,7 +111,10 @@ class AgentEndpoint:
 
     def machines(self) -> list[Machine[None]]:
         """What a process runs beside the answers."""
-        return [self._look_for_work(), watch_leases(self._database, SESSION, SESSION_TIMES)]
+        return [
+            lasting("look_for_work", self._look_for_work),
+            lasting("watch_leases", lambda: watch_leases(self._database, SESSION, SESSION_TIMES)),
+        ]
 
     def answer(self, question: Question[Any]) -> Machine[Any]:
         """Answer one question. Raises `AgentProtocolError`."""

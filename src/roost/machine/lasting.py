@@ -1,0 +1,20 @@
+"""A machine that must not end: it is begun again after an error."""
+
+from collections.abc import Callable
+
+from roost.machine.steps import Log, Machine, Sleep
+
+
+def lasting(name: str, begin: Callable[[], Machine[None]], pause: float = 1.0) -> Machine[None]:
+    """Run a machine; after an error, which is a defect, begin it again in ``pause`` seconds.
+
+    One row that nobody foresaw must not leave a process without a part of its work. Ends when the machine
+    ends.
+    """
+    while True:
+        try:
+            return (yield from begin())
+        except Exception as error:
+            values = {"machine": name, "seconds": pause}
+            yield from Log("a machine ended with an error, and is begun again", values, "error", error).do()
+        yield from Sleep(pause).do()
