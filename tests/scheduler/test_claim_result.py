@@ -7,6 +7,7 @@ import pytest
 from roost.ledger import LedgerBusy
 from roost.ledger.errors import Damaged
 from roost.placement import errors as placement
+from roost.placement.client.transport import OlderService
 from roost.placement.errors import error_for
 from roost.scheduler import NoValidHost
 from roost.scheduler import errors as scheduler
@@ -56,6 +57,7 @@ VERDICTS = [
     (RuntimeError("a defect"), RETRY),
     # The request itself, the token, or the installation.
     (placement.BadRequest("JSON does not validate"), FATAL),
+    (OlderService("the query needs 1.39, and the service knows 1.36"), FATAL),
     (placement.BadRequest("Unable to allocate inventory: No such resource class X."), FATAL),
     (error_for(401, None, "who are you"), FATAL),
     (placement.Forbidden("not for you"), FATAL),
