@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from roost.fleet.constraint import SPLIT_RESOURCES, Constraint, with_amount, without
+from roost.fleet.fits import largest_part
 from roost.fleet.fleet import Fleet
 from roost.fleet.near_misses import NearMiss
 from roost.fleet.splitting import parts_by_tree
@@ -180,9 +181,8 @@ def _most_on(survey: Survey, constraint: Constraint, position: int) -> int:
         columns = fleet.inventory_columns(name)
         slots = columns.slots(survey.reach.rows[survey.reach.anchors == root])
         slots = slots[slots >= 0]
-        free = columns.largest_in(slots)
-        free -= free % columns.step_size[slots]
-        most = int(free[free >= columns.min_unit[slots]].max(initial=0))
+        units = columns.min_unit[slots], columns.max_unit[slots], columns.step_size[slots]
+        most = int(largest_part(constraint.amount, columns.largest_in(slots), *units).max(initial=0))
     return most if most < constraint.amount else 0
 
 
