@@ -215,8 +215,9 @@ async def test_conductors_ask_a_scheduler_over_http(tmp_path: Path) -> None:
         way = Way(app)
         async with client_of(way) as client:
             now.super = SuperConductor(
-                now.requests, client, now.placement, now.cells, backoff=BACKOFF, clock=lambda: NOW
+                now.ledger.database, client, now.placement, now.cells, backoff=BACKOFF, clock=lambda: NOW
             )
+            await now.super.begin(alone=True)
             now.of_cell = {
                 name: CellConductor(cell, now.placement, client, now.records, backoff=BACKOFF)
                 for name, cell in now.cells.items()
