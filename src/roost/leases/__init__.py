@@ -24,6 +24,7 @@ from roost.leases.works import (
     RenewLease,
     VacateAll,
     VacateLeases,
+    read_lease,
 )
 
 __all__ = [
@@ -45,6 +46,7 @@ __all__ = [
     "keep_lease",
     "leases",
     "leases_table",
+    "read_lease",
     "renew",
     "watch_leases",
 ]

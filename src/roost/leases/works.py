@@ -31,7 +31,7 @@ class AcquireLease(msgspec.Struct, frozen=True, kw_only=True):
     seen: Lease | None = None
 
     def __call__(self, connection: Connection) -> Lease | None:
-        there = _read(connection, self.name)
+        there = read_lease(connection, self.name)
         if there is not None and there.holder == self.holder:
             return there
         new = Lease(
@@ -141,8 +141,14 @@ class ReadLeases(msgspec.Struct, frozen=True):
         return [Lease(**row._asdict()) for row in connection.execute(_ALL, {"of": self.kind})]
 
 
-def _read(connection: Connection, name: str) -> Lease | None:
-    row = connection.execute(sa.select(leases).where(leases.c.name == name)).one_or_none()
+# Made once: a poll of each host reads its lease.
+_NAMED = sa.select(leases).where(leases.c.name == sa.bindparam("of_name"))
+_LOCKED = _NAMED.with_for_update()
+
+
+def read_lease(connection: Connection, name: str, *, lock: bool = False) -> Lease | None:
+    """The lease of a name, None if there is none. ``lock``: its row is locked until the transaction ends."""
+    row = connection.execute(_LOCKED if lock else _NAMED, {"of_name": name}).one_or_none()
     return None if row is None else Lease(**row._asdict())
 
 

@@ -17,7 +17,7 @@ from roost.cells.orders import FOR_HOSTS, HostWork, WorkOfHosts
 from roost.cells.rows import instance_of
 from roost.cells.tables import instances, leases, nodes, orders
 from roost.cells.watching import SESSION, session_name
-from roost.leases import VACANT, AcquireLease, Lease
+from roost.leases import VACANT, AcquireLease, Lease, read_lease
 from roost.model.instance import (
     DELETING,
     DESTROYED,
@@ -54,7 +54,7 @@ class OpenSession(msgspec.Struct, frozen=True, kw_only=True):
 
     def __call__(self, connection: Connection) -> SessionOpened | None:
         name = session_name(self.host)
-        there = _session(connection, name)
+        there = read_lease(connection, name)
         mine = there is not None and there.holder in self.previous
         lease = AcquireLease(
             name=name,
@@ -130,8 +130,8 @@ class StorePoll(CellWork, frozen=True, kw_only=True):
 
     def __call__(self, connection: Connection) -> PollStored | SessionGone | PollLate:
         host = self.session.host
-        lease = _session(connection, session_name(host), lock=True)
-        if lease is None or (lease.holder, lease.epoch) != (self.session.nonce, self.session.epoch):
+        lease = _held(connection, self.session, lock=True)
+        if lease is None:
             return SessionGone()
         if lease.counter >= self.counter:
             return PollLate()
@@ -173,8 +173,7 @@ class ConfirmBuild(msgspec.Struct, frozen=True):
     at: float
 
     def __call__(self, connection: Connection) -> bool | None:
-        lease = _session(connection, session_name(self.session.host), lock=True)
-        if lease is None or (lease.holder, lease.epoch) != (self.session.nonce, self.session.epoch):
+        if _held(connection, self.session, lock=True) is None:
             return None
         return ConfirmAttempt(self.key, self.session.host, self.at)(connection)
 
@@ -192,8 +191,7 @@ class HoldsSession(msgspec.Struct, frozen=True):
     session: SessionKey
 
     def __call__(self, connection: Connection) -> bool:
-        lease = _session(connection, session_name(self.session.host))
-        return lease is not None and (lease.holder, lease.epoch) == (self.session.nonce, self.session.epoch)
+        return _held(connection, self.session) is not None
 
 
 class ReachesRoot(msgspec.Struct, frozen=True):
@@ -268,10 +266,8 @@ class NewWork(msgspec.Struct, frozen=True):
         return found
 
 
-def _session(connection: Connection, name: str, *, lock: bool = False) -> Lease | None:
-    row = connection.execute(_LOCKED if lock else _SESSION, {"of_name": name}).one_or_none()
-    return None if row is None else Lease(**row._asdict())
-
-
-_SESSION = sa.select(leases).where(leases.c.name == sa.bindparam("of_name"))
-_LOCKED = _SESSION.with_for_update()
+def _held(connection: Connection, session: SessionKey, *, lock: bool = False) -> Lease | None:
+    """The lease of a session; None if the session is not the agent's any more."""
+    lease = read_lease(connection, session_name(session.host), lock=lock)
+    mine = lease is not None and (lease.holder, lease.epoch) == (session.nonce, session.epoch)
+    return lease if mine else None
