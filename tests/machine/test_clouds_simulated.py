@@ -34,6 +34,6 @@ def test_a_fault_that_is_put_in_is_found(name):
 
 
 def test_a_guest_that_is_started_without_a_confirmation_is_found():
-    kind = CELL_KINDS["slow"]
-    found = finds(lambda seed: CellWorld(kind, seed, faults.NO_CONFIRMATION), range(4, 100))
+    kind = CELL_KINDS["pauses"]
+    found = finds(lambda seed: CellWorld(kind, seed, faults.NO_CONFIRMATION), range(16, 100))
     assert "while it runs as" in found

@@ -1,29 +1,34 @@
-"""Agents of the simulated world: a plain one on its cell's database, for worlds without sessions."""
+"""Agents of the simulated world: the real agent of a host, its driver, its state, and its cell's endpoint."""
 
 from collections import Counter
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
-
-import msgspec
 
 from machine.simulation.hosts import FOREIGN, Host
 from machine.simulation.network import Handling, Network
 from machine.simulation.process import Process
-from roost.cells.building import AttemptKey, ConfirmAttempt, ReportResults
-from roost.cells.ending import Destroyed
-from roost.cells.guests import GuestsReported
-from roost.cells.orders import WorkOfHosts
-from roost.compute.driving import DestroyGuest, Guests, Prepare, StartGuest
-from roost.compute.errors import BuildEnded, BuildFailed
-from roost.machine import Ask, Await, Clock, Machine, Read, Record, Sleep, Start, Wake, Write
-from roost.model.instance import ASSIGNED, STARTING, BuildResult, DestroyOrder, Instance
-from roost.storage import StorageError
+from roost.agents.errors import AgentProtocolError, EndpointUnavailable
+from roost.agents.questions import Confirm
+from roost.compute.driving import (
+    DestroyGuest,
+    FillTree,
+    Guests,
+    Metrics,
+    Prepare,
+    ReadHardware,
+    Recover,
+    StartGuest,
+)
+from roost.compute.errors import BuildEnded
+from roost.compute.host import AgentTimes, HostAgent
+from roost.conductor.agents.endpoint import AgentEndpoint
+from roost.machine import Machine, Question, Sleep
 
-DRIVER = "driver"
-WORK = "work"
-"""Topic of an agent: something is done, or there may be something to do."""
+CELL, DRIVER, STATE = "cell", "driver", "state"
+"""What an agent asks."""
 
-GUESTS_SECONDS = 10.0
-"""Seconds between two comparisons of the guests with the cell's instances."""
+TIMES = AgentTimes(report=20.0, keep=10.0, longest_retry=8.0)
+"""Agents poll as in a cloud, and report their providers more often."""
 
 
 class DriverService:
@@ -36,8 +41,18 @@ class DriverService:
         self._host = host
         self._ended: Counter[str] = Counter()
 
-    def handle(self, asker: Process, question: Any) -> Handling:
-        """Do it, after some time."""
+    def handle(self, asker: Process, question: Any) -> Any:
+        """Tell at once what there is; do anything else after some time."""
+        match question:
+            case Guests():
+                return {uuid: attempt for uuid, attempt in self._host.guests.items() if uuid != FOREIGN}
+            case FillTree(tree, node):
+                self._host.fill(tree, node)
+                return tree
+            case Metrics():
+                return {}
+            case ReadHardware() | Recover():
+                return None
         return Handling(asker, self._do(question, asker.network))
 
     def unreachable(self, unknown: bool) -> Exception:
@@ -47,8 +62,6 @@ class DriverService:
     def _do(self, question: Any, network: Network) -> Machine[Any]:
         random = network.random
         match question:
-            case Guests():
-                return {uuid: attempt for uuid, attempt in self._host.guests.items() if uuid != FOREIGN}
             case Prepare(instance):
                 before = self._ended[instance.uuid]
                 yield from Sleep(random.choice((0.01, 0.5, 3.0, 15.0))).do()
@@ -64,7 +77,7 @@ class DriverService:
                 yield from Sleep(random.choice((0.01, 0.5, 2.0))).do()
                 self._host.destroy(instance)
             case _:
-                raise AssertionError(f"a driver is not asked for {question!r}")
+                network.defect(f"a driver is not asked for {question!r}")
         return None
 
     def _go_on(self, instance: str, before: int) -> None:
@@ -72,97 +85,80 @@ class DriverService:
             raise BuildEnded("the instance is to be destroyed")
 
 
-class PlainAgent:
-    """The machines of one host's agent, on the works of its cell.
+class StateService:
+    """The state directory of a host's agent, which outlives the agent."""
 
-    ``confirms``: whether it asks before it starts a guest.
-    """
+    patience = 1e9
+    local = True
 
-    def __init__(self, host: str, cell: str, confirms: bool = True) -> None:
-        self.host = host
-        self.cell = cell
-        self.database = f"cell/{cell}"
-        self.confirms = confirms
-        self._building: set[str] = set()
+    def __init__(self, host: Host) -> None:
+        self._state = host.state
 
-    def begin(self, process: Process) -> None:
-        """Start the machines."""
-        process.run("works", self.work())
-        process.run("compares", self.compare())
+    def handle(self, asker: Process, question: Any) -> Any:
+        """Answer at once."""
+        return at_once(self._state.ask(question))
 
-    def work(self) -> Machine[None]:
-        """Carry out what the cell says is to be done here, for ever."""
-        while True:
-            try:
-                yield from self._look()
-            except StorageError:
-                yield from Sleep(1.0).do()
-            yield from Await(WORK, 2.0).do()
+    def unreachable(self, unknown: bool) -> Exception:
+        """The agent, which would be told, has crashed."""
+        return ConnectionError("the agent is gone")
 
-    def compare(self) -> Machine[None]:
-        """Tell the cell of the guests, for ever."""
-        while True:
-            yield from Sleep(GUESTS_SECONDS).do()
-            guests = yield from Ask(DRIVER, Guests()).do()
-            try:
-                at = yield from Clock().do()
-                yield from Write(self.database, GuestsReported(self.host, guests, at)).do()
-            except StorageError:
-                continue
 
-    def _look(self) -> Machine[None]:
-        found = yield from Read(self.database, WorkOfHosts((self.host,))).do()
-        destroy = list(found.orders)
-        for instance in found.instances:
-            if instance.uuid in self._building:
-                continue
-            if instance.state in (ASSIGNED, STARTING):
-                self._building.add(instance.uuid)
-                yield from Start(f"builds {instance.uuid}", self._build(instance)).do()
-            else:
-                destroy.append(DestroyOrder(instance.uuid, instance.attempt, self.host))
-        done = [order for order in destroy if order.instance not in self._building]
-        guests = yield from Ask(DRIVER, Guests()).do()
-        for order in done:
-            if guests.get(order.instance, order.attempt) <= order.attempt:
-                yield from Ask(DRIVER, DestroyGuest(order.instance)).do()
-        if done:
-            yield from Write(self.database, Destroyed(tuple(done), (yield from Clock().do()))).do()
+class EndpointService:
+    """The endpoint of a cell, as one agent reaches it: in one of the processes that serve it, now and then in
+    another one. ``confirms``: whether a build is confirmed by the cell, and not by everybody."""
 
-    def _build(self, instance: Instance) -> Machine[None]:
-        key = AttemptKey(instance.uuid, instance.attempt)
-        failure: BuildFailed | None = None
-        guests = yield from Ask(DRIVER, Guests()).do()
-        if guests.get(instance.uuid) != instance.attempt:
-            try:
-                yield from Ask(DRIVER, Prepare(instance)).do()
-            except BuildFailed as error:
-                failure = error
-            if failure is None:
-                if self.confirms and not (yield from self._confirmed(key)):
-                    self._building.discard(instance.uuid)
-                    return
-                yield from Ask(DRIVER, StartGuest(instance)).do()
-        result = BuildResult(instance.uuid, self.host, instance.attempt)
-        if failure is not None:
-            result = msgspec.structs.replace(
-                result, failure=str(failure), code=failure.code, retryable=failure.retryable
-            )
-        while True:
-            try:
-                report = ReportResults((result,), (yield from Clock().do()), self.cell)
-                ended = yield from Write(self.database, report).do()
-                break
-            except StorageError:
-                yield from Sleep(1.0).do()
-        yield from Record((), ended).do()
-        self._building.discard(instance.uuid)
-        yield from Wake(WORK).do()
+    patience = 45.0
+    local = False
 
-    def _confirmed(self, key: AttemptKey) -> Machine[bool]:
-        while True:
-            try:
-                at = yield from Clock().do()
-                return (yield from Write(self.database, ConfirmAttempt(key, self.host, at)).do())
-            except StorageError:
-                yield from Sleep(1.0).do()
+    def __init__(self, cell: str, servers: Callable[[], Sequence[Process]], confirms: bool) -> None:
+        self._cell = cell
+        self._servers = servers
+        self._confirms = confirms
+        self._at: Process | None = None
+
+    def handle(self, asker: Process, question: Any) -> Any:
+        """Have a process answer."""
+        if isinstance(question, Confirm) and not self._confirms:
+            return True
+        random = asker.network.random
+        if self._at is None or not self._at.up or random.random() < 0.05:
+            servers = self._servers()
+            self._at = random.choice([each for each in servers if each.up] or [*servers])
+        endpoint = self._at.memory.get(endpoint_of(self._cell))
+        if endpoint is None:
+            raise EndpointUnavailable("nobody listens there")
+        return Handling(self._at, _answer(endpoint, question, asker.network))
+
+    def unreachable(self, unknown: bool) -> Exception:
+        """What the agent sees."""
+        return EndpointUnavailable("the endpoint does not answer")
+
+
+def endpoint_of(cell: str) -> str:
+    """Where a process that serves a cell's agents has its endpoint in its memory."""
+    return f"endpoint of {cell}"
+
+
+def _answer(endpoint: AgentEndpoint, question: Question[Any], network: Network) -> Machine[Any]:
+    try:
+        return (yield from endpoint.answer(question))
+    except AgentProtocolError:
+        raise
+    except Exception as error:
+        network.defect(f"the endpoint fails with {error!r} at {question!r}", error)
+
+
+def begin_agent(process: Process, host: Host) -> None:
+    """Start the agent of a host."""
+    agent = process.memory["agent"] = HostAgent(host.name, times=TIMES)
+    process.run("agent", agent.run())
+
+
+def at_once(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    """The result of a coroutine that waits for nothing."""
+    try:
+        coroutine.send(None)
+    except StopIteration as ended:
+        return ended.value
+    coroutine.close()
+    raise RuntimeError("it waits, and in simulated time nothing may")

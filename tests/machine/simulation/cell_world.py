@@ -26,6 +26,7 @@ ALL = (
     "database_away",
     "clock",
     "vanish",
+    "replug",
 )
 
 KINDS = {
@@ -84,7 +85,6 @@ class CellWorld(World):
         )
         self.network.databases[DATABASE].run(AddInstances((instance,), self.loop.now), True)
         self.accepted.add(uuid)
-        self.wake_agents()
 
     def delete(self, uuid: str) -> None:
         """The user deletes an instance."""

@@ -77,7 +77,7 @@ class SimulatedDatabase:
             self._snapshot()
         if not self.repeats:
             return self._run(work, writes)
-        return self._repeated.run((work, writes), lambda: self._run(work, writes))
+        return self._repeated.run(_key(work, writes), lambda: self._run(work, writes))
 
     def _run(self, work: Callable[[sa.Connection], Any], writes: bool) -> Any:
         for _ in range(CONFLICT_ATTEMPTS - 1):
@@ -124,6 +124,16 @@ class SimulatedDatabase:
         now = self._now()
         if not self._snapshots or self._snapshots[-1][0] < now - SNAPSHOT_SECONDS:
             self._snapshots.append((now, self._raw.serialize()))
+
+
+def _key(work: Any, writes: bool) -> Any:
+    """What tells works apart: their types and fields."""
+    key = work, writes
+    try:
+        hash(key)
+    except TypeError:
+        return type(work), repr(work), writes
+    return key
 
 
 _watched: dict[sa.Engine, RepeatedWorks] = {}

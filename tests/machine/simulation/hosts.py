@@ -6,9 +6,15 @@ from random import Random
 
 from machine.simulation.network import BrokenPromise
 from roost.compute.errors import BuildFailed
+from roost.compute.keeping import MemoryState
+from roost.compute.provider_tree import ProviderTree
+from roost.model.inventory import Inventory
 
 FOREIGN = "foreign-guest"
 """A guest that others have made: nobody of this world may touch it."""
+
+
+VCPUS = 3
 
 
 class Guests:
@@ -25,6 +31,9 @@ class Guests:
 
 class Host:
     """One host. ``guests``: instance -> attempt, of those that run; ``prepared``: of those that do not yet.
+
+    ``state``: the state directory of its agent. ``plugged``: the suffix of the provider that its second
+    device is below; empty: the root.
 
     ``failing``: the share of builds that fail, a tenth of them for a cause that no other host cures.
     """
@@ -44,10 +53,20 @@ class Host:
         self.guests: dict[str, int] = {FOREIGN: 1}
         self.prepared: dict[str, int] = {}
         self.failing = 0.0
+        self.plugged = ""
+        self.state = MemoryState()
         self._all = guests
         self._random = random
         self._note = note
         guests.hosts[name] = self
+
+    def fill(self, tree: ProviderTree, node: str) -> None:
+        """Say what the host has: its CPUs, and two devices of which the second may be below the first."""
+        tree.update_inventory(node, {"VCPU": Inventory(VCPUS)})
+        tree.put_child(f"{node}-a", node)
+        tree.put_child(f"{node}-b", f"{node}-{self.plugged}" if self.plugged else node)
+        tree.update_inventory(f"{node}-b", {"CUSTOM_GPU": Inventory(1)})
+        tree.update_traits(f"{node}-b", ["CUSTOM_DEVICE"])
 
     def prepare(self, instance: str, attempt: int) -> None:
         """Make all of a guest except its start. Raises `BuildFailed`."""

@@ -1,26 +1,31 @@
 """Between processes, databases and services: carries requests and answers through the weather."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from itertools import count
 from random import Random
 from typing import Any, NamedTuple, Protocol
 
 from machine.simulation.databases import SimulatedDatabase
 from machine.simulation.loop import Loop
-from machine.simulation.process import Process, Running
+from machine.simulation.process import PENDING, Process, Running
 from machine.simulation.weather import CALM, Weather, fate
+from roost.cells.cell_work import CellWork
+from roost.cells.orders import FOR_HOSTS, orders_topic
+from roost.cells.owning import FOR_CONDUCTORS as _FOR_CONDUCTORS
+from roost.cells.owning import work_topic
 from roost.leases import AcquireLease, RenewLease, VacateLeases
 from roost.machine.steps import Machine
 from roost.storage import DatabaseUnavailable, OutcomeUnknown
 
+FOR_CONDUCTORS = frozenset(_FOR_CONDUCTORS)
 _LEASES = (AcquireLease, RenewLease, VacateLeases)
 
 CONFLICTS = 0.02
 """Share of the transactions that a server rolls back once and that are run again."""
 
 
-class BrokenPromise(AssertionError):
-    """A promise that a schedule broke."""
+class BrokenPromise(BaseException):
+    """A promise that a schedule broke. Not an `Exception`: no machine may catch it."""
 
 
 class Service(Protocol):
@@ -102,21 +107,46 @@ class Network:
             if drawn.lost:
                 error = OutcomeUnknown(f"{name} did not answer") if writes else DatabaseUnavailable(name)
             self.note(process.name, running.name, "is answered", error if error is not None else result)
+            if error is None and isinstance(work, CellWork) and (entered := work.enters):
+                wake_for(process, name.removeprefix("cell/"), entered)
             running.resume(ticket, result if error is None else None, error)
 
         if drawn.arrives is not None and not cut:
             self.loop.after(drawn.arrives, arrive)
         self.loop.after(drawn.answers, answer)
 
+    def ask_local(self, running: Running, service: Service, name: str, question: Any) -> Any:
+        """Ask a service of the process itself. Returns the answer, or `PENDING` if it comes later.
+
+        Raises what the service raises.
+        """
+        process = running.process
+        if self.weather is not CALM and self.random.random() < self.weather.crashes:
+            process.crash()
+            self.on_crash(process)
+            return PENDING
+        result = service.handle(process, question)
+        if not isinstance(result, Handling):
+            return result
+        ticket = running.ticket
+        self.note(process.name, running.name, "asks", name, question)
+
+        def handled(answer: Any, error: BaseException | None) -> None:
+            self.note(process.name, running.name, "is answered", error if error is not None else answer)
+            running.resume(ticket, answer, error)
+
+        process.run(f"{name} of {process.name}", result.machine, handled)
+        return PENDING
+
     def ask(self, running: Running, name: str, question: Any) -> None:
-        """Ask a service, and answer the machine."""
+        """Ask a service elsewhere, and answer the machine."""
         process = running.process
         if self._falters(running, "ask", name, question):
             return
         if self.defective_question is not None:
             question = self.defective_question(name, question)
         service = process.services.get(name) or self.services[name]
-        drawn = fate(CALM if service.local else self.weather, self.random)
+        drawn = fate(self.weather, self.random)
         ticket = running.ticket
         cut = (process.name, name) in self.cut
         self.note(process.name, running.name, "asks", name, question)
@@ -144,8 +174,6 @@ class Network:
             self.loop.after(drawn.arrives, arrive, True)
             if drawn.again is not None:
                 self.loop.after(drawn.again, arrive, False)
-        if service.local:
-            return
         patience = drawn.answers if drawn.lost or drawn.refused or cut else service.patience
         self.loop.after(patience, give_up)
 
@@ -155,8 +183,6 @@ class Network:
         """Have a service answer: at once, or by a machine in the process that serves."""
         try:
             result = service.handle(asker, question)
-        except BrokenPromise:
-            raise
         except Exception as error:
             handled(None, error)
             return
@@ -215,6 +241,14 @@ class Network:
     def story(self, last: int = 400) -> str:
         """The last lines of the trace, readably."""
         return "\n".join(_line(note) for note in self.trace[-last:])
+
+
+def wake_for(process: Process, cell: str, entered: Collection[str]) -> None:
+    """Wake what waits in a process for the states that instances have entered, as `roost.cells.Cell` does."""
+    if not FOR_CONDUCTORS.isdisjoint(entered):
+        process.wake(work_topic(cell))
+    if not FOR_HOSTS.isdisjoint(entered):
+        process.wake(orders_topic(cell))
 
 
 class Handling(NamedTuple):

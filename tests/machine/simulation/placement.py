@@ -8,13 +8,16 @@ import msgspec
 
 from roost.fleet import Fleet
 from roost.ledger import Command, Held, State
-from roost.model.change import AllocationsChanged, ResourceClassChanged
+from roost.model.change import AllocationsChanged, ResourceClassChanged, TraitChanged
 from roost.model.inventory import Inventory
 from roost.model.request import CandidateQuery, RequestGroup
 from roost.model.spec import Destination, RequestSpec, Selection
+from roost.model.vocabulary import DISABLED_TRAIT
 from roost.placement.commands.allocations import ConsumerWrite, FreeConsumers, WriteAllocations
 from roost.placement.commands.inventories import SetInventories
 from roost.placement.commands.providers import CreateProvider
+from roost.placement.commands.traits_and_aggregates import SetTraits
+from roost.placement.service import PlacementService
 from roost.scheduler.errors import NoAlternate, NoValidHost
 from roost.scheduler.gateways.local import Decide
 from roost.scheduler.gateways.replacing import UseAlternate
@@ -29,6 +32,9 @@ T = TypeVar("T")
 
 FOREIGN = "foreign-consumer"
 """A consumer that others have made: nobody of this world may touch it."""
+
+OPERATORS = "CUSTOM_OPERATORS"
+"""A trait that an operator has given to each host."""
 
 _OPTIONS = SchedulerOptions(host_subset_size=8, service_down_time=1e9)
 _QUERY = CandidateQuery((RequestGroup({"VCPU": 1}),))
@@ -50,11 +56,15 @@ class SimulatedPlacement:
         self.orphans: set[str] = set()
         self.runs = 0
         self.state.apply(ResourceClassChanged("VCPU", None, 0))
+        self.state.apply(TraitChanged(DISABLED_TRAIT, None, 0))
+        self.service = PlacementService(_Ledger(self))  # type: ignore[arg-type]
 
     def add_host(self, host: str, node: str, cell: str, vcpus: int) -> None:
-        """Add a host with a root provider."""
+        """Add a host as an earlier run of its agent left it; an operator has added a provider and a trait."""
         self.run(CreateProvider(node, host, None))
         self.run(SetInventories(node, {"VCPU": Inventory(vcpus)}, None))
+        self.run(SetTraits(node, frozenset({OPERATORS}), None, add_custom=True))
+        self.run(CreateProvider(f"{node}-nic", f"{host}-nic", node))
         self.table.update([report(host, node, cell=cell)])
 
     def add_foreign(self, node: str) -> None:
@@ -71,6 +81,17 @@ class SimulatedPlacement:
                 )
             )
         )
+
+    def tree(self, node: str) -> dict[str, str | None]:
+        """The parent of each provider of a host, by name."""
+        fleet = self.state.fleet
+        rows = fleet.subtree(fleet.row(node))
+        names = {fleet.uuid(row): fleet.facts(row).name for row in rows}
+        return {fleet.facts(row).name: names.get(fleet.facts(row).parent or "") for row in rows}
+
+    def traits(self, node: str) -> set[str]:
+        """The traits of a provider."""
+        return {*self.state.fleet.traits_of(self.state.fleet.row(node))}
 
     def run(self, command: Command[T]) -> T:
         """Run a command; nothing is changed if it raises."""
@@ -158,3 +179,16 @@ class SimulatedPlacement:
             options=_OPTIONS,
             seed=self.random.getrandbits(32),
         )
+
+
+class _Ledger:
+    """What `PlacementService` uses of a ledger."""
+
+    def __init__(self, placement: SimulatedPlacement) -> None:
+        self._placement = placement
+
+    async def execute(self, command: Command[T]) -> T:
+        return self._placement.run(command)
+
+    async def current(self) -> Fleet:
+        return self._placement.state.fleet

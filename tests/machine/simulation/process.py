@@ -14,8 +14,11 @@ from roost.machine.steps import Machine, Step
 if TYPE_CHECKING:
     from machine.simulation.network import Network
 
-_PENDING = object()
+PENDING = object()
 """What performing answers where the answer comes later."""
+
+AN_ERROR = "a machine ended with an error, and is begun again"
+"""The event of a machine that must not end and has a defect: see `roost.machine.lasting`."""
 
 Ended = Callable[[Any, BaseException | None], None]
 
@@ -112,14 +115,14 @@ class Process:
                 self.loop.after(0.0, running.resume, ticket, True, None)
 
     def wait(self, running: "Running", topic: str, seconds: float) -> Any:
-        """What `Await` answers, or `_PENDING`."""
+        """What `Await` answers, or `PENDING`."""
         count = self._wakes[topic]
         if running.seen.get(topic) != count:
             running.seen[topic] = count
             return True
         self._waiting[topic].append((running, running.ticket))
         running.later(seconds, False)
-        return _PENDING
+        return PENDING
 
     def hold(self, running: "Running", ticket: int, answer: Any, error: BaseException | None) -> None:
         """Keep an answer until the process goes on."""
@@ -183,7 +186,7 @@ class Running:
                 answer = _PERFORM[type(step)](self, step)
             except Exception as failure:
                 answer, error = None, failure
-            if answer is _PENDING:
+            if answer is PENDING:
                 return None
 
     def later(self, seconds: float, answer: Any = None, error: BaseException | None = None) -> None:
@@ -211,15 +214,18 @@ class Running:
 
     def transact(self, step: Any) -> Any:
         self.process.network.transact(self, step.database, step.work, isinstance(step, steps.Write))
-        return _PENDING
+        return PENDING
 
     def ask(self, step: Any) -> Any:
-        self.process.network.ask(self, step.service, step.question)
-        return _PENDING
+        network, service = self.process.network, self.process.services.get(step.service)
+        if service is not None and service.local:
+            return network.ask_local(self, service, step.service, step.question)
+        network.ask(self, step.service, step.question)
+        return PENDING
 
     def sleep(self, step: Any) -> Any:
         self.later(step.seconds)
-        return _PENDING
+        return PENDING
 
     def wait(self, step: Any) -> Any:
         return self.process.wait(self, step.topic, step.seconds)
@@ -246,7 +252,7 @@ class Running:
             self.process.run(f"{self.name}/{number}", machine, ended(number))
             for number, machine in enumerate(machines)
         ]
-        return _PENDING
+        return PENDING
 
     def within(self, step: Any) -> Any:
         ticket = self.ticket
@@ -265,13 +271,15 @@ class Running:
                 self.resume(ticket, None, TimeoutError())
 
         self.process.loop.after(step.seconds, time_is_up)
-        return _PENDING
+        return PENDING
 
     def start(self, step: Any) -> Any:
         self.process.run(step.name, step.machine)
 
     def log(self, step: Any) -> Any:
         self.process.network.note(self.process.name, self.name, "says", step.event, dict(step.values))
+        if step.event == AN_ERROR:
+            self.process.network.defect(f"{self.process.name}: {step.values} {step.error!r}", step.error)
         if step.level == "error":
             self.process.network.complaints.append((self.process.name, step.event, step.error))
 

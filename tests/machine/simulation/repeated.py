@@ -49,11 +49,8 @@ class RepeatedWorks:
         self._changed = False
 
     def run(self, key: Any, work: Callable[[], Any]) -> Any:
-        """The kept result of a work, or that of running it now. ``key`` may be unhashable."""
-        try:
-            kept = self._kept.get(key)
-        except TypeError:
-            return work()
+        """The kept result of a work, or that of running it now."""
+        kept = self._kept.get(key)
         versions = self._versions
         if kept is not None and all(versions.get(each, 0) == then for each, then in kept.reads.items()):
             return copy(kept.result)

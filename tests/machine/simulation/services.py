@@ -5,8 +5,11 @@ from typing import Any
 
 import httpx
 
+from machine.simulation.agents import at_once
 from machine.simulation.placement import SimulatedPlacement
 from machine.simulation.process import Process
+from roost.agents.errors import EndpointUnavailable
+from roost.conductor.agents.relay import ProviderRelay
 from roost.conductor.questions import (
     AllocationsOf,
     FreeConsumers,
@@ -76,3 +79,21 @@ class PlacementService:
     def unreachable(self, unknown: bool) -> Exception:
         """An error of the transport."""
         return httpx.ReadTimeout("no answer") if unknown else httpx.ConnectError("no connection")
+
+
+class ProvidersService:
+    """The relay to placement of an endpoint."""
+
+    patience = 30.0
+    local = False
+
+    def __init__(self, placement: SimulatedPlacement) -> None:
+        self._relay = ProviderRelay(placement.service)
+
+    def handle(self, asker: Process, question: Any) -> Any:
+        """Answer at once. Raises `AgentProtocolError`."""
+        return at_once(self._relay.ask(question))
+
+    def unreachable(self, unknown: bool) -> Exception:
+        """What the relay makes of an error of the transport."""
+        return EndpointUnavailable("placement cannot be reached")

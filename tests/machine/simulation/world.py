@@ -12,19 +12,30 @@ import msgspec
 import sqlalchemy as sa
 
 from machine.simulation import hosts, placement
-from machine.simulation.agents import DRIVER, WORK, DriverService, PlainAgent
+from machine.simulation.agents import (
+    CELL,
+    DRIVER,
+    STATE,
+    DriverService,
+    EndpointService,
+    StateService,
+    begin_agent,
+    endpoint_of,
+)
 from machine.simulation.databases import SimulatedDatabase
 from machine.simulation.hosts import Guests, Host
 from machine.simulation.loop import Loop, Stuck
 from machine.simulation.network import BrokenPromise, Network
 from machine.simulation.placement import SimulatedPlacement
 from machine.simulation.process import Process
-from machine.simulation.services import PlacementService, SchedulerService
+from machine.simulation.services import PlacementService, ProvidersService, SchedulerService
 from machine.simulation.weather import CALM, Weather
 from roost.cells.arriving import INSTANCES
 from roost.cells.orders import HostsWithOrders
 from roost.cells.rows import instance_of
 from roost.cells.tables import SCHEMA as CELL_SCHEMA
+from roost.compute.provider_tree import provider_uuid
+from roost.conductor.agents.endpoint import PROVIDERS, AgentEndpoint, EndpointTimes
 from roost.conductor.backoff import Backoff
 from roost.conductor.cell_conductor import KIND, machines_of
 from roost.conductor.cell_work import CellWork
@@ -108,7 +119,10 @@ class World:
         self.placement = SimulatedPlacement(self.random)
         self.network.services[SCHEDULER] = SchedulerService(self.placement, self.has_ended)
         self.network.services[PLACEMENT] = PlacementService(self.placement)
+        self.network.services[PROVIDERS] = ProvidersService(self.placement)
         self.conductors: list[Process] = []
+        self.servers: dict[str, list[Process]] = {cell: [] for cell in self.cells}
+        """The conductors of each cell, which serve its agents."""
         self.agents: list[Process] = []
         for cell in self.cells:
             self.add_database(f"cell/{cell}", CELL_SCHEMA)
@@ -116,7 +130,7 @@ class World:
                 self._add_conductor(f"{cell}-conductor{number}", cell)
             for number in range(hosts):
                 self._add_host(f"{cell}-host{number}", cell)
-        self.placement.add_foreign(f"node-of-{self.cells[0]}-host0")
+        self.placement.add_foreign(provider_uuid(f"{self.cells[0]}-host0"))
         self.accepted: set[str] = set()
         """Instances that must come to an end."""
         self.deleted: set[str] = set()
@@ -134,16 +148,14 @@ class World:
         self.network.databases[name] = SimulatedDatabase(name, schemas, lambda: self.loop.now)
 
     def _add_host(self, name: str, cell: str) -> None:
-        node = f"node-of-{name}"
-        self.placement.add_host(name, node, cell, 3)
+        node = provider_uuid(name)
+        self.placement.add_host(name, node, cell, hosts.VCPUS)
         host = Host(name, node, cell, self.guests, self.random, self.network.note)
         host.failing = self.kind.failing
-
-        def begin(process: Process) -> None:
-            PlainAgent(name, cell, self.faults.confirms).begin(process)
-
-        process = Process(f"{name}-agent", self.network, begin)
+        process = Process(f"{name}-agent", self.network, lambda process: begin_agent(process, host))
         process.services[DRIVER] = DriverService(host)
+        process.services[STATE] = StateService(host)
+        process.services[CELL] = EndpointService(cell, lambda: self.servers[cell], self.faults.confirms)
         self.agents.append(process)
 
     def _add_conductor(self, name: str, *cells: str) -> None:
@@ -151,15 +163,22 @@ class World:
             for cell in cells:
                 self.conduct(process, cell)
 
-        self.conductors.append(Process(name, self.network, begin))
+        process = Process(name, self.network, begin)
+        self.conductors.append(process)
+        for cell in cells:
+            self.servers.setdefault(cell, []).append(process)
 
     def conduct(self, process: Process, cell: str) -> None:
-        """Start the machines of a cell's conductor in a process."""
+        """Start the machines of a cell's conductor and of its endpoint in a process."""
         tenure = Tenure(f"{KIND}/{process.name}/{process.life}", KIND, process.name)
         work = CellWork(cell, tenure, Backoff())
         limits = TimeLimits(build_seconds=self.kind.build_seconds, destroy_seconds=60.0)
         for number, machine in enumerate(machines_of(work, limits, POLL_SECONDS)):
             process.run(f"{cell}.{number}", machine)
+        endpoint = AgentEndpoint(cell, EndpointTimes(build=self.kind.build_seconds))
+        process.memory[endpoint_of(cell)] = endpoint
+        for number, machine in enumerate(endpoint.machines()):
+            process.run(f"{cell}.endpoint{number}", machine)
 
     # The schedule
 
@@ -221,12 +240,6 @@ class World:
         """Start a process some time after it crashed."""
         self.loop.after(self.random.choice((0.1, 2.0, 15.0)), process.start)
 
-    def wake_agents(self) -> None:
-        """Agents that hear of it look at their cell."""
-        for agent in self.agents:
-            if self.random.random() < 0.8:
-                agent.wake(WORK)
-
     def crash(self) -> None:
         """A conductor dies."""
         self._crash(self.random.choice(self.conductors))
@@ -260,7 +273,7 @@ class World:
         self._cut_off(self.random.choice(self.agents))
 
     def _cut_off(self, process: Process) -> None:
-        names = [*self.network.databases, *self.network.services]
+        names = [*self.network.databases, *self.network.services, *process.services]
         pairs = {(process.name, name) for name in names if self.random.random() < 0.7}
         self.network.note(process.name, "is cut off from", sorted(name for _, name in pairs))
         self.network.cut |= pairs
@@ -285,6 +298,11 @@ class World:
         guests = [guest for guest in host.guests if guest != hosts.FOREIGN]
         if guests:
             host.lose(self.random.choice(guests))
+
+    def replug(self) -> None:
+        """A device of a host is below another provider from now on."""
+        host = self.random.choice(list(self.guests.hosts.values()))
+        host.plugged = "" if host.plugged else "a"
 
     # What was promised
 
@@ -323,6 +341,7 @@ class World:
             promise(hosts.FOREIGN in host.guests, f"the guest of others on {host.name} is gone")
             strange = host.guests.keys() - known - {hosts.FOREIGN}
             promise(not strange, f"guests without an instance on {host.name}: {strange}")
+            self._check_providers(host)
 
     def has_ended(self, uuid: str) -> bool:
         """Whether nothing is left of an instance that was accepted."""
@@ -330,6 +349,15 @@ class World:
 
     def check_known(self, rows: dict[str, Instance]) -> None:
         """Check what a world knows beside the cells' rows. Raises: `BrokenPromise`."""
+
+    def _check_providers(self, host: Host) -> None:
+        name = host.name
+        expected = {name: None, f"{name}-nic": name, f"{name}-a": name}
+        expected[f"{name}-b"] = f"{name}-{host.plugged}" if host.plugged else name
+        there = self.placement.tree(host.node)
+        promise(there == expected, f"placement has the providers {there} and not {expected}")
+        traits = self.placement.traits(host.node)
+        promise(traits == {placement.OPERATORS}, f"{name} has the traits {traits}")
 
     def _check_row(self, row: Instance) -> None:
         running = self.guests.running(row.uuid)
