@@ -1,0 +1,125 @@
+"""The driver of simulated hosts whose guests outlive their agent: the witness of what ran where and when.
+
+Each host has a file of lines: time, event, instance, attempt. The time is CLOCK_MONOTONIC, which all
+processes of the machine share and no fault steps. So the files say whether an instance ran twice at a time.
+"""
+
+import asyncio
+import os
+import time
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from roost.compute.drivers.simulated import Script, SimulatedDriver, SimulatedHost
+from roost.compute.errors import BuildFailed
+from roost.compute.hardware import Hardware
+from roost.compute.provider_tree import ProviderTree
+from roost.model.instance import Instance
+
+STARTED = "started"
+ENDED = "ended"
+FOLDER = "ROOST_TEST_GUESTS"
+"""The environment variable that names the folder of the files."""
+
+
+class Event(NamedTuple):
+    """A guest was started or ended."""
+
+    at: float
+    event: str
+    host: str
+    instance: str
+    attempt: int
+
+
+class WitnessedDriver:
+    """A simulated host. What was started runs until it is destroyed, whatever becomes of the agent."""
+
+    def __init__(self, host: SimulatedHost, script: Script, folder: Path) -> None:
+        self._host = host
+        self._script = script
+        self._facts = SimulatedDriver(host, script)
+        self._running = {instance: each.attempt for instance, each in running(events_of(folder, host.name))}
+        self._file = os.open(folder / host.name, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+
+    def update_provider_tree(
+        self, tree: ProviderTree, nodename: str, allocations: Mapping[str, object] | None = None
+    ) -> None:
+        self._facts.update_provider_tree(tree, nodename, allocations)
+
+    def metrics(self) -> dict[str, float]:
+        return {}
+
+    def hardware(self) -> Hardware | None:
+        return None
+
+    def guests(self) -> Mapping[str, int]:
+        return self._running
+
+    async def recover(self, instances: Collection[Instance]) -> None:
+        """Nothing: the file says what runs."""
+
+    async def prepare(self, instance: Instance) -> None:
+        await asyncio.sleep(self._script.build_seconds)
+        reason = self._script.failure(self._host.name, instance.uuid, instance.attempt)
+        if reason is not None:
+            raise BuildFailed(reason)
+
+    async def start(self, instance: Instance) -> None:
+        self._write(STARTED, instance.uuid, instance.attempt)
+        self._running[instance.uuid] = instance.attempt
+
+    async def destroy(self, instance: str) -> None:
+        attempt = self._running.pop(instance, None)
+        if attempt is not None:
+            self._write(ENDED, instance, attempt)
+
+    def _write(self, event: str, instance: str, attempt: int) -> None:
+        os.write(self._file, f"{time.monotonic():.6f} {event} {instance} {attempt}\n".encode())
+
+
+def events_of(folder: Path, host: str) -> list[Event]:
+    """What a host's file says. A line that its agent did not finish is left out."""
+    try:
+        text = (folder / host).read_text()
+    except FileNotFoundError:
+        return []
+    found = []
+    for line in text.splitlines(keepends=True):
+        if line.endswith("\n"):
+            at, event, instance, attempt = line.split()
+            found.append(Event(float(at), event, host, instance, int(attempt)))
+    return found
+
+
+def all_events(folder: Path) -> list[Event]:
+    """What the files of all hosts say, in order of time."""
+    return sorted(event for path in folder.iterdir() for event in events_of(folder, path.name))
+
+
+def running(events: Collection[Event]) -> Iterator[tuple[str, Event]]:
+    """The guests that run at the end: instance, and the event of its start."""
+    there: dict[tuple[str, str], Event] = {}
+    for each in events:
+        if each.event == STARTED:
+            there[each.host, each.instance] = each
+        else:
+            there.pop((each.host, each.instance), None)
+    for (_, instance), event in there.items():
+        yield instance, event
+
+
+def overlaps(events: Collection[Event]) -> list[str]:
+    """Where an instance ran twice at a time. ``events`` in order of time."""
+    there: defaultdict[str, dict[str, Event]] = defaultdict(dict)
+    found = []
+    for each in events:
+        guests = there[each.instance]
+        if each.event == ENDED:
+            guests.pop(each.host, None)
+            continue
+        found += [f"instance {each.instance} ran at a time: {other} and {each}" for other in guests.values()]
+        guests[each.host] = each
+    return found
