@@ -22,12 +22,12 @@ def test_every_promise_is_kept_in_every_schedule_at_length(kind):
     simulate(lambda seed: CellWorld(KINDS[kind], seed), range(first, first + 1_500), kind)
 
 
-def test_a_seed_gives_the_same_schedule_again_with_and_without_kept_results():
+def test_a_seed_gives_the_same_schedule_again_with_and_without_kept_results_and_plain_statements():
     traces = []
-    for repeats in (True, True, False):
+    for saves in (True, True, False):
         world = CellWorld(KINDS["everything"], 3)
         for database in world.network.databases.values():
-            database.repeats = repeats
+            database.repeats = database.plain = saves
         world.run()
         traces.append([(note.at, note.who, repr(note.what)) for note in world.network.trace])
     assert traces[0] == traces[1]

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from machine.simulation.cell_world import ALL, STORM
 from machine.simulation.network import Handling
 from machine.simulation.process import Process
-from machine.simulation.world import Kind, World, promise
+from machine.simulation.world import LEASES, Kind, World, promise
 from roost.cells.tables import SCHEMA as CELL_SCHEMA
 from roost.conductor.carrying import CELL0, CarryOptions
 from roost.conductor.super_conductor import KIND
@@ -134,7 +134,7 @@ class CloudWorld(World):
         self._numbers = count()
 
     def _begin_super(self, process: Process) -> None:
-        tenure = Tenure(f"{KIND}/{process.name}/{process.life}", KIND, process.name)
+        tenure = Tenure(f"{KIND}/{process.name}/{process.life}", KIND, process.name, times=LEASES)
         working = Working(tenure, CarryOptions(cells=(CELL0, *CELLS)))
         process.memory["working"] = working
         process.run("keeps", keep_lease("api", tenure))

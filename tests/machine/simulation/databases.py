@@ -15,7 +15,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.pool import StaticPool
 
-from machine.simulation.repeated import RepeatedWorks, watch
+from machine.simulation.repeated import RepeatedWorks
+from machine.simulation.statements import PlainConnection
 from roost.storage import Database, Schema
 from roost.storage.database import CONFLICT_ATTEMPTS
 from roost.storage.errors import ConflictRolledBack
@@ -48,6 +49,7 @@ class SimulatedDatabase:
     """One database. ``up``: whether it answers. ``lives``: how often it was started.
 
     ``repeats``: works that would do what they did before are not run again (`RepeatedWorks`).
+    ``plain``: works get a `PlainConnection`, and not SQLAlchemy's.
     """
 
     def __init__(self, name: str, schemas: Sequence[Schema], now: Callable[[], float]) -> None:
@@ -56,7 +58,7 @@ class SimulatedDatabase:
         self.lives = 1
         self.transactions = 0
         self.keeps_snapshots = False
-        self.repeats = True
+        self.repeats = self.plain = True
         self._now = now
         self._engine = _spare.pop() if _spare else _new_engine()
         self._connection = self._engine.connect()
@@ -67,7 +69,7 @@ class SimulatedDatabase:
         self._repeated = RepeatedWorks(
             name for (name,) in raw.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
         )
-        _watched[self._engine] = self._repeated
+        self._plain = PlainConnection(self._connection, self._repeated.executed)
         self._snapshots: deque[tuple[float, bytes]] = deque(maxlen=40)
 
     def run(self, work: Callable[[sa.Connection], Any], writes: bool) -> Any:
@@ -92,7 +94,7 @@ class SimulatedDatabase:
         self._raw.execute("BEGIN")
         end = "ROLLBACK"
         try:
-            result = work(self._connection)
+            result = work(self._plain if self.plain else self._connection)  # type: ignore[arg-type]
             end = "COMMIT" if keep else "ROLLBACK"
             return result
         finally:
@@ -136,12 +138,7 @@ def _key(work: Any, writes: bool) -> Any:
     return key
 
 
-_watched: dict[sa.Engine, RepeatedWorks] = {}
-
-
 def _new_engine() -> sa.Engine:
-    engine = sa.create_engine(
+    return sa.create_engine(
         "sqlite://", poolclass=StaticPool, connect_args={"check_same_thread": False, "isolation_level": None}
     )
-    watch(engine, lambda: _watched.get(engine))
-    return engine

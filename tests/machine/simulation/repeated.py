@@ -11,8 +11,6 @@ from copy import copy
 from functools import cache
 from typing import Any, NamedTuple
 
-import sqlalchemy as sa
-
 Column = tuple[str, str]
 """Table and column. The column ``+`` stands for the set of rows, ``*`` for all columns."""
 
@@ -80,16 +78,6 @@ class RepeatedWorks:
             self._changed = True
             for column in statement.changes:
                 self._versions[column] = self._versions.get(column, 0) + 1
-
-
-def watch(engine: sa.Engine, works: Callable[[], RepeatedWorks | None]) -> None:
-    """Tell the works of what is executed on an engine."""
-
-    @sa.event.listens_for(engine, "after_cursor_execute")
-    def executed(connection: Any, cursor: Any, text: str, *_: Any) -> None:
-        present = works()
-        if present is not None:
-            present.executed(text, cursor.rowcount)
 
 
 @cache

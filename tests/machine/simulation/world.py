@@ -4,6 +4,7 @@ What happens is drawn from a seed. The worlds of `machine.simulation.cell_world`
 instances come and go.
 """
 
+import gc
 from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any, NamedTuple
@@ -41,14 +42,18 @@ from roost.conductor.cell_conductor import KIND, machines_of
 from roost.conductor.cell_work import CellWork
 from roost.conductor.questions import PLACEMENT, SCHEDULER
 from roost.conductor.time_limits import TimeLimits
-from roost.leases import Tenure
+from roost.leases import LeaseTimes, Tenure
 from roost.model.instance import ACTIVE, ERROR, LOST, UNSETTLED, Instance
 
-POLL_SECONDS = 2.0
+POLL_SECONDS = 3.0
+LEASES = LeaseTimes(look=2.0)
+LOOK_SECONDS = 2.0
+"""Idle looks are most of what a schedule costs, so there are fewer than in a cloud."""
+
 SETTLED_WITHIN = 300.0
 """Seconds of calm after which nothing may be under way any more."""
 
-LATE_SECONDS = 40.0
+LATE_SECONDS = 30.0
 """Seconds after which no message that was sent is still under way."""
 
 ACTS = 200_000
@@ -170,12 +175,12 @@ class World:
 
     def conduct(self, process: Process, cell: str) -> None:
         """Start the machines of a cell's conductor and of its endpoint in a process."""
-        tenure = Tenure(f"{KIND}/{process.name}/{process.life}", KIND, process.name)
+        tenure = Tenure(f"{KIND}/{process.name}/{process.life}", KIND, process.name, times=LEASES)
         work = CellWork(cell, tenure, Backoff())
         limits = TimeLimits(build_seconds=self.kind.build_seconds, destroy_seconds=60.0)
         for number, machine in enumerate(machines_of(work, limits, POLL_SECONDS)):
             process.run(f"{cell}.{number}", machine)
-        endpoint = AgentEndpoint(cell, EndpointTimes(build=self.kind.build_seconds))
+        endpoint = AgentEndpoint(cell, EndpointTimes(build=self.kind.build_seconds, look=LOOK_SECONDS))
         process.memory[endpoint_of(cell)] = endpoint
         for number, machine in enumerate(endpoint.machines()):
             process.run(f"{cell}.endpoint{number}", machine)
@@ -184,6 +189,9 @@ class World:
 
     def run(self) -> None:
         """Raises: `BrokenPromise`."""
+        # A schedule makes many objects that live as long as it does: to look for garbage among them again
+        # and again would be a third of its time.
+        gc.disable()
         try:
             self._run()
         except BrokenPromise:
@@ -191,6 +199,7 @@ class World:
         except (AssertionError, Stuck) as error:
             raise BrokenPromise(f"broken on the way: {error!r}") from error
         finally:
+            gc.enable()
             for database in self.network.databases.values():
                 database.close()
 
