@@ -9,6 +9,9 @@ from machine.simulation.world import Faults
 from roost.cells.arriving import AddInstances
 from roost.cells.ending import DeleteInstances
 from roost.cells.tables import fences
+from roost.conductor.build_requests import FinishRequest, RetakeRequest
+from roost.conductor.mappings import MapInstances, TakeOverMappings
+from roost.conductor.tables import build_requests, instance_mappings
 
 
 class WithoutFences(msgspec.Struct, frozen=True):
@@ -42,6 +45,29 @@ class WithoutTombstone(msgspec.Struct, frozen=True):
         return deleted
 
 
+class WithoutOwners(msgspec.Struct, frozen=True):
+    """A write for a request that nobody owns alone: whoever writes is its owner."""
+
+    work: Any
+
+    def __call__(self, connection: sa.Connection) -> Any:
+        request_id, owner, epoch = getattr(self.work, "key", None) or msgspec.structs.astuple(self.work)[:3]
+        mine = {"owner": owner, "owner_epoch": epoch}
+        mapped = sa.update(instance_mappings).where(instance_mappings.c.request_id == request_id)
+        connection.execute(
+            sa.update(build_requests).where(build_requests.c.request_id == request_id).values(mine)
+        )
+        connection.execute(mapped.values(epoch=sa.func.min(instance_mappings.c.epoch, epoch - 1)))
+        return self.work(connection)
+
+
+def _no_owner(_: str, work: Any) -> Any:
+    owned = isinstance(work, MapInstances | TakeOverMappings | FinishRequest | RetakeRequest)
+    return WithoutOwners(work) if owned else work
+
+
 NO_FENCE = Faults(work=_no_fence)
 NO_TOMBSTONE = Faults(work=_no_tombstone)
+NO_OWNER = Faults(work=_no_owner)
+NO_GENERATION = Faults(generations=False)
 NO_CONFIRMATION = Faults(confirms=False)

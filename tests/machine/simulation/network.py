@@ -1,5 +1,6 @@
 """Between processes, databases and services: carries requests and answers through the weather."""
 
+import re
 from collections.abc import Callable, Collection
 from itertools import count
 from random import Random
@@ -19,6 +20,21 @@ from roost.storage import DatabaseUnavailable, OutcomeUnknown
 
 FOR_CONDUCTORS = frozenset(_FOR_CONDUCTORS)
 _LEASES = (AcquireLease, RenewLease, VacateLeases)
+
+HAPPENINGS = frozenset(
+    (
+        "starts",
+        "crashes",
+        "is stopped",
+        "goes on",
+        "is cut off from",
+        "is away",
+        "is calm",
+        "has a clock that is off by",
+        "is taken back by",
+    )
+)
+"""What the trace says of processes and databases."""
 
 CONFLICTS = 0.02
 """Share of the transactions that a server rolls back once and that are run again."""
@@ -54,7 +70,9 @@ class Network:
     """Carries messages.
 
     ``weather`` is that of all messages; ``cut`` has the pairs of process and database or service whose
-    messages are lost. ``defective_work`` and ``defective_question`` change what is sent, to put a fault in.
+    messages are lost. ``interrupt`` says for how many seconds a process is stopped just before it sends a
+    message, for schedules that are written down. ``defective_work`` and ``defective_question`` change what is
+    sent, to put a fault in.
     """
 
     def __init__(self, loop: Loop, random: Random) -> None:
@@ -70,6 +88,7 @@ class Network:
         self.on_crash: Callable[[Process], None] = lambda process: None
         self.defective_work: Callable[[str, Any], Any] | None = None
         self.defective_question: Callable[[str, Any], Any] | None = None
+        self.interrupt: Callable[[Process, Any], float] = lambda process, message: 0.0
         self._nonces = count(1)
 
     # What processes do
@@ -202,6 +221,10 @@ class Network:
     def _falters(self, running: Running, send: str, *message: Any) -> bool:
         """Whether the process crashes or is stopped now, just before it sends a message."""
         process = running.process
+        seconds = self.interrupt(process, message[1])
+        if seconds and not process.stopped:
+            self._pause(running, seconds, send, message)
+            return True
         drawn = self.random.random() if self.weather is not CALM else 1.0
         if drawn < self.weather.crashes:
             process.crash()
@@ -210,11 +233,13 @@ class Network:
         drawn -= self.weather.crashes
         if drawn >= self.weather.pauses or process.stopped:
             return False
-        seconds = self.random.choice((3.0, 12.0, 25.0))
-        process.stop()
-        self.loop.after(seconds, process.go_on)
-        self.loop.after(seconds, self._send_late, running, running.ticket, send, message)
+        self._pause(running, self.random.choice((3.0, 12.0, 25.0)), send, message)
         return True
+
+    def _pause(self, running: Running, seconds: float, send: str, message: tuple[Any, ...]) -> None:
+        running.process.stop()
+        self.loop.after(seconds, running.process.go_on)
+        self.loop.after(seconds, self._send_late, running, running.ticket, send, message)
 
     def _send_late(self, running: Running, ticket: int, send: str, message: Any) -> None:
         if running.ticket == ticket:
@@ -238,9 +263,15 @@ class Network:
         """A promise is broken. Raises: `BrokenPromise`."""
         raise BrokenPromise(text) from error
 
-    def story(self, last: int = 400) -> str:
-        """The last lines of the trace, readably."""
-        return "\n".join(_line(note) for note in self.trace[-last:])
+    def story(self, about: Collection[str] = (), last: int = 400) -> str:
+        """The last lines of the trace, readably. ``about``: only those that name one of these words, and what
+        happened to processes and databases."""
+        lines = [
+            line
+            for note in self.trace
+            if (line := _line(note)) and (not about or _happens(note) or _names(line, about))
+        ]
+        return "\n".join(lines[-last:])
 
 
 def wake_for(process: Process, cell: str, entered: Collection[str]) -> None:
@@ -261,6 +292,15 @@ class Handling(NamedTuple):
 def _line(note: Note) -> str:
     words = " ".join(each if isinstance(each, str) else _short(each) for each in note.what)
     return f"{note.at:9.3f} {note.who:<12} {words}"
+
+
+def _happens(note: Note) -> bool:
+    """Whether a line says what happened to somebody, and not what somebody sent or was answered."""
+    return all(isinstance(each, str) for each in note.what[:1]) and note.what[0] in HAPPENINGS
+
+
+def _names(line: str, words: Collection[str]) -> bool:
+    return any(re.search(rf"\b{re.escape(word)}\b", line) for word in words)
 
 
 def _short(value: Any) -> str:

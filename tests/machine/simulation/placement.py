@@ -43,12 +43,15 @@ _QUERY = CandidateQuery((RequestGroup({"VCPU": 1}),))
 class SimulatedPlacement:
     """The fleet of the world, one VCPU for each instance, and the decisions on it.
 
+    ``compares``: whether the generations of consumers are compared, as placement must.
+
     ``emptied``: the consumers that have been emptied so far. ``orphans``: those that were claimed for after
     their end, which nobody but a reconciler can know of.
     """
 
-    def __init__(self, random: Random) -> None:
+    def __init__(self, random: Random, compares: bool = True) -> None:
         self.random = random
+        self._compares = compares
         self.state = State(Fleet(), {}, 0.0)
         self.table = NodeTable()
         self.plugins = Plugins((), ())
@@ -127,6 +130,9 @@ class SimulatedPlacement:
     ) -> tuple[Destination, ...]:
         """Choose and claim hosts. Raises `NoValidHost`, `ConcurrentUpdate`."""
         asked = self._question(spec, tuple(instances), num_alternates, min_count)
+        if not self._compares:
+            held = {each: self.held(each) for each in instances}
+            generations = {each: there.consumer.generation for each, there in held.items() if there}
         if generations:
             asked = msgspec.structs.replace(asked, generations=dict(generations))
         outcome = self.run(Decide(asked, self.table, self.plugins)).outcome
@@ -144,6 +150,8 @@ class SimulatedPlacement:
     ) -> Replacement:
         """Swap a claim to an alternate. Raises `NoAlternate`, `NothingClaimed`, `StaleClaim`."""
         asked = self._question(spec, (instance,), 0, 1)
+        if not self._compares and self.held(instance):
+            failed = self._with_generation(instance, failed)
         request = ReplacementRequest(question=asked, failed=failed, alternates=tuple(alternates))
         found = self.run(UseAlternate(request, self.table, self.plugins))
         if found.selected is None:
@@ -152,6 +160,10 @@ class SimulatedPlacement:
 
     def write(self, writes: Sequence[ConsumerWrite]) -> None:
         """Write allocations. Raises `PlacementError`."""
+        if not self._compares:
+            writes = [
+                msgspec.structs.replace(each, generation=self._generation(each.consumer)) for each in writes
+            ]
         self.run(WriteAllocations(tuple(writes)))
 
     def free(self, consumers: Sequence[str]) -> None:
@@ -159,10 +171,12 @@ class SimulatedPlacement:
         self.run(FreeConsumers(tuple(consumers)))
 
     def _with_generation(self, consumer: str, selection: Selection) -> Selection:
-        held = self.held(consumer)
-        assert held is not None
-        values: dict[str, Any] = {"generation": held.consumer.generation}
+        values: dict[str, Any] = {"generation": self._generation(consumer)}
         return msgspec.structs.replace(selection, **values)
+
+    def _generation(self, consumer: str) -> int | None:
+        held = self.held(consumer)
+        return None if held is None else held.consumer.generation
 
     def _question(
         self, spec: RequestSpec, instances: tuple[str, ...], num_alternates: int, min_count: int

@@ -1,5 +1,6 @@
 """Running many schedules, and what is said of one that breaks a promise."""
 
+import re
 from collections.abc import Callable, Iterable
 
 from machine.simulation.network import BrokenPromise
@@ -16,7 +17,7 @@ def simulate(make: Callable[[int], World], seeds: Iterable[int], name: str) -> N
         try:
             world.run()
         except BrokenPromise as broken:
-            story = world.network.story(STORY_LINES)
+            story = world.network.story(re.findall(r"\binstance\d+", str(broken)), STORY_LINES)
             raise BrokenPromise(f"{broken} ({name}, seed {seed})\n{story}") from broken
 
 

@@ -87,12 +87,14 @@ class Faults(NamedTuple):
     """Faults that are put in on purpose.
 
     ``work``: changes works before they run. ``question``: changes what services are asked. ``confirms``:
-    whether agents ask before they start a guest.
+    whether agents ask before they start a guest. ``generations``: whether placement compares the
+    generations of consumers.
     """
 
     work: Callable[[str, Any], Any] | None = None
     question: Callable[[str, Any], Any] | None = None
     confirms: bool = True
+    generations: bool = True
 
 
 class World:
@@ -121,7 +123,7 @@ class World:
         self.network.defective_work = faults.work
         self.network.defective_question = faults.question
         self.guests = Guests()
-        self.placement = SimulatedPlacement(self.random)
+        self.placement = SimulatedPlacement(self.random, self.faults.generations)
         self.network.services[SCHEDULER] = SchedulerService(self.placement, self.has_ended)
         self.network.services[PLACEMENT] = PlacementService(self.placement)
         self.network.services[PROVIDERS] = ProvidersService(self.placement)
