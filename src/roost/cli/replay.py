@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Literal
@@ -11,6 +12,7 @@ import msgspec
 import numpy as np
 from rich.console import Console
 
+from roost.auth.credentials import FixedCredentials
 from roost.cli.configuration import warn_of_options
 from roost.cli.main import FOUND_WRONG
 from roost.cli.options import as_json
@@ -21,6 +23,7 @@ from roost.ledger import keep_what_is_loaded
 from roost.logs import configure_logs
 from roost.replay import azure, openb, synthetic
 from roost.replay.plot import check_plotting, draw
+from roost.replay.remote import RemoteReplay, calling
 from roost.replay.runner import Replay, layout_of
 from roost.replay.state import ReplayState, open_state, save_state
 from roost.replay.summary import Summary, render
@@ -35,6 +38,9 @@ from roost.system.system import API_DB
 
 AZURE_HOSTS = 820
 """Hosts of 64 vCPUs with which the peak of the Azure trace is near 85 % of CPU."""
+
+TOKEN = "ROOST_TOKEN"
+"""The environment variable with the token for a running system."""
 
 DEMO_FAILURE_RATE = 0.03
 """Share of builds that fail in the demo, from 0 to 1."""
@@ -75,6 +81,11 @@ DEMO_FAILURE_RATE = 0.03
     "--data-dir", type=click.Path(path_type=Path), help="Folder of the databases. [default: roost-data/KIND]"
 )
 @click.option("--fresh", is_flag=True, help="Replace an unfinished replay in the data directory.")
+@click.option(
+    "--url",
+    help="Replay through the conductor of a running system at this URL, on its hosts, with the token in "
+    "$ROOST_TOKEN.",
+)
 @click.option("--plot", type=click.Path(path_type=Path), help="PNG of use over time. [default: in data-dir]")
 @click.option("--no-plot", is_flag=True, help="Draw no plot. A plot needs matplotlib.")
 @no_progress
@@ -96,6 +107,7 @@ def replay(
     speed: float | None,
     data_dir: Path | None,
     fresh: bool,
+    url: str | None,
     plot: Path | None,
     no_plot: bool,
     as_json: bool,
@@ -105,8 +117,12 @@ def replay(
     KIND is demo (a built-in synthetic workload), azure-v1 or openb (a trace in DIR). An interrupted replay
     continues if it is started again with the same options. At the end the databases are
     verified, as by 'roost db verify'.
+
+    With --url the system runs elsewhere: options of hosts, builds and databases do not apply, an interrupted
+    replay is not continued, and nothing is plotted or verified. Requests of one bin for equal instances
+    are one request, and deletions are carried out beside what follows.
     """
-    if not no_plot:
+    if not no_plot and url is None:
         check_plotting()
     if kind != "demo" and directory is None:
         raise click.UsageError(f"a replay of {kind} needs the DIR of the trace")
@@ -114,6 +130,9 @@ def replay(
         raise click.UsageError("--inflate and --fragmentation are for openb")
     shape = HostShape(_shape(host_vcpus, host_memory_gib))
     workload = _workload(kind, directory, bins, hosts, shape, nodes, seed, inflate)
+    if url is not None:
+        _replay_over_http(workload, url, speed, as_json)
+        return
     rate = failure_rate if failure_rate is not None else DEMO_FAILURE_RATE if kind == "demo" else 0.0
     into = data_dir or Path("roost-data") / kind
     conf = read_config(config_file, into)
@@ -186,6 +205,26 @@ def replay(
             click.echo(f"plot: {plot_file}")
         click.echo(f"data: {into}")
     if summary.unaccounted or findings:
+        sys.exit(FOUND_WRONG)
+
+
+def _replay_over_http(workload: Workload, url: str, speed: float | None, as_json: bool) -> None:
+    """Replay a workload through a running system, and print the figures."""
+
+    async def run(meter: Meter) -> Summary:
+        meter.begin(workload.name, "bins", total=len(workload.bins))
+        async with calling(FixedCredentials(url, os.environ.get(TOKEN))) as caller:
+            return await RemoteReplay(workload, caller, speed).run(
+                lambda done: meter.count(done, meter.total)
+            )
+
+    with progress(workload.name) as meter:
+        summary = asyncio.run(run(meter))
+    if as_json:
+        click.echo(json.dumps(summary.to_dict(), indent=2))
+    else:
+        Console().print(render(summary))
+    if summary.unaccounted:
         sys.exit(FOUND_WRONG)
 
 

@@ -31,7 +31,8 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     after a build failed on another host), or ``failed`` on every host that was tried, or was refused;
     ``refusals`` counts refused instances by reason. ``decisions`` counts the instances for which the
     scheduler ran, ``departures`` those that were deleted. ``peak_use`` is the greatest share of each
-    resource class that was in use at once, 0 to 1. ``peak_rss_mib`` is in MiB.
+    resource class that was in use at once, 0 to 1. ``peak_rss_mib`` is in MiB. ``settling``: over HTTP, from
+    the request for an instance until it is seen to be settled.
     """
 
     workload: str
@@ -50,6 +51,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     peak_use: dict[str, float]
     decision: Latency | None = None
     claim: Latency | None = None
+    settling: Latency | None = None
     seed: int | None = None
 
     @property
@@ -91,6 +93,8 @@ def render(summary: Summary) -> RenderableType:
     """Return the summary as a table."""
     seed = "" if summary.seed is None else f", seed {summary.seed}"
     hosts = f"{_count(summary.hosts, 'host')} in {_count(summary.cells, 'cell')}"
+    if not summary.cells:
+        hosts = "over HTTP"
     table = Table(title=Text(f"{summary.workload}: {hosts}{seed}"), show_header=False, title_justify="left")
     table.add_column("figure")
     table.add_column("value", justify="right")
@@ -131,6 +135,7 @@ def _speed(summary: Summary) -> list[_Row]:
         ("placements and departures", f"{summary.changes_per_second:,.0f} /s", ""),
         ("decision latency, p50 / p99", _milliseconds(summary.decision), ""),
         ("claim latency, p50 / p99", _milliseconds(summary.claim), ""),
+        *([("asked to settled, p50 / p99", _milliseconds(summary.settling), "")] if summary.settling else []),
         ("wall time", f"{summary.wall_seconds:,.1f} s", ""),
         ("peak memory", f"{summary.peak_rss_mib:,.0f} MiB", ""),
     ]

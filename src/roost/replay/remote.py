@@ -1,0 +1,258 @@
+"""Runs a workload through a system that runs already, as its users do: over the conductor's API.
+
+The hosts are those of the system; the workload's are not used. All instances are of the token's project.
+"""
+
+import asyncio
+import heapq
+import resource
+import time
+import uuid
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+from urllib.parse import urlencode
+
+import httpx
+import msgspec
+
+from roost.auth.authenticator import IdentityUnavailable
+from roost.auth.calling import Caller
+from roost.auth.credentials import Credentials
+from roost.conductor.instance_types import MOST_AT_ONCE, AcceptedInstances
+from roost.model.instance import ACTIVE, ERROR
+from roost.replay.errors import ReplayError
+from roost.replay.summary import Latency, Summary
+from roost.replay.workload import Bin, Request, Workload
+from roost.web.query import LARGEST_PAGE
+
+INSTANCES = "/v1/instances"
+AT_ONCE = 16
+"""Requests that are sent at the same time."""
+LOOK_SECONDS = 0.05
+"""Between two looks at instances that are on their way."""
+OUTAGE_SECONDS = 120.0
+"""An outage of the conductor that is longer ends the replay."""
+_SETTLED = (ACTIVE, ERROR)
+_UNAVAILABLE = (429, 502, 503, 504)
+
+
+class _Shown(msgspec.Struct):
+    """What a replay reads of an instance."""
+
+    uuid: str
+    state: str
+    host: str | None
+    attempt: int
+    reason: str | None
+
+
+class _Page(msgspec.Struct):
+    instances: list[_Shown]
+    next: str | None
+
+
+_decode_page = msgspec.json.Decoder(_Page).decode
+_decode_accepted = msgspec.json.Decoder(AcceptedInstances).decode
+
+
+class RemoteReplay:
+    """A run of a workload on a system over HTTP.
+
+    Requests of a bin for equal instances become one request. A bin begins once the instances of the one
+    before are settled. Hosts carry deletions out meanwhile; the run ends when all are.
+    """
+
+    def __init__(self, workload: Workload, caller: Caller, speed: float | None = None) -> None:
+        self._workload = workload
+        self._caller = caller
+        self._speed = speed
+        self._departures: list[tuple[int, str]] = []
+        self._limit = asyncio.Semaphore(AT_ONCE)
+        self._settling: list[float] = []
+        self._placed = self._on_alternate = self._failed = 0
+        self._deleted: set[str] = set()
+        self._refusals: dict[str, int] = {}
+
+    async def run(self, on_bin: Callable[[int], None] = lambda _: None) -> Summary:
+        """Run all bins; call ``on_bin`` with the number of finished bins after each.
+
+        Raises:
+            ReplayError: the system refuses a request, or is away for too long.
+        """
+        check(self._workload)
+        started = time.perf_counter()
+        for number, bin_ in enumerate(self._workload.bins):
+            if self._speed is not None:
+                due = started + (bin_.start - self._workload.bins[0].start) / self._speed
+                await asyncio.sleep(max(due - time.perf_counter(), 0.0))
+            leaving = []
+            while self._departures and self._departures[0][0] <= bin_.start:
+                leaving.append(heapq.heappop(self._departures)[1])
+            await _all(self._delete(each) for each in leaving)
+            await _all(self._place(requests) for requests in alike(bin_))
+            on_bin(number + 1)
+        while self._deleted & await self._there():
+            await asyncio.sleep(4 * LOOK_SECONDS)
+        return self._summary(time.perf_counter() - started)
+
+    async def _there(self) -> set[str]:
+        """All instances that the system shows."""
+        there: set[str] = set()
+        query = {"limit": str(LARGEST_PAGE)}
+        while True:
+            page = _decode_page(
+                (await self._send("GET", f"{INSTANCES}?{urlencode(query)}", None, 200)).content
+            )
+            there.update(each.uuid for each in page.instances)
+            if page.next is None:
+                return there
+            query["marker"] = page.next
+
+    async def _delete(self, instance: str) -> None:
+        await self._send("DELETE", f"{INSTANCES}/{instance}", None, 202, 404)
+        self._deleted.add(instance)
+
+    async def _place(self, requests: Sequence[Request]) -> None:
+        """Ask for the instances of requests that are alike, and wait until they are settled."""
+        asked = time.perf_counter()
+        answer = await self._send("POST", INSTANCES, body_of(requests), 202)
+        accepted = _decode_accepted(answer.content)
+        departures = [each for request in requests for each in request.departures]
+        for at, instance in zip(departures, accepted.instances, strict=True):
+            if at is not None:
+                heapq.heappush(self._departures, (at, instance))
+        for each in await self._settled(accepted):
+            if each.state == ACTIVE:
+                self._placed += 1
+                self._on_alternate += each.attempt > 1
+            elif each.attempt:
+                self._failed += 1
+            else:
+                cause = (each.reason or "").removeprefix("No valid host was found: ").partition(";")[0]
+                self._refusals[cause] = self._refusals.get(cause, 0) + 1
+        self._settling += [(time.perf_counter() - asked) * 1000] * len(accepted.instances)
+
+    async def _settled(self, accepted: AcceptedInstances) -> list[_Shown]:
+        """The instances of a request once nobody has work with them."""
+        target = f"{INSTANCES}?{urlencode({'request_id': accepted.request_id, 'limit': MOST_AT_ONCE})}"
+        pause = LOOK_SECONDS
+        while True:
+            page = _decode_page((await self._send("GET", target, None, 200)).content)
+            there = page.instances
+            if len(there) == len(accepted.instances) and all(each.state in _SETTLED for each in there):
+                return there
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, 1.0)
+
+    async def _send(self, method: str, target: str, body: object, *good: int) -> httpx.Response:
+        """The answer to a request, which is repeated in an outage. Raises `ReplayError`."""
+        content = None if body is None else msgspec.json.encode(body)
+        headers = {} if body is None else {"content-type": "application/json"}
+        began = time.monotonic()
+        pause = 0.2
+        while True:
+            try:
+                async with self._limit:
+                    answer = await self._caller.send(method, target, headers, content)
+            except (httpx.TransportError, IdentityUnavailable) as error:
+                if method == "POST":
+                    # It may have been accepted: sent again, there would be twice as many instances.
+                    raise ReplayError(f"{method} {target} got no answer: {error!r}") from error
+                said = repr(error)
+            else:
+                if answer.status_code in good:
+                    return answer
+                said = f"{answer.status_code} {answer.text[:500]}"
+                if answer.status_code not in _UNAVAILABLE or method == "POST":
+                    raise ReplayError(f"{method} {target} was answered {said}")
+            if time.monotonic() - began > OUTAGE_SECONDS:
+                raise ReplayError(f"{method} {target} has no answer for {OUTAGE_SECONDS:g} s: {said}")
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, 5.0)
+
+    def _summary(self, seconds: float) -> Summary:
+        return Summary(
+            workload=self._workload.name,
+            hosts=len(self._workload.hosts),
+            cells=0,
+            requests=self._workload.requests,
+            asked=self._workload.instances,
+            placed=self._placed,
+            placed_on_alternate=self._on_alternate,
+            failed=self._failed,
+            refusals=self._refusals,
+            departures=len(self._deleted),
+            decisions=self._workload.instances,
+            wall_seconds=seconds,
+            peak_rss_mib=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+            peak_use={},
+            settling=Latency.of(self._settling),
+        )
+
+
+def check(workload: Workload) -> None:
+    """Check that the API can say all requests. Raises `ReplayError`."""
+    if any(request.requested_resources for bin_ in workload.bins for request in bin_.requests):
+        raise ReplayError(f"{workload.name} asks for request groups, which are asked for by ports over HTTP")
+
+
+def alike(bin_: Bin) -> list[list[Request]]:
+    """The requests of a bin, those together whose instances are alike, in order of their first."""
+    groups: dict[object, list[Request]] = {}
+    counts: dict[object, int] = {}
+    for number, request in enumerate(bin_.requests):
+        key: object = (request.flavor.name, request.availability_zone, request.required_traits)
+        if request.group_policy is not None:
+            key = number
+        elif counts.get(key, 0) + request.count > MOST_AT_ONCE:
+            groups[number] = groups.pop(key)
+            counts[key] = 0
+        groups.setdefault(key, []).append(request)
+        counts[key] = counts.get(key, 0) + request.count
+    return list(groups.values())
+
+
+def body_of(requests: Sequence[Request]) -> dict[str, object]:
+    """The body of one request for the instances of all of them, which are alike."""
+    first = requests[0]
+    flavor = first.flavor
+    body: dict[str, object] = {
+        "flavor": {
+            "name": flavor.name,
+            "vcpus": flavor.vcpus,
+            "memory_mb": flavor.memory_mb,
+            "disk_gb": flavor.disk_gb,
+            "extra_specs": flavor.extra_specs,
+        },
+        "count": sum(request.count for request in requests),
+        "min_count": 1,
+        "required_traits": sorted(first.required_traits),
+    }
+    if first.availability_zone is not None:
+        body["availability_zone"] = first.availability_zone
+    if first.group_policy is not None:
+        # A group of its own, which nobody has made before.
+        body["group"] = {"uuid": str(uuid.uuid4()), "policy": first.group_policy}
+    return body
+
+
+@asynccontextmanager
+async def calling(credentials: Credentials) -> AsyncIterator[Caller]:
+    """A caller of the conductor that the credentials give access to."""
+    limits = httpx.Limits(max_connections=AT_ONCE, max_keepalive_connections=AT_ONCE)
+    caller = Caller(credentials, httpx.AsyncClient(limits=limits, timeout=60.0))
+    try:
+        yield caller
+    finally:
+        await caller.close()
+
+
+async def _all(works: Iterable[Coroutine[Any, Any, None]]) -> None:
+    """Do all of it at the same time. Raises the first error, once the others have been stopped."""
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            for work in works:
+                tasks.create_task(work)
+    except BaseExceptionGroup as errors:
+        raise errors.exceptions[0] from None
