@@ -1,6 +1,6 @@
 """The arrival of instances in a cell, and the takeover of a request whose instances may have arrived."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from enum import Enum
 
 import msgspec
@@ -51,18 +51,29 @@ class AddInstances(CellWork, frozen=True):
     def enters(self) -> Collection[str]:
         return {each.state for each in self.new}
 
+    @property
+    def keys(self) -> Collection[str]:
+        return [each.uuid for each in self.new]
+
     def __call__(self, connection: Connection) -> dict[str, Arrival]:
-        raised = raise_fences(connection, {each.uuid: each.epoch for each in self.new}, self.at)
-        arrivals = dict.fromkeys((*raised.new, *raised.lower), Arrival.ADDED)
+        return self.together(connection, (self,))[0]
+
+    @classmethod
+    def together(cls, connection: Connection, works: "Sequence[AddInstances]") -> list[dict[str, Arrival]]:
+        at = max(work.at for work in works)
+        new = {each.uuid: each for work in works for each in work.new}
+        raised = raise_fences(connection, {uuid: each.epoch for uuid, each in new.items()}, at)
+        arrivals = dict.fromkeys(new, Arrival.FENCED)
+        arrivals.update(dict.fromkeys((*raised.new, *raised.lower), Arrival.ADDED))
         # An instance that is here has a fence.
-        for uuid in uuids_here(connection, [e.uuid for e in self.new if e.uuid not in raised.new]):
+        for uuid in uuids_here(connection, [uuid for uuid in new if uuid not in raised.new]):
             arrivals[uuid] = Arrival.THERE
-        added = [each for each in self.new if arrivals.get(each.uuid) is Arrival.ADDED]
+        added = [each for each in new.values() if arrivals[each.uuid] is Arrival.ADDED]
         if added:
-            connection.execute(sa.insert(instances), [instance_row(each, self.at) for each in added])
-        why = [fault for fault in self.why if arrivals.get(fault.instance) is Arrival.ADDED]
+            connection.execute(sa.insert(instances), [instance_row(each, at) for each in added])
+        why = [fault for work in works for fault in work.why if arrivals[fault.instance] is Arrival.ADDED]
         keep_attempts(connection, [_ended(fault) for fault in why])
-        return {each.uuid: arrivals.get(each.uuid, Arrival.FENCED) for each in self.new}
+        return [{each.uuid: arrivals[each.uuid] for each in work.new} for work in works]
 
 
 class SettleTakeover(msgspec.Struct, frozen=True):

@@ -4,6 +4,7 @@ Each write names the attempt that it concerns, and changes nothing if the instan
 doubled or a false report comes to nothing, and so does a conductor whose view is old.
 """
 
+from collections import defaultdict
 from collections.abc import Collection, Sequence
 
 import msgspec
@@ -56,21 +57,24 @@ class ConfirmAttempt(CellWork, frozen=True):
     host: str
     at: float
 
+    @property
+    def keys(self) -> Collection[str]:
+        return (self.key.instance,)
+
     def __call__(self, connection: Connection) -> bool:
-        values = {"key": self.key.instance, "of_attempt": self.key.attempt, "of_host": self.host}
-        return connection.execute(_CONFIRM, {**values, "now": self.at}).rowcount > 0
+        return self.together(connection, (self,))[0]
 
-
-_CONFIRM = (
-    sa.update(instances)
-    .where(
-        instances.c.uuid == sa.bindparam("key"),
-        instances.c.attempt == sa.bindparam("of_attempt"),
-        instances.c.host == sa.bindparam("of_host"),
-        instances.c.state.in_(UNDER_WAY),
-    )
-    .values(state=STARTING, changed_at=sa.bindparam("now"))
-)
+    @classmethod
+    def together(cls, connection: Connection, works: "Sequence[ConfirmAttempt]") -> list[bool]:
+        under_way = {
+            (row.uuid, row.attempt, row.host)
+            for some in in_batches(work.key.instance for work in works)
+            for row in connection.execute(_UNDER_WAY, {"uuids": some})
+        }
+        wanted = [(work.key.instance, work.key.attempt, work.host) in under_way for work in works]
+        confirmed = [work.key.instance for work, is_wanted in zip(works, wanted, strict=True) if is_wanted]
+        _enter(connection, confirmed, STARTING, None, max(work.at for work in works))
+        return wanted
 
 
 class ReportResults(CellWork, frozen=True):
@@ -88,42 +92,36 @@ class ReportResults(CellWork, frozen=True):
     def enters(self) -> Collection[str]:
         return {state_after(each) for each in self.results}
 
-    def __call__(self, connection: Connection) -> list[Attempt]:
-        current = _current(connection, clean_results(self.results))
-        if not current:
-            return []
-        rows = [self._changed(connection, result) for result, _ in current]
-        connection.execute(_END_ATTEMPT, rows)
-        keep_attempts(
-            connection,
-            [
-                ended_attempt(row, record.FAILED, self.at, result.failure, result.code)
-                for result, row in current
-                if result.failure is not None
-            ],
-        )
-        return [
-            recorded_end(
-                row,
-                self.cell,
-                BUILT if result.failure is None else record.FAILED,
-                self.at,
-                result.failure,
-            )
-            for result, row in current
-        ]
+    @property
+    def keys(self) -> Collection[str]:
+        # Of two results of an attempt the first one counts, whichever work has it.
+        return ()
 
-    def _changed(self, connection: Connection, result: BuildResult) -> dict[str, object]:
-        reason, state = result.failure, state_after(result)
-        if state == ABANDONED:
-            reason = clean_text(no_cure(AttemptsOf(result.instance)(connection), result))
-        return {
-            "key": result.instance,
-            "of_attempt": result.attempt,
-            "new_state": state,
-            "why": reason,
-            "at": self.at,
-        }
+    def __call__(self, connection: Connection) -> list[Attempt]:
+        return self.together(connection, (self,))[0]
+
+    @classmethod
+    def together(cls, connection: Connection, works: "Sequence[ReportResults]") -> list[list[Attempt]]:
+        ended: list[list[Attempt]] = [[] for _ in works]
+        entering: defaultdict[tuple[str, str | None], list[str]] = defaultdict(list)
+        failed: list[BuildAttempt] = []
+        reported = [
+            (place, result) for place, work in enumerate(works) for result in clean_results(work.results)
+        ]
+        for place, result, row in _current(connection, reported):
+            work, reason, state = works[place], result.failure, state_after(result)
+            end = BUILT if reason is None else record.FAILED
+            ended[place].append(recorded_end(row, work.cell, end, work.at, reason))
+            if reason is not None:
+                failed.append(ended_attempt(row, record.FAILED, work.at, reason, result.code))
+            if state == ABANDONED:
+                reason = clean_text(no_cure(AttemptsOf(result.instance)(connection), result))
+            entering[state, reason].append(result.instance)
+        at = max(work.at for work in works)
+        for (state, reason), uuids in entering.items():
+            _enter(connection, uuids, state, reason, at)
+        keep_attempts(connection, failed)
+        return ended
 
 
 def state_after(result: BuildResult) -> str:
@@ -258,32 +256,46 @@ class GiveUp(CellWork, frozen=True):
             connection.execute(sa.update(instances).where(*abandoned).values(**values, changed_at=self.at))
 
 
+_NAMED = instances.c.uuid.in_(sa.bindparam("uuids", expanding=True))
+# Two transactions that lock the same instances do it in the same order.
 _BUILDING = (
     sa.select(*PRESENT)
-    .where(instances.c.uuid.in_(sa.bindparam("uuids", expanding=True)), instances.c.state.in_(UNDER_WAY))
+    .where(_NAMED, instances.c.state.in_(UNDER_WAY))
+    .order_by(instances.c.uuid)
     .with_for_update()
 )
-_END_ATTEMPT = (
+_UNDER_WAY = (
+    sa.select(instances.c.uuid, instances.c.attempt, instances.c.host)
+    .where(_NAMED, instances.c.state.in_(UNDER_WAY))
+    .order_by(instances.c.uuid)
+    .with_for_update()
+)
+_ENTER = (
     sa.update(instances)
-    .where(instances.c.uuid == sa.bindparam("key"))
-    .where(instances.c.attempt == sa.bindparam("of_attempt"))
-    # Not IN: several rows in one execution need a statement of a fixed length.
-    .where((instances.c.state == ASSIGNED) | (instances.c.state == STARTING))
+    .where(_NAMED)
     .values(state=sa.bindparam("new_state"), reason=sa.bindparam("why"), changed_at=sa.bindparam("at"))
 )
 
 
-def _current(connection: Connection, results: Sequence[BuildResult]) -> list[tuple[BuildResult, Row]]:
+def _enter(connection: Connection, uuids: Sequence[str], state: str, reason: str | None, at: float) -> None:
+    """Put instances whose rows are locked into a state."""
+    for some in in_batches(uuids):
+        connection.execute(_ENTER, {"uuids": some, "new_state": state, "why": reason, "at": at})
+
+
+def _current(
+    connection: Connection, reported: Sequence[tuple[int, BuildResult]]
+) -> list[tuple[int, BuildResult, Row]]:
     """The results of attempts that are not over, one for each, with the rows of their instances, locked."""
-    awaited: dict[tuple[str, int, str | None], Row | None] = {}
-    for some in in_batches({result.instance for result in results}):
+    awaited: dict[tuple[str, int, str | None], Row] = {}
+    for some in in_batches(result.instance for _, result in reported):
         for row in connection.execute(_BUILDING, {"uuids": some}):
             awaited[row.uuid, row.attempt, row.host] = row
     current = []
-    for result in results:
+    for place, result in reported:
         of_it = awaited.pop((result.instance, result.attempt, result.host), None)
         if of_it is not None:
-            current.append((result, of_it))
+            current.append((place, result, of_it))
     return current
 
 

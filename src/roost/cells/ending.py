@@ -1,6 +1,6 @@
 """The ends of instances: deletion, destruction on the host, and what is forgotten after that."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 import sqlalchemy as sa
@@ -47,25 +47,40 @@ class DeleteInstances(CellWork, frozen=True):
     def enters(self) -> Collection[str]:
         return (DELETING, DESTROYED)
 
+    @property
+    def keys(self) -> Collection[str]:
+        return self.uuids
+
     def __call__(self, connection: Connection) -> Deleted:
-        rows = _rows_of(connection, self.uuids)
-        missing = [uuid for uuid in self.uuids if uuid not in rows]
+        return self.together(connection, (self,))[0]
+
+    @classmethod
+    def together(cls, connection: Connection, works: "Sequence[DeleteInstances]") -> list[Deleted]:
+        at = max(work.at for work in works)
+        uuids = [uuid for work in works for uuid in work.uuids]
+        rows = _rows_of(connection, uuids)
+        missing = [uuid for uuid in uuids if uuid not in rows]
         if missing:
-            raise_fences(connection, dict.fromkeys(missing, ABOVE_ALL), self.at)
+            raise_fences(connection, dict.fromkeys(missing, ABOVE_ALL), at)
             # Some may have come in before the fence was raised.
             rows |= _rows_of(connection, missing)
         for some in in_batches(rows):
-            connection.execute(_MARK, {"uuids": some, "now": self.at})
+            connection.execute(_MARK, {"uuids": some, "now": at})
+        return [work.found(rows) for work in works]
+
+    def found(self, rows: Mapping[str, Row]) -> Deleted:
+        """What this deletion found. ``rows``: the instances that are here, as they were."""
+        here = [rows[uuid] for uuid in dict.fromkeys(self.uuids) if uuid in rows]
         ended = [
             recorded_end(row, self.cell, record.ABANDONED, self.at, DELETED)
-            for row in rows.values()
+            for row in here
             if row.state in UNDER_WAY
         ]
-        return Deleted(frozenset(rows), ended)
+        return Deleted(frozenset(row.uuid for row in here), ended)
 
 
 _UUIDS: sa.BindParameter[str] = sa.bindparam("uuids", expanding=True)
-_ROWS = sa.select(*PRESENT).where(instances.c.uuid.in_(_UUIDS)).with_for_update()
+_ROWS = sa.select(*PRESENT).where(instances.c.uuid.in_(_UUIDS)).order_by(instances.c.uuid).with_for_update()
 _MARK = (
     sa.update(instances)
     .where(instances.c.uuid.in_(_UUIDS), instances.c.state.not_in((DELETING, DESTROYED)))
@@ -97,24 +112,23 @@ class Destroyed(CellWork, frozen=True):
 
     def __call__(self, connection: Connection) -> None:
         acknowledge(connection, self.done)
-        if self.done:
-            connection.execute(
-                _DESTROYED,
-                [
-                    {"key": each.instance, "of_attempt": each.attempt, "of_host": each.host, "now": self.at}
-                    for each in self.done
-                ],
-            )
+        done = {(each.instance, each.attempt, each.host) for each in self.done}
+        for some in in_batches(each.instance for each in self.done):
+            deleting = connection.execute(_DELETING, {"uuids": some}).all()
+            ended = [row.uuid for row in deleting if (row.uuid, row.attempt, row.host) in done]
+            if ended:
+                connection.execute(_DESTROYED, {"uuids": ended, "now": self.at})
 
 
+_DELETING = (
+    sa.select(instances.c.uuid, instances.c.attempt, instances.c.host)
+    .where(instances.c.uuid.in_(_UUIDS), instances.c.state == DELETING)
+    .order_by(instances.c.uuid)
+    .with_for_update()
+)
 _DESTROYED = (
     sa.update(instances)
-    .where(
-        instances.c.uuid == sa.bindparam("key"),
-        instances.c.attempt == sa.bindparam("of_attempt"),
-        instances.c.host == sa.bindparam("of_host"),
-        instances.c.state == DELETING,
-    )
+    .where(instances.c.uuid.in_(_UUIDS))
     .values(state=DESTROYED, owner=None, changed_at=sa.bindparam("now"))
 )
 

@@ -3,7 +3,8 @@
 Nothing is destroyed here: a guest that the cell does not know is told of and left alone.
 """
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 import sqlalchemy as sa
@@ -12,6 +13,7 @@ from sqlalchemy.engine import Connection
 from roost.cells.cell_work import CellWork
 from roost.cells.tables import instances
 from roost.model.instance import ACTIVE, LOST, ON_ITS_HOST
+from roost.storage import in_batches
 
 VANISHED = "its host says that the guest is not there"
 """The reason of an instance that is lost."""
@@ -48,23 +50,44 @@ class GuestsReported(CellWork, frozen=True):
     guests: Mapping[str, int]
     at: float
 
+    @property
+    def keys(self) -> Collection[str]:
+        return (self.host,)
+
     def __call__(self, connection: Connection) -> Compared:
-        query = sa.select(instances.c.uuid, instances.c.attempt, instances.c.state).where(
-            instances.c.state.in_(ON_ITS_HOST), instances.c.host == self.host
-        )
-        known = {(row.uuid, row.attempt): row.state for row in connection.execute(query.with_for_update())}
+        return self.together(connection, (self,))[0]
+
+    @classmethod
+    def together(cls, connection: Connection, works: "Sequence[GuestsReported]") -> list[Compared]:
+        known: defaultdict[str, dict[tuple[str, int], str]] = defaultdict(dict)
+        for some in in_batches(work.host for work in works):
+            for row in connection.execute(_ON_HOSTS, {"hosts": some}):
+                known[row.host][row.uuid, row.attempt] = row.state
+        compared = [work.compared(known[work.host]) for work in works]
+        at = max(work.at for work in works)
+        _put(connection, [uuid for each in compared for uuid in each.lost], LOST, VANISHED, at)
+        _put(connection, [uuid for each in compared for uuid in each.found], ACTIVE, None, at)
+        return compared
+
+    def compared(self, known: Mapping[tuple[str, int], str]) -> Compared:
+        """What the report differs in from what the cell knows: the states of attempts."""
         running = {*self.guests.items()}
-        lost = [key for key, state in known.items() if state == ACTIVE and key not in running]
-        found = [key for key, state in known.items() if state == LOST and key in running]
-        self._put(connection, [uuid for uuid, _ in lost], LOST, VANISHED)
-        self._put(connection, [uuid for uuid, _ in found], ACTIVE, None)
         return Compared(
-            lost=frozenset(uuid for uuid, _ in lost),
-            found=frozenset(uuid for uuid, _ in found),
+            lost=frozenset(key[0] for key, state in known.items() if state == ACTIVE and key not in running),
+            found=frozenset(key[0] for key, state in known.items() if state == LOST and key in running),
             unknown=frozenset(uuid for uuid, attempt in running if (uuid, attempt) not in known),
         )
 
-    def _put(self, connection: Connection, uuids: list[str], state: str, reason: str | None) -> None:
-        if uuids:
-            values = {"state": state, "reason": reason, "changed_at": self.at}
-            connection.execute(sa.update(instances).where(instances.c.uuid.in_(uuids)).values(**values))
+
+_ON_HOSTS = (
+    sa.select(instances.c.host, instances.c.uuid, instances.c.attempt, instances.c.state)
+    .where(instances.c.state.in_(ON_ITS_HOST), instances.c.host.in_(sa.bindparam("hosts", expanding=True)))
+    .order_by(instances.c.uuid)
+    .with_for_update()
+)
+
+
+def _put(connection: Connection, uuids: Sequence[str], state: str, reason: str | None, at: float) -> None:
+    for some in in_batches(uuids):
+        values = {"state": state, "reason": reason, "changed_at": at}
+        connection.execute(sa.update(instances).where(instances.c.uuid.in_(some)).values(**values))

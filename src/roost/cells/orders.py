@@ -35,6 +35,15 @@ class HostWork(msgspec.Struct, frozen=True):
     instances: list[Instance]
     orders: list[DestroyOrder]
 
+    def by_host(self) -> "dict[str, HostWork]":
+        """What each host has to do, of those that have something."""
+        found: dict[str, HostWork] = {}
+        for instance in self.instances:
+            found.setdefault(instance.host or "", HostWork([], [])).instances.append(instance)
+        for order in self.orders:
+            found.setdefault(order.host, HostWork([], [])).orders.append(order)
+        return found
+
 
 class WorkOfHosts(msgspec.Struct, frozen=True):
     """What some hosts have to do."""
@@ -82,13 +91,23 @@ def give_orders(connection: Connection, given: Collection[DestroyOrder], at: flo
 
 def acknowledge(connection: Connection, done: Collection[DestroyOrder]) -> None:
     """Remove orders that were carried out."""
-    if done:
-        connection.execute(
-            _ACKNOWLEDGE,
-            [{"of_host": each.host, "key": each.instance, "of_attempt": each.attempt} for each in done],
-        )
+    carried_out = {(each.host, each.instance, each.attempt) for each in done}
+    # Mostly there are none: an instance that is deleted is itself the order.
+    given = [
+        tuple(row)
+        for some in in_batches(each.host for each in done)
+        for row in connection.execute(_GIVEN, {"hosts": some})
+    ]
+    rows = [
+        {"of_host": host, "key": instance, "of_attempt": attempt}
+        for host, instance, attempt in given
+        if (host, instance, attempt) in carried_out
+    ]
+    if rows:
+        connection.execute(_ACKNOWLEDGE, rows)
 
 
+_GIVEN = sa.select(orders.c.host, orders.c.instance_uuid, orders.c.attempt).where(orders.c.host.in_(_HOSTS))
 _ACKNOWLEDGE = sa.delete(orders).where(
     orders.c.host == sa.bindparam("of_host"),
     orders.c.instance_uuid == sa.bindparam("key"),

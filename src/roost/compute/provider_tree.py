@@ -3,6 +3,7 @@
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from roost.agents.types import ProviderState
 from roost.compute.errors import NoSuchProvider
@@ -11,6 +12,7 @@ from roost.model.inventory import Inventory
 _NAMESPACE = uuid.UUID("6f0d2a3e-6f57-4c3b-9d0a-7a1f6b5c2e11")
 
 
+@lru_cache(maxsize=10_000)
 def provider_uuid(name: str) -> str:
     """The uuid that a provider made by an agent has: the same for the same name, after every start."""
     return str(uuid.uuid5(_NAMESPACE, name))

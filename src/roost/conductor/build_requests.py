@@ -4,7 +4,7 @@ Each owner of a request has a number, ``owner_epoch``. Whoever takes the request
 names owner and number, and changes nothing if they have moved on.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -12,7 +12,7 @@ import sqlalchemy as sa
 import structlog
 from sqlalchemy.engine import Connection
 
-from roost.conductor.mappings import insert_mappings
+from roost.conductor.mappings import insert_mappings, locked_owners
 from roost.conductor.server_groups.store import add_members
 from roost.conductor.tables import build_requests
 from roost.leases import holders
@@ -28,14 +28,10 @@ PAGE = 100
 """Waiting requests that are read in one transaction. Thousands wait after an outage, each with its spec."""
 
 # Statements that each request needs are made once: to make one takes longer than to execute it.
-_THERE = sa.select(build_requests.c.owner_epoch).where(build_requests.c.request_id == sa.bindparam("key"))
 _ACCEPT = sa.insert(build_requests)
-_OWNED = (
-    build_requests.c.request_id == sa.bindparam("key"),
-    build_requests.c.owner == sa.bindparam("by"),
-    build_requests.c.owner_epoch == sa.bindparam("number"),
+_FINISH = sa.delete(build_requests).where(
+    build_requests.c.request_id.in_(sa.bindparam("some", expanding=True))
 )
-_FINISH = sa.delete(build_requests).where(*_OWNED)
 _UNFINISHED = sa.select(build_requests.c.request_id).where(
     build_requests.c.request_id.in_(sa.bindparam("some", expanding=True))
 )
@@ -80,22 +76,34 @@ class AcceptRequest(msgspec.Struct, frozen=True):
     at: float
     owner: str | None = None
 
+    @property
+    def keys(self) -> Collection[str]:
+        return (self.request.request_id,)
+
     def __call__(self, connection: Connection) -> int:
-        request = self.request
-        if connection.execute(_THERE, {"key": request.request_id}).one_or_none() is not None:
-            return 0
-        row = {
-            "request_id": request.request_id,
-            "request": _ENCODER.encode(request).decode(),
+        return self.together(connection, (self,))[0]
+
+    @classmethod
+    def together(cls, connection: Connection, works: "Sequence[AcceptRequest]") -> list[int]:
+        there = Unfinished(tuple(work.request.request_id for work in works))(connection)
+        new = [work for work in works if work.request.request_id not in there]
+        if new:
+            connection.execute(_ACCEPT, [work.row() for work in new])
+            insert_mappings(connection, [work.request for work in new])
+        for request in (work.request for work in new):
+            if request.spec.group is not None:
+                add_members(connection, request.spec.group.uuid, request.instances)
+        return [int(work.request.request_id not in there) for work in works]
+
+    def row(self) -> dict[str, object]:
+        """The row of the request."""
+        return {
+            "request_id": self.request.request_id,
+            "request": _ENCODER.encode(self.request).decode(),
             "accepted_at": self.at,
             "owner": self.owner,
             "owner_epoch": 1,
         }
-        connection.execute(_ACCEPT, row)
-        insert_mappings(connection, request)
-        if request.spec.group is not None:
-            add_members(connection, request.spec.group.uuid, request.instances)
-        return 1
 
 
 class FreeRequests(msgspec.Struct, frozen=True):
@@ -164,9 +172,21 @@ class FinishRequest(msgspec.Struct, frozen=True):
 
     key: RequestKey
 
+    @property
+    def keys(self) -> Collection[str]:
+        return (self.key.request_id,)
+
     def __call__(self, connection: Connection) -> bool:
-        request_id, owner, number = self.key
-        return bool(connection.execute(_FINISH, {"key": request_id, "by": owner, "number": number}).rowcount)
+        return self.together(connection, (self,))[0]
+
+    @classmethod
+    def together(cls, connection: Connection, works: "Sequence[FinishRequest]") -> list[bool]:
+        owners = locked_owners(connection, [work.key.request_id for work in works])
+        owns = [owners.get(work.key.request_id) == work.key[1:] for work in works]
+        finished = [work.key.request_id for work, held in zip(works, owns, strict=True) if held]
+        for some in in_batches(finished):
+            connection.execute(_FINISH, {"some": some})
+        return owns
 
 
 class WaitingRequests(msgspec.Struct, frozen=True):

@@ -1,5 +1,6 @@
 """Mappings: which cell has which instance, from the acceptance of its request until nothing of it is left."""
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
@@ -15,19 +16,18 @@ from roost.storage import in_batches
 # Statements that each request or deletion needs are made once: to make one takes longer than to execute it.
 _SOME = instance_mappings.c.instance_uuid.in_(sa.bindparam("some", expanding=True))
 _FOUND = sa.select(instance_mappings).where(_SOME)
-_LOCKED = _FOUND.with_for_update()
+_LOCKED = _FOUND.order_by(instance_mappings.c.instance_uuid).with_for_update()
 _STATES = (
     sa.select(instance_mappings.c.instance_uuid, instance_mappings.c.epoch, instance_mappings.c.deleted)
     .where(_SOME)
+    .order_by(instance_mappings.c.instance_uuid)
     .with_for_update()
 )
-_OWNS = (
-    sa.select(build_requests.c.owner_epoch)
-    .where(
-        build_requests.c.request_id == sa.bindparam("key"),
-        build_requests.c.owner == sa.bindparam("by"),
-        build_requests.c.owner_epoch == sa.bindparam("number"),
-    )
+# Two transactions that lock the same rows do it in the same order.
+_OWNERS = (
+    sa.select(build_requests.c.request_id, build_requests.c.owner, build_requests.c.owner_epoch)
+    .where(build_requests.c.request_id.in_(sa.bindparam("some", expanding=True)))
+    .order_by(build_requests.c.request_id)
     .with_for_update()
 )
 _INSERT = sa.insert(instance_mappings)
@@ -91,27 +91,42 @@ class MapInstances(msgspec.Struct, frozen=True):
     epoch: int
     cells: Mapping[str, str]
 
+    @property
+    def keys(self) -> Collection[str]:
+        return (self.request_id, *self.cells)
+
     def __call__(self, connection: Connection) -> frozenset[str] | None:
-        if not _owns(connection, self.request_id, self.owner, self.epoch):
-            return None
-        going: list[str] = []
-        for some in in_batches(self.cells):
-            rows = connection.execute(_STATES, {"some": some}).all()
-            if any(row.epoch >= self.epoch for row in rows):
-                # The numbers of owners went back, with a database that was restored.
-                return None
-            going += [row.instance_uuid for row in rows if not row.deleted]
-        if going:
-            values = [{"key": uuid, "to": self.cells[uuid], "by": self.epoch} for uuid in going]
-            connection.execute(_MAP, values)
-        return frozenset(going)
+        return self.together(connection, (self,))[0]
+
+    @classmethod
+    def together(cls, connection: Connection, works: "Sequence[MapInstances]") -> list[frozenset[str] | None]:
+        owners = locked_owners(connection, [work.request_id for work in works])
+        rows = {
+            row.instance_uuid: row
+            for some in in_batches(uuid for work in works for uuid in work.cells)
+            for row in connection.execute(_STATES, {"some": some})
+        }
+        answers: list[frozenset[str] | None] = []
+        to: defaultdict[tuple[str, int], list[str]] = defaultdict(list)
+        for work in works:
+            of_it = [rows[uuid] for uuid in work.cells if uuid in rows]
+            # Where the numbers of owners went back, with a database that was restored, a mapping has a
+            # higher one.
+            owns = owners.get(work.request_id) == (work.owner, work.epoch)
+            if not owns or any(row.epoch >= work.epoch for row in of_it):
+                answers.append(None)
+                continue
+            going = [row.instance_uuid for row in of_it if not row.deleted]
+            for uuid in going:
+                to[work.cells[uuid], work.epoch].append(uuid)
+            answers.append(frozenset(going))
+        for (cell, epoch), uuids in to.items():
+            for some in in_batches(uuids):
+                connection.execute(_MAP, {"some": some, "to": cell, "by": epoch})
+        return answers
 
 
-_MAP = (
-    sa.update(instance_mappings)
-    .where(instance_mappings.c.instance_uuid == sa.bindparam("key"))
-    .values(cell=sa.bindparam("to"), epoch=sa.bindparam("by"))
-)
+_MAP = sa.update(instance_mappings).where(_SOME).values(cell=sa.bindparam("to"), epoch=sa.bindparam("by"))
 
 
 # For everybody
@@ -162,22 +177,38 @@ class DeleteMapped(msgspec.Struct, frozen=True):
     at: float
     owner: str | None = None
 
+    @property
+    def keys(self) -> Collection[str]:
+        return self.uuids
+
     def __call__(self, connection: Connection) -> dict[str, InstanceMapping]:
-        found = _find(connection, self.uuids, lock=True)
-        new = [uuid for uuid, mapping in found.items() if not mapping.deleted]
-        if new:
-            connection.execute(_DELETE, [{"key": uuid} for uuid in new])
-            rows = [{"instance_uuid": uuid, "at": self.at, "owner": self.owner} for uuid in new]
+        return self.together(connection, (self,))[0]
+
+    @classmethod
+    def together(
+        cls, connection: Connection, works: "Sequence[DeleteMapped]"
+    ) -> list[dict[str, InstanceMapping]]:
+        found = _find(connection, [uuid for work in works for uuid in work.uuids], lock=True)
+        by_work = [{uuid: found[uuid] for uuid in work.uuids if uuid in found} for work in works]
+        rows = [
+            {"instance_uuid": uuid, "at": work.at, "owner": work.owner}
+            for work, of_it in zip(works, by_work, strict=True)
+            for uuid, mapping in of_it.items()
+            if not mapping.deleted
+        ]
+        if rows:
+            new = [str(row["instance_uuid"]) for row in rows]
+            for some in in_batches(new):
+                connection.execute(_DELETE, {"some": some})
             connection.execute(_INSERT_DELETIONS, rows)
             remove_members(connection, new)
-        return {uuid: msgspec.structs.replace(mapping, deleted=True) for uuid, mapping in found.items()}
+        return [
+            {uuid: msgspec.structs.replace(mapping, deleted=True) for uuid, mapping in of_it.items()}
+            for of_it in by_work
+        ]
 
 
-_DELETE = (
-    sa.update(instance_mappings)
-    .where(instance_mappings.c.instance_uuid == sa.bindparam("key"))
-    .values(deleted=True)
-)
+_DELETE = sa.update(instance_mappings).where(_SOME).values(deleted=True)
 
 
 class FreeDeletions(msgspec.Struct, frozen=True):
@@ -265,17 +296,23 @@ _COMPLETE = (
 )
 
 
-def insert_mappings(connection: Connection, request: BuildRequest) -> None:
-    """Map the instances of a new request: to no cell yet."""
-    facts = {
-        "cell": None,
-        "epoch": 0,
-        "request_id": request.request_id,
-        "project_id": request.spec.project_id,
-        "user_id": request.spec.user_id,
-        "deleted": False,
-    }
-    connection.execute(_INSERT, [{"instance_uuid": uuid, **facts} for uuid in request.instances])
+def insert_mappings(connection: Connection, requests: Sequence[BuildRequest]) -> None:
+    """Map the instances of new requests: to no cell yet."""
+    rows = [
+        {
+            "instance_uuid": uuid,
+            "cell": None,
+            "epoch": 0,
+            "request_id": request.request_id,
+            "project_id": request.spec.project_id,
+            "user_id": request.spec.user_id,
+            "deleted": False,
+        }
+        for request in requests
+        for uuid in request.instances
+    ]
+    if rows:
+        connection.execute(_INSERT, rows)
 
 
 def _find(connection: Connection, uuids: Collection[str], lock: bool = False) -> dict[str, InstanceMapping]:
@@ -286,7 +323,15 @@ def _find(connection: Connection, uuids: Collection[str], lock: bool = False) ->
     return found
 
 
+def locked_owners(connection: Connection, request_ids: Collection[str]) -> dict[str, tuple[str | None, int]]:
+    """The present owners of requests that are not finished, and their numbers. The rows are locked."""
+    return {
+        request_id: (owner, number)
+        for some in in_batches(request_ids)
+        for request_id, owner, number in connection.execute(_OWNERS, {"some": some})
+    }
+
+
 def _owns(connection: Connection, request_id: str, owner: str, epoch: int) -> bool:
     """Whether an owner of a request is still the present one."""
-    values = {"key": request_id, "by": owner, "number": epoch}
-    return connection.execute(_OWNS, values).one_or_none() is not None
+    return locked_owners(connection, (request_id,)).get(request_id) == (owner, epoch)

@@ -25,6 +25,7 @@ from roost.leases.works import (
     VacateAll,
     VacateLeases,
     read_lease,
+    read_stamps,
 )
 
 __all__ = [
@@ -47,6 +48,7 @@ __all__ = [
     "leases",
     "leases_table",
     "read_lease",
+    "read_stamps",
     "renew",
     "watch_leases",
 ]

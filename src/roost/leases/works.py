@@ -1,6 +1,6 @@
 """What is done with leases, each as the statements of one transaction."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 import sqlalchemy as sa
@@ -9,7 +9,7 @@ from sqlalchemy.exc import IntegrityError
 
 from roost.leases.lease import VACANT, Lease
 from roost.leases.table import leases
-from roost.storage import ConflictRolledBack, is_duplicate_key
+from roost.storage import ConflictRolledBack, in_batches, is_duplicate_key
 
 
 class AcquireLease(msgspec.Struct, frozen=True, kw_only=True):
@@ -150,6 +150,25 @@ def read_lease(connection: Connection, name: str, *, lock: bool = False) -> Leas
     """The lease of a name, None if there is none. ``lock``: its row is locked until the transaction ends."""
     row = connection.execute(_LOCKED if lock else _NAMED, {"of_name": name}).one_or_none()
     return None if row is None else Lease(**row._asdict())
+
+
+_STAMPS = sa.select(leases.c.name, leases.c.holder, leases.c.epoch, leases.c.counter).where(
+    leases.c.name.in_(sa.bindparam("names", expanding=True))
+)
+# Two transactions that lock the same leases do it in the same order.
+_STAMPS_LOCKED = _STAMPS.order_by(leases.c.name).with_for_update()
+
+
+def read_stamps(
+    connection: Connection, names: Iterable[str], *, lock: bool = False
+) -> dict[str, tuple[str, int, int]]:
+    """The stamps of the leases of some names that there are. ``lock``: as of `read_lease`."""
+    query = _STAMPS_LOCKED if lock else _STAMPS
+    return {
+        name: (holder, epoch, counter)
+        for some in in_batches(names)
+        for name, holder, epoch, counter in connection.execute(query, {"names": some})
+    }
 
 
 def _exactly(lease: Lease) -> tuple[sa.ColumnElement[bool], ...]:

@@ -2,7 +2,7 @@
 
 A durable commit costs a sync of the disk, however little it writes. While one transaction commits, the writes
 that arrive wait, and the next transaction takes all of them. Under load hundreds of writes share a sync; a
-single write does not wait.
+single write does not wait. Works of one type share their statements too: see `roost.storage.batches`.
 """
 
 import asyncio
@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 from sqlalchemy.engine import Connection
 
 from roost.lane import CallTimedOut, Lane, awaitable
+from roost.storage.batches import perform
 from roost.storage.errors import ConnectionLost, DatabaseUnavailable, OutcomeUnknown
 
 T = TypeVar("T")
@@ -102,7 +103,7 @@ class GroupCommit:
         def together(connection: Connection) -> list[Any]:
             nonlocal begun
             begun = True
-            return [work(connection) for work in works]
+            return perform(connection, works)
 
         try:
             return self._write_now(together)  # type: ignore[no-any-return]

@@ -1,6 +1,6 @@
 """What an endpoint does for agents in its cell's database, each as the statements of one transaction."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 import sqlalchemy as sa
@@ -17,7 +17,7 @@ from roost.cells.orders import FOR_HOSTS, HostWork, WorkOfHosts
 from roost.cells.rows import instance_of
 from roost.cells.tables import instances, leases, nodes, orders
 from roost.cells.watching import SESSION, session_name
-from roost.leases import VACANT, AcquireLease, Lease, read_lease
+from roost.leases import VACANT, AcquireLease, Lease, read_lease, read_stamps
 from roost.model.instance import (
     DELETING,
     DESTROYED,
@@ -128,33 +128,100 @@ class StorePoll(CellWork, frozen=True, kw_only=True):
         entered = {state_after(result) for result in self.results}
         return entered | {DESTROYED} if self.destroyed else entered
 
-    def __call__(self, connection: Connection) -> PollStored | SessionGone | PollLate:
-        host = self.session.host
-        lease = _held(connection, self.session, lock=True)
-        if lease is None:
-            return SessionGone()
-        if lease.counter >= self.counter:
-            return PollLate()
-        connection.execute(_COUNT, {"of_name": lease.name, "new_counter": self.counter})
-        ended = ReportResults(self.results, self.at, self.cell)(connection) if self.results else []
-        Destroyed(self.destroyed, self.at)(connection)
-        is_reported, refused = None, frozenset[str]()
-        if self.reports:
-            refused = self._of_others(connection)
-            KeepReports(tuple(each for each in self.reports if each.node not in refused))(connection)
-        if self.reports or self.is_sign:
-            is_reported = connection.execute(_REPORTED, {"of_host": host}).first() is not None
-        compared = None if self.guests is None else GuestsReported(host, self.guests, self.at)(connection)
-        work = WorkOfHosts((host,))(connection) if self.wants_orders else HostWork([], [])
-        return PollStored(lease.counter, work, ended, compared, is_reported, refused)
+    @property
+    def keys(self) -> Collection[str]:
+        return (self.session.host,)
 
-    def _of_others(self, connection: Connection) -> frozenset[str]:
-        """The nodes of the reports that are another host's."""
-        if not self.reports:
-            return frozenset()
-        named = nodes.c.node.in_([each.node for each in self.reports])
-        query = sa.select(nodes.c.node).where(named, nodes.c.host != self.session.host)
-        return frozenset(connection.execute(query).scalars())
+    def __call__(self, connection: Connection) -> PollStored | SessionGone | PollLate:
+        return self.together(connection, (self,))[0]
+
+    @classmethod
+    def together(
+        cls, connection: Connection, works: "Sequence[StorePoll]"
+    ) -> list[PollStored | SessionGone | PollLate]:
+        names = [session_name(work.session.host) for work in works]
+        stamps = read_stamps(connection, names, lock=True)
+        before = [work.judged(stamps.get(name)) for work, name in zip(works, names, strict=True)]
+        current = [work for work, judged in zip(works, before, strict=True) if isinstance(judged, int)]
+        stored = iter(_store(connection, current) if current else ())
+        return [
+            msgspec.structs.replace(next(stored), before=judged) if isinstance(judged, int) else judged
+            for judged in before
+        ]
+
+    def judged(self, stamp: tuple[str, int, int] | None) -> int | SessionGone | PollLate:
+        """The counter of the session before this poll, if it is the agent's and the poll is not late."""
+        if stamp is None or stamp[:2] != (self.session.nonce, self.session.epoch):
+            return SessionGone()
+        return PollLate() if stamp[2] >= self.counter else stamp[2]
+
+
+def _store(connection: Connection, polls: Sequence[StorePoll]) -> list[PollStored]:
+    """Store polls whose leases are locked."""
+    counted = [{"of_name": session_name(p.session.host), "new_counter": p.counter} for p in polls]
+    connection.execute(_COUNT, counted)
+    at = max(poll.at for poll in polls)
+    ended: list[list[Attempt]] = [[] for _ in polls]
+    if any(poll.results for poll in polls):
+        reports = [ReportResults(poll.results, poll.at, poll.cell) for poll in polls]
+        ended = ReportResults.together(connection, reports)
+    if destroyed := tuple(each for poll in polls for each in poll.destroyed):
+        Destroyed(destroyed, at)(connection)
+    refused = _of_others(connection, polls)
+    kept = tuple(
+        each
+        for poll, others in zip(polls, refused, strict=True)
+        for each in poll.reports
+        if each.node not in others
+    )
+    if kept:
+        KeepReports(kept)(connection)
+    looked = [poll.session.host for poll in polls if poll.reports or poll.is_sign]
+    reported = {
+        host
+        for some in in_batches(looked)
+        for host in connection.execute(_REPORTED, {"hosts": some}).scalars()
+    }
+    told = [
+        GuestsReported(poll.session.host, poll.guests, poll.at) for poll in polls if poll.guests is not None
+    ]
+    compared = dict(
+        zip([each.host for each in told], GuestsReported.together(connection, told), strict=True)
+        if told
+        else ()
+    )
+    wanting = tuple(poll.session.host for poll in polls if poll.wants_orders)
+    work = WorkOfHosts(wanting)(connection).by_host()
+    return [
+        PollStored(
+            before=0,
+            work=work.get(poll.session.host) or HostWork([], []),
+            ended=of_it,
+            compared=compared.get(poll.session.host),
+            is_reported=poll.session.host in reported if poll.reports or poll.is_sign else None,
+            refused=others,
+        )
+        for poll, of_it, others in zip(polls, ended, refused, strict=True)
+    ]
+
+
+def _of_others(connection: Connection, polls: Sequence[StorePoll]) -> list[frozenset[str]]:
+    """The nodes of the reports of each poll that are another host's."""
+    named = [report.node for poll in polls for report in poll.reports]
+    hosts = {
+        node: host
+        for some in in_batches(named)
+        for node, host in connection.execute(_HOSTS_OF, {"nodes": some})
+    }
+    return [
+        frozenset(
+            report.node
+            for report in poll.reports
+            # Of two hosts that report a new node at the same time the first one has it.
+            if hosts.setdefault(report.node, poll.session.host) != poll.session.host
+        )
+        for poll in polls
+    ]
 
 
 _COUNT = (
@@ -162,7 +229,10 @@ _COUNT = (
     .where(leases.c.name == sa.bindparam("of_name"))
     .values(counter=sa.bindparam("new_counter"))
 )
-_REPORTED = sa.select(nodes.c.node).where(nodes.c.host == sa.bindparam("of_host")).limit(1)
+_REPORTED = sa.select(nodes.c.host).where(nodes.c.host.in_(sa.bindparam("hosts", expanding=True))).distinct()
+_HOSTS_OF = sa.select(nodes.c.node, nodes.c.host).where(
+    nodes.c.node.in_(sa.bindparam("nodes", expanding=True))
+)
 
 
 class ConfirmBuild(msgspec.Struct, frozen=True):
@@ -172,10 +242,28 @@ class ConfirmBuild(msgspec.Struct, frozen=True):
     key: AttemptKey
     at: float
 
+    @property
+    def keys(self) -> Collection[str]:
+        return (self.key.instance,)
+
     def __call__(self, connection: Connection) -> bool | None:
-        if _held(connection, self.session, lock=True) is None:
-            return None
-        return ConfirmAttempt(self.key, self.session.host, self.at)(connection)
+        return self.together(connection, (self,))[0]
+
+    @classmethod
+    def together(cls, connection: Connection, works: "Sequence[ConfirmBuild]") -> list[bool | None]:
+        names = [session_name(work.session.host) for work in works]
+        stamps = read_stamps(connection, names, lock=True)
+        holds = [
+            stamps.get(name, ("", 0, 0))[:2] == (work.session.nonce, work.session.epoch)
+            for work, name in zip(works, names, strict=True)
+        ]
+        asked = [
+            ConfirmAttempt(work.key, work.session.host, work.at)
+            for work, held in zip(works, holds, strict=True)
+            if held
+        ]
+        wanted = iter(ConfirmAttempt.together(connection, asked) if asked else ())
+        return [next(wanted) if held else None for held in holds]
 
 
 class ReadIdentity(msgspec.Struct, frozen=True):

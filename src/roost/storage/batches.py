@@ -1,0 +1,71 @@
+"""Works of one type that wait together are performed together, by a few statements for all of them.
+
+Python and SQLAlchemy take longer for a statement than the database. So a type of works that many ask for at
+the same time has a form for several: it reads and locks the rows of all in one statement, decides, and writes
+in one statement. The form for one is the form for several with one, so each rule is written once.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Any, Protocol
+
+from sqlalchemy.engine import Connection
+
+
+class Batched(Protocol):
+    """A work whose type has a form for several of them.
+
+    `perform` calls it for works that have no key in common, so that each of them finds what it would find
+    alone.
+    """
+
+    @property
+    def keys(self) -> Collection[str]:
+        """What the work reads and changes, as far as other works of its type do."""
+
+    @classmethod
+    def together(cls, connection: Connection, works: Sequence[Any], /) -> Sequence[Any]:
+        """Perform works of this type; returns their results, in their order."""
+
+
+def perform(connection: Connection, works: Sequence[Callable[[Connection], Any]]) -> list[Any]:
+    """Perform works in one transaction; returns their results, in their order.
+
+    All of them wait at the same time, so none of them expects another one to be done before it. Works of one
+    type with a key in common keep their order.
+    """
+    if len(works) == 1:
+        return [works[0](connection)]
+    results: list[Any] = [None] * len(works)
+    for places in _kinds(works):
+        some = [works[place] for place in places]
+        if len(some) == 1:
+            results[places[0]] = some[0](connection)
+            continue
+        together = type(some[0]).together  # type: ignore[attr-defined]
+        done = [each for round_ in _rounds(some) for each in together(connection, round_)]
+        for place, result in zip(places, done, strict=True):
+            results[place] = result
+    return results
+
+
+def _kinds(works: Sequence[object]) -> Iterator[list[int]]:
+    """The places of works that are performed together."""
+    places: dict[object, list[int]] = {}
+    for place, work in enumerate(works):
+        kind = type(work) if hasattr(type(work), "together") else place
+        places.setdefault(kind, []).append(place)
+    yield from places.values()
+
+
+def _rounds(works: Sequence[Any]) -> Iterator[list[Any]]:
+    """The works in their order, in lists without a common key."""
+    round_: list[Any] = []
+    taken: set[str] = set()
+    for work in works:
+        keys = work.keys
+        if not taken.isdisjoint(keys):
+            yield round_
+            round_, taken = [], set()
+        round_.append(work)
+        taken.update(keys)
+    yield round_
