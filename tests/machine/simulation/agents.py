@@ -22,7 +22,7 @@ from roost.compute.driving import (
 from roost.compute.errors import BuildEnded
 from roost.compute.host import AgentTimes, HostAgent
 from roost.conductor.agents.endpoint import AgentEndpoint
-from roost.machine import Machine, Question, Sleep
+from roost.machine import Await, Machine, Question, Sleep, Wake
 
 CELL, DRIVER, STATE = "cell", "driver", "state"
 """What an agent asks."""
@@ -64,7 +64,10 @@ class DriverService:
         match question:
             case Prepare(instance):
                 before = self._ended[instance.uuid]
-                yield from Sleep(random.choice((0.01, 0.5, 3.0, 15.0))).do()
+                seconds = self._host.seconds or random.choice((0.01, 0.5, 3.0, 15.0))
+                # The first time it is awaited, a topic counts as woken.
+                yield from Await(instance.uuid, 0.0).do()
+                yield from Await(instance.uuid, seconds).do()
                 self._go_on(instance.uuid, before)
                 self._host.prepare(instance.uuid, instance.attempt)
             case StartGuest(instance):
@@ -74,6 +77,7 @@ class DriverService:
                 self._host.start(instance.uuid, instance.attempt)
             case DestroyGuest(instance):
                 self._ended[instance] += 1
+                yield from Wake(instance).do()
                 yield from Sleep(random.choice((0.01, 0.5, 2.0))).do()
                 self._host.destroy(instance)
             case _:

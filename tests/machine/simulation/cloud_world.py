@@ -121,11 +121,11 @@ class CloudWorld(World):
     """Two super conductors, two cells with two hosts each, and some requests."""
 
     def __init__(self, *arguments: Any, requests: int = 3, **named: Any) -> None:
-        super().__init__(*arguments, cells=CELLS, conductors=1, hosts=2, **named)
+        super().__init__(*arguments, **{"cells": CELLS, "conductors": 1, "hosts": 2} | named)
         self.add_database("api", SCHEMA)
         self.add_database(f"cell/{CELL0}", CELL_SCHEMA)
         self._add_conductor("cell0-conductor", CELL0)
-        self.network.databases["api"].run(MapCells((CELL0, *CELLS)), True)
+        self.network.databases["api"].run(MapCells((CELL0, *self.cells)), True)
         self.network.services[CONDUCTORS] = ConductorsService(self)
         self.supers = [Process(f"super{number}", self.network, self._begin_super) for number in range(2)]
         self.conductors[:0] = self.supers
@@ -135,12 +135,17 @@ class CloudWorld(World):
 
     def _begin_super(self, process: Process) -> None:
         tenure = Tenure(f"{KIND}/{process.name}/{process.life}", KIND, process.name, times=LEASES)
-        working = Working(tenure, CarryOptions(cells=(CELL0, *CELLS)))
+        working = Working(tenure, CarryOptions(cells=(CELL0, *self.cells)))
         process.memory["working"] = working
         process.run("keeps", keep_lease("api", tenure))
         process.run("watches", watch_leases("api", KIND, tenure.times))
         process.run("seeks", working.seek())
         process.run("deletes", working.carry_deletions())
+
+    @property
+    def all_cells(self) -> tuple[str, ...]:
+        """The names of all cells, cell0 among them."""
+        return *self.cells, CELL0
 
     # What happens
 
@@ -219,6 +224,6 @@ class CloudWorld(World):
         promise(not requests, f"requests are never finished: {requests}")
         promise(not deletions, f"deletions never end: {deletions}")
         promise(cells.keys() == rows.keys(), f"mappings of {sorted(cells)}, rows of {sorted(rows)}")
-        for name in (*CELLS, CELL0):
+        for name in (*self.cells, CELL0):
             for uuid in self.rows(name):
                 promise(cells[uuid] == name, f"{uuid} is in {name} and mapped to {cells[uuid]}")

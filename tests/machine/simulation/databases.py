@@ -64,7 +64,8 @@ class SimulatedDatabase:
         self._connection = self._engine.connect()
         raw: Any = self._connection.connection.driver_connection
         self._raw = raw
-        raw.deserialize(template(tuple(schemas)))
+        self._template = template(tuple(schemas))
+        raw.deserialize(self._template)
         raw.execute("PRAGMA foreign_keys=ON")
         self._repeated = RepeatedWorks(
             name for (name,) in raw.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
@@ -116,6 +117,13 @@ class SimulatedDatabase:
                 self._snapshots.clear()
                 return now - at
         return 0.0
+
+    def lose(self) -> None:
+        """Go on as a new database, which is empty."""
+        self._raw.deserialize(self._template)
+        self._raw.execute("UPDATE database_identity SET uuid = 'another'")
+        self.lives += 1
+        self._repeated.forget()
 
     def close(self) -> None:
         """Give the engine back."""

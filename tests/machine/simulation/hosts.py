@@ -33,9 +33,9 @@ class Host:
     """One host. ``guests``: instance -> attempt, of those that run; ``prepared``: of those that do not yet.
 
     ``state``: the state directory of its agent. ``plugged``: the suffix of the provider that its second
-    device is below; empty: the root.
-
-    ``failing``: the share of builds that fail, a tenth of them for a cause that no other host cures.
+    device is below; empty: the root. ``seconds``: those that each build takes, drawn if 0. ``fails``:
+    attempts that fail here, by instance. ``failing``: the share of builds that fail, a tenth of them for a
+    cause that no other host cures.
     """
 
     def __init__(
@@ -53,7 +53,9 @@ class Host:
         self.guests: dict[str, int] = {FOREIGN: 1}
         self.prepared: dict[str, int] = {}
         self.failing = 0.0
+        self.fails: set[tuple[str, int]] = set()
         self.plugged = ""
+        self.seconds = 0.0
         self.state = MemoryState()
         self._all = guests
         self._random = random
@@ -71,6 +73,8 @@ class Host:
     def prepare(self, instance: str, attempt: int) -> None:
         """Make all of a guest except its start. Raises `BuildFailed`."""
         drawn = self._random.random()
+        if (instance, attempt) in self.fails:
+            raise BuildFailed("No more IP addresses")
         if drawn < self.failing:
             self._note(self.name, "fails to build", instance, attempt)
             curable = drawn > self.failing * 0.1

@@ -214,6 +214,10 @@ class World:
             event = getattr(self, self.random.choice(self.kind.events))
             self.loop.after(self.random.uniform(0.0, self.kind.seconds), event)
         self.loop.run(self.kind.seconds, ACTS)
+        self.finish()
+
+    def finish(self) -> None:
+        """End all faults, let everything come to its end, and see whether every promise was kept."""
         self.calm()
         ends = self.loop.now + SETTLED_WITHIN
         while self.loop.now < ends and not self.settled():
@@ -347,9 +351,8 @@ class World:
             raise BrokenPromise(f"{uuid} is deleted and is {rows[uuid].state}")
         strange = consumers.keys() - known - {placement.FOREIGN}
         promise(not strange, f"consumers without an instance: {strange}")
-        promise(placement.FOREIGN in consumers, "the consumer of others is gone")
+        self.check_foreign()
         for host in self.guests.hosts.values():
-            promise(hosts.FOREIGN in host.guests, f"the guest of others on {host.name} is gone")
             strange = host.guests.keys() - known - {hosts.FOREIGN}
             promise(not strange, f"guests without an instance on {host.name}: {strange}")
             self._check_providers(host)
@@ -357,6 +360,12 @@ class World:
     def has_ended(self, uuid: str) -> bool:
         """Whether nothing is left of an instance that was accepted."""
         return False
+
+    def check_foreign(self) -> None:
+        """Check that nobody has touched what is others'. Raises: `BrokenPromise`."""
+        promise(placement.FOREIGN in self.placement.consumers(), "the consumer of others is gone")
+        for host in self.guests.hosts.values():
+            promise(hosts.FOREIGN in host.guests, f"the guest of others on {host.name} is gone")
 
     def check_known(self, rows: dict[str, Instance]) -> None:
         """Check what a world knows beside the cells' rows. Raises: `BrokenPromise`."""

@@ -1,0 +1,157 @@
+"""Schedules that are written down step by step: a cloud in calm weather, to which one thing happens."""
+
+from collections.abc import Callable
+from typing import Any
+
+from machine.simulation.cloud_world import CONDUCTORS, Accept, CloudWorld, Delete
+from machine.simulation.network import BrokenPromise
+from machine.simulation.process import Process
+from machine.simulation.world import ACTS, Faults, Kind
+from roost.machine import Ask, Machine
+from roost.model.instance import BuildRequest, Instance
+from support.clouds import spec
+
+BEGIN_SECONDS = 5.0
+"""After so long all agents have sessions, and all conductors have leases."""
+
+NONE = Faults()
+
+
+class Scripted(CloudWorld):
+    """A cloud that a test plays, step by step. It is closed by `close`, or by the end of a ``with``.
+
+    ``waiting``: the processes that do not run before the test starts them, by the beginnings of their names.
+    """
+
+    def __init__(
+        self,
+        faults: Faults = NONE,
+        seed: int = 1,
+        *,
+        build_seconds: float = 30.0,
+        waiting: tuple[str, ...] = (),
+        **named: Any,
+    ) -> None:
+        super().__init__(Kind(build_seconds=build_seconds), seed, faults, requests=0, **named)
+        self._requests_made = 0
+        self._waiting = waiting
+        self._user.start()
+
+    def __enter__(self) -> "Scripted":
+        for process in self.processes:
+            if not process.name.startswith(self._waiting or "\0"):
+                process.start()
+        self.wait(BEGIN_SECONDS)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the databases."""
+        for database in self.network.databases.values():
+            database.close()
+
+    def wait(self, seconds: float) -> None:
+        """Let time pass."""
+        self.loop.run(self.loop.now + seconds, ACTS)
+
+    def wait_for(self, uuid: str, *states: str, seconds: float = 60.0) -> Instance:
+        """Wait until an instance is in one of some states. Raises: `BrokenPromise` after ``seconds``."""
+        until = self.loop.now + seconds
+        while True:
+            row = self.row(uuid)
+            if row is not None and row.state in states:
+                return row
+            if self.loop.now >= until:
+                raise BrokenPromise(f"{uuid} is not {states} after {seconds:g} s but {row}")
+            self.wait(0.1)
+
+    def row(self, uuid: str) -> Instance | None:
+        """An instance, in whatever cell it is."""
+        return next((rows[uuid] for cell in self.all_cells if uuid in (rows := self.rows(cell))), None)
+
+    def process(self, name: str) -> Process:
+        """A process by its name."""
+        return next(each for each in self.processes if each.name == name)
+
+    # What users do
+
+    def request(self, *uuids: str) -> None:
+        """A user asks for instances, and gets a promise sooner or later."""
+        self._requests_made += 1
+        request = BuildRequest(
+            request_id=f"request{self._requests_made}", spec=spec(1), instances=uuids, min_count=1
+        )
+        self.accepted.update(uuids)
+        self._user.run(f"asks{self._requests_made}", self._insist(Accept(request)))
+
+    def delete(self, *uuids: str) -> None:
+        """A user deletes instances, and gets a promise sooner or later."""
+        self.deleted.update(uuids)
+        self._user.run(f"deletes{self.loop.now}", self._insist(Delete(uuids)))
+
+    def _insist(self, question: Any) -> Machine[None]:
+        yield from Ask(CONDUCTORS, question).do()
+
+    # What happens
+
+    def before(self, kind: type, act: Callable[[Process], float | None], whose: str = "") -> None:
+        """Once, just before a process whose name begins with ``whose`` sends a message of a kind, do
+        something; then stop that process for the seconds that it returns."""
+        earlier = self.network.interrupt
+        done = False
+
+        def interrupt(process: Process, message: Any) -> float:
+            nonlocal done
+            if done or not isinstance(message, kind) or not process.name.startswith(whose):
+                return earlier(process, message)
+            done = True
+            return act(process) or 0.0
+
+        self.network.interrupt = interrupt
+
+    def pause_before(self, kind: type, seconds: float, whose: str = "") -> None:
+        """Once, stop a process for some seconds just before it sends a message of a kind."""
+        self.before(kind, lambda _: seconds, whose)
+
+    def cut(self, who: str, *names: str, seconds: float) -> None:
+        """A process does not reach some databases and services."""
+        pairs = {(who, name) for name in names}
+        self.network.note(who, "is cut off from", sorted(names))
+        self.network.cut |= pairs
+        self.loop.after(seconds, self.network.cut.difference_update, pairs)
+
+    def take_away(self, database: str, seconds: float) -> None:
+        """A database is away for some seconds."""
+        self.network.note(database, "is away")
+        self.network.databases[database].up = False
+        self.loop.after(seconds, setattr, self.network.databases[database], "up", True)
+
+    def lose_database(self, name: str) -> None:
+        """A database is gone, and an empty one is in its place."""
+        self.network.databases[name].lose()
+
+    def fail(self, uuid: str, *attempts: int) -> None:
+        """Attempts to build an instance fail, wherever they are made."""
+        for host in self.guests.hosts.values():
+            host.fails.update((uuid, attempt) for attempt in attempts)
+
+    def build_in(self, seconds: float) -> None:
+        """Each build takes so long from now on."""
+        for host in self.guests.hosts.values():
+            host.seconds = seconds
+
+    def said(self, event: str) -> list[Any]:
+        """The values of the log lines with an event."""
+        return [note.what[3] for note in self.network.trace if note.what[1:3] == ("says", event)]
+
+
+def found(script: Callable[[Faults, int], None], faults: Faults, seeds: int = 8) -> str:
+    """The promise that a fault breaks in a script, with one of some seeds; empty if it breaks none."""
+    for seed in range(seeds):
+        try:
+            script(faults, seed)
+        except BrokenPromise as broken:
+            return str(broken)
+    return ""
