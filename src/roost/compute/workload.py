@@ -222,7 +222,8 @@ class Workload:
                 try:
                     return (yield from Ask("cell", Confirm(session, *key)).do())
                 except AgentProtocolError as error:
-                    yield from self._tell("a build cannot be confirmed now", key[0], error, "warning")
+                    values = {"host": self._host, "instance": key[0], "error": error_text(error)}
+                    yield from Log("a build cannot be confirmed now", values, "warning").do()
             if (yield from Monotonic().do()) + pause >= deadline:
                 return None
             yield from Sleep(pause).do()
@@ -248,6 +249,6 @@ class Workload:
         except Exception as error:
             yield from self._tell("the driver failed to clean up", instance, error)
 
-    def _tell(self, event: str, instance: str, error: Exception, level: str = "error") -> Machine[None]:
+    def _tell(self, event: str, instance: str, error: Exception) -> Machine[None]:
         values = {"host": self._host, "instance": instance, "error": error_text(error)}
-        yield from Log(event, values, "warning" if level == "warning" else "error", error).do()
+        yield from Log(event, values, "error", error).do()
