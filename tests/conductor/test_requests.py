@@ -17,7 +17,7 @@ from roost.conductor.build_requests import (
     TakeRequests,
     waiting_requests,
 )
-from roost.conductor.cell_mappings import mapped_cells
+from roost.conductor.cell_mappings import at_urls, mapped_cells
 from roost.conductor.mappings import (
     DeleteMapped,
     ForgetInstances,
@@ -209,11 +209,9 @@ def test_cell_that_moved_has_its_new_place(tmp_path) -> None:
     async def run() -> None:
         async with requests(tmp_path) as (kept, database):
             await kept.map_cells({"cell1": "sqlite:///moved", "cell2": "sqlite:///2"})
-            assert database.read_now(mapped_cells) == {
-                "cell0": "sqlite:///0",
-                "cell1": "sqlite:///moved",
-                "cell2": "sqlite:///2",
-            }
+            assert tuple(database.read_now(mapped_cells).values()) == at_urls(
+                {"cell0": "sqlite:///0", "cell1": "sqlite:///moved", "cell2": "sqlite:///2"}
+            )
 
     asyncio.run(run())
 

@@ -80,3 +80,30 @@ def test_a_url_that_cannot_be_used_is_said_in_one_line_without_its_password(url,
     assert why in str(caught.value)
     assert "\n" not in str(caught.value)
     assert "secret" not in str(caught.value)
+
+
+def test_deferred_database_is_opened_when_it_is_up(tmp_path):
+    """Each operation tries to open it, and says why it cannot; what prepares it runs once."""
+    folder = tmp_path / "later"
+    prepared = []
+
+    async def run() -> None:
+        database = Database(f"sqlite:///{folder / 'x.db'}", deferred=True)
+
+        def prepare(opened: Database) -> None:
+            prepared.append(opened)
+            opened.write_now(lambda connection: connection.exec_driver_sql("CREATE TABLE t (x INTEGER)"))
+
+        database.when_open(prepare)
+        for operation in (database.read, database.write, database.autocommit_read):
+            with pytest.raises(DatabaseUnavailable, match="unable to open database file"):
+                await operation(lambda connection: None)
+        folder.mkdir()
+        assert (
+            await database.read(lambda connection: connection.exec_driver_sql("SELECT * FROM t").all()) == []
+        )
+        database.when_open(lambda opened: prepared.append(opened))
+        assert prepared == [database, database]
+        await database.close()
+
+    asyncio.run(run())

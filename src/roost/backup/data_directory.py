@@ -11,7 +11,7 @@ from roost.backup.making import Made, Source, make_backup
 from roost.backup.manifest import Progress, check_file, read_manifest, sync
 from roost.backup.new_folder import new_folder
 from roost.backup.restoring import Clock, prepare_file
-from roost.conductor.cell_mappings import MapCells, mapped_cells
+from roost.conductor.cell_mappings import MapCells, at_urls, mapped_cells
 from roost.storage import Database, DatabaseIdentity
 from roost.system.layout import FILE as LAYOUT
 from roost.system.system import API_DB
@@ -63,7 +63,7 @@ def restore_directory(
 
         def write(connection: Connection) -> None:
             cells = mapped_cells(connection)
-            MapCells({name: f"sqlite:///{directory / name}.db" for name in cells})(connection)
+            MapCells(at_urls({name: f"sqlite:///{directory / name}.db" for name in cells}))(connection)
 
         database.write_now(write)
 

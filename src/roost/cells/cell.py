@@ -71,7 +71,8 @@ class Cell:
 
     ``records``: where the ends of attempts are recorded; None: nowhere.
 
-    Raises `StorageError` if the database cannot be used.
+    Raises `StorageError` if the database cannot be used: at once, or at each operation if its opening is
+    deferred.
     """
 
     def __init__(
@@ -81,7 +82,7 @@ class Cell:
         clock: Callable[[], float] = time.time,
         records: RecordSink | None = None,
     ) -> None:
-        SCHEMA.prepare(database)
+        database.when_open(SCHEMA.prepare)
         self._records = records
         self.name = name
         self.database = database

@@ -11,6 +11,7 @@ from oslo_config import cfg
 from roost.auth import Source
 from roost.cli.options import as_json, print_json
 from roost.placement.options import GROUPS, unsupported_options
+from roost.placement.unsupported import groups_in
 
 SYSTEM_GROUPS = {
     "api_database": "roost.conductor.api_database",
@@ -65,7 +66,16 @@ def options_without_effect(
     groups = {group: [*options] for group, options in system_options().items()}
     for group in (PLACEMENT, SCHEDULER_SERVICE):
         groups.setdefault(group, []).extend(client_options(source, group))
+    groups |= cell_sections(source)
     return unsupported_options(source, auth_strategy, groups)
+
+
+def cell_sections(source: Source) -> Mapping[str, list[cfg.Opt]]:
+    """Return the groups of files that may be those of cells' databases, with their options."""
+    from roost.conductor.cell_mappings import CELL0, OPTIONS, section_of
+
+    names = {CELL0, *(group for group in groups_in(source) if group.startswith(section_of("")))}
+    return {name: [*OPTIONS] for name in names}
 
 
 def print_warnings(lines: Sequence[str]) -> None:
@@ -109,7 +119,10 @@ def config(as_json: bool) -> None:
 
 def describe_options() -> Iterator[Described]:
     """Describe the options of all groups."""
-    for group, options in {**GROUPS, **system_options()}.items():
+    from roost.conductor.cell_mappings import CELL0, OPTIONS, section_of
+
+    of_cells = dict.fromkeys((CELL0, section_of("NAME")), OPTIONS)
+    for group, options in {**GROUPS, **system_options(), **of_cells}.items():
         for option in options:
             yield Described(group, option.dest, _type(option), _default(option), option.help or "")
 

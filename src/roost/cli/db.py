@@ -11,7 +11,8 @@ from roost.backup.roles import ROLES, schemas_in
 from roost.cli.backup import backup_command, restore_command
 from roost.cli.exchange import export_command, import_command
 from roost.cli.main import COULD_NOT_RUN, FOUND_WRONG
-from roost.cli.options import as_json, database_url, print_json, print_table
+from roost.cli.options import as_json, config_files, database_url, print_json, print_table, settings
+from roost.cli.placement_config import placement_source
 from roost.cli.progress import no_progress, progress
 from roost.cli.verification import check_ledger, verify_database
 from roost.ledger.trim import trim as trim_commits
@@ -29,19 +30,23 @@ for command in (import_command, export_command, backup_command, restore_command)
 
 @db.command(epilog="Example: roost db verify --database sqlite:///roost-data/api.db")
 @database_url
+@config_files
+@settings
 @no_progress
 @as_json
-def verify(url: str, as_json: bool) -> None:
+def verify(url: str, config_files: tuple[str, ...], settings: tuple[str, ...], as_json: bool) -> None:
     """Check a database for contradictions; it may be in use.
 
     The tables are compared with a fleet loaded from them and with all commits in the database, allocations
-    with inventories, and claims with the instances in the cells' databases. Nothing is written.
+    with inventories, and claims with the instances in the cells' databases. Nothing is written. The
+    configuration names the API database, if it is another one, and the databases of cells with sections.
 
     Exit status: 0 nothing found, 1 differences found (all are listed), 2 could not check everything.
     """
+    source = placement_source(config_files, settings)
     with progress("verify") as meter:
         meter.begin("verify", "commits")
-        findings, unread = asyncio.run(verify_database(url, meter.count))
+        findings, unread = asyncio.run(verify_database(url, meter.count, source))
     if as_json:
         document = {"findings": findings, "not_checked": unread}
         print_json(document)

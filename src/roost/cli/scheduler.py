@@ -2,7 +2,6 @@
 
 import click
 
-from roost.cli.configuration import options_without_effect, print_warnings
 from roost.cli.listening import Listening, listening_at
 from roost.cli.options import (
     config_files,
@@ -13,15 +12,9 @@ from roost.cli.options import (
     settings,
 )
 from roost.cli.placement_config import placement_source
-from roost.cli.workers import MIB, with_workers
-from roost.metrics.enabling import exposed
-from roost.placement.http.server import check_exposure, prepare_database
-from roost.placement.options import proxy_warnings, read_options
-from roost.scheduling.options import read_scheduling_options
-from roost.scheduling.server import SchedulingService, check_options
-from roost.scheduling.server import serve as serve_scheduler
-from roost.serving.listeners import listen
-from roost.serving.supervision import Rules
+from roost.cli.serving_programs import Serving, serve_program
+from roost.cli.workers import with_workers
+from roost.scheduling.server import scheduler_kind
 
 PORT = 8779
 
@@ -54,24 +47,6 @@ def scheduler(
     the environment (OS_<GROUP>__<OPTION>) overrides files, and --set overrides both.
     """
     source = placement_source(config_files, settings)
-    http = read_options(source)
-    warnings = options_without_effect(source, http.auth_strategy, schedules=True)
-    options = read_scheduling_options(source, database)
-    check_options(options)
-    if http.auth_strategy == "noauth2":
-        check_exposure(listening.host, allowed=insecure)
-    listeners = listen(listening.address, workers)
-    with exposed(metrics_host, metrics_port) as metrics:
-        if options.database is not None:
-            prepare_database(options.database, http.upgrade_database)
-        print_warnings([*warnings, *proxy_warnings(http)])
-        announcement = f"roost: scheduler on {listening} with {workers} worker(s)"
-        rules = Rules(
-            workers,
-            drain_seconds=drain_seconds,
-            memory_limit=None if memory_limit is None else memory_limit * MIB,
-        )
-        service = SchedulingService(
-            database, options, insecure, rules, listening.host, listening.tls, metrics
-        )
-        serve_scheduler(listeners, service, lambda: click.echo(announcement, err=True))
+    kind = scheduler_kind(database)
+    serving = Serving(listening, workers, memory_limit, drain_seconds, metrics_host, metrics_port, insecure)
+    serve_program("scheduler", kind, source, serving)

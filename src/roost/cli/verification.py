@@ -1,6 +1,11 @@
 """The verification of a database for commands."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from roost.auth import Source
 from roost.cells.tables import SCHEMA as CELL
+from roost.conductor.api_database import api_database_url
 from roost.conductor.tables import SCHEMA as CONDUCTOR
 from roost.conductor.verify import Unread, verify_instances
 from roost.ledger import SCHEMA as LEDGER
@@ -15,8 +20,12 @@ KINDS = {CELL: "a cell's database", RECORDS: "a records database", CONDUCTOR: "a
 """The name of a database without a ledger in an error text, by its schema."""
 
 
-async def verify_database(url: str, progress: Progress = no_progress) -> tuple[list[Finding], list[Unread]]:
+async def verify_database(
+    url: str, progress: Progress = no_progress, source: Source | None = None
+) -> tuple[list[Finding], list[Unread]]:
     """Return the differences in a database, and the cells that could not be read.
+
+    ``source``: of the configuration with the API database, if that is another one, and the cells' sections.
 
     Raises:
         StorageError: the database cannot be read, or its tables are not at the newest revision.
@@ -26,8 +35,23 @@ async def verify_database(url: str, progress: Progress = no_progress) -> tuple[l
     try:
         check_ledger(database)
         findings = await database.read(lambda connection: verify_ledger(connection, progress))
-        more, unread = await verify_instances(database)
+        async with _api_database(database, source) as api:
+            more, unread = await verify_instances(database, api=api, source=source)
         return findings + more, unread
+    finally:
+        await database.close()
+
+
+@asynccontextmanager
+async def _api_database(ledger: Database, source: Source | None) -> AsyncIterator[Database | None]:
+    """The API database of a configuration; None if it is the ledger's, or there is none."""
+    url = None if source is None else api_database_url(source)
+    if url is None or CONDUCTOR.revision(ledger) is not None:
+        yield None
+        return
+    database = Database(url, read_only=True, answer_seconds=COMMAND_ANSWER_SECONDS)
+    try:
+        yield database
     finally:
         await database.close()
 

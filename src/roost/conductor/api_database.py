@@ -2,13 +2,22 @@
 
 from oslo_config import cfg
 
+from roost.auth import Source
+
 GROUP = "api_database"
 
 OPTIONS = [
     cfg.StrOpt(
         "connection",
         secret=True,
-        help="This is the SQLAlchemy URL of the conductors' API database: cells, host aggregates, server "
-        "groups, node journals. `roost scheduler` reads it.",
+        help="This is the SQLAlchemy URL of the conductors' API database: requests, cells, host aggregates, "
+        "server groups, node journals. It may be the database of placement.",
     ),
 ]
+
+
+def api_database_url(source: Source) -> str | None:
+    """The URL of the API database; None if it is not configured. Raises `OperatorError`."""
+    conf = source.open()
+    source.register(conf, GROUP, OPTIONS)
+    return conf[GROUP].connection  # type: ignore[no-any-return]

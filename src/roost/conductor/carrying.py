@@ -22,6 +22,7 @@ from roost import tracing
 from roost.cells.arriving import AddInstances, Arrival, SettleTakeover
 from roost.conductor.backoff import Backoff
 from roost.conductor.build_requests import FinishRequest, OwnedRequest, RetakeRequest, Unfinished
+from roost.conductor.cell_mappings import CELL0 as CELL0
 from roost.conductor.mappings import ANYWHERE, InstanceMapping, MapInstances, TakeOverMappings
 from roost.conductor.questions import (
     PLACEMENT,
@@ -45,9 +46,6 @@ from roost.storage import StorageError
 API = "api"
 """The name of the API database."""
 
-CELL0 = "cell0"
-"""The cell without hosts that keeps what could not be placed."""
-
 FREEING_ATTEMPTS = 4
 """Writes that free a consumer which others change at the same time."""
 
@@ -60,7 +58,7 @@ class CarryOptions(msgspec.Struct, frozen=True, kw_only=True):
     a database is waited out.
     """
 
-    cells: tuple[str, ...]
+    cells: Collection[str]
     max_attempts: int = 3
     backoff: Backoff = Backoff()
 
@@ -168,7 +166,7 @@ def _settle(cell: str, uuids: Sequence[str], epoch: int, at: float) -> Machine[d
     return (yield from Write(f"cell/{cell}", SettleTakeover(tuple(uuids), epoch, at)).do())
 
 
-def _cells_of(mappings: Iterable[InstanceMapping], cells: Sequence[str]) -> dict[str, list[str]]:
+def _cells_of(mappings: Iterable[InstanceMapping], cells: Collection[str]) -> dict[str, list[str]]:
     """The cells that instances may be in or on their way to, by cell."""
     found: defaultdict[str, list[str]] = defaultdict(list)
     for mapping in mappings:

@@ -7,7 +7,10 @@ import asyncio
 import os
 import socket
 import time
+import uuid
 from collections.abc import Callable
+
+import structlog
 
 from roost.cells import Cell
 from roost.cells.owning import work_topic
@@ -21,20 +24,23 @@ from roost.conductor.questions import (
     placement_service,
 )
 from roost.conductor.time_limits import TimeLimits, limit_builds, limit_deletions, trim_fences
-from roost.leases import Tenure, VacateAll, keep_lease, renew, watch_leases
+from roost.leases import ReleaseLease, Tenure, VacateAll, keep_lease, renew, watch_leases
 from roost.machine import Await, Log, Machine, Performer, Sleep, Write, lasting
 from roost.model.record import RecordSink
 from roost.placement.interface import Placement
 from roost.storage import StorageError
+
+_log = structlog.get_logger()
 
 KIND = "cell-conductor"
 """The kind of the leases of cell conductors."""
 
 
 def tenure_of(name: str | None = None) -> Tenure:
-    """The lease of a conductor of a cell. ``name``: its last part, by default the number of the process."""
+    """The lease of a conductor of a cell. ``name``: its last part, by default one that no other process has,
+    though in containers many have the same number."""
     host = socket.gethostname()
-    return Tenure(f"{KIND}/{host}/{name or os.getpid()}", KIND, host)
+    return Tenure(f"{KIND}/{host}/{name or f'{os.getpid()}-{uuid.uuid4().hex[:8]}'}", KIND, host)
 
 
 def keep_working(work: CellWork, poll_seconds: float) -> Machine[None]:
@@ -77,11 +83,10 @@ def machines_of(work: CellWork, limits: TimeLimits, poll_seconds: float) -> list
 class CellConductor:
     """Runs the machines of a cell's conductor in this process.
 
-    ``name``: the end of the lease's name, by default the number of the process, which may have one conductor
-    for a cell. ``poll_seconds``: how often the cell is looked at though no listener was called. ``backoff``:
-    how often the move of an instance is tried, and after which pauses. ``monotonic``: the clock of these
-    pauses and of ``limits``. ``alone``: no other process is a conductor of the cell, so that what an earlier
-    one owned is free at once.
+    ``name``: the end of the lease's name, by default a new one. ``poll_seconds``: how often the cell is
+    looked at though no listener was called. ``backoff``: how often the move of an instance is tried, and
+    after which pauses. ``monotonic``: the clock of these pauses and of ``limits``. ``alone``: no other
+    process is a conductor of the cell, so that what an earlier one owned is free at once.
     """
 
     def __init__(
@@ -120,6 +125,15 @@ class CellConductor:
         async with asyncio.TaskGroup() as tasks:
             for machine in machines_of(self.work, self._limits, self._poll_seconds):
                 tasks.create_task(self._performer.run(machine))
+
+    async def close(self) -> None:
+        """Give the lease back, so that others take up the work at once. `run` must have been cancelled."""
+        tenure = self.work.tenure
+        if tenure.holder:
+            try:
+                await self._cell.write(ReleaseLease(tenure.name, tenure.holder))
+            except StorageError as error:
+                _log.warning("the lease could not be given back", cell=self._cell.name, error=str(error))
 
     async def step(self) -> None:
         """Do everything that is to be done now. Raises `StorageError` and what placement raises."""

@@ -5,6 +5,7 @@
 
 import uuid as uuids
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Final
 
 import falcon.asgi
@@ -35,11 +36,17 @@ from roost.conductor.super_conductor import SuperConductor
 from roost.model.instance import BuildRequest
 from roost.model.spec import Flavor, Image, RequestSpec, ServerGroup
 from roost.placement.interface import Placement
+from roost.placement.options import PlacementOptions
 from roost.storage import StorageError
 from roost.web.app import Kernel
 from roost.web.app import create_app as create_web_app
+from roost.web.conventions import Conventions
+from roost.web.cors import Cors
 from roost.web.errors import BadRequest, NotFound
-from roost.web.operation import Operation
+from roost.web.forwarded import through_proxies
+from roost.web.health_operations import DOCUMENTED
+from roost.web.openapi import OpenApi, describe
+from roost.web.operation import OPEN, Operation
 from roost.web.policy import ADMIN, PROJECT_READER, PROJECT_WRITER, Policy, Rule
 from roost.web.query import Query
 from roost.web.request import Request, Response
@@ -84,13 +91,33 @@ def create_app(
     placement: Placement,
     authenticator: Authenticator,
     rules: Rules | None = None,
+    options: PlacementOptions | None = None,
 ) -> falcon.asgi.App:  # type: ignore[type-arg]
-    """The API of a super conductor. ``rules`` are by default those without a policy file."""
-    defaults = [RuleDefault(name, check, scope_types=["project"]) for name, check in DEFAULT_RULES.items()]
-    policy = Policy(rules or Rules(defaults, None, True))
+    """The API of a super conductor.
+
+    ``rules`` are by default those without a policy file. ``options``: those of a process that serves nothing
+    else; it has the OpenAPI document of these operations, and CORS.
+    """
     instances = InstanceViews(requests, conductor.cells)
     service = Service(conductor, requests, instances, aggregates, groups, placement)
-    return create_web_app(OPERATIONS, Kernel(service, authenticator, policy, unavailable=(StorageError,)))
+    operations = OPERATIONS if options is None else (*OPERATIONS, DOCUMENT)
+    options = options or PlacementOptions()
+    proxies = options.proxies
+    kernel = Kernel(
+        service,
+        authenticator,
+        Policy(rules or Rules(default_rules(), None, True)),
+        unavailable=(StorageError,),
+        request_type=Request if proxies is None else through_proxies(Request, proxies),
+        middleware=(Cors(options.cors),) if options.cors.allowed_origin else (),
+        body_seconds=options.limits.body_seconds,
+    )
+    return create_web_app(operations, kernel)
+
+
+def default_rules() -> list[RuleDefault]:
+    """The rules without a policy file."""
+    return [RuleDefault(name, check, scope_types=["project"]) for name, check in DEFAULT_RULES.items()]
 
 
 async def create_instances(service: Service, req: Request, resp: Response) -> AcceptedInstances:
@@ -240,3 +267,23 @@ OPERATIONS: Final = (
     *AGGREGATE_OPERATIONS,
     *SERVER_GROUP_OPERATIONS,
 )
+
+
+async def describe_conductor_api(service: object, req: Request, resp: Response) -> msgspec.Raw:
+    """This document."""
+    return _document()
+
+
+DOCUMENT: Final = Operation("GET", "/v1/openapi.json", OPEN, describe_conductor_api, answer=OpenApi)
+"""The document of a process that serves nothing but a conductor."""
+
+
+@cache
+def _document() -> msgspec.Raw:
+    described = describe(
+        (*OPERATIONS, DOCUMENT, *DOCUMENTED),
+        Conventions(),
+        title="Roost's conductor",
+        text="Instances are asked for, listed and deleted; host aggregates and server groups are kept.",
+    )
+    return msgspec.Raw(msgspec.json.encode(described))

@@ -3,7 +3,10 @@
 import asyncio
 import math
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from functools import partial
 
 import structlog
 from msgspec.structs import replace
@@ -37,7 +40,8 @@ class NodeFeed:
     ``aggregates`` for host aggregates that have changed.
 
     A host whose session stands still for ``down_seconds`` by the ``monotonic`` clock is down, and so are the
-    hosts of a cell that cannot be read for so long. What changes goes into a journal in the database
+    hosts of a cell that cannot be read for so long. ``cells`` may change: the nodes of a cell that is gone
+    are removed. What changes goes into a journal in the database
     ``journal``, of which ``retention`` says how many days are kept.
     """
 
@@ -54,7 +58,7 @@ class NodeFeed:
         down_seconds: float = 60.0,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._cells = list(cells)
+        self._cells = cells
         self._table = table
         self._every_seconds = every_seconds
         self._monotonic = monotonic
@@ -63,9 +67,9 @@ class NodeFeed:
         self._aggregates = aggregates
         self._aggregates_version: int | None = None
         self._retention = retention
-        self._liveness = {cell.name: Liveness(down_seconds) for cell in self._cells}
-        self._up: dict[str, frozenset[str]] = {cell.name: frozenset() for cell in self._cells}
-        self._revisions: dict[str, Mapping[str, int]] = {cell.name: {} for cell in self._cells}
+        self._liveness: defaultdict[str, Liveness] = defaultdict(partial(Liveness, down_seconds))
+        self._up: defaultdict[str, frozenset[str]] = defaultdict(frozenset)
+        self._revisions: defaultdict[str, Mapping[str, int]] = defaultdict(dict)
         self._clock = clock
         self._trimmed = monotonic()
         # When each claim was looked for and not found, or found built, first.
@@ -81,7 +85,9 @@ class NodeFeed:
         """Bring the table up to date once."""
         if self._aggregates is not None:
             await self._read_aggregates(self._aggregates)
-        for cell in self._cells:
+        cells = list(self._cells)
+        self._leave({cell.name for cell in cells})
+        for cell in cells:
             try:
                 await self._read_nodes(cell)
                 await self._settle(cell)
@@ -91,6 +97,13 @@ class NodeFeed:
                 self._tell_up(cell)
         await self._write_journal()
         self._since = {name: at for name, at in self._since.items() if self._table.outstanding.of(name)}
+
+    def _leave(self, cells: AbstractSet[str]) -> None:
+        """Remove the nodes of cells that are no more."""
+        for gone in self._revisions.keys() - cells:
+            self._table.remove(sorted(self._table.nodes_of_cell(gone)))
+            for kept in (self._revisions, self._up, self._liveness):
+                kept.pop(gone, None)
 
     async def _read_aggregates(self, source: AggregateSource) -> None:
         try:

@@ -2,9 +2,17 @@
 
 from oslo_config import cfg
 
+from roost.conductor.time_limits import TimeLimits
+
 GROUP = "conductor"
 
 OPTIONS = [
+    cfg.BoolOpt(
+        "use_scheduler_service",
+        default=False,
+        help="Conductors ask a scheduler over HTTP, by the options of keystoneauth1 in [scheduler_service]. "
+        "Without it each has a scheduler of its own.",
+    ),
     cfg.IntOpt(
         "max_attempts",
         default=3,
@@ -33,3 +41,13 @@ OPTIONS = [
         "in the middle of its request cannot bring it back.",
     ),
 ]
+
+
+def time_limits_from(conf: cfg.ConfigOpts) -> TimeLimits:
+    """The time limits of a configuration in which `OPTIONS` are registered."""
+    group = conf[GROUP]
+    return TimeLimits(
+        build_seconds=group.build_seconds_limit,
+        destroy_seconds=group.destroy_seconds_limit,
+        tombstone_days=group.tombstone_days,
+    )

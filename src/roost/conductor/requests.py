@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Collection, Mapping
 
 from roost.conductor.build_requests import Page, ReadWaiting, WaitingRequests
-from roost.conductor.cell_mappings import MapCells, mapped_cells
+from roost.conductor.cell_mappings import CellMapping, MapCells, at_urls, mapped_cells
 from roost.conductor.mappings import FindMappings, InstanceMapping, PageOfMappings
 from roost.conductor.tables import SCHEMA
 from roost.model.instance import BuildRequest
@@ -53,10 +53,10 @@ class Requests:
         found = await self.mappings(instances)
         return {uuid: mapping.cell for uuid, mapping in found.items() if mapping.cell is not None}
 
-    async def cells(self) -> dict[str, str]:
-        """Where cells are: name -> database URL, in order of names."""
+    async def cells(self) -> dict[str, CellMapping]:
+        """Where cells are, by name, in order of names."""
         return await self.database.read(mapped_cells)
 
     async def map_cells(self, cells: Mapping[str, str]) -> None:
         """Keep where cells are: name -> database URL."""
-        await self.database.write(MapCells(cells))
+        await self.database.write(MapCells(at_urls(cells)))

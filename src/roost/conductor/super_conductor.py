@@ -34,7 +34,7 @@ from roost.machine.performing import Transactor
 from roost.model.instance import BuildRequest
 from roost.model.record import RecordSink
 from roost.placement.interface import Placement
-from roost.storage import Database, StorageError
+from roost.storage import Database, DatabaseUnavailable, StorageError
 
 KIND = "conductor"
 """The kind of the leases of super conductors."""
@@ -45,9 +45,10 @@ _log = structlog.get_logger()
 class SuperConductor:
     """The asyncio shell of a super conductor's machines.
 
-    ``api``: the API database. ``cells`` by name, cell0 among them. ``max_attempts``: hosts tried for an
-    instance, the first included. ``backoff``: how often a request that fails is tried, and after which
-    pauses; an outage of a database of the conductor's own is waited out. ``sleep`` waits for some seconds.
+    ``api``: the API database. ``cells`` by name, cell0 among them; more may come. ``max_attempts``: hosts
+    tried for an instance, the first included. ``backoff``: how often a request that fails is tried, and after
+    which pauses; an outage of a database of the conductor's own is waited out. ``sleep`` waits for some
+    seconds.
 
     A request that is given up ends in cell0, in error, with the reason. ``failure`` is set to the error of a
     request for which even that failed: it is taken up again by another process, or at the next start.
@@ -81,7 +82,7 @@ class SuperConductor:
         host = socket.gethostname()
         name = f"{KIND}/{host}/{os.getpid()}-{uuid.uuid4().hex[:8]}"
         self._tenure = Tenure(name, KIND, host, times=times)
-        options = CarryOptions(cells=tuple(cells), max_attempts=max_attempts, backoff=backoff)
+        options = CarryOptions(cells=cells.keys(), max_attempts=max_attempts, backoff=backoff)
         self._working = Working(self._tenure, options)
         self._listening: set[asyncio.Task[None]] = set()
 
@@ -175,7 +176,10 @@ class SuperConductor:
     def _database(self, name: str) -> Transactor:
         if name == "api":
             return self._api
-        return self.cells[name.removeprefix("cell/")]
+        cell = self.cells.get(name.removeprefix("cell/"))
+        if cell is None:
+            raise DatabaseUnavailable(f"this process has no database of {name}")
+        return cell
 
     async def _listen(self, cell: Cell) -> None:
         """Wake the machine of deletions when a cell of this process has forgotten instances."""

@@ -29,7 +29,9 @@ cell_mappings = sa.Table(
     "cell_mappings",
     metadata,
     sa.Column("name", NAME, primary_key=True),
-    sa.Column("database_url", sa.Text, nullable=False),
+    # The group of the configuration with the URL, which has a password; or, of cells without one, the URL.
+    sa.Column("section", NAME),
+    sa.Column("database_url", sa.Text),
     **EXACT,
 )
 

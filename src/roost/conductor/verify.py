@@ -20,15 +20,18 @@ of one on its way in (its request waits) or out (its deletion is accepted).
 import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from functools import partial
+from typing import NamedTuple
 
 import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from roost.auth import Source
 from roost.cells import Cell
 from roost.cells.tables import SCHEMA as CELL_SCHEMA
 from roost.conductor.build_requests import waiting_requests
-from roost.conductor.cell_mappings import mapped_cells
+from roost.conductor.cell_mappings import CellMapping, mapped_cells, url_of
 from roost.conductor.tables import SCHEMA, instance_mappings
 from roost.ledger import Held
 from roost.ledger.findings import Finding
@@ -78,8 +81,8 @@ class ApiState(msgspec.Struct, frozen=True):
 
     ``claims`` by consumer, of all types; ``roots``: the root of each provider's tree; ``waiting``:
     instances of requests that are not finished; ``mappings``: the cell of each instance
-    that has one; ``deleted``: the instances whose deletion is accepted; ``cells``: the
-    URL of each cell's database.
+    that has one; ``deleted``: the instances whose deletion is accepted; ``cells``: where
+    each cell's database is.
     """
 
     claims: dict[str, Held]
@@ -88,7 +91,7 @@ class ApiState(msgspec.Struct, frozen=True):
     waiting: frozenset[str]
     mappings: dict[str, str]
     deleted: frozenset[str]
-    cells: dict[str, str]
+    cells: dict[str, CellMapping]
 
 
 async def _settle() -> None:
@@ -96,9 +99,16 @@ async def _settle() -> None:
 
 
 async def verify_instances(
-    database: Database, settle: Callable[[], Awaitable[None]] = _settle
+    ledger: Database,
+    settle: Callable[[], Awaitable[None]] = _settle,
+    *,
+    api: Database | None = None,
+    source: Source | None = None,
 ) -> tuple[list[Finding], list[Unread]]:
     """Compare placement with all cells that the API database names; nothing is written.
+
+    ``api``: the API database; None: it is that of the ledger. ``source``: of the configuration with the
+    sections of cells.
 
     If the first comparison finds differences, a second one follows after ``settle``, and only differences of
     both count: the others were work in progress. A database without the conductor's tables or without cells
@@ -107,24 +117,28 @@ async def verify_instances(
     Raises:
         StorageError: the API database cannot be read.
     """
-    if SCHEMA.known_revision(database) is None:
+    api = api or ledger
+    if SCHEMA.known_revision(api) is None:
         return [], []
-    findings, unread = await _compare(database)
+    findings, unread = await _compare(ledger, api, source)
     if findings:
         await settle()
-        again, unread = await _compare(database)
+        again, unread = await _compare(ledger, api, source)
         before = {(finding.kind, finding.subject) for finding in findings}
         findings = [finding for finding in again if (finding.kind, finding.subject) in before]
     return findings, unread
 
 
-async def _compare(database: Database) -> tuple[list[Finding], list[Unread]]:
-    api = await database.read(_read_api)
+async def _compare(
+    ledger: Database, database: Database, source: Source | None
+) -> tuple[list[Finding], list[Unread]]:
+    claimed = await ledger.read(_read_ledger)
+    api = await database.read(partial(_read_api, claimed))
     cells: dict[str, CellState] = {}
     unread: list[Unread] = []
-    for name, url in sorted(api.cells.items()):
+    for name, mapping in sorted(api.cells.items()):
         try:
-            cells[name] = await _read_cell(name, url)
+            cells[name] = await _read_cell(name, url_of(mapping, source))
         except StorageError as error:
             unread.append(Unread(name, str(error)))
     return list(judge(api, cells)), unread
@@ -192,22 +206,36 @@ def _judge_mapping(api: ApiState, cell: str, instance: Instance) -> Iterator[Fin
         yield Finding(WRONG_CELL, subject, f"is {instance.state} in cell {cell}, but mapped to {mapped}")
 
 
-def _read_api(connection: Connection) -> ApiState:
-    waiting = [request.instances for request in waiting_requests(connection)]
+class LedgerState(NamedTuple):
+    """What the ledger holds of instances, in one snapshot: the first fields of `ApiState`."""
+
+    claims: dict[str, Held]
+    roots: dict[str, str]
+    sharing: frozenset[str]
+
+
+def _read_ledger(connection: Connection) -> LedgerState:
     providers = connection.execute(
         sa.select(resource_providers.c.id, resource_providers.c.uuid, resource_providers.c.parent_id)
     ).all()
-    mappings = connection.execute(sa.select(instance_mappings)).all()
     sharing = (
         sa.select(resource_providers.c.uuid)
         .join(provider_traits, provider_traits.c.provider_id == resource_providers.c.id)
         .join(traits, traits.c.id == provider_traits.c.trait_id)
         .where(traits.c.name == SHARING_TRAIT)
     )
-    return ApiState(
+    return LedgerState(
         claims=held_by_all(connection),
         roots=_roots((row.id, row.uuid, row.parent_id) for row in providers),
         sharing=frozenset(connection.execute(sharing).scalars()),
+    )
+
+
+def _read_api(claimed: LedgerState, connection: Connection) -> ApiState:
+    waiting = [request.instances for request in waiting_requests(connection)]
+    mappings = connection.execute(sa.select(instance_mappings)).all()
+    return ApiState(
+        *claimed,
         waiting=frozenset(uuid for instances in waiting for uuid in instances),
         mappings={row.instance_uuid: row.cell for row in mappings if row.cell is not None},
         deleted=frozenset(row.instance_uuid for row in mappings if row.deleted),

@@ -144,6 +144,11 @@ def _why(group: str, option: str, supported: Mapping[str, set[str]]) -> str:
     return "no such option"
 
 
+def groups_in(source: Source) -> set[str]:
+    """The groups that the files and the command line of a source name."""
+    return {group for _, group, _ in _in_files(source)} | {setting.group for setting in source.settings}
+
+
 def _in_files(source: Source) -> Iterator[tuple[str, str, str]]:
     for file in source.files:
         sections: dict[str, dict[str, list[str]]] = {}

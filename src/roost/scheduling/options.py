@@ -54,6 +54,14 @@ class SchedulingOptions(msgspec.Struct, frozen=True, kw_only=True):
     hosts_from_placement: bool = False
     placement_hosts_seconds: float = 5.0
 
+    @property
+    def databases(self) -> dict[str, str | None]:
+        """The URLs that change only with a restart, by the name of the option."""
+        return {
+            "[placement_database] connection": self.database,
+            "[api_database] connection": self.api_database,
+        }
+
 
 def open_conf(source: Source) -> cfg.ConfigOpts:
     """A configuration with the options of scheduler, records and conductors. Raises `OperatorError`."""
@@ -66,10 +74,13 @@ def open_conf(source: Source) -> cfg.ConfigOpts:
     return conf
 
 
-def read_scheduling_options(source: Source, database: str | None = None) -> SchedulingOptions:
+def read_scheduling_options(
+    source: Source, database: str | None = None, *, hosts_needed: bool = True
+) -> SchedulingOptions:
     """Read the options. ``database``: the ledger's URL by the command line.
 
-    Raises `OperatorError` for a file that cannot be read, for a wrong value, and if there can be no hosts.
+    Raises `OperatorError` for a file that cannot be read, for a wrong value, and, if ``hosts_needed``, if
+    there can be no hosts.
     """
     http = read_options(source)
     conf = open_conf(source)
@@ -85,7 +96,7 @@ def read_scheduling_options(source: Source, database: str | None = None) -> Sche
         )
     except (cfg.Error, ValueError) as error:
         raise OperatorError(f"configuration: {' '.join(str(error).split())}") from error
-    if options.api_database is None and not options.hosts_from_placement:
+    if hosts_needed and options.api_database is None and not options.hosts_from_placement:
         raise OperatorError(
             "no hosts: set connection in [api_database] to the database of the conductors, or "
             "hosts_from_placement in [scheduler] if hosts have no agents"

@@ -9,6 +9,7 @@ such limit.
 import contextlib
 import os
 import random
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -50,6 +51,8 @@ class Database:
         read_only: nothing can be written, and a SQLite file is not created.
         create: whether a SQLite file that does not exist is created.
         answer_seconds: time limit of an operation, on a server.
+        deferred: the database is opened at the first operation, which raises if that fails; so one that is
+            down keeps no process from starting.
 
     Raises:
         DatabaseUnavailable: the database cannot be opened.
@@ -62,6 +65,7 @@ class Database:
         read_only: bool = False,
         create: bool = True,
         answer_seconds: float = ANSWER_SECONDS,
+        deferred: bool = False,
     ) -> None:
         self.url = _parse(url)
         self.answer_seconds = answer_seconds
@@ -80,13 +84,12 @@ class Database:
         self._reader = Lane("reader")
         self._writes = GroupCommit(self.write_now, lambda: self._limit, self.no_answer)
         self._closed = False
-        try:
-            # On a server the autocommit engine has the shorter limit; the reading engine sets a SQLite file
-            # up.
-            with (self._engine if self.is_sqlite else self._autocommit_engine).connect():
-                pass
-        except DBAPIError as error:
-            raise DatabaseUnavailable(f"cannot open database {self}: {driver_message(error)}") from error
+        self._opened = False
+        self._opening = threading.RLock()
+        self._is_opening = False
+        self._preparations: list[Callable[[Database], None]] = []
+        if not deferred:
+            self._open()
 
     def __str__(self) -> str:
         return self.url.render_as_string(hide_password=True)
@@ -105,6 +108,16 @@ class Database:
     def limit(self) -> float | None:
         """Seconds that an operation may take; None for a SQLite file."""
         return self._limit
+
+    def when_open(self, prepare: "Callable[[Database], None]") -> None:
+        """Call ``prepare`` with this database now, or before the first operation if that opens it.
+
+        Raises what ``prepare`` raises; the operation raises that then, and each one tries again.
+        """
+        if self._opened:
+            prepare(self)
+        else:
+            self._preparations.append(prepare)
 
     async def read(self, work: Work[T]) -> T:
         """Run ``work`` in the reader thread, in a transaction that sees one snapshot.
@@ -147,6 +160,7 @@ class Database:
         # The connection is kept for the next read only after a success.
         kept, self._autocommit = self._autocommit, None
         connection = kept
+        self._open()
         try:
             if connection is None:
                 connection = self._autocommit_engine.connect()
@@ -171,6 +185,7 @@ class Database:
         Raises:
             DatabaseUnavailable: the database cannot be reached or read.
         """
+        self._open()
         try:
             with self._engine.begin() as connection:
                 return work(connection)
@@ -202,6 +217,7 @@ class Database:
             OutcomeUnknown: the connection was lost or timed out during COMMIT.
             DatabaseUnavailable: the database cannot be reached; nothing was written.
         """
+        self._open()
         for attempt in range(CONFLICT_ATTEMPTS):
             committing = False
             try:
@@ -246,6 +262,32 @@ class Database:
     def no_answer(self) -> str:
         """The text of the error of an operation that took too long."""
         return f"database {self}: no answer for {self._limit:g} s"
+
+    def _open(self) -> None:
+        """Open the database, unless it is open. Raises `DatabaseUnavailable`, and what preparations raise."""
+        if self._opened:
+            return
+        with self._opening:
+            # Preparations run operations, in this thread.
+            if self._opened or self._is_opening:
+                return
+            self._is_opening = True
+            try:
+                self._connect()
+                for prepare in self._preparations:
+                    prepare(self)
+                self._opened = True
+            finally:
+                self._is_opening = False
+
+    def _connect(self) -> None:
+        try:
+            # On a server the autocommit engine has the shorter limit; the reading engine sets a SQLite file
+            # up.
+            with (self._engine if self.is_sqlite else self._autocommit_engine).connect():
+                pass
+        except DBAPIError as error:
+            raise DatabaseUnavailable(f"cannot open database {self}: {driver_message(error)}") from error
 
     def _check_open(self) -> None:
         if self._closed:

@@ -10,7 +10,7 @@ from oslo_config import cfg
 
 from roost.conductor.options import GROUP as CONDUCTOR
 from roost.conductor.options import OPTIONS as CONDUCTOR_OPTIONS
-from roost.conductor.time_limits import TimeLimits
+from roost.conductor.options import time_limits_from
 from roost.ledger.retention import GROUP as LEDGER
 from roost.ledger.retention import OPTIONS as LEDGER_OPTIONS
 from roost.ledger.retention import retention_from
@@ -61,11 +61,7 @@ def system_options(conf: cfg.ConfigOpts, **others: object) -> SystemOptions:
         return SystemOptions(
             scheduler=options_from(conf),
             max_attempts=conf[CONDUCTOR].max_attempts,
-            time_limits=TimeLimits(
-                build_seconds=conf[CONDUCTOR].build_seconds_limit,
-                destroy_seconds=conf[CONDUCTOR].destroy_seconds_limit,
-                tombstone_days=conf[CONDUCTOR].tombstone_days,
-            ),
+            time_limits=time_limits_from(conf),
             retention=retention_from(conf),
             health=health_options(conf),
             limits=limits_from(conf),

@@ -31,6 +31,13 @@ _SCHEMES: Final = {"token": {"type": "apiKey", "in": "header", "name": "X-Auth-T
 _REQUEST_ID: Final = {"x-openstack-request-id": {"schema": {"type": "string"}}}
 
 
+class OpenApi(msgspec.Struct):
+    """An OpenAPI document."""
+
+    openapi: str
+    paths: dict[str, Any]
+
+
 def describe(
     operations: Sequence[Operation], conventions: Conventions, *, title: str, text: str, version: str = "1"
 ) -> Document:

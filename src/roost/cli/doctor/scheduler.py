@@ -13,6 +13,7 @@ from oslo_config import cfg
 from roost.auth import IdentityUnavailable
 from roost.cells import SCHEMA as CELL_SCHEMA
 from roost.cli.doctor.check import ANSWER_SECONDS, Check, Deployment, Verdict
+from roost.conductor.cell_mappings import CellMapping, url_of
 from roost.conductor.requests import Requests
 from roost.conductor.super_conductor import CELL0
 from roost.conductor.tables import SCHEMA as CONDUCTOR_SCHEMA
@@ -97,11 +98,11 @@ def check_hosts(deployment: Deployment) -> Iterator[Verdict]:
         newest = api.read_now(lambda connection: connection.scalar(sa.select(sa.func.max(node_journal.c.at))))
     finally:
         asyncio.run(api.close())
-    hosts = {name: url for name, url in cells.items() if name != CELL0}
+    hosts = {name: mapping for name, mapping in cells.items() if name != CELL0}
     if not hosts:
         yield Verdict("warn", "the API database names no cell with hosts", "start the conductors once")
-    for name, url in hosts.items():
-        yield from _check_cell(name, url)
+    for mapping in hosts.values():
+        yield from _check_cell(deployment, mapping)
     if newest is None:
         says = "no process has written a node journal yet: decisions cannot be made again"
         yield Verdict("warn", says, "start the scheduler, and let it write to the API database")
@@ -110,9 +111,12 @@ def check_hosts(deployment: Deployment) -> Iterator[Verdict]:
         yield Verdict("ok", f"the last node journal was written {hours:.1f} hours ago")
 
 
-def _check_cell(name: str, url: str) -> Iterator[Verdict]:
-    change = f"start the database of {name}, or correct its URL in the API database"
+def _check_cell(deployment: Deployment, mapping: CellMapping) -> Iterator[Verdict]:
+    name = mapping.name
+    place = "in the API database" if mapping.section is None else f"in [{mapping.section}] connection"
+    change = f"start the database of {name}, or correct its URL {place}"
     try:
+        url = url_of(mapping, deployment.source)
         database = Database(url, read_only=True, answer_seconds=ANSWER_SECONDS)
     except OperatorError as error:
         yield Verdict("fail", f"{name}: {error}", change)

@@ -32,7 +32,7 @@ class HostAggregates:
     def __init__(self, store: AggregateStore, cells: Iterable[Cell]) -> None:
         self.store = store
         self.changed = asyncio.Event()
-        self._cells = list(cells)
+        self._cells = cells
 
     async def create(self, name: str, metadata: Mapping[str, str]) -> Aggregate:
         """Make an aggregate without members. Raises `NameTaken`."""

@@ -1,5 +1,7 @@
 """The edge of every service: `roost serve`, `roost scheduler` and `roost up` compose it in the same way."""
 
+from collections.abc import Collection
+
 from roost import tracing
 from roost.ledger import Ledger
 from roost.metrics import catalogue as metrics
@@ -20,11 +22,15 @@ CHANGES = "/v1/changes"
 
 
 def with_edge(
-    application: Application, ledger: Ledger | None, options: PlacementOptions, health: Health
+    application: Application,
+    ledger: Ledger | None,
+    options: PlacementOptions,
+    health: Health,
+    uncounted: Collection[str] = (CHANGES,),
 ) -> Edge:
     """Put the edge around the application of a service. Parts that ``options`` turn off are left out.
 
-    ``ledger``: that of this process, if it has one.
+    ``ledger``: that of this process, if it has one. ``uncounted``: the paths whose requests wait for long.
     """
     watches: list[Watch] = [RequestLines()]
     if tracing.is_on():
@@ -33,7 +39,7 @@ def with_edge(
         watches.append(AccessLines())
     if counting():
         watches.append(RequestMetrics())
-    admission = Admission(application, options.limits, uncounted=(CHANGES,), cut_soon=Cutter().cut_soon)
+    admission = Admission(application, options.limits, uncounted=uncounted, cut_soon=Cutter().cut_soon)
     edge = Edge(application, health_paths(health), watches, admission)
     if counting():
         _follow(edge, admission)

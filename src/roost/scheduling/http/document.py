@@ -1,23 +1,16 @@
 """The OpenAPI document of the scheduler's operations, where a process serves nothing else."""
 
 from functools import cache
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from roost.scheduling.http.conventions import SchedulingConventions
 from roost.scheduling.http.operations import OPERATIONS
 from roost.web.health_operations import DOCUMENTED
-from roost.web.openapi import describe
+from roost.web.openapi import OpenApi, describe
 from roost.web.operation import OPEN, Operation
 from roost.web.request import Request, Response
-
-
-class OpenApi(msgspec.Struct):
-    """An OpenAPI document."""
-
-    openapi: str
-    paths: dict[str, Any]
 
 
 async def describe_scheduler_api(service: object, req: Request, resp: Response) -> msgspec.Raw:

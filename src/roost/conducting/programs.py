@@ -1,0 +1,60 @@
+"""`roost conductor` and `roost cell-conductor` as programs."""
+
+import asyncio
+from functools import partial
+
+from roost import tracing
+from roost.auth.rules import Rules
+from roost.cells import SCHEMA as CELL
+from roost.conducting.cell import CellWorker
+from roost.conducting.conductor import ConductorWorker
+from roost.conducting.options import ConductingOptions, read_conducting_options, shown_options
+from roost.conductor.http import default_rules
+from roost.conductor.tables import SCHEMA as CONDUCTOR
+from roost.placement.access import open_authenticator
+from roost.placement.client import HttpPlacement
+from roost.placement.http.server import prepare_database
+from roost.scheduling.client import HttpScheduler
+from roost.scheduling.program import Kind
+from roost.storage import Database, Schema
+
+
+def check_options(options: ConductingOptions) -> None:
+    """Check that tokens, policies and access to other services work with these. Raises `OperatorError`."""
+    open_authenticator(options.http)
+    Rules(default_rules(), options.source, options.http.enforce_new_defaults)
+    tracing.check(options.http.tracing)
+    if options.scheduling.database is None:
+        HttpPlacement.configured(options.source)
+    if options.uses_service:
+        HttpScheduler.configured(options.source)
+
+
+def prepare(options: ConductingOptions) -> None:
+    """Set up empty SQLite files, and check the tables of other databases. Raises `StorageError`."""
+    if options.scheduling.database is not None:
+        prepare_database(options.scheduling.database, options.http.upgrade_database)
+    if options.scheduling.api_database is not None:
+        _prepare(options.scheduling.api_database, CONDUCTOR)
+    if options.cell_database is not None:
+        _prepare(options.cell_database, CELL)
+
+
+def _prepare(url: str, schema: Schema) -> None:
+    database = Database(url)
+    try:
+        schema.prepare(database)
+    finally:
+        asyncio.run(database.close())
+
+
+def conductor_kind() -> Kind[ConductingOptions]:
+    """The super conductor."""
+    return Kind(read_conducting_options, check_options, prepare, shown_options, ConductorWorker)
+
+
+def cell_kind(cell: str) -> Kind[ConductingOptions]:
+    """The conductor of a cell."""
+    return Kind(
+        partial(read_conducting_options, cell=cell), check_options, prepare, shown_options, CellWorker
+    )

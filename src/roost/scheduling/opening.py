@@ -1,0 +1,131 @@
+"""Opens what a process needs to decide: placement, the cells' nodes, and a scheduler on both."""
+
+import asyncio
+import time
+from collections.abc import Coroutine, Iterable
+from contextlib import AsyncExitStack
+from typing import Any, NamedTuple
+
+import structlog
+
+from roost.cells import Cell
+from roost.conductor.aggregates.store import AggregateStore
+from roost.conductor.node_feed import NodeFeed
+from roost.conductor.server_groups.store import ServerGroups
+from roost.ledger import Ledger
+from roost.metrics import catalogue as metrics
+from roost.placement.client import HttpPlacement
+from roost.records import RecordQueue, RecordsError, open_records
+from roost.scheduler import Scheduler
+from roost.scheduler.gateways import Gateway
+from roost.scheduler.gateways.foreign_groups import Members, no_members
+from roost.scheduler.gateways.http import HttpGateway
+from roost.scheduler.gateways.local import LocalGateway
+from roost.scheduler.nodes import NodeTable
+from roost.scheduler.sources.reported import ReportedGateway
+from roost.scheduler.sources.switching import SwitchingGateway
+from roost.scheduling.hosts.hosts import Hosts
+from roost.scheduling.hosts.roots import HttpRoots, LedgerRoots, RootSource
+from roost.scheduling.options import SchedulingOptions, open_conf
+from roost.storage import Database
+
+TRIM_SECONDS = 60.0
+"""Seconds between two removals of old records."""
+
+_log = structlog.get_logger()
+
+
+class Deciding(NamedTuple):
+    """A scheduler, and the hosts that it chooses from."""
+
+    scheduler: Scheduler
+    hosts: Hosts
+
+
+def open_database(stack: AsyncExitStack, url: str, options: SchedulingOptions) -> Database:
+    """Open a database. Raises `StorageError`."""
+    database = Database(url, answer_seconds=options.http.answer_seconds)
+    stack.push_async_callback(database.close)
+    return database
+
+
+async def open_placement(stack: AsyncExitStack, options: SchedulingOptions) -> Ledger | HttpPlacement:
+    """Open the ledger, or, where none is configured, a placement service over HTTP."""
+    if options.database is None:
+        return await stack.enter_async_context(HttpPlacement.configured(options.source))
+    ledger = await Ledger.open(open_database(stack, options.database, options))
+    stack.push_async_callback(ledger.close)
+    return ledger
+
+
+async def open_recording(stack: AsyncExitStack, options: SchedulingOptions) -> RecordQueue:
+    """Open the records, and remove those that are too old from time to time."""
+    records = await open_records(open_conf(options.source))
+    stack.push_async_callback(records.close)
+    run_beside(stack, _trim(records))
+    metrics.WAITING_RECORDS.follow(lambda: records.waiting)
+    return records
+
+
+async def open_deciding(
+    stack: AsyncExitStack,
+    options: SchedulingOptions,
+    placement: Ledger | HttpPlacement,
+    records: RecordQueue,
+    cells: Iterable[Cell],
+    api: Database | None,
+) -> Deciding:
+    """Open a scheduler and keep its hosts up to date.
+
+    ``cells``: whose nodes are hosts; they may change. ``api``: the API database, which has aggregates and
+    groups and takes the node journal; None: there is none, and no cell is read.
+    """
+    table = NodeTable()
+    feed = None
+    if api is not None:
+        feed = NodeFeed(
+            cells,
+            table,
+            journal=api,
+            aggregates=AggregateStore(api),
+            retention=options.http.retention,
+            down_seconds=options.scheduler.service_down_time,
+            clock=time.time,
+        )
+        stack.push_async_callback(feed.close)
+    roots: RootSource | None = None
+    if options.hosts_from_placement:
+        of = LedgerRoots if isinstance(placement, Ledger) else HttpRoots
+        roots = of(placement, options.placement_hosts_seconds)  # type: ignore[arg-type]
+    hosts = Hosts(table, feed, roots)
+    await hosts.refresh_all()
+    run_beside(stack, hosts.run())
+    members = no_members if api is None else ServerGroups(api).members
+    gateway = SwitchingGateway(_gateway(placement, members), ReportedGateway())
+    return Deciding(Scheduler(gateway, table, records, options.scheduler), hosts)
+
+
+def run_beside(stack: AsyncExitStack, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+    """Run work beside the requests until the stack is closed."""
+    task = asyncio.create_task(work)
+
+    async def end() -> None:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    stack.push_async_callback(end)
+    return task
+
+
+def _gateway(placement: Ledger | HttpPlacement, members: Members) -> Gateway:
+    return LocalGateway(placement) if isinstance(placement, Ledger) else HttpGateway(placement, members)
+
+
+async def _trim(records: RecordQueue) -> None:
+    """Remove records that are older than the options keep, until cancelled."""
+    while True:
+        await asyncio.sleep(TRIM_SECONDS)
+        try:
+            await records.backend.trim(time.time())
+        except RecordsError as error:
+            _log.warning("old records are removed later", error=str(error))
