@@ -76,8 +76,8 @@ PROVIDERS = "providers"
 class EndpointTimes(msgspec.Struct, frozen=True, kw_only=True):
     """The times of an endpoint, in seconds.
 
-    ``poll``: the longest wait of a poll. ``look``: how often work is looked for that other processes have
-    written. ``build``: within this time a build must be confirmed.
+    ``poll``: the longest wait of a poll, which is a quarter of ``build`` at most. ``look``: how often work is
+    looked for that other processes have written. ``build``: within this time a build must be confirmed.
     """
 
     poll: float = 20.0
@@ -102,7 +102,9 @@ class AgentEndpoint:
     def __init__(self, cell: str, times: EndpointTimes | None = None) -> None:
         self.cell = cell
         self._database = f"cell/{cell}"
-        self._times = times or EndpointTimes()
+        times = times or EndpointTimes()
+        # A build has its time from the moment when the agent sent the poll that brought it.
+        self._times = msgspec.structs.replace(times, poll=min(times.poll, times.build / 4))
         self._compared: dict[str, tuple[int, int]] = {}
         self._waiting: dict[str, Known] = {}
         self._found: dict[str, HostWork] = {}
