@@ -5,7 +5,7 @@ import msgspec
 from roost.agents.digest import digest_of
 from roost.agents.errors import AgentProtocolError, LateMessage, SessionLost
 from roost.agents.questions import Opening, Poll
-from roost.agents.types import Guest, Opened, Polled, Position, SessionKey
+from roost.agents.types import Guest, Opened, Polled, Position, ProviderState, SessionKey
 from roost.compute.applied import Applied
 from roost.compute.driving import Guests, Recover
 from roost.compute.errors import StateUnusable
@@ -29,13 +29,15 @@ class AgentTimes(msgspec.Struct, frozen=True, kw_only=True):
     """The times of an agent, in seconds.
 
     ``poll``: the longest wait of a poll, if the cell allows it. ``health``: between two reports of a node
-    that changes. ``report``: between two looks of the driver at what the host has. ``start``: how long the
-    start of a guest may take. ``retry``: the first pause after a failure; ``longest_retry``: the longest.
-    ``keep``: between two writes of the position to the state.
+    that changes. ``report``: between two looks of the driver at what the host has; ``refresh``: between two
+    looks at what others have changed of its providers, if the driver has nothing to change. ``start``: how
+    long the start of a guest may take. ``retry``: the first pause after a failure; ``longest_retry``: the
+    longest. ``keep``: between two writes of the position to the state.
     """
 
     poll: float = 20.0
     report: float = 60.0
+    refresh: float = 300.0
     health: float = 10.0
     start: float = 600.0
     retry: float = 1.0
@@ -298,14 +300,19 @@ class HostAgent:
         """Bring placement in line with the host, again and again."""
         applied: Applied = yield from Ask("state", LoadApplied(self.host)).do()
         failures = 0
+        read: tuple[ProviderState, ...] | None = None
+        read_at, reported_to = 0.0, self._session
         while True:
             session = self._session
             if session is not None:
                 try:
+                    began = yield from Monotonic().do()
+                    if session != reported_to or began - read_at >= self._times.refresh:
+                        read, read_at, reported_to = None, began, session
                     reported = yield from report_providers(
-                        session, self.host, applied, enabled=self.enabled and self.held is None
+                        session, self.host, applied, enabled=self.enabled and self.held is None, read=read
                     )
-                    applied = reported.applied
+                    applied, read = reported.applied, reported.unchanged
                     failures = failures + 1 if reported.refusals else 0
                     if reported.refusals:
                         values = {"host": self.host, "refusals": reported.refusals}

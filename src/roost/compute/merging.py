@@ -61,6 +61,15 @@ class Plan(NamedTuple):
     ahead: Applied
     kept: frozenset[str]
 
+    def changes_nothing(self, applied: Applied) -> bool:
+        """Whether there is nothing to be sent, and nothing to be kept beside what is applied already."""
+        if self.ahead != applied or any(each.write is not None for each in self.writes):
+            return False
+        after = dict(self.before)
+        for each in self.writes:
+            each.take(after)
+        return after == applied
+
 
 def plan(
     applied: Mapping[str, AppliedProvider], wanted: ProviderTree, there: Sequence[ProviderState]

@@ -4,7 +4,14 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from roost.agents.questions import ReadTree, WriteProviders
-from roost.agents.types import CreateProvider, MoveProvider, ProviderWrite, SessionKey, Written
+from roost.agents.types import (
+    CreateProvider,
+    MoveProvider,
+    ProviderState,
+    ProviderWrite,
+    SessionKey,
+    Written,
+)
 from roost.compute.applied import Applied, AppliedProvider
 from roost.compute.driving import FillTree
 from roost.compute.errors import BadProviderName
@@ -20,18 +27,28 @@ ATTEMPTS = 5
 
 
 class Reported(NamedTuple):
-    """What is applied after a report, and what placement refused; nothing if all is there."""
+    """What is applied after a report, and what placement refused; nothing if all is there.
+
+    ``unchanged``: the tree as it was read, if nothing was to be written; None otherwise.
+    """
 
     applied: Applied
     refusals: tuple[str, ...]
+    unchanged: tuple[ProviderState, ...] | None
 
 
 def report_providers(
-    session: SessionKey, node: str, applied: Mapping[str, AppliedProvider], *, enabled: bool = True
+    session: SessionKey,
+    node: str,
+    applied: Mapping[str, AppliedProvider],
+    *,
+    enabled: bool = True,
+    read: tuple[ProviderState, ...] | None = None,
 ) -> Machine[Reported]:
     """Create, change, move and delete the providers of a node until placement has what the driver wants.
 
-    ``enabled``: False adds the trait by which Nova marks a disabled service.
+    ``enabled``: False adds the trait by which Nova marks a disabled service. ``read``: the tree as it was
+    read not long ago; if the driver would change nothing of it, the cell is not asked.
 
     Asks ``cell``, ``driver`` and ``state``. A write that placement refuses is left out, and so is what
     follows from it; the next report tries it again. Raises what these services raise, and `BadProviderName`
@@ -40,8 +57,9 @@ def report_providers(
     now: Applied = dict(applied)
     refusals: tuple[str, ...] = ()
     root = provider_uuid(node)
-    for _ in range(ATTEMPTS):
-        there = yield from Ask("cell", ReadTree(session, root)).do()
+    unchanged: tuple[ProviderState, ...] | None = None
+    for _ in range(ATTEMPTS + (read is not None)):
+        there = read if read is not None else (yield from Ask("cell", ReadTree(session, root)).do())
         tree = yield from Ask("driver", FillTree(ProviderTree(node, root, there), node)).do()
         if enabled:
             tree.remove_traits(root, DISABLED_TRAIT)
@@ -50,9 +68,19 @@ def report_providers(
         for provider in tree:
             _check(provider)
         planned = plan(now, tree, there)
+        settled = planned.changes_nothing(now)
+        if read is not None:
+            read = None
+            if settled:
+                unchanged = there
+                break
+            continue
         if planned.kept:
             names = sorted(state.name for state in there if state.uuid in planned.kept)
             yield from Log("providers that others made are kept", {"node": node, "providers": names}).do()
+        if settled:
+            unchanged = there
+            break
         if planned.ahead != now:
             yield from Ask("state", KeepApplied(node, planned.ahead)).do()
         now, refusals, is_outdated = yield from _write(session, root, planned.writes, planned.before)
@@ -60,7 +88,7 @@ def report_providers(
             yield from Ask("state", KeepApplied(node, now)).do()
         if not is_outdated:
             break
-    return Reported(now, refusals)
+    return Reported(now, refusals, unchanged)
 
 
 def _write(

@@ -32,7 +32,6 @@ from roost.conductor.agents.relay import ReadProviders, RelayWrites
 from roost.conductor.agents.works import (
     CloseSession,
     ConfirmBuild,
-    HoldsSession,
     Known,
     NewWork,
     OpenSession,
@@ -76,11 +75,14 @@ PROVIDERS = "providers"
 class EndpointTimes(msgspec.Struct, frozen=True, kw_only=True):
     """The times of an endpoint, in seconds.
 
-    ``poll``: the longest wait of a poll, which is a quarter of ``build`` at most. ``look``: how often work is
-    looked for that other processes have written. ``build``: within this time a build must be confirmed.
+    ``poll``: the longest wait of a poll, which is a quarter of ``build`` at most. ``signs``: a poll that
+    brings nothing waits for so long to be stored, so that one transaction stores those of many hosts.
+    ``look``: how often work is looked for that other processes have written. ``build``: within this time a
+    build must be confirmed.
     """
 
     poll: float = 20.0
+    signs: float = 1.0
     look: float = 1.0
     build: float = 600.0
 
@@ -166,7 +168,7 @@ class AgentEndpoint:
                 f"silent for {SESSION_TIMES.lease:g} seconds"
             )
         self._compared.pop(opening.host, None)
-        self._identity = None
+        self._identity = DatabaseIdentity(opened.before.database, opened.before.incarnation)
         return Opened(
             session=SessionKey(opening.host, opening.nonce, opened.epoch),
             cell=self.cell,
@@ -220,6 +222,8 @@ class AgentEndpoint:
             # The one look for all hosts finds what there is to do, once this poll waits.
             yield from Wake(orders_topic(self.cell)).do()
             return PollStored(seen.counter, HostWork([], []), is_counted=False)
+        if seen is not None and not brings and poll.wait_seconds > 0:
+            yield from self._gather(now)
         at = yield from Clock().do()
         work = StorePoll(
             session=poll.session,
@@ -238,6 +242,14 @@ class AgentEndpoint:
             at_last = now if is_sign or seen is None else seen.at
             self._seen[host] = _Seen(poll.session, at_last, poll.counter)
         return stored
+
+    def _gather(self, now: float) -> Machine[None]:
+        """Wait for the next moment at which the signs of life of all hosts are stored, or for work of hosts:
+        this poll brings it."""
+        left = self._times.signs - now % self._times.signs
+        # The first time that a machine awaits a topic is over at once.
+        yield from Await(orders_topic(self.cell), 0.0).do()
+        yield from Await(orders_topic(self.cell), left).do()
 
     def _position(self, epoch: int, counter: int) -> Machine[Position]:
         if self._identity is None:
@@ -331,9 +343,9 @@ class AgentEndpoint:
 
     def _read_tree(self, session: SessionKey, root: str) -> Machine[tuple[ProviderState, ...]]:
         """The tree of a node, if the session's host may reach it."""
-        if not (yield from Read(self._database, HoldsSession(session)).do()):
-            raise _lost(session)
         reaches = yield from Read(self._database, ReachesRoot(session, root)).do()
+        if isinstance(reaches, SessionGone):
+            raise _lost(session)
         tree: tuple[ProviderState, ...] = ()
         if reaches is not False:
             tree = yield from Ask(PROVIDERS, ReadProviders(root)).do()

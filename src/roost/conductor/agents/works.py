@@ -273,24 +273,17 @@ class ReadIdentity(msgspec.Struct, frozen=True):
         return read_identity(connection)
 
 
-class HoldsSession(msgspec.Struct, frozen=True):
-    """Whether a session is the agent's."""
-
-    session: SessionKey
-
-    def __call__(self, connection: Connection) -> bool:
-        return _held(connection, self.session) is not None
-
-
 class ReachesRoot(msgspec.Struct, frozen=True):
     """Whether a root provider is a node of a session's host; None if the cell knows no such node."""
 
     session: SessionKey
     root: str
 
-    def __call__(self, connection: Connection) -> bool | None:
-        host = connection.execute(sa.select(nodes.c.host).where(nodes.c.node == self.root)).scalar()
-        return None if host is None else host == self.session.host
+    def __call__(self, connection: Connection) -> bool | SessionGone | None:
+        if _held(connection, self.session) is None:
+            return SessionGone()
+        host = connection.execute(_HOSTS_OF, {"nodes": [self.root]}).first()
+        return None if host is None else host[1] == self.session.host
 
 
 class FreeSessions(msgspec.Struct, frozen=True):
