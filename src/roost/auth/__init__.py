@@ -6,6 +6,8 @@
     noauth                the authenticator for development: it believes every token
     keystone              the authenticator for Keystone's tokens; it never blocks the event loop
     token_check           the blocking part of it, by keystonemiddleware
+    token_file            the authenticator for service tokens, in a cloud without Keystone
+    service_tokens        their file: how it is read and changed
     rules                 decisions about an identity, by oslo.policy
     credentials           the interface to the tokens of this process, for its requests to other services
     keystone_credentials  such tokens by keystoneauth1

@@ -32,6 +32,7 @@ COMMANDS = {
     "restore-records": "roost.cli.archived_records:restore_records",
     "scheduler": "roost.cli.scheduler:scheduler",
     "serve": "roost.cli.serve:serve",
+    "token": "roost.cli.token:token",
     "top": "roost.cli.top:top",
     "up": "roost.cli.up:up",
 }

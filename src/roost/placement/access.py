@@ -7,10 +7,14 @@ reshape is for services alone, and the usages of a project are also for its read
 Source: ``placement/policies`` of OpenStack Placement. A test compares the rules.
 """
 
+from pathlib import Path
+
 from oslo_policy.policy import DeprecatedRule, RuleDefault
 
 from roost.auth import Authenticator, NoAuth, Source
 from roost.auth.rules import Rules
+from roost.auth.token_file import TokenFile
+from roost.model.errors import OperatorError
 from roost.placement.options import PlacementOptions
 from roost.web.policy import Policy
 
@@ -55,10 +59,17 @@ def open_authenticator(options: PlacementOptions) -> Authenticator:
     """The authenticator for ``[api] auth_strategy``.
 
     Raises:
-        OperatorError: The options for Keystone's tokens are incomplete or wrong.
+        OperatorError: The options for Keystone's tokens are incomplete or wrong, or the file of service
+            tokens cannot be read.
     """
     if options.auth_strategy == "noauth2":
         return NoAuth()
+    if options.auth_strategy == "tokens":
+        if options.tokens_file is None:
+            raise OperatorError(
+                "auth_strategy is tokens: set tokens_file in [api], and make one with 'roost token add'"
+            )
+        return TokenFile(Path(options.tokens_file))
     # Imported only here: its import takes as long as all others together.
     from roost.auth.keystone import Keystone
 

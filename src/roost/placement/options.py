@@ -35,10 +35,16 @@ _API = [
     cfg.StrOpt(
         "auth_strategy",
         default="keystone",
-        choices=("keystone", "noauth2"),
+        choices=("keystone", "tokens", "noauth2"),
         deprecated_group="DEFAULT",
-        help="Keystone checks the tokens of requests, or (noauth2, for development) every token is believed.",
-    )
+        help="Keystone checks the tokens of requests, or (tokens) they must be in tokens_file, or (noauth2, "
+        "for development) every token is believed. OpenStack Placement does not have tokens.",
+    ),
+    cfg.StrOpt(
+        "tokens_file",
+        help="The file of service tokens, which 'roost token' writes, for auth_strategy = tokens. OpenStack "
+        "Placement does not have this option.",
+    ),
 ]
 _PLACEMENT = [
     cfg.BoolOpt(
@@ -172,10 +178,12 @@ class PlacementOptions(msgspec.Struct, frozen=True):
 
     ``max_allocation_candidates``: -1 sets no maximum. ``proxies``: None ignores the headers of proxies.
     ``database``: a SQLAlchemy URL. ``answer_seconds``: seconds that the database has for each answer.
-    ``source``: where the options were read; None without files, policy files included.
+    ``source``: where the options were read; None without files, policy files included. ``tokens_file``: with
+    the auth_strategy ``tokens``.
     """
 
     auth_strategy: str = "keystone"
+    tokens_file: str | None = None
     randomize_allocation_candidates: bool = False
     max_allocation_candidates: int = -1
     breadth_first: bool = False
@@ -209,6 +217,7 @@ def read_options(source: Source | str | None = None) -> PlacementOptions:
         placement = conf.placement
         return PlacementOptions(
             auth_strategy=conf.api.auth_strategy,
+            tokens_file=conf.api.tokens_file,
             randomize_allocation_candidates=placement.randomize_allocation_candidates,
             max_allocation_candidates=placement.max_allocation_candidates,
             breadth_first=placement.allocation_candidates_generation_strategy == "breadth-first",

@@ -13,7 +13,7 @@ from oslo_config import cfg
 from roost.cli.configuration import options_without_effect
 from roost.cli.doctor.check import ANSWER_SECONDS, Check, Deployment, NotKnown, Verdict
 from roost.model.errors import OperatorError
-from roost.placement.access import open_policy
+from roost.placement.access import open_authenticator, open_policy
 from roost.placement.options import proxy_warnings, read_options
 
 _TOKENS = "keystone_authtoken"
@@ -54,11 +54,15 @@ def check_policy(deployment: Deployment) -> Iterator[Verdict]:
 
 def check_tokens(deployment: Deployment) -> Iterator[Verdict]:
     """Keystone answers and accepts the credentials of this service, and its clock agrees with ours."""
+    if deployment.options.auth_strategy == "tokens":
+        open_authenticator(deployment.options)
+        yield Verdict("ok", f"service tokens are in {deployment.options.tokens_file}")
+        return
     if deployment.options.auth_strategy != "keystone":
         yield Verdict(
             "warn",
             "tokens are not checked: every token is believed",
-            "set auth_strategy = keystone in [api], unless this is for development",
+            "set auth_strategy = keystone or tokens in [api], unless this is for development",
         )
         return
     # Imported only here: its import takes as long as all others together.

@@ -55,7 +55,8 @@ def check_exposure(host: str | None, allowed: bool) -> None:
     if not allowed and host is not None and not _is_loopback(host):
         raise OperatorError(
             f"refusing to serve without authentication on {host}, which is not a loopback address: "
-            "check tokens with auth_strategy = keystone, or allow it with --insecure-no-authentication"
+            "check tokens with auth_strategy = keystone or tokens, or allow it with "
+            "--insecure-no-authentication"
         )
 
 

@@ -1,0 +1,91 @@
+"""``roost token``: the service tokens of a cloud without Keystone."""
+
+from pathlib import Path
+
+import click
+
+from roost.auth.service_tokens import add_token, read_tokens, revoke_token
+from roost.cli.options import as_json, config_files, print_json, print_table, settings
+from roost.cli.placement_config import placement_source
+from roost.model.errors import OperatorError
+from roost.placement.options import read_options
+
+_file = click.option(
+    "--file", "file", type=click.Path(path_type=Path), help="The file of tokens; else [api] tokens_file."
+)
+
+
+@click.group()
+def token() -> None:
+    """Make, list and revoke service tokens, for [api] auth_strategy = tokens.
+
+    Services read the file again within a second of a change.
+    """
+
+
+@token.command(epilog="Example: roost token add operator --role admin --file /etc/roost/tokens.toml")
+@click.argument("name")
+@click.option("--user", help="The user that the token proves.  [default: NAME]")
+@click.option("--project", default="service", show_default=True, help="The project of the user.")
+@click.option("--role", "roles", multiple=True, required=True, help="A role of the user; several add up.")
+@_file
+@config_files
+@settings
+@as_json
+def add(
+    name: str,
+    user: str | None,
+    project: str,
+    roles: tuple[str, ...],
+    file: Path | None,
+    config_files: tuple[str, ...],
+    settings: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Make a token with the name NAME and print it. The file keeps its digest alone."""
+    made = add_token(_chosen(file, config_files, settings), name, user or name, project, roles)
+    if as_json:
+        print_json({"name": name, "token": made})
+    else:
+        click.echo(made)
+
+
+@token.command("list", epilog="Example: roost token list --file /etc/roost/tokens.toml")
+@_file
+@config_files
+@settings
+@as_json
+def list_tokens(
+    file: Path | None, config_files: tuple[str, ...], settings: tuple[str, ...], as_json: bool
+) -> None:
+    """List the names of tokens and what they prove."""
+    tokens = read_tokens(_chosen(file, config_files, settings))
+    if as_json:
+        print_json(
+            [
+                {"name": name, "user": each.user, "project": each.project, "roles": each.roles}
+                for name, each in tokens.items()
+            ]
+        )
+    else:
+        rows = [(name, each.user, each.project, ", ".join(each.roles)) for name, each in tokens.items()]
+        print_table(("name", "user", "project", "roles"), rows)
+
+
+@token.command(epilog="Example: roost token revoke operator --file /etc/roost/tokens.toml")
+@click.argument("name")
+@_file
+@config_files
+@settings
+def revoke(name: str, file: Path | None, config_files: tuple[str, ...], settings: tuple[str, ...]) -> None:
+    """Revoke the token with the name NAME."""
+    revoke_token(_chosen(file, config_files, settings), name)
+
+
+def _chosen(file: Path | None, config_files: tuple[str, ...], settings: tuple[str, ...]) -> Path:
+    if file is not None:
+        return file
+    configured = read_options(placement_source(config_files, settings)).tokens_file
+    if configured is None:
+        raise OperatorError("no file of tokens: give --file, or set tokens_file in [api]")
+    return Path(configured)
