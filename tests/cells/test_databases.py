@@ -133,7 +133,7 @@ def test_requests_wait_until_they_are_finished(place):
             await requests.map_cells({"cell1": url, "Cell1": url})
         mapped = database.read_now(mapped_cells)
         assert set(mapped.values()) == set(at_urls({"cell1": "there", "Cell1": "there"}))
-        [free] = [key for key in await database.read(FreeRequests("B")) if key.request_id == "one"]
+        [free] = [key for key in await database.read(FreeRequests("B", 10)) if key.request_id == "one"]
         [owned] = (await database.write(TakeRequests((free,), "B"))).owned
         assert await database.write(MapInstances("one", "A", 1, {"ione": "cell1"})) is None
         assert await database.write(MapInstances(*owned.key, {"ione": "Cell1"})) == {"ione"}

@@ -11,12 +11,19 @@ import pytest
 from roost.cells.building import Reassign
 from roost.cells.owning import TakeWork
 from roost.conductor.backoff import Backoff
-from roost.conductor.super_conductor import CELL0, SuperConductor
+from roost.conductor.cell_mappings import CELL0
+from roost.conductor.super_conductor import SuperConductor
 from roost.model.instance import ASSIGNED, DELETING, DESTROYED, ERROR, FAILED
 from roost.model.record import PENDING
 from roost.placement.commands.allocations import ConsumerWrite
 from roost.placement.errors import Forbidden, error_for
-from roost.scheduler.errors import PlacementRefused, PlacementUnavailable, SchedulerFault
+from roost.scheduler.errors import (
+    PlacementFailed,
+    PlacementRefused,
+    PlacementUnavailable,
+    SchedulerFault,
+    SchedulerUnavailable,
+)
 from roost.storage import OutcomeUnknown
 from support.conducting import Conductors, conducting, intercept, request
 
@@ -71,7 +78,7 @@ async def carry(conductor: SuperConductor) -> None:
 
 @pytest.mark.parametrize(
     "error",
-    [PlacementUnavailable("placement is down"), SchedulerFault("a plugin failed"), ValueError("a defect")],
+    [PlacementFailed("placement has a defect"), SchedulerFault("a plugin failed"), ValueError("a defect")],
 )
 def test_fault_that_stays_ends_in_error_after_a_limited_number_of_attempts(tmp_path, error) -> None:
     async def run() -> None:
@@ -88,6 +95,27 @@ def test_fault_that_stays_ends_in_error_after_a_limited_number_of_attempts(tmp_p
                 assert fault.reason == instance.reason
             assert [each async for each in now.requests.waiting()] == []
             assert conductor.failure is None
+            await now.check()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    "away",
+    [
+        PlacementUnavailable("placement is down"),
+        SchedulerUnavailable("the scheduler is down"),
+        ConnectionRefusedError("refused"),
+        BUSY,
+    ],
+)
+def test_an_outage_is_waited_out_however_long_it_takes(tmp_path, away) -> None:
+    async def run() -> None:
+        async with conducting(tmp_path) as now:
+            decide, pauses = Failing(now.scheduler.select_destinations, [away] * 20), []
+            await carry(super_conductor(now, decide, pauses))
+            assert (decide.calls, pauses) == (21, [1.0, 2.0, *[3.0] * 18])
+            assert {each.state for each in (await now.instances()).values()} == {ASSIGNED}
             await now.check()
 
     asyncio.run(run())
@@ -160,7 +188,7 @@ def test_claims_of_a_request_that_was_given_up_are_freed_when_placement_answers_
                 consumer_type="INSTANCE",
             )
             await now.placement.write_allocations([held])
-            decide, pauses = Failing(no_decision, [PlacementUnavailable("down")], stays=True), []
+            decide, pauses = Failing(no_decision, [SchedulerFault("a plugin failed")], stays=True), []
             conductor = super_conductor(now, decide, pauses)
             free = Failing(now.placement.write_allocations, [BUSY] * 9)
             monkeypatch.setattr(now.placement, "write_allocations", free)
@@ -193,7 +221,7 @@ def test_claims_of_a_request_that_was_given_up_are_freed_after_a_crash(tmp_path,
             await now.placement.write_allocations([held])
             free = Failing(no_decision, [BUSY], stays=True)
             monkeypatch.setattr(now.placement, "write_allocations", free)
-            decide = Failing(no_decision, [PlacementUnavailable("down")], stays=True)
+            decide = Failing(no_decision, [SchedulerFault("a plugin failed")], stays=True)
             conductor = super_conductor(now, decide, [])
             await conductor.begin()
             await conductor.accept(request(2))
@@ -251,11 +279,29 @@ def test_alternates_are_kept_while_placement_does_not_answer(tmp_path, monkeypat
     asyncio.run(run())
 
 
-def test_placement_that_never_answers_a_claim_ends_in_error_with_the_reason(tmp_path, monkeypatch) -> None:
+def test_an_outage_of_placement_ends_no_move(tmp_path, monkeypatch) -> None:
     async def run() -> None:
         async with conducting(tmp_path) as now:
             hosts = await fail_first(now)
-            monkeypatch.setattr(now.scheduler, "use_alternate", Failing(no_decision, [BUSY], stays=True))
+            move = Failing(now.scheduler.use_alternate, [BUSY] * 20)
+            monkeypatch.setattr(now.scheduler, "use_alternate", move)
+            for _ in range(21):
+                await now.step()
+                now.passed += 1.0
+            assert move.calls == 21
+            instance = (await now.instances())[ONE]
+            assert (instance.state, instance.host) == (ASSIGNED, hosts[1])
+            await now.check()
+
+    asyncio.run(run())
+
+
+def test_placement_that_fails_at_each_claim_ends_in_error_with_the_reason(tmp_path, monkeypatch) -> None:
+    async def run() -> None:
+        async with conducting(tmp_path) as now:
+            hosts = await fail_first(now)
+            broken = error_for(500, None, "broken")
+            monkeypatch.setattr(now.scheduler, "use_alternate", Failing(no_decision, [broken], stays=True))
             steps = 0
             while (await now.instances())[ONE].state == FAILED:
                 steps += 1
@@ -264,7 +310,7 @@ def test_placement_that_never_answers_a_claim_ends_in_error_with_the_reason(tmp_
                 now.passed += 1.0
             instance = (await now.instances())[ONE]
             assert instance.state == ERROR
-            assert "placement failed: PlacementError: busy" in (instance.reason or "")
+            assert "placement failed: PlacementError: broken" in (instance.reason or "")
             assert f"attempt 1 on {hosts[0]}: no IP" in (instance.reason or "")
             assert await now.used() == 0
             await now.check()

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from contextlib import asynccontextmanager
 
 import msgspec
+import pytest
 import sqlalchemy as sa
 
 from roost.conductor.build_requests import (
@@ -12,6 +13,7 @@ from roost.conductor.build_requests import (
     AcceptRequest,
     FinishRequest,
     FreeRequests,
+    InstanceExists,
     RequestKey,
     RetakeRequest,
     TakeRequests,
@@ -146,9 +148,9 @@ def test_a_request_has_one_owner_and_a_stale_one_changes_nothing(tmp_path) -> No
             await kept.accept(request(2))
             lease = AcquireLease(name="a", kind="conductor", holder="A", host="", service_version=0, now=0.0)
             held = await database.write(lease)
-            assert await database.read(FreeRequests("B")) == [], "its owner holds a lease"
+            assert await database.read(FreeRequests("B", 10)) == [], "its owner holds a lease"
             await database.write(VacateLeases([held]))
-            [free] = await database.read(FreeRequests("B"))
+            [free] = await database.read(FreeRequests("B", 10))
             assert free == RequestKey("req", "A", 1)
             taken = await database.write(TakeRequests((free,), "B"))
             [owned] = taken.owned
@@ -193,14 +195,14 @@ def test_a_deletion_is_work_that_has_one_owner(tmp_path) -> None:
             assert (await database.write(DeleteMapped(("i0",), 2.0, "B"))).keys() == {"i0"}
             going = await database.write(MapInstances("req", "A", 1, {"i0": "cell1", "i2": "cell1"}))
             assert going == {"i2"}, "what is deleted is placed nowhere"
-            free = await database.read(FreeDeletions("B"))
+            free = await database.read(FreeDeletions("B", 10))
             assert sorted(free) == [("i0", "A"), ("i1", "A")], "A holds no lease"
             taken = await database.write(TakeDeletions(tuple(free), "B"))
             assert sorted(each.instance_uuid for each in taken) == ["i0", "i1"]
             assert await database.write(TakeDeletions(tuple(free), "C")) == []
             await database.write(ForgetInstances(("i0", "i1")))
             assert (await kept.mappings(["i0", "i1", "i2"])).keys() == {"i2"}
-            assert await database.read(FreeDeletions("B")) == []
+            assert await database.read(FreeDeletions("B", 10)) == []
 
     asyncio.run(run())
 
@@ -249,5 +251,36 @@ def test_request_stored_before_hints_were_lists_is_read_after_the_upgrade(tmp_pa
             await database.write(revert)
             SCHEMA.upgrade(database)
             assert [each async for each in kept.waiting()] == [wanted]
+
+    asyncio.run(run())
+
+
+def test_a_request_that_is_finished_is_not_accepted_again(tmp_path):
+    async def run() -> None:
+        async with requests(tmp_path) as (kept, database):
+            await kept.accept(request(2))
+            [key] = await database.read(FreeRequests("A", 10))
+            assert await database.write(FinishRequest(key))
+            with pytest.raises(InstanceExists, match="request req names instances that exist already"):
+                await kept.accept(request(2))
+            other = msgspec.structs.replace(request(3), request_id="other")
+            with pytest.raises(InstanceExists, match="request other"):
+                await kept.accept(other)
+            assert [each async for each in kept.waiting()] == []
+            assert await kept.mapping("i2") is None
+
+    asyncio.run(run())
+
+
+def test_free_requests_are_looked_for_some_at_a_time(tmp_path):
+    async def run() -> None:
+        async with requests(tmp_path) as (kept, database):
+            for number in range(5):
+                named = msgspec.structs.replace(
+                    request(1), request_id=f"r{number}", instances=(f"i{number}",)
+                )
+                await kept.accept(named)
+            found = await database.read(FreeRequests("B", 3))
+            assert [key.request_id for key in found] == ["r0", "r1", "r2"]
 
     asyncio.run(run())

@@ -10,12 +10,15 @@ import pytest
 from roost.cells.arriving import AddInstances
 from roost.conductor import deleting
 from roost.conductor.build_requests import FreeRequests
+from roost.conductor.cell_mappings import CELL0
 from roost.conductor.instance_types import InstancesQuery
 from roost.conductor.instance_views import InstanceViews
-from roost.conductor.super_conductor import CELL0, KIND, SuperConductor
+from roost.conductor.late_claims import LOOKS, EndedInstances, LookedAt
+from roost.conductor.super_conductor import KIND, SuperConductor
 from roost.conductor.working import FAILED_SECONDS
 from roost.leases import ReadLeases, VacateLeases
 from roost.model.instance import ACTIVE, ASSIGNED, DELETING, ERROR
+from roost.placement.commands.allocations import ConsumerWrite
 from roost.placement.errors import ConcurrentUpdate
 from roost.storage import DatabaseUnavailable
 from support.conducting import BACKOFF, HOSTS, NOW, VCPUS, Conductors, conducting, request
@@ -223,8 +226,67 @@ def test_a_claim_that_is_made_after_the_end_of_its_instance_is_freed(tmp_path, m
         assert await now.requests.mappings([ONE]) == {}
         gate.opened.set()
         await now.arrive()
+        assert await now.used() == 1
+        await other.step()
         assert await now.used() == 0
         assert await now.instances() == {}
+
+    within(tmp_path, work)
+
+
+@pytest.mark.parametrize("deleted", [True, False])
+def test_a_claim_that_comes_after_the_end_of_its_asker_and_its_instance_is_freed(
+    tmp_path, monkeypatch, deleted
+) -> None:
+    """Its asker is killed; the scheduler claims later. The instance is deleted, or in cell0."""
+
+    async def work(now: Conductors, other: SuperConductor) -> None:
+        gate = Gate(now.scheduler.select_destinations)
+        monkeypatch.setattr(now.scheduler, "select_destinations", gate)
+        await now.super.accept(request(1, vcpus=1 if deleted else VCPUS + 1))
+        await gate.reached.wait()
+        await now.super.close()
+        if deleted:
+            await other.delete([ONE])
+        await other.step()
+        await other.idle()
+        await other.step()
+        assert bool(await now.instances()) is not deleted
+        late = ConsumerWrite(
+            consumer=ONE,
+            allocations={"node-a": {"VCPU": 1}},
+            project_id="project",
+            user_id="user",
+            consumer_type="INSTANCE",
+        )
+        await now.placement.write_allocations([late])
+        with monkeypatch.context() as outage:
+
+            async def away(*_: object) -> None:
+                raise ConnectionRefusedError("refused")
+
+            outage.setattr(now.placement, "allocations_of", away)
+            await other.step()
+        assert await now.used() == 1
+        await other.step()
+        assert await now.used() == 0
+        await now.check()
+        for _ in range(LOOKS):
+            await now.ledger.database.write(LookedAt())
+        assert await now.ledger.database.read(EndedInstances()) == []
+
+    within(tmp_path, work)
+
+
+def test_an_instance_that_one_conductor_alone_has_carried_is_not_noted_at_its_end(tmp_path) -> None:
+    async def work(now: Conductors, other: SuperConductor) -> None:
+        await now.run(request(2))
+        await now.settle()
+        await now.super.delete([ONE])
+        await now.settle()
+        await now.super.step()
+        assert set(await now.instances()) == {"i1"}
+        assert await now.ledger.database.read(EndedInstances()) == []
 
     within(tmp_path, work)
 
@@ -234,7 +296,7 @@ def test_work_of_a_process_without_a_lease_is_done_by_the_others(tmp_path) -> No
         idle = SuperConductor(now.ledger.database, now.scheduler, now.placement, now.cells)
         await idle.accept(request(2))
         assert idle.in_progress == 0
-        assert len(await now.ledger.database.read(FreeRequests("nobody"))) == 1
+        assert len(await now.ledger.database.read(FreeRequests("nobody", 10))) == 1
         await other.step()
         await other.idle()
         assert {each.state for each in (await now.instances()).values()} == {ASSIGNED}

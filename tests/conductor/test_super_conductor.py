@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from roost.conductor.build_requests import FinishRequest
-from roost.conductor.super_conductor import CELL0
+from roost.conductor.cell_mappings import CELL0
 from roost.model.instance import ACTIVE, ASSIGNED, DELETING, DESTROYED, ERROR
 from roost.model.spec import RequestedDestination
 from roost.placement.commands.allocations import ConsumerWrite

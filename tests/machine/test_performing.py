@@ -232,3 +232,15 @@ def test_a_machine_that_must_not_end_is_begun_again_after_an_error():
 
     asyncio.run(make(sleep=sleep).run(lasting("work", work, 5.0)))
     assert (begun, slept) == ([0, 1, 2], [5.0, 5.0])
+
+
+def test_an_error_that_a_machine_returns_is_its_answer() -> None:
+    def gives() -> Machine[Exception]:
+        yield from Monotonic().do()
+        return ValueError("an answer")
+
+    def machine() -> Machine[list[str]]:
+        answers = yield from Together([gives(), gives()]).do()
+        return [str(each) for each in answers]
+
+    assert perform(machine()) == ["an answer", "an answer"]

@@ -19,10 +19,11 @@ from roost.conductor.aggregates.host_aggregates import HostAggregates
 from roost.conductor.aggregates.store import AggregateStore
 from roost.conductor.backoff import Backoff
 from roost.conductor.cell_conductor import KIND, CellConductor
+from roost.conductor.cell_mappings import CELL0
 from roost.conductor.node_feed import NodeFeed
 from roost.conductor.requests import Requests
 from roost.conductor.server_groups.store import ServerGroups
-from roost.conductor.super_conductor import CELL0, SuperConductor
+from roost.conductor.super_conductor import SuperConductor
 from roost.conductor.tables import SCHEMA as CONDUCTOR
 from roost.leases import VacateAll
 from roost.ledger import SCHEMA as LEDGER

@@ -11,14 +11,18 @@ import msgspec
 import sqlalchemy as sa
 import structlog
 from sqlalchemy.engine import Connection
+from sqlalchemy.exc import IntegrityError
 
+from roost.conductor.cell_mappings import CELL0
+from roost.conductor.late_claims import note_late_claims
 from roost.conductor.mappings import insert_mappings, locked_owners
 from roost.conductor.server_groups.store import add_members
-from roost.conductor.tables import build_requests
+from roost.conductor.tables import build_requests, instance_mappings
 from roost.leases import holders
 from roost.model.instance import BuildRequest
 from roost.model.text import clean_values
-from roost.storage import in_batches
+from roost.storage import in_batches, is_duplicate_key
+from roost.web.errors import Conflict
 
 _log = structlog.get_logger()
 _ENCODER = msgspec.json.Encoder()
@@ -31,6 +35,10 @@ PAGE = 100
 _ACCEPT = sa.insert(build_requests)
 _FINISH = sa.delete(build_requests).where(
     build_requests.c.request_id.in_(sa.bindparam("some", expanding=True))
+)
+_UNPLACED = sa.select(instance_mappings.c.instance_uuid).where(
+    instance_mappings.c.request_id.in_(sa.bindparam("some", expanding=True)),
+    instance_mappings.c.cell == CELL0,
 )
 _UNFINISHED = sa.select(build_requests.c.request_id).where(
     build_requests.c.request_id.in_(sa.bindparam("some", expanding=True))
@@ -64,12 +72,16 @@ class OwnedRequest(msgspec.Struct, frozen=True):
         return RequestKey(self.request.request_id, self.owner, self.epoch)
 
 
+class InstanceExists(Conflict):
+    """A request names an instance that an earlier request has made. The text has the id of the request."""
+
+
 class AcceptRequest(msgspec.Struct, frozen=True):
     """Keep a request, with a mapping for each of its instances; durable, it will be carried out.
 
     ``owner``: the holder of the lease of the process that accepts it; None: any conductor may take it.
     Answers the number of the owner, 0 if a request with this id is there already, which is left as it is.
-    Raises `UnicodeEncodeError` for text that cannot be stored: see `clean_request`.
+    Raises `InstanceExists`; `UnicodeEncodeError` for text that cannot be stored: see `clean_request`.
     """
 
     request: BuildRequest
@@ -87,9 +99,16 @@ class AcceptRequest(msgspec.Struct, frozen=True):
     def together(cls, connection: Connection, works: "Sequence[AcceptRequest]") -> list[int]:
         there = Unfinished(tuple(work.request.request_id for work in works))(connection)
         new = [work for work in works if work.request.request_id not in there]
-        if new:
-            connection.execute(_ACCEPT, [work.row() for work in new])
-            insert_mappings(connection, [work.request for work in new])
+        try:
+            if new:
+                connection.execute(_ACCEPT, [work.row() for work in new])
+                insert_mappings(connection, [work.request for work in new])
+        except IntegrityError as error:
+            if not is_duplicate_key(error):
+                raise
+            # Looked for only here, as new requests have new uuids. Of several requests each is tried alone.
+            names = ", ".join(work.request.request_id for work in new)
+            raise InstanceExists(f"request {names} names instances that exist already") from error
         for request in (work.request for work in new):
             if request.spec.group is not None:
                 add_members(connection, request.spec.group.uuid, request.instances)
@@ -107,18 +126,29 @@ class AcceptRequest(msgspec.Struct, frozen=True):
 
 
 class FreeRequests(msgspec.Struct, frozen=True):
-    """Answers the requests that nobody carries, and those of ``owner`` itself, in order of acceptance."""
+    """Answers the requests that nobody carries and those of ``owner`` itself, in order of acceptance.
+
+    ``most``: so many of them, from the first on.
+    """
 
     owner: str
+    most: int
 
     def __call__(self, connection: Connection) -> list[RequestKey]:
-        free = sa.or_(
-            build_requests.c.owner.is_(None),
-            build_requests.c.owner == self.owner,
-            build_requests.c.owner.not_in(holders()),
-        )
-        query = sa.select(*_KEY).where(free).order_by(build_requests.c.accepted_at)
-        return [RequestKey(*row) for row in connection.execute(query)]
+        values = {"me": self.owner, "most": self.most}
+        return [RequestKey(*row) for row in connection.execute(_FREE, values)]
+
+
+_FREE = (
+    sa.select(*_KEY)
+    .where(
+        build_requests.c.owner.is_(None)
+        | (build_requests.c.owner == sa.bindparam("me"))
+        | build_requests.c.owner.not_in(holders())
+    )
+    .order_by(build_requests.c.accepted_at)
+    .limit(sa.bindparam("most"))
+)
 
 
 class Taken(msgspec.Struct, frozen=True):
@@ -183,9 +213,12 @@ class FinishRequest(msgspec.Struct, frozen=True):
     def together(cls, connection: Connection, works: "Sequence[FinishRequest]") -> list[bool]:
         owners = locked_owners(connection, [work.key.request_id for work in works])
         owns = [owners.get(work.key.request_id) == work.key[1:] for work in works]
-        finished = [work.key.request_id for work, held in zip(works, owns, strict=True) if held]
-        for some in in_batches(finished):
+        finished = [work.key for work, held in zip(works, owns, strict=True) if held]
+        for some in in_batches([key.request_id for key in finished]):
             connection.execute(_FINISH, {"some": some})
+        # An earlier owner may still claim for what could not be placed.
+        for some in in_batches([key.request_id for key in finished if key.epoch > 1]):
+            note_late_claims(connection, connection.execute(_UNPLACED, {"some": some}).scalars().all())
         return owns
 
 

@@ -21,33 +21,21 @@ import msgspec
 from roost import tracing
 from roost.cells.arriving import AddInstances, Arrival, SettleTakeover
 from roost.conductor.backoff import Backoff
-from roost.conductor.build_requests import FinishRequest, OwnedRequest, RetakeRequest, Unfinished
-from roost.conductor.cell_mappings import CELL0 as CELL0
+from roost.conductor.build_requests import FinishRequest, OwnedRequest, RetakeRequest
+from roost.conductor.cell_mappings import CELL0
+from roost.conductor.freeing import free_claims
+from roost.conductor.late_claims import NoteLateClaims
 from roost.conductor.mappings import ANYWHERE, InstanceMapping, MapInstances, TakeOverMappings
-from roost.conductor.questions import (
-    PLACEMENT,
-    SCHEDULER,
-    AllocationsOf,
-    SelectDestinations,
-    WriteAllocations,
-)
-from roost.ledger import LedgerError
-from roost.machine import Ask, Clock, Log, Machine, Read, Sleep, Together, Write
+from roost.conductor.questions import PLACEMENT, SCHEDULER, AllocationsOf, SelectDestinations
+from roost.conductor.tables import API
+from roost.machine import Ask, Clock, Log, Machine, Sleep, Together, Write
 from roost.model.instance import ASSIGNED, ERROR, BuildRequest, Fault, Instance
 from roost.model.spec import Destination, RequestSpec
-from roost.placement.commands.allocations import ConsumerWrite
-from roost.placement.errors import ConcurrentUpdate, PlacementError
+from roost.placement.errors import PlacementError
 from roost.records.redact import without_secrets
 from roost.scheduler import NoValidHost
-from roost.scheduler.claim_result import Verdict, is_consumer_conflict, result_of
+from roost.scheduler.claim_result import Verdict, is_outage, result_of
 from roost.scheduler.errors import SchedulerError
-from roost.storage import StorageError
-
-API = "api"
-"""The name of the API database."""
-
-FREEING_ATTEMPTS = 4
-"""Writes that free a consumer which others change at the same time."""
 
 
 class CarryOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,7 +43,7 @@ class CarryOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     ``cells``: the names of all cells, cell0 among them. ``max_attempts``: hosts tried for an instance, the
     first included. ``backoff``: how often a request that fails is tried, and after which pauses; an outage of
-    a database is waited out.
+    a database, of placement or of the scheduler is waited out.
     """
 
     cells: Collection[str]
@@ -90,7 +78,7 @@ def _to_the_end(owned: OwnedRequest, options: CarryOptions, fresh: bool) -> Mach
             return (yield from Log("others carry the request on", {"number": owned.epoch}).do())
         except Exception as error:
             failures += 1
-            outage = isinstance(error, StorageError | LedgerError)
+            outage = is_outage(error)
             result = result_of(error)
             known = outage or isinstance(error, PlacementError | SchedulerError)
             values = {"failures": failures, "error": result.reason}
@@ -241,31 +229,12 @@ def _mapped(
     """Map instances to cells; returns those that are to go there. Raises `Fenced`."""
     going = yield from Write(API, MapInstances(*owned.key, cells)).do()  # type: ignore[arg-type]
     if going is None:
-        yield from _free_late(owned, claimed)
+        # The next owner replaces or frees what was claimed here, unless it came after the end.
+        if claimed:
+            late = tuple(each.instance for each in claimed)
+            yield from Write(API, NoteLateClaims(late)).do()
         raise Fenced
     return going
-
-
-def _free_late(owned: OwnedRequest, claimed: Sequence[Destination]) -> Machine[None]:
-    """Free claims that were made too late: the request was finished without them, so nobody knows of them.
-
-    While others carry the request they replace or free the claims, and nothing is freed here.
-    """
-    request = owned.request
-    if not claimed or (yield from Read(API, Unfinished((request.request_id,))).do()):
-        return
-    for each in claimed:
-        write = ConsumerWrite(
-            consumer=each.instance,
-            allocations={},
-            project_id=request.spec.project_id,
-            user_id=request.spec.user_id,
-            generation=each.selected.generation,
-        )
-        try:
-            yield from Ask(PLACEMENT, WriteAllocations((write,))).do()
-        except ConcurrentUpdate:
-            continue
 
 
 def _bury(
@@ -306,32 +275,6 @@ def _generations(instances: Iterable[str]) -> Machine[dict[str, int]]:
         if held is not None:
             found[uuid] = held.consumer.generation
     return found
-
-
-def free_claims(instances: Collection[str]) -> Machine[None]:
-    """Free what instances hold that have come to their end: by a write at the generation that was read.
-
-    Raises: `PlacementError`, and `ConcurrentUpdate` if others change a consumer each time.
-    """
-    for uuid in instances:
-        for left in reversed(range(FREEING_ATTEMPTS)):
-            held = yield from Ask(PLACEMENT, AllocationsOf(uuid)).do()
-            if held is None:
-                break
-            consumer = held.consumer
-            write = ConsumerWrite(
-                consumer=uuid,
-                allocations={},
-                project_id=consumer.project_id,
-                user_id=consumer.user_id,
-                generation=consumer.generation,
-            )
-            try:
-                yield from Ask(PLACEMENT, WriteAllocations((write,))).do()
-                break
-            except ConcurrentUpdate as error:
-                if not left or not is_consumer_conflict(error):
-                    raise
 
 
 def _with_members(request: BuildRequest, hosts: Sequence[str | None]) -> BuildRequest:

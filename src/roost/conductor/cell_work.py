@@ -27,7 +27,7 @@ from roost.model.instance import ABANDONED, DESTROYED, FAILED, Instance
 from roost.model.record import FAILED as BUILD_FAILED
 from roost.model.record import end_of
 from roost.placement.errors import PlacementError
-from roost.scheduler.claim_result import Verdict, one_line, result_of
+from roost.scheduler.claim_result import Verdict, is_outage, one_line, result_of
 from roost.scheduler.errors import NoAlternate, SchedulerError
 from roost.storage import StorageError
 
@@ -36,9 +36,11 @@ MOST = 1000
 
 
 class _Postponed(NamedTuple):
-    """A move that failed: how often so far, when it is due again (monotonic seconds), and why it failed."""
+    """A move that failed: how often so far, how often by a fault that is no outage, when it is due again
+    (monotonic seconds), and why it failed."""
 
     failures: int
+    faults: int
     due: float
     reason: str
 
@@ -85,11 +87,13 @@ class CellWork:
             self._owned.pop(uuid, None)
             self._postponed.pop(uuid, None)
 
-    def postpone(self, uuid: str, now: float, reason: str) -> int:
+    def postpone(self, uuid: str, now: float, error: Exception) -> int:
         """Leave an instance until its next attempt is due; returns how often it has failed in a row."""
-        before = self._postponed.get(uuid)
-        failures = 1 if before is None else before.failures + 1
-        self._postponed[uuid] = _Postponed(failures, now + self.backoff.pause(failures), reason)
+        failures, faults, _, _ = self._postponed.get(uuid, _Postponed(0, 0, 0.0, ""))
+        failures += 1
+        faults += not is_outage(error)
+        due = now + self.backoff.pause(failures)
+        self._postponed[uuid] = _Postponed(failures, faults, due, result_of(error).reason or "")
         return failures
 
     def is_due(self, uuid: str, now: float) -> bool:
@@ -103,7 +107,7 @@ class CellWork:
     def hopeless(self, uuid: str) -> str | None:
         """Why an instance that was tried too often is given up; None if it is not."""
         postponed = self._postponed.get(uuid)
-        if postponed is None or not self.backoff.exhausted(postponed.failures):
+        if postponed is None or not self.backoff.exhausted(postponed.faults):
             return None
         return postponed.reason
 
@@ -172,7 +176,7 @@ def _move(work: CellWork, instance: Instance) -> Machine[None]:
     except Exception as error:
         yield from Count(metrics.MOVES.labels("postponed")).do()
         now = yield from Monotonic().do()
-        failures = work.postpone(instance.uuid, now, result_of(error).reason or "")
+        failures = work.postpone(instance.uuid, now, error)
         values = {"cell": work.cell, "instance": instance.uuid, "request_id": instance.request_id}
         yield from warn("an instance could not be moved", error, failures, **values)
 
@@ -180,8 +184,7 @@ def _move(work: CellWork, instance: Instance) -> Machine[None]:
 def _move_now(work: CellWork, instance: Instance) -> Machine[None]:
     hopeless = work.hopeless(instance.uuid)
     if hopeless is not None:
-        yield from _record_failure(work, instance)
-        return (yield from _give_up(work, instance, [hopeless]))
+        return (yield from _give_up(work, instance, [hopeless], recorded=False))
     try:
         found = yield from Ask(
             SCHEDULER,
@@ -203,8 +206,7 @@ def _move_now(work: CellWork, instance: Instance) -> Machine[None]:
         result = result_of(error)
         if result.verdict is Verdict.RETRY:
             raise
-        yield from _record_failure(work, instance)
-        return (yield from _give_up(work, instance, [result.reason or ""]))
+        return (yield from _give_up(work, instance, [result.reason or ""], recorded=False))
     assert found.selected is not None
     yield from Count(metrics.MOVES.labels("refused"), len(found.tries) - 1).do()
     reassign = Reassign(
@@ -221,8 +223,13 @@ def _move_now(work: CellWork, instance: Instance) -> Machine[None]:
     return work.drop([instance.uuid])
 
 
-def _give_up(work: CellWork, instance: Instance, refusals: Sequence[str]) -> Machine[None]:
-    """Make no further attempt: free the instance's claim and put it in error, with all reasons."""
+def _give_up(
+    work: CellWork, instance: Instance, refusals: Sequence[str], *, recorded: bool = True
+) -> Machine[None]:
+    """Make no further attempt: free the instance's claim and put it in error, with all reasons.
+
+    ``recorded``: the scheduler has recorded the end of the attempt.
+    """
     ended = yield from Read(work.database, AttemptsOf(instance.uuid)).do()
     reasons = all_reasons([reason_of(each) for each in ended], refusals)
     abandon = Abandon(
@@ -235,6 +242,8 @@ def _give_up(work: CellWork, instance: Instance, refusals: Sequence[str]) -> Mac
         # If it is deleted, or another conductor has moved it, its claim is not this one's to free.
         yield from _moved_on(work, instance)
         return work.drop([instance.uuid])
+    if not recorded:
+        yield from _record_failure(work, instance)
     yield from Count(metrics.MOVES.labels("given_up")).do()
     return (yield from _end_in_error(work, [instance]))
 

@@ -15,7 +15,7 @@ import msgspec
 from roost.cells.arriving import PresentInstances
 from roost.cells.ending import DeleteInstances
 from roost.conductor.build_requests import Unfinished
-from roost.conductor.carrying import API, free_claims
+from roost.conductor.freeing import free_claims
 from roost.conductor.mappings import (
     ANYWHERE,
     DeleteMapped,
@@ -24,10 +24,11 @@ from roost.conductor.mappings import (
     InstanceMapping,
     TakeDeletions,
 )
+from roost.conductor.tables import API
 from roost.leases import Tenure
 from roost.machine import Clock, Log, Machine, Monotonic, Read, Record, Together, Write
 from roost.placement.errors import PlacementError
-from roost.scheduler.claim_result import one_line
+from roost.scheduler.claim_result import is_outage, one_line
 from roost.storage import StorageError
 
 AT_ONCE = 500
@@ -159,6 +160,8 @@ def _freed(ended: Sequence[Deletion]) -> Machine[tuple[str, ...]]:
             try:
                 yield from free_claims([uuid])
             except PlacementError as error:
+                if is_outage(error):
+                    raise
                 values = {"instance": uuid, "error": one_line(error)}
                 yield from Log("a claim cannot be freed", values, "warning").do()
                 continue
@@ -187,9 +190,16 @@ def _later(cell: str, error: Exception) -> Machine[None]:
 
 def take_deletions(tenure: Tenure, deletions: Deletions) -> Machine[None]:
     """Carry the deletions that nobody carries. Raises: `StorageError`."""
-    free = yield from Read(API, FreeDeletions(tenure.holder)).do()
-    for some in _batches([each for each in free if each[0] not in deletions.by_uuid]):
-        deletions.add((yield from Write(API, TakeDeletions(tuple(some), tenure.holder)).do()))
+    while True:
+        # Those that are carried are among the ones that are found.
+        most = AT_ONCE + len(deletions.by_uuid)
+        free = yield from Read(API, FreeDeletions(tenure.holder, most)).do()
+        new = tuple(each for each in free if each[0] not in deletions.by_uuid)[:AT_ONCE]
+        taken = (yield from Write(API, TakeDeletions(new, tenure.holder)).do()) if new else []
+        deletions.add(taken)
+        # A deletion without its mapping is not carried, and would be found for ever.
+        if len(free) < most or not taken:
+            return
 
 
 def _batches(many: Sequence[T]) -> Iterator[Sequence[T]]:

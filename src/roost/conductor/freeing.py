@@ -3,30 +3,32 @@
 A conductor that was stopped in between frees nothing that others have claimed since.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from roost.conductor.questions import PLACEMENT, AllocationsOf, FreeConsumers, WriteAllocations
-from roost.ledger import LedgerError
 from roost.machine import Ask, Log, Machine, Together
 from roost.model.instance import Instance
 from roost.placement.commands.allocations import ConsumerWrite
-from roost.scheduler.claim_result import one_line
-from roost.storage import StorageError
+from roost.placement.errors import ConcurrentUpdate
+from roost.scheduler.claim_result import is_consumer_conflict, is_outage, one_line
+
+ATTEMPTS = 4
+"""Writes that free a consumer which others change at the same time."""
 
 
 def free(ended: Sequence[Instance]) -> Machine[list[Instance]]:
     """Free the claims of instances; returns those whose claims are free.
 
     An instance that placement refuses keeps no other from being freed. Raises what placement raises if none
-    could be freed, `StorageError` and `LedgerError`.
+    could be freed, and if it does not answer.
     """
     try:
         yield from _free_together(ended)
         return [*ended]
-    except (StorageError, LedgerError):
-        raise
-    except Exception:
+    except Exception as error:
+        if is_outage(error):
+            raise
         # One of them may be the cause: a write of several is refused as a whole.
         outcomes = yield from Together([_try_to_free(each) for each in ended]).do()
     refused = [outcome for outcome in outcomes if outcome is not None]
@@ -36,6 +38,37 @@ def free(ended: Sequence[Instance]) -> Machine[list[Instance]]:
         values = {"instance": each.instance.uuid, "error": one_line(each.error)}
         yield from Log("the claim of an instance cannot be freed", values, "warning").do()
     return [each for each, outcome in zip(ended, outcomes, strict=True) if outcome is None]
+
+
+def free_claims(instances: Collection[str]) -> Machine[list[str]]:
+    """Free what instances hold that have come to their end: by a write at the generation that was read.
+
+    Returns those that held something.
+
+    Raises: what placement raises, and `ConcurrentUpdate` if others change a consumer each time.
+    """
+    freed = []
+    for uuid in instances:
+        for left in reversed(range(ATTEMPTS)):
+            held = yield from Ask(PLACEMENT, AllocationsOf(uuid)).do()
+            if held is None:
+                break
+            consumer = held.consumer
+            write = ConsumerWrite(
+                consumer=uuid,
+                allocations={},
+                project_id=consumer.project_id,
+                user_id=consumer.user_id,
+                generation=consumer.generation,
+            )
+            try:
+                yield from Ask(PLACEMENT, WriteAllocations((write,))).do()
+                freed.append(uuid)
+                break
+            except ConcurrentUpdate as error:
+                if not left or not is_consumer_conflict(error):
+                    raise
+    return freed
 
 
 class _Refused(NamedTuple):
@@ -59,9 +92,9 @@ def _try_to_free(instance: Instance) -> Machine[_Refused | None]:
     """Free one claim; returns the error that concerns this one alone."""
     try:
         yield from _free_one(instance)
-    except (StorageError, LedgerError):
-        raise
     except Exception as error:
+        if is_outage(error):
+            raise
         return _Refused(instance, error)
     return None
 

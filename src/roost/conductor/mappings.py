@@ -7,6 +7,7 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from roost.conductor.late_claims import note_late_claims
 from roost.conductor.server_groups.store import remove_members
 from roost.conductor.tables import build_requests, instance_deletions, instance_mappings
 from roost.leases import holders
@@ -35,6 +36,13 @@ _INSERT_DELETIONS = sa.insert(instance_deletions)
 _FORGET = tuple(
     sa.delete(table).where(table.c.instance_uuid.in_(sa.bindparam("some", expanding=True)))
     for table in (instance_mappings, instance_deletions)
+)
+
+# A mapping that the first owner has written names a cell. The number of one that names none is raised when
+# the request is taken over.
+_OVERTAKEN = sa.select(instance_mappings.c.instance_uuid).where(
+    _SOME,
+    (instance_mappings.c.epoch > 1) | ((instance_mappings.c.epoch == 1) & instance_mappings.c.cell.is_(None)),
 )
 
 ANYWHERE = -1
@@ -212,15 +220,25 @@ _DELETE = sa.update(instance_mappings).where(_SOME).values(deleted=True)
 
 
 class FreeDeletions(msgspec.Struct, frozen=True):
-    """Answers the deletions that nobody carries, and those of ``owner`` itself."""
+    """Answers up to ``most`` of the deletions that nobody carries, and of those of ``owner`` itself."""
 
     owner: str
+    most: int
 
     def __call__(self, connection: Connection) -> list[tuple[str, str | None]]:
-        owner = instance_deletions.c.owner
-        free = sa.or_(owner.is_(None), owner == self.owner, owner.not_in(holders()))
-        query = sa.select(instance_deletions.c.instance_uuid, owner).where(free)
-        return [(row.instance_uuid, row.owner) for row in connection.execute(query)]
+        rows = connection.execute(_FREE, {"me": self.owner, "most": self.most})
+        return [(row.instance_uuid, row.owner) for row in rows]
+
+
+_FREE = (
+    sa.select(instance_deletions.c.instance_uuid, instance_deletions.c.owner)
+    .where(
+        instance_deletions.c.owner.is_(None)
+        | (instance_deletions.c.owner == sa.bindparam("me"))
+        | instance_deletions.c.owner.not_in(holders())
+    )
+    .limit(sa.bindparam("most"))
+)
 
 
 class TakeDeletions(msgspec.Struct, frozen=True):
@@ -243,12 +261,16 @@ class TakeDeletions(msgspec.Struct, frozen=True):
 
 
 class ForgetInstances(msgspec.Struct, frozen=True):
-    """Forget instances of which nothing is left, and their deletions."""
+    """Forget instances of which nothing is left, and their deletions.
+
+    Those whose requests have been others' before are noted: see `roost.conductor.late_claims`.
+    """
 
     uuids: tuple[str, ...]
 
     def __call__(self, connection: Connection) -> None:
         for some in in_batches(self.uuids):
+            note_late_claims(connection, connection.execute(_OVERTAKEN, {"some": some}).scalars().all())
             for forget in _FORGET:
                 connection.execute(forget, {"some": some})
 

@@ -17,7 +17,6 @@ from roost.cells import Cell
 from roost.cells.cell import GONE, changed
 from roost.conductor.backoff import Backoff
 from roost.conductor.build_requests import clean_request
-from roost.conductor.carrying import CELL0 as CELL0
 from roost.conductor.carrying import CarryOptions
 from roost.conductor.deleting import carry_deletions
 from roost.conductor.questions import (
@@ -47,8 +46,7 @@ class SuperConductor:
 
     ``api``: the API database. ``cells`` by name, cell0 among them; more may come. ``max_attempts``: hosts
     tried for an instance, the first included. ``backoff``: how often a request that fails is tried, and after
-    which pauses; an outage of a database of the conductor's own is waited out. ``sleep`` waits for some
-    seconds.
+    which pauses; an outage of a database or service is waited out. ``sleep`` waits for some seconds.
 
     A request that is given up ends in cell0, in error, with the reason. ``failure`` is set to the error of a
     request for which even that failed: it is taken up again by another process, or at the next start.
@@ -123,6 +121,7 @@ class SuperConductor:
             ("watch_leases", lambda: watch_leases("api", KIND, self._tenure.times)),
             ("seek", self._working.seek),
             ("carry_deletions", self._working.carry_deletions),
+            ("free_late_claims", self._working.free_late_claims),
             ("complete_mappings", self._working.complete_mappings),
         ):
             self._performer.start(name, lasting(name, begin))
@@ -130,12 +129,13 @@ class SuperConductor:
             self._listening.add(asyncio.create_task(self._listen(cell)))
 
     async def step(self) -> None:
-        """Take up all work that nobody carries, and take the deletions of this process one step on.
+        """Take up all work that nobody carries, and take deletions and late claims one step on.
 
         Raises: `StorageError` of the API database.
         """
         await self._performer.run(self._working.take_all())
         await self._performer.run(carry_deletions(self._working.deletions))
+        await self._performer.run(self._working.look_for_late_claims())
 
     async def accept(self, request: BuildRequest) -> None:
         """Take a request: durable when this returns, and on its way to its cells.

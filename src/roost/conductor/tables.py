@@ -8,6 +8,9 @@ from sqlalchemy.dialects.mysql import LONGBLOB, LONGTEXT
 from roost.leases import leases_table
 from roost.storage import EXACT, Schema, identity_table
 
+API = "api"
+"""The name by which machines read and write the API database."""
+
 metadata = sa.MetaData()
 
 NAME = sa.String(255)
@@ -22,6 +25,8 @@ build_requests = sa.Table(
     sa.Column("owner", sa.String(36)),
     sa.Column("owner_epoch", sa.BigInteger, nullable=False, server_default="0"),
     sa.Index("build_requests_by_acceptance", "accepted_at", "request_id"),
+    # All that the look for free requests reads: a row has a whole request.
+    sa.Index("build_requests_by_owner", "owner", "accepted_at", "request_id", "owner_epoch"),
     **EXACT,
 )
 
@@ -62,6 +67,17 @@ instance_deletions = sa.Table(
     sa.Column("instance_uuid", sa.String(36), primary_key=True),
     sa.Column("at", sa.Double, nullable=False),
     sa.Column("owner", sa.String(36)),
+    sa.Index("instance_deletions_by_owner", "owner", "instance_uuid"),
+    **EXACT,
+)
+
+late_claims = sa.Table(
+    # Instances at their end for which an earlier owner of their request may still claim: see
+    # `roost.conductor.late_claims`.
+    "late_claims",
+    metadata,
+    sa.Column("instance_uuid", sa.String(36), primary_key=True),
+    sa.Column("looks", sa.Integer, nullable=False),
     **EXACT,
 )
 

@@ -5,14 +5,16 @@ from collections import defaultdict
 
 from roost.cells.arriving import FindInstances
 from roost.conductor.build_requests import AcceptRequest, FreeRequests, OwnedRequest, TakeRequests
-from roost.conductor.carrying import API, CarryOptions, carry_through
+from roost.conductor.carrying import CarryOptions, carry_through
 from roost.conductor.deleting import Deletions, accept_deletion, carry_deletions, take_deletions
+from roost.conductor.late_claims import LOOK_SECONDS, free_late_claims
 from roost.conductor.mappings import (
     CompleteMappings,
     ForgetInstances,
     IncompleteMappings,
     InstanceMapping,
 )
+from roost.conductor.tables import API
 from roost.leases import FREED, Tenure
 from roost.logs import RequestIds
 from roost.machine import Await, Clock, Log, Machine, Monotonic, Read, Sleep, Start, Wake, Write
@@ -84,17 +86,25 @@ class Working:
         if not self.tenure.holds(now):
             return
         self.failed = {request_id: due for request_id, due in self.failed.items() if due > now}
-        free = yield from Read(API, FreeRequests(self.tenure.holder)).do()
-        known = self.carrying | self.failed.keys()
-        free = [key for key in free if key.request_id not in known]
-        for first in range(0, len(free), TAKEN_AT_ONCE):
-            some = tuple(free[first : first + TAKEN_AT_ONCE])
-            taken = yield from Write(API, TakeRequests(some, self.tenure.holder)).do()
-            self.failed.update(dict.fromkeys(taken.unreadable, math.inf))
-            for owned in taken.owned:
-                yield from Log("resuming a request", {"request_id": owned.request.request_id}).do()
-                yield from self._start(owned, fresh=False)
+        while (yield from self._take_requests()):
+            pass
         yield from take_deletions(self.tenure, self.deletions)
+
+    def _take_requests(self) -> Machine[bool]:
+        """Take up some requests that nobody carries; returns whether there may be more."""
+        known = self.carrying | self.failed.keys()
+        # Those that are known are among the ones that are found.
+        most = TAKEN_AT_ONCE + len(known)
+        free = yield from Read(API, FreeRequests(self.tenure.holder, most)).do()
+        new = tuple(key for key in free if key.request_id not in known)[:TAKEN_AT_ONCE]
+        if not new:
+            return False
+        taken = yield from Write(API, TakeRequests(new, self.tenure.holder)).do()
+        self.failed.update(dict.fromkeys(taken.unreadable, math.inf))
+        for owned in taken.owned:
+            yield from Log("resuming a request", {"request_id": owned.request.request_id}).do()
+            yield from self._start(owned, fresh=False)
+        return len(free) == most and bool(taken.owned or taken.unreadable)
 
     def seek(self) -> Machine[None]:
         """Look for work that nobody carries, for ever."""
@@ -120,6 +130,20 @@ class Working:
                 values = {"error": one_line(error), "failures": failures}
                 yield from Log("deletions are ended later", values, "warning").do()
             yield from Await(DELETIONS, pause).do()
+
+    def free_late_claims(self) -> Machine[None]:
+        """Free claims that come after the end of their instances, for ever."""
+        while True:
+            yield from self.look_for_late_claims()
+            yield from Sleep(LOOK_SECONDS).do()
+
+    def look_for_late_claims(self) -> Machine[None]:
+        """Free claims that have come after the end of their instances; later, if placement is away."""
+        try:
+            yield from free_late_claims(self.tenure)
+        except Exception as error:
+            values = {"error": one_line(error)}
+            yield from Log("late claims are looked for later", values, "warning").do()
 
     def complete_mappings(self) -> Machine[None]:
         """Complete the mappings that an earlier version wrote, from the cells; then end."""

@@ -158,11 +158,10 @@ class Performer:
         return None
 
     async def _together(self, machines: Any) -> list[Any]:
-        outcomes = await asyncio.gather(*map(self.run, machines), return_exceptions=True)
-        for outcome in outcomes:
-            if isinstance(outcome, BaseException):
-                raise outcome
-        return outcomes
+        tasks = [asyncio.ensure_future(self.run(machine)) for machine in machines]
+        # An error that a machine returns is an answer like others: only its task tells it from a raised one.
+        await asyncio.gather(*tasks, return_exceptions=True)
+        return [task.result() for task in tasks]
 
     def _tell(self, step: Step[Any]) -> None:
         """Perform a step that tells of something. Raises TypeError for any other step."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from roost.compute.drivers.simulated import SimulatedHost, SimulatedProvider
 from roost.compute.provider_tree import provider_uuid
-from roost.conductor.super_conductor import CELL0
+from roost.conductor.cell_mappings import CELL0
 from roost.fleet import Fleet
 from roost.model.aggregate import HostAggregate
 from roost.model.instance import ACTIVE, BuildRequest

@@ -14,17 +14,19 @@ from enum import Enum
 
 import msgspec
 
+from roost.auth import IdentityUnavailable
 from roost.ledger import LedgerError
 from roost.model.errors import OperatorError
 from roost.placement.errors import BadRequest, ConcurrentUpdate, Conflict
 from roost.scheduler.errors import (
+    PlacementFailed,
     PlacementUnavailable,
     SchedulerError,
     SchedulerFault,
     SchedulerUnavailable,
 )
 from roost.storage import DatabaseUnavailable, StorageError
-from roost.web.errors import HTTPError, TooMany
+from roost.web.errors import HTTPError, TooMany, Unavailable
 
 _CONSUMER_CONFLICT = "consumer generation conflict"
 """Part of the text, here and upstream. Code and status are those of a provider's generation as well."""
@@ -64,6 +66,28 @@ def result_of(error: Exception) -> ClaimResult:
         lost = isinstance(error, OperatorError) and not isinstance(error, DatabaseUnavailable)
         return ClaimResult(Verdict.FATAL if lost else Verdict.RETRY, one_line(error))
     return ClaimResult(*_of_transport(error))
+
+
+AWAY = frozenset((TooMany.status, 502, Unavailable.status, 504))
+"""HTTP statuses by which a service, or a proxy before it, says that it does not answer at present."""
+
+
+def is_outage(error: Exception) -> bool:
+    """Whether the error says that a database or a service does not answer at present.
+
+    An outage says nothing of what was asked, and is waited out, however long it takes.
+    """
+    if isinstance(error, HTTPError):
+        return error.status in AWAY
+    if isinstance(error, SchedulerError):
+        away = isinstance(error, PlacementUnavailable | SchedulerUnavailable)
+        return away and not isinstance(error, PlacementFailed)
+    if isinstance(error, StorageError | LedgerError | IdentityUnavailable | OSError):
+        return True
+    # As in `_of_transport`.
+    import httpx
+
+    return isinstance(error, httpx.TransportError)
 
 
 def is_consumer_conflict(error: Exception) -> bool:

@@ -7,9 +7,10 @@ SchedulerError
 ├── UnknownPlugin          a filter or weigher that is configured does not exist or is none
 ├── CannotWeigh            a host that the request may use has no weight, and the options forbid that
 ├── SchedulerFault         a filter, a weigher or the scheduler itself raised an unexpected error
-├── PlacementUnavailable   placement cannot be reached, or failed; trying again may help
+├── PlacementUnavailable   placement cannot be reached, or is unavailable; trying again will help
+│   └── PlacementFailed    placement fails at what the scheduler asks; trying again may help
 ├── PlacementRefused       placement refuses what the scheduler asks; trying again will not help
-├── SchedulerUnavailable   a scheduler over HTTP cannot be reached, or failed; trying again may help
+├── SchedulerUnavailable   a scheduler over HTTP cannot be reached, or is unavailable; trying again will help
 ├── SchedulerRefused       a scheduler over HTTP refuses to answer; trying again will not help
 ├── NothingClaimed         the instance whose host is to be replaced holds nothing
 ├── StaleClaim             the claim of an instance was moved by others since it was read
@@ -59,7 +60,12 @@ class SchedulerFault(SchedulerError):
 
 
 class PlacementUnavailable(SchedulerError):
-    """Placement cannot be reached, or failed; nothing is known of the hosts. Trying again may help."""
+    """Placement cannot be reached, or is unavailable; nothing is known of the hosts. Trying again helps when
+    it is back."""
+
+
+class PlacementFailed(PlacementUnavailable):
+    """Placement answers what the scheduler asks with an error of its own. Trying again may help."""
 
 
 class PlacementRefused(SchedulerError):
@@ -68,8 +74,8 @@ class PlacementRefused(SchedulerError):
 
 
 class SchedulerUnavailable(SchedulerError):
-    """A scheduler over HTTP cannot be reached, or failed. What it may have claimed is not known. Trying again
-    may help."""
+    """A scheduler over HTTP cannot be reached, or is unavailable. What it may have claimed is not known.
+    Trying again helps when it is back."""
 
 
 class SchedulerRefused(SchedulerError):

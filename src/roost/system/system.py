@@ -21,10 +21,11 @@ from roost.conductor.aggregates.host_aggregates import HostAggregates
 from roost.conductor.aggregates.mirror import AggregateMirror
 from roost.conductor.aggregates.store import AggregateStore
 from roost.conductor.cell_conductor import CellConductor
+from roost.conductor.cell_mappings import CELL0
 from roost.conductor.node_feed import NodeFeed
 from roost.conductor.requests import Requests
 from roost.conductor.server_groups.store import ServerGroups
-from roost.conductor.super_conductor import CELL0, SuperConductor
+from roost.conductor.super_conductor import SuperConductor
 from roost.conductor.time_limits import TimeLimits
 from roost.ledger import Ledger
 from roost.ledger.retention import Retention, keep_trimming

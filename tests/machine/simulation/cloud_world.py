@@ -8,10 +8,12 @@ import sqlalchemy as sa
 
 from machine.simulation.cell_world import ALL, STORM
 from machine.simulation.network import Handling
+from machine.simulation.placement import FOREIGN
 from machine.simulation.process import Process
 from machine.simulation.world import LEASES, Kind, World, promise
 from roost.cells.tables import SCHEMA as CELL_SCHEMA
-from roost.conductor.carrying import CELL0, CarryOptions
+from roost.conductor.carrying import CarryOptions
+from roost.conductor.cell_mappings import CELL0
 from roost.conductor.super_conductor import KIND
 from roost.conductor.tables import (
     SCHEMA,
@@ -141,6 +143,7 @@ class CloudWorld(World):
         process.run("watches", watch_leases("api", KIND, tenure.times))
         process.run("seeks", working.seek())
         process.run("deletes", working.carry_deletions())
+        process.run("frees", working.free_late_claims())
 
     @property
     def all_cells(self) -> tuple[str, ...]:
@@ -206,13 +209,10 @@ class CloudWorld(World):
 
     # What was promised
 
-    def has_ended(self, uuid: str) -> bool:
-        cells, _, _ = self.read("api", Mapped())
-        return uuid not in cells
-
     def settled(self) -> bool:
-        _, requests, deletions = self.read("api", Mapped())
-        over = not requests and not deletions and not self._user.running
+        cells, requests, deletions = self.read("api", Mapped())
+        late = self.placement.consumers().keys() - cells.keys() - {FOREIGN}
+        over = not requests and not deletions and not late and not self._user.running
         return over and super().settled()
 
     def check_known(self, rows: dict[str, Instance]) -> None:

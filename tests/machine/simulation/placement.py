@@ -45,8 +45,7 @@ class SimulatedPlacement:
 
     ``compares``: whether the generations of consumers are compared, as placement must.
 
-    ``emptied``: the consumers that have been emptied so far. ``orphans``: those that were claimed for after
-    their end, which nobody but a reconciler can know of.
+    ``emptied``: the consumers that have been emptied so far.
     """
 
     def __init__(self, random: Random, compares: bool = True) -> None:
@@ -56,7 +55,6 @@ class SimulatedPlacement:
         self.table = NodeTable()
         self.plugins = Plugins((), ())
         self.emptied: list[str] = []
-        self.orphans: set[str] = set()
         self.runs = 0
         self.state.apply(ResourceClassChanged("VCPU", None, 0))
         self.state.apply(TraitChanged(DISABLED_TRAIT, None, 0))

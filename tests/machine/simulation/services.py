@@ -1,6 +1,5 @@
 """The scheduler and placement, as conductors of the simulated world ask them."""
 
-from collections.abc import Callable
 from typing import Any
 
 import httpx
@@ -22,20 +21,18 @@ from roost.storage import OutcomeUnknown
 
 
 class SchedulerService:
-    """The scheduler. ``ended``: whether an instance has come to its end: a claim for it is too late then."""
+    """The scheduler."""
 
     patience = 30.0
     local = False
 
-    def __init__(self, placement: SimulatedPlacement, ended: Callable[[str], bool]) -> None:
+    def __init__(self, placement: SimulatedPlacement) -> None:
         self._placement = placement
-        self._ended = ended
 
     def handle(self, asker: Process, question: Any) -> Any:
         """Answer at once. Raises what a scheduler raises."""
         match question:
             case SelectDestinations():
-                self._placement.orphans.update(filter(self._ended, question.instances))
                 return self._placement.select(
                     question.spec,
                     question.instances,

@@ -13,9 +13,8 @@ from oslo_config import cfg
 from roost.auth import IdentityUnavailable
 from roost.cells import SCHEMA as CELL_SCHEMA
 from roost.cli.doctor.check import ANSWER_SECONDS, Check, Deployment, Verdict
-from roost.conductor.cell_mappings import CellMapping, url_of
+from roost.conductor.cell_mappings import CELL0, CellMapping, url_of
 from roost.conductor.requests import Requests
-from roost.conductor.super_conductor import CELL0
 from roost.conductor.tables import SCHEMA as CONDUCTOR_SCHEMA
 from roost.conductor.tables import node_journal
 from roost.model.errors import OperatorError

@@ -7,8 +7,8 @@ import httpx
 import msgspec
 
 from roost.placement.errors import BadRequest, Conflict, PlacementError
-from roost.scheduler.claim_result import Verdict, named, result_of
-from roost.scheduler.errors import PlacementRefused, PlacementUnavailable
+from roost.scheduler.claim_result import Verdict, is_outage, named, result_of
+from roost.scheduler.errors import PlacementFailed, PlacementRefused, PlacementUnavailable
 
 T = TypeVar("T")
 
@@ -18,7 +18,8 @@ async def asked(answer: Awaitable[T]) -> T:
 
     Raises:
         BadRequest, Conflict: as placement gives them.
-        PlacementUnavailable: for any other error after which trying again may help.
+        PlacementUnavailable: placement is away; `PlacementFailed` for any other error after which trying
+            again may help.
         PlacementRefused: for any other error.
     """
     try:
@@ -29,5 +30,7 @@ async def asked(answer: Awaitable[T]) -> T:
         raise PlacementRefused(f"this is no Placement API: {named(error)}") from error
     except (httpx.HTTPError, httpx.InvalidURL, msgspec.MsgspecError, PlacementError, OSError) as error:
         result = result_of(error)
-        kind = PlacementUnavailable if result.verdict is Verdict.RETRY else PlacementRefused
+        if result.verdict is not Verdict.RETRY:
+            raise PlacementRefused(result.reason) from error
+        kind = PlacementUnavailable if is_outage(error) else PlacementFailed
         raise kind(result.reason) from error

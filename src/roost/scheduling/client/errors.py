@@ -6,6 +6,7 @@ import httpx
 import msgspec
 
 from roost.placement.errors import ConcurrentUpdate
+from roost.scheduler.claim_result import AWAY
 from roost.scheduler.errors import (
     BadRequestSpec,
     CannotWeigh,
@@ -22,7 +23,7 @@ from roost.scheduler.errors import (
 from roost.scheduler.outcome import Try
 from roost.scheduling.http import refusals
 from roost.scheduling.http.conventions import RunError, RunErrors
-from roost.web.errors import BadRequest, TooMany
+from roost.web.errors import BadRequest
 
 _decode = msgspec.json.Decoder(RunErrors).decode
 
@@ -63,6 +64,8 @@ def error_of(response: httpx.Response, moving: Moving) -> Exception:
     if error.code in _PLAIN:
         return _PLAIN[error.code](error.detail)
     text = f"the scheduler answers {response.status_code}: {' '.join(error.detail.split())}"
-    if response.status_code >= 500 or response.status_code == TooMany.status:
+    if response.status_code in AWAY:
         return SchedulerUnavailable(text)
+    if response.status_code >= 500:
+        return SchedulerFault(text)
     return BadRequestSpec(text) if response.status_code == BadRequest.status else SchedulerRefused(text)

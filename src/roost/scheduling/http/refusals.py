@@ -111,6 +111,7 @@ _KINDS: tuple[tuple[type[errors.SchedulerError], type[HTTPError]], ...] = (
     (errors.BadRequestSpec, BadSpec),
     (errors.NothingClaimed, HoldsNothing),
     (errors.CannotWeigh, NoWeight),
+    (errors.PlacementFailed, Fault),
     (errors.PlacementUnavailable, PlacementAway),
     (errors.PlacementRefused, PlacementRefuses),
     (errors.SchedulerError, Fault),

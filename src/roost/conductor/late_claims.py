@@ -1,0 +1,114 @@
+"""Claims that are made for an instance after its end.
+
+A conductor asks the scheduler for a claim, and is stopped or killed before it has the answer. Another one
+takes its request over and finishes it, or the user deletes the instance. Then the claim arrives, and its
+asker may be dead. So an instance for which an earlier owner of its request may still claim is noted at its
+end, and looked at for a while. A consumer that is found then is emptied.
+"""
+
+from collections.abc import Collection
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from roost.conductor.cell_mappings import CELL0
+from roost.conductor.freeing import free_claims
+from roost.conductor.tables import API, build_requests, instance_mappings, late_claims
+from roost.leases import ReadLeases, Tenure
+from roost.machine import Log, Machine, Read, Write
+from roost.placement.errors import PlacementError
+from roost.scheduler.claim_result import is_outage, one_line
+from roost.storage import in_batches
+
+LOOK_SECONDS = 20.0
+"""Seconds between two looks."""
+
+LOOKS = 90
+"""Looks at an instance before it is forgotten: half an hour. No claim is under way for longer, unless its
+asker goes on, which notes the instance anew."""
+
+AT_ONCE = 500
+"""Instances that are looked at in one transaction."""
+
+
+class NoteLateClaims(msgspec.Struct, frozen=True):
+    """Note instances for which a claim may arrive, or has arrived, after their end."""
+
+    uuids: tuple[str, ...]
+
+    def __call__(self, connection: Connection) -> None:
+        note_late_claims(connection, self.uuids)
+
+
+def note_late_claims(connection: Connection, uuids: Collection[str]) -> None:
+    """As `NoteLateClaims`, in the connection's transaction."""
+    for some in in_batches(uuids):
+        connection.execute(_FORGET, {"some": some})
+        connection.execute(_INSERT, [{"instance_uuid": uuid, "looks": 0} for uuid in some])
+
+
+class EndedInstances(msgspec.Struct, frozen=True):
+    """Answers noted instances after a uuid that have ended, in order of uuids: in cell0, or forgotten."""
+
+    after: str = ""
+
+    def __call__(self, connection: Connection) -> list[str]:
+        return [*connection.execute(_ENDED, {"after": self.after}).scalars()]
+
+
+class LookedAt(msgspec.Struct, frozen=True):
+    """Count a look at each noted instance. What was looked at often enough is forgotten."""
+
+    def __call__(self, connection: Connection) -> None:
+        connection.execute(sa.update(late_claims).values(looks=late_claims.c.looks + 1))
+        connection.execute(sa.delete(late_claims).where(late_claims.c.looks >= LOOKS))
+
+
+_INSERT = sa.insert(late_claims)
+_FORGET = sa.delete(late_claims).where(late_claims.c.instance_uuid.in_(sa.bindparam("some", expanding=True)))
+# A conductor that works on the request frees or replaces what it finds.
+_ENDED = (
+    sa.select(late_claims.c.instance_uuid)
+    .outerjoin(instance_mappings, instance_mappings.c.instance_uuid == late_claims.c.instance_uuid)
+    .outerjoin(build_requests, build_requests.c.request_id == instance_mappings.c.request_id)
+    .where(
+        late_claims.c.instance_uuid > sa.bindparam("after"),
+        instance_mappings.c.instance_uuid.is_(None) | (instance_mappings.c.cell == CELL0),
+        build_requests.c.request_id.is_(None),
+    )
+    .order_by(late_claims.c.instance_uuid)
+    .limit(AT_ONCE)
+)
+
+
+def free_late_claims(tenure: Tenure) -> Machine[None]:
+    """Look once at the noted instances, and free what they hold. Raises `StorageError`, and what placement
+    raises.
+
+    Of several conductors one looks: that with the first of the leases. It does not matter if two do.
+    """
+    leases = yield from Read(API, ReadLeases(tenure.kind)).do()
+    first = next((lease for lease in leases if not lease.vacant), None)
+    if first is None or first.holder != tenure.holder:
+        return
+    after = ""
+    while ended := (yield from Read(API, EndedInstances(after)).do()):
+        for uuid in ended:
+            yield from _free(uuid)
+        after = ended[-1]
+    yield from Write(API, LookedAt()).do()
+
+
+def _free(uuid: str) -> Machine[None]:
+    try:
+        freed = yield from free_claims([uuid])
+    except PlacementError as error:
+        if is_outage(error):
+            raise
+        values = {"instance": uuid, "error": one_line(error)}
+        yield from Log("a claim cannot be freed", values, "warning").do()
+    else:
+        if freed:
+            values = {"instance": uuid}
+            yield from Log("a claim that came after the end of its instance is freed", values, "warning").do()
