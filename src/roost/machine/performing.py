@@ -68,21 +68,31 @@ class Performer:
         self._services = services or {}
         self._records = records
         self.wakes = wakes or Wakes()
-        self._clock = clock
-        self._monotonic = monotonic
-        self._draw = draw
         self._sleep = sleep
+        self._at_once: dict[type[Step[Any]], Callable[[Any], object]] = {
+            steps.Monotonic: lambda _: monotonic(),
+            steps.Clock: lambda _: clock(),
+            steps.Draw: lambda _: draw(),
+            steps.Wake: lambda step: self.wakes.wake(step.topic),
+            steps.Start: lambda step: self._start(step),
+            steps.Log: _log_line,
+            steps.Record: self._record,
+            steps.Count: lambda step: step.counter.inc(step.amount),
+        }
         self._running: set[asyncio.Task[Any]] = set()
         self.failure: BaseException | None = None
 
     async def run(self, machine: Machine[T]) -> T:
         """Run a machine to its end. Raises the error that leaves it. A cancellation closes it."""
         seen: dict[str, int] = {}
+        at_once = self._at_once
         try:
             step = next(machine)
             while True:
+                # Most steps wait for nothing, and a coroutine for each would cost more than they do.
+                perform = at_once.get(type(step))
                 try:
-                    answer = await self._perform(step, seen)
+                    answer = await self._perform(step, seen) if perform is None else perform(step)
                 except Exception as error:
                     step = machine.throw(error)
                 else:
@@ -134,28 +144,16 @@ class Performer:
                 if service not in self._services:
                     raise UnknownService(f"this process has no service {service!r}")
                 return await self._services[service](question)
-            case steps.Monotonic():
-                return self._monotonic()
-            case steps.Clock():
-                return self._clock()
-            case steps.Draw():
-                return self._draw()
             case steps.Sleep(seconds):
                 return await self._sleep(seconds)
             case steps.Await(topic, seconds):
                 return await self.wakes.wait(topic, seconds, seen)
-            case steps.Wake(topic):
-                return self.wakes.wake(topic)
             case steps.Together(machines):
                 return await self._together(machines)
             case steps.Within(seconds, machine):
                 async with asyncio.timeout(seconds):
                     return await self.run(machine)
-            case steps.Start(name, machine, requests):
-                self.start(name, machine, requests)
-            case _:
-                self._tell(step)
-        return None
+        raise TypeError(f"a machine yielded {step!r}, which is not a step")
 
     async def _together(self, machines: Any) -> list[Any]:
         tasks = [asyncio.ensure_future(self.run(machine)) for machine in machines]
@@ -163,15 +161,14 @@ class Performer:
         await asyncio.gather(*tasks, return_exceptions=True)
         return [task.result() for task in tasks]
 
-    def _tell(self, step: Step[Any]) -> None:
-        """Perform a step that tells of something. Raises TypeError for any other step."""
-        match step:
-            case steps.Log(event, values, level, error):
-                getattr(_log, level)(event, **values, **({} if error is None else {"exc_info": error}))
-            case steps.Record(runs, attempts):
-                if self._records is not None:
-                    self._records.put(runs, attempts)
-            case steps.Count(counter, amount):
-                counter.inc(amount)
-            case _:
-                raise TypeError(f"a machine yielded {step!r}, which is not a step")
+    def _start(self, step: steps.Start) -> None:
+        self.start(step.name, step.machine, step.requests)
+
+    def _record(self, step: steps.Record) -> None:
+        if self._records is not None:
+            self._records.put(step.runs, step.attempts)
+
+
+def _log_line(step: steps.Log) -> None:
+    trace = {} if step.error is None else {"exc_info": step.error}
+    getattr(_log, step.level)(step.event, **step.values, **trace)

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections import Counter, defaultdict
-from contextlib import suppress
 
 
 class Wakes:
@@ -10,14 +9,13 @@ class Wakes:
 
     def __init__(self) -> None:
         self._counts: Counter[str] = Counter()
-        self._waiting: defaultdict[str, set[asyncio.Future[None]]] = defaultdict(set)
+        self._waiting: defaultdict[str, set[asyncio.Future[bool]]] = defaultdict(set)
 
     def wake(self, topic: str) -> None:
         """Wake all that wait for a topic, and those that will wait for it and have not seen this yet."""
         self._counts[topic] += 1
         for waiter in self._waiting.pop(topic, ()):
-            if not waiter.done():
-                waiter.set_result(None)
+            _end(waiter, True)
 
     async def wait(self, topic: str, seconds: float, seen: dict[str, int]) -> bool:
         """Wait for a topic, at most ``seconds``; returns whether it was woken.
@@ -26,22 +24,28 @@ class Wakes:
         """
         woken = seen.get(topic) != self._counts[topic]
         if not woken:
-            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            loop = asyncio.get_running_loop()
+            waiter: asyncio.Future[bool] = loop.create_future()
             self._waiting[topic].add(waiter)
-            # Not wait_for: in Python 3.11 it loses a cancellation that comes together with the result.
+            # Neither wait_for nor timeout: the one loses a cancellation that comes together with the result,
+            # the other costs as much as the rest of a poll.
+            timer = loop.call_later(seconds, _end, waiter, False)
             try:
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(seconds):
-                        await waiter
-                        woken = True
+                woken = await waiter
             finally:
+                timer.cancel()
                 self._forget(topic, waiter)
         seen[topic] = self._counts[topic]
         return woken
 
-    def _forget(self, topic: str, waiter: "asyncio.Future[None]") -> None:
+    def _forget(self, topic: str, waiter: "asyncio.Future[bool]") -> None:
         waiting = self._waiting.get(topic)
         if waiting is not None:
             waiting.discard(waiter)
             if not waiting:
                 del self._waiting[topic]
+
+
+def _end(waiter: "asyncio.Future[bool]", woken: bool) -> None:
+    if not waiter.done():
+        waiter.set_result(woken)
