@@ -11,7 +11,8 @@ import httpx
 import pytest
 
 from roost.bench.loopback import free_port
-from support.processes import ROOST, RoostUp, run_roost
+from support.forked import Forked
+from support.processes import RoostUp, run_roost
 from support.waiting import wait_for
 
 SOURCE = Path(__file__).parents[1] / "src/roost"
@@ -84,9 +85,9 @@ def test_the_server_and_its_workers_log_in_one_format(tmp_path: Path) -> None:
         "project_domain_id = default\nhttp_request_max_retries = 0\n"
     )
     log = tmp_path / "log"
-    command = [ROOST, "serve", "--port", str(port), "--database", f"sqlite:///{tmp_path}/roost.db"]
-    with log.open("w") as file:
-        server = subprocess.Popen([*command, "--config-file", str(configuration)], stderr=file)
+    command = ["serve", "--port", str(port), "--database", f"sqlite:///{tmp_path}/roost.db"]
+    with log.open("wb") as file:
+        server = Forked(*command, "--config-file", configuration, stderr=file)
     try:
         url = f"http://127.0.0.1:{port}"
         wait_for(lambda: _answers(url))

@@ -1,9 +1,9 @@
 """Killed at any moment, an import goes on where it was, and an export leaves nothing."""
 
+import os
 import random
 import shutil
 import sqlite3
-import subprocess
 import time
 from collections.abc import Callable
 from contextlib import closing
@@ -17,7 +17,7 @@ from exchange.exchanging import at, exported, fleet_in, holdings_in, imported, p
 from exchange.rich_state import uid
 from roost.ledger.audit_snapshot import facts_of, used_in
 from support.databases import Servers
-from support.processes import ROOST
+from support.forked import Forked
 
 PROVIDERS = 1000
 CONSUMERS = 6000
@@ -70,13 +70,14 @@ def commits_in(path: Path) -> int:
         return 0
 
 
-def start(*arguments: str) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([ROOST, "db", *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+def start(*arguments: str) -> Forked:
+    with Path(os.devnull).open("wb") as nowhere:
+        return Forked("db", *arguments, stdout=nowhere)
 
 
-def kill(process: subprocess.Popen[bytes]) -> None:
+def kill(process: Forked) -> None:
     process.kill()
-    process.communicate()
+    process.wait()
 
 
 def test_an_import_that_is_killed_goes_on(large: Path, tmp_path: Path) -> None:
@@ -121,8 +122,7 @@ def test_an_export_that_is_killed_leaves_nothing(large: Path, tmp_path: Path) ->
         if _rows_in(target):
             target.unlink()
     process = start("export-placement", "--to", at(target), "--database", at(roost))
-    assert process.wait(SECONDS) == 1, process.communicate()
-    process.communicate()
+    assert process.wait(SECONDS) == 1
     assert _rows_in(target) == CONSUMERS + 20
     back = at(tmp_path / "back.db")
     imported(at(target), back)
@@ -165,7 +165,7 @@ def test_on_a_server_it_is_the_same(large: Path, servers: Servers, kind: str, tm
         assert holdings_in(again) == holdings_in(target)
 
 
-def _wait(process: subprocess.Popen[bytes] | None, true: Callable[[], bool]) -> None:
+def _wait(process: Forked | None, true: Callable[[], bool]) -> None:
     until = time.monotonic() + SECONDS
     while not true():
         assert time.monotonic() < until and (process is None or process.poll() is None)

@@ -321,7 +321,9 @@ def test_upgrading_twice_changes_nothing(database):
 
 
 def test_processes_that_prepare_one_file_at_once_agree(tmp_path):
-    with ProcessPoolExecutor(4, mp_context=get_context("spawn")) as pool:
+    forks = get_context("forkserver")
+    forks.set_forkserver_preload(["roost.cli.db", "alembic.command"])  # imports are most of their time
+    with ProcessPoolExecutor(4, mp_context=forks) as pool:
         for number in range(5):
             urls = [f"sqlite:///{tmp_path / f'{number}.db'}"] * 4
             assert list(pool.map(prepare, urls)) == ["prepared"] * 4

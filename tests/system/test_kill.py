@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import random
 import subprocess
 import threading
@@ -17,7 +18,8 @@ import pytest
 from roost.cli.verification import verify_database
 from roost.ledger import SCHEMA as LEDGER
 from roost.storage import Database
-from support.processes import ROOST, RoostUp, run_roost
+from support.forked import Forked
+from support.processes import RoostUp, run_roost
 
 CLIENTS = 3
 UP = ("--hosts", "12", "--cells", "3", "--failure-rate", "0.2", "--build-seconds", "0.02")
@@ -253,14 +255,13 @@ def revision(path: Path) -> str | None:
 def test_killed_replay_goes_on_to_the_end(tmp_path: Path) -> None:
     draw = random.Random(1)
     data = tmp_path / "data"
-    options = ("replay", "demo", "--bins", "20", "--failure-rate", "0.2", "--json", "--data-dir")
+    options = ("replay", "demo", "--bins", "8", "--failure-rate", "0.2", "--json", "--data-dir")
     killed = 0
     while killed < 3:
-        process = subprocess.Popen(
-            [ROOST, *options, data], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
+        with Path(os.devnull).open("wb") as nowhere:
+            process = Forked(*options, data, stdout=nowhere, stderr=nowhere)
         try:
-            process.wait(draw.uniform(0.7, 1.3))
+            process.wait(draw.uniform(0.05, 1.0))
             break
         except subprocess.TimeoutExpired:
             process.kill()

@@ -22,7 +22,7 @@ from roost.serving.tls import Tls
 from roost.storage import Database
 from support.certificates import issue, make_authority
 from support.databases import Place
-from support.processes import ROOST
+from support.forked import run_forked
 from support.serving import ENVIRONMENT, Serving
 from support.waiting import wait_for
 
@@ -122,17 +122,13 @@ def test_a_running_service_is_asked_and_another_program_is_named(tmp_path: Path)
     server = Serving(url, tmp_path / "log")
     try:
         port = int(server.url.rpartition(":")[2])
-        command = [ROOST, "doctor", "--database", url, "--port", str(port), "--metrics", server.url]
-        done = subprocess.run(
-            [*command, "--json"], env=ENVIRONMENT, capture_output=True, text=True, timeout=60, check=False
-        )
+        command = ["doctor", "--database", url, "--port", str(port), "--metrics", server.url]
+        done = run_forked(*command, "--json", env=ENVIRONMENT, seconds=60)
         found = {each["check"]: each for each in json.loads(done.stdout)}
         assert (found["service"]["level"], found["revision"]["level"]) == ("ok", "ok")
         assert "served by" in found["port"]["says"]
         assert (found["metrics"]["level"], done.returncode) == ("fail", 2)
-        people = subprocess.run(
-            command, env=ENVIRONMENT, capture_output=True, text=True, timeout=60, check=False
-        )
+        people = run_forked(*command, env=ENVIRONMENT, seconds=60)
         assert "→ correct --metrics" in people.stdout
         assert people.returncode == 2
     finally:

@@ -5,8 +5,6 @@ import os
 import signal
 import socket
 import sqlite3
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,8 +14,8 @@ import httpx
 import pytest
 
 from roost.bench.loopback import free_port
-from roost.bench.server_process import die_with_parent
 from roost.placement.http.server import prepare_database
+from support.forked import Forked, run_forked
 from support.placement_api import allocation, uuid_of
 
 A = uuid_of("a")
@@ -27,7 +25,6 @@ HEADERS = {
     "content-type": "application/json",
 }
 ENVIRONMENT = {**os.environ, "OS_API__AUTH_STRATEGY": "noauth2"}
-ROOST = str(Path(sys.executable).with_name("roost"))
 SECONDS = 20.0
 
 
@@ -37,15 +34,8 @@ class Served:
     def __init__(self, folder: Path, workers: int = 1) -> None:
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
-        command = [ROOST, "serve", "--port", str(self.port), "--database", f"sqlite:///{folder}/roost.db"]
-        self.process = subprocess.Popen(
-            [*command, "--workers", str(workers)],
-            env=ENVIRONMENT,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-            preexec_fn=die_with_parent,
-        )
+        command = ["serve", "--port", str(self.port), "--database", f"sqlite:///{folder}/roost.db"]
+        self.process = Forked(*command, "--workers", str(workers), env=ENVIRONMENT, start_new_session=True)
         self.client = httpx.Client(base_url=self.url, headers=HEADERS, timeout=SECONDS)
         until = time.monotonic() + SECONDS
         while time.monotonic() < until:
@@ -60,8 +50,7 @@ class Served:
         self.client.close()
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, number)
-        self.process.communicate(timeout=SECONDS)
-        return self.process.returncode
+        return self.process.wait(SECONDS)
 
 
 @pytest.fixture
@@ -73,14 +62,7 @@ def served(tmp_path: Path) -> Iterator[Served]:
 
 def refused(*arguments: str, **environment: str) -> str:
     """What ``roost serve`` says when it cannot run."""
-    done = subprocess.run(
-        [ROOST, "serve", *arguments],
-        env={**ENVIRONMENT, **environment},
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=False,
-    )
+    done = run_forked("serve", *arguments, env={**ENVIRONMENT, **environment}, seconds=SECONDS)
     assert done.returncode == 2, done.stderr
     assert done.stdout == ""
     assert done.stderr.startswith("roost: ") and done.stderr.count("\n") == 1
@@ -171,5 +153,5 @@ def test_a_configuration_file_is_read(tmp_path: Path) -> None:
 
 
 def test_help_has_an_example() -> None:
-    done = subprocess.run([ROOST, "serve", "--help"], capture_output=True, text=True, check=True)
+    done = run_forked("serve", "--help", seconds=SECONDS)
     assert "Example: OS_API__AUTH_STRATEGY=noauth2 roost serve" in done.stdout
