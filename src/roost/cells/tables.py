@@ -96,6 +96,29 @@ nodes = sa.Table(
     **EXACT,
 )
 
+host_tokens = sa.Table(
+    # The tokens that agents prove their hosts with: see `roost.cells.host_tokens`.
+    "host_tokens",
+    metadata,
+    sa.Column("digest", sa.String(64), primary_key=True),
+    sa.Column("host", NAME, nullable=False),
+    sa.Column("issued_at", sa.Double, nullable=False),
+    sa.Column("is_used", sa.Boolean, nullable=False),
+    sa.Index("host_tokens_by_host", "host"),
+    **EXACT,
+)
+
+held_hosts = sa.Table(
+    # Hosts whose agents wait for an operator: see `roost.cells.held_hosts`.
+    "held_hosts",
+    metadata,
+    sa.Column("host", NAME, primary_key=True),
+    sa.Column("reason", BIG_TEXT, nullable=False),
+    sa.Column("at", sa.Double, nullable=False),
+    sa.Column("accepted", sa.Boolean, nullable=False),
+    **EXACT,
+)
+
 leases = leases_table(metadata)
 
 database_identity = identity_table(metadata)
