@@ -56,3 +56,9 @@ CODES: dict[str, type[AgentProtocolError]] = {
     "agents.unavailable": EndpointUnavailable,
 }
 """The error that the code of a response stands for."""
+
+
+def host_of(question: Any) -> str:
+    """The host that a question is about: its agent alone may ask it."""
+    host: str = question.host if isinstance(question, Opening) else question.session.host
+    return host

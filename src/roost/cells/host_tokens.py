@@ -21,7 +21,7 @@ class HostToken(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class IssueToken(msgspec.Struct, frozen=True, kw_only=True):
-    """Make a token of a host valid, beside the one that is in use. One that was never used is not any more."""
+    """Make a token of a host valid beside the one in use. One that was never used is not valid any more."""
 
     host: str
     digest: str

@@ -14,10 +14,12 @@ from roost.placement.options import GROUPS, unsupported_options
 from roost.placement.unsupported import groups_in
 
 SYSTEM_GROUPS = {
+    "agent": "roost.compute.options",
     "api_database": "roost.conductor.api_database",
     "conductor": "roost.conductor.options",
     "records": "roost.records.options",
     "scheduler": "roost.scheduling.options",
+    "simulated": "roost.compute.drivers.simulated_options",
 }
 """The groups of options that the Placement API alone does not use, and the module of each; without those of
 the scheduler, whose filters and weighers have sections of their own.

@@ -15,6 +15,7 @@ FOUND_WRONG = 1
 COULD_NOT_RUN = 2
 
 COMMANDS = {
+    "agent": "roost.cli.agent:agent",
     "archive-records": "roost.cli.archived_records:archive_records",
     "ask": "roost.cli.ask:ask",
     "bench": "roost.cli.bench:bench",

@@ -4,13 +4,13 @@ import msgspec
 
 from roost.agents.digest import digest_of
 from roost.agents.errors import AgentProtocolError, LateMessage, SessionLost
-from roost.agents.questions import Opening, Poll
+from roost.agents.questions import Opening, Poll, RenewToken
 from roost.agents.types import Guest, Opened, Polled, Position, ProviderState, SessionKey
 from roost.compute.applied import Applied
 from roost.compute.driving import Guests, Recover
 from roost.compute.errors import StateUnusable
 from roost.compute.health import node_report, read_facts
-from roost.compute.keeping import KeepSession, KeptSession, LoadApplied, LoadSession
+from roost.compute.keeping import KeepSession, KeepToken, KeptSession, LoadApplied, LoadSession
 from roost.compute.reporting import report_providers
 from roost.compute.workload import Workload
 from roost.machine import Ask, Await, Count, Draw, Log, Machine, Monotonic, Sleep, Start, Wake
@@ -32,7 +32,8 @@ class AgentTimes(msgspec.Struct, frozen=True, kw_only=True):
     that changes. ``report``: between two looks of the driver at what the host has; ``refresh``: between two
     looks at what others have changed of its providers, if the driver has nothing to change. ``start``: how
     long the start of a guest may take. ``retry``: the first pause after a failure; ``longest_retry``: the
-    longest. ``keep``: between two writes of the position to the state.
+    longest. ``keep``: between two writes of the position to the state. ``token``: after which a
+    new token is asked for; infinite: never.
     """
 
     poll: float = 20.0
@@ -43,6 +44,7 @@ class AgentTimes(msgspec.Struct, frozen=True, kw_only=True):
     retry: float = 1.0
     longest_retry: float = 30.0
     keep: float = 60.0
+    token: float = float("inf")
 
 
 class HostAgent:
@@ -83,6 +85,8 @@ class HostAgent:
         yield from self._open()
         yield from Start(f"{self._topic}/providers", self._keep_reporting()).do()
         yield from Start(f"{self._topic}/results", self._keep_sending()).do()
+        if self._times.token != float("inf"):
+            yield from Start(f"{self._topic}/token", self._keep_token()).do()
         failures = 0
         while True:
             try:
@@ -175,6 +179,11 @@ class HostAgent:
         yield from self._keep(held=reason)
         values = {"host": self.host, "reason": reason}
         yield from Log("the agent carries out no orders and waits for an operator", values, "error").do()
+
+    @property
+    def session(self) -> SessionKey | None:
+        """The session of the host, None if it has none."""
+        return self._session
 
     def _session_for_work(self) -> SessionKey | None:
         return None if self.held is not None else self._session
@@ -293,6 +302,22 @@ class HostAgent:
             values = {"host": self.host, "error": error_text(error)}
             yield from Log("the driver cannot list its guests", values, "error").do()
             return None
+
+    def _keep_token(self) -> Machine[None]:
+        """Ask for a new token now and then. The old one is valid until the new one is used."""
+        pause = self._times.token
+        failures = 0
+        while True:
+            yield from Sleep(pause).do()
+            try:
+                if (session := self._session) is not None:
+                    token = yield from Ask("cell", RenewToken(session)).do()
+                    yield from Ask("state", KeepToken(token)).do()
+                failures, pause = 0, self._times.token
+            except AgentProtocolError as error:
+                failures += 1
+                pause = self._pause(failures)
+                yield from self._tell("the token of a host is renewed later", error)
 
     # Providers
 

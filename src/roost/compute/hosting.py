@@ -2,10 +2,13 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple, Protocol
 
 from roost.agents.endpoint import CellEndpoint
+from roost.agents.errors import AgentProtocolError
+from roost.agents.questions import Closing
 from roost.compute.drivers import Driver
 from roost.compute.driving import DriverService
 from roost.compute.host import AgentTimes, HostAgent, start_topic
@@ -41,6 +44,7 @@ class Hosting:
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self.agents: dict[str, HostedAgent] = {}
+        self._endpoints = {host: endpoint for host, endpoint, _, _ in hosts}
         for host, endpoint, driver, state in hosts:
             services = {
                 "cell": endpoint.ask,
@@ -58,6 +62,20 @@ class Hosting:
                     tasks.create_task(performer.run(agent.run()))
         finally:
             await asyncio.gather(*(performer.close() for _, performer in self.agents.values()))
+
+    async def leave(self, seconds: float = 2.0) -> None:
+        """Give the sessions back at an orderly end, as far as that is possible within ``seconds``."""
+
+        async def close(agent: HostAgent, ask: Callable[[Question[Any]], Awaitable[Any]]) -> None:
+            # What cannot be given back stands still, and is free later.
+            with suppress(AgentProtocolError, TimeoutError):
+                if agent.session is not None:
+                    async with asyncio.timeout(seconds):
+                        await ask(Closing(agent.session))
+
+        await asyncio.gather(
+            *(close(hosted.agent, self._endpoints[host].ask) for host, hosted in self.agents.items())
+        )
 
     async def started(self) -> None:
         """Wait until each host has sent its first poll and its first report, however these ended."""

@@ -17,7 +17,11 @@ from roost.machine import Question, UnknownService
 T = TypeVar("T")
 
 SESSION = "session.json"
+TOKENS = "tokens.json"
 LOCK = "lock"
+
+KEPT_TOKENS = 2
+"""A new token, and the one before, which is valid until the new one is used."""
 
 
 class KeptSession(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -57,12 +61,19 @@ class KeepApplied(Question[None], frozen=True):
     applied: Applied
 
 
+class KeepToken(Question[None], frozen=True):
+    """Keep a new token of the host, and the one before."""
+
+    token: str
+
+
 class MemoryState:
     """Answers the questions in memory, for hosts that are simulated in one process."""
 
     def __init__(self) -> None:
         self.session = KeptSession()
         self.applied: dict[str, Applied] = {}
+        self.tokens: tuple[str, ...] = ()
 
     async def ask(self, question: Question[Any]) -> Any:
         """The answer. Raises `UnknownService` for another question."""
@@ -75,6 +86,8 @@ class MemoryState:
                 return self.applied.get(node, {})
             case KeepApplied(node, applied):
                 self.applied[node] = applied
+            case KeepToken(token):
+                self.tokens = (token, *self.tokens)[:KEPT_TOKENS]
             case _:
                 raise UnknownService(f"a state does not answer {type(question).__name__}")
         return None
@@ -83,7 +96,8 @@ class MemoryState:
 class StateDirectory:
     """Answers the questions by files in a directory, which it locks: two agents cannot use it.
 
-    A file is replaced as a whole and is durable then.
+    A file is replaced as a whole and is durable then. ``tokens``: those that the cell has given, newest
+    first.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -102,6 +116,11 @@ class StateDirectory:
         except OSError as error:
             os.close(self._lock)
             raise StateUnusable(f"another agent uses the state directory {directory}") from error
+        try:
+            self.tokens: tuple[str, ...] = self._load(TOKENS, tuple[str, ...], tuple)
+        except StateUnusable:
+            self.close()
+            raise
 
     def close(self) -> None:
         """Unlock the directory."""
@@ -118,6 +137,10 @@ class StateDirectory:
                 return self._load(_file_of(node), Applied, dict)
             case KeepApplied(node, applied):
                 self._keep(_file_of(node), applied)
+            case KeepToken(token):
+                tokens = (token, *self.tokens)[:KEPT_TOKENS]
+                self._keep(TOKENS, tokens)
+                self.tokens = tokens
             case _:
                 raise UnknownService(f"a state does not answer {type(question).__name__}")
         return None

@@ -5,22 +5,22 @@ from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
 
+from roost.agents.wire import POLL
 from roost.auth.rules import Rules
 from roost.cells import Cell
 from roost.conducting.opening import open_asked, run_for_ever
 from roost.conducting.options import ConductingOptions, shown_options
 from roost.conducting.readiness import conducting_health
 from roost.conductor.agents.endpoint import EndpointTimes
+from roost.conductor.agents.http import create_app, default_rules
 from roost.conductor.agents.service import AgentService
+from roost.conductor.agents.tokens import HostTokens
 from roost.conductor.cell_conductor import CellConductor
-from roost.placement.access import open_authenticator
 from roost.placement.http.edge import with_edge
 from roost.scheduling.opening import open_database, open_recording
 from roost.serving import worker
 from roost.serving.supervision import Cause
 from roost.serving.worker import Served
-from roost.web.app import Kernel, create_app
-from roost.web.policy import Policy
 
 STOP_SECONDS = 1.0
 """Seconds that a database has for each answer after SIGTERM or SIGINT."""
@@ -60,14 +60,14 @@ class CellWorker(worker.Worker):
             cell, asked.placement, records, times=EndpointTimes(build=options.time_limits.build_seconds)
         )
         run_for_ever(stack, "agents", agents.run())
-        rules = Rules((), options.source, http.enforce_new_defaults)
-        application = create_app((), Kernel(agents, open_authenticator(http), Policy(rules)))
+        rules = Rules(default_rules(), options.source, http.enforce_new_defaults)
+        application = create_app(agents, HostTokens(cell), rules)
         health = conducting_health(f"cell {cell.name}", database, asked, http)
         stop = [partial(database.stop_within, STOP_SECONDS)]
         if asked.ledger is not None:
             stop.append(partial(asked.ledger.database.stop_within, STOP_SECONDS))
         return Served(
-            with_edge(application, asked.ledger, http, health),
+            with_edge(application, asked.ledger, http, health, uncounted=(POLL,)),
             health,
             sections={"cell": partial(_describe, cell)},
             stop=stop,

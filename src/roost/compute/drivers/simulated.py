@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 
 import msgspec
 
+from roost.compute.drivers.simulated_guests import GuestFiles, KeptGuest
 from roost.compute.drivers.simulated_hardware import free_pools, used_topology
 from roost.compute.errors import BuildFailed
 from roost.compute.hardware import Hardware, assignment_of
@@ -80,13 +81,20 @@ class _Guest(msgspec.Struct):
 
 
 class SimulatedDriver:
-    """The driver of one simulated host. Its guests live in memory; `recover` brings them back, as a
-    hypervisor outlives its agent."""
+    """The driver of one simulated host.
 
-    def __init__(self, host: SimulatedHost, script: Script) -> None:
+    ``kept``: where its guests are kept beyond the end of the agent. None: they live in memory, and `recover`
+    brings them back, as a hypervisor outlives its agent.
+    """
+
+    def __init__(self, host: SimulatedHost, script: Script, kept: GuestFiles | None = None) -> None:
         self._host = host
         self._script = script
-        self._guests: dict[str, _Guest] = {}
+        self._kept = kept
+        there = {} if kept is None else kept.load()
+        self._guests = {
+            uuid: _Guest(guest.attempt, guest.assignment, runs=True) for uuid, guest in there.items()
+        }
 
     def update_provider_tree(
         self, tree: ProviderTree, nodename: str, allocations: Mapping[str, object] | None = None
@@ -116,8 +124,9 @@ class SimulatedDriver:
         return {uuid: guest.attempt for uuid, guest in self._guests.items() if guest.runs}
 
     async def recover(self, instances: Collection[Instance]) -> None:
-        for each in instances:
-            self._guests[each.uuid] = _Guest(each.attempt, assignment_of(each), runs=True)
+        if self._kept is None:
+            for each in instances:
+                self._guests[each.uuid] = _Guest(each.attempt, assignment_of(each), runs=True)
 
     async def prepare(self, instance: Instance) -> None:
         self._take(instance)
@@ -129,9 +138,14 @@ class SimulatedDriver:
             raise BuildFailed(reason)
 
     async def start(self, instance: Instance) -> None:
-        self._guests[instance.uuid].runs = True
+        guest = self._guests[instance.uuid]
+        if self._kept is not None:
+            self._kept.started(instance.uuid, KeptGuest(guest.attempt, guest.assignment))
+        guest.runs = True
 
     async def destroy(self, instance: str) -> None:
+        if self._kept is not None:
+            self._kept.destroyed(instance)
         self._guests.pop(instance, None)
 
     def _assigned(self) -> dict[str, Assignment]:

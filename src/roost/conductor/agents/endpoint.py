@@ -13,7 +13,8 @@ from roost.agents.errors import (
     SessionLost,
     SessionTaken,
 )
-from roost.agents.questions import Closing, Confirm, Opening, Poll, ReadTree, WriteProviders
+from roost.agents.questions import Closing, Confirm, Opening, Poll, ReadTree, RenewToken, WriteProviders
+from roost.agents.tokens import token_digest, token_of
 from roost.agents.types import (
     Build,
     Destroy,
@@ -26,6 +27,7 @@ from roost.agents.types import (
     Written,
 )
 from roost.cells.building import AttemptKey
+from roost.cells.host_tokens import IssueToken
 from roost.cells.orders import HostWork, orders_topic
 from roost.cells.watching import SESSION
 from roost.conductor.agents.relay import ReadProviders, RelayWrites
@@ -47,6 +49,7 @@ from roost.machine import (
     Ask,
     Await,
     Clock,
+    Draw,
     Log,
     Machine,
     Monotonic,
@@ -148,9 +151,20 @@ class AgentEndpoint:
                 yield from self._read_tree(session, root)
                 written: Written = yield from Ask(PROVIDERS, RelayWrites(root, writes)).do()
                 return written
+            case RenewToken(session):
+                return (yield from self._renew_token(session))
             case Closing(session):
                 return (yield from Write(self._database, CloseSession(session)).do())
         raise MessageRefused(f"the endpoint does not answer {type(question).__name__}")
+
+    def _renew_token(self, session: SessionKey) -> Machine[str]:
+        if not (yield from Read(self._database, HoldsSession(session)).do()):
+            raise _lost(session)
+        token = token_of((yield from Draw().do()))
+        at = yield from Clock().do()
+        work = IssueToken(host=session.host, digest=token_digest(token), at=at)
+        yield from Write(self._database, work).do()
+        return token
 
     def _open(self, opening: Opening) -> Machine[Opened]:
         at = yield from Clock().do()

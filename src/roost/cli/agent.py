@@ -1,0 +1,125 @@
+"""``roost agent``: the agent of one host, or of many simulated ones."""
+
+import asyncio
+from pathlib import Path
+
+import click
+
+from roost import tracing
+from roost.cli.options import config_files, metrics_host, metrics_port, settings
+from roost.cli.placement_config import placement_source
+from roost.compute.errors import ComputeError
+from roost.compute.keeping import accept as accept_state
+from roost.compute.program import AgentPlan, read_log_options, read_tokens, run_agents
+from roost.logs import configure_logs
+from roost.metrics.enabling import counted, exposed
+from roost.model.errors import OperatorError
+from roost.serving.notify import Notifier
+
+_FILE = click.Path(path_type=Path)
+
+
+@click.command(
+    epilog="Example: roost agent --endpoint https://cell1.example:8781 --host compute-1 "
+    "--token-file /etc/roost/token --state-dir /var/lib/roost-agent"
+)
+@click.option("--endpoint", metavar="URL", help="The endpoint of the cell: where its cell-conductor serves.")
+@click.option("--host", help="The name of the host.")
+@click.option("--hosts", type=click.IntRange(1), help="Play this many hosts instead, PREFIX0001 and so on.")
+@click.option("--host-prefix", default="host-", show_default=True, help="How the names of --hosts begin.")
+@click.option("--token-file", type=_FILE, help="One host and its token a line, as roost host add writes it.")
+@click.option(
+    "--state-dir",
+    type=_FILE,
+    required=True,
+    help="What the agent knows beyond its end; with --hosts, each host has a folder below it.",
+)
+@click.option("--ca-file", type=_FILE, help="Authorities of the endpoint's certificate, in PEM.")
+@click.option("--cert", type=_FILE, help="The agent's certificate, in PEM, if the endpoint asks for one.")
+@click.option("--key", type=_FILE, help="The private key of it, in PEM.")
+@click.option("--driver", help="How the host builds.  [default: driver in [agent], simulated]")
+@click.option(
+    "--accept",
+    is_flag=True,
+    help="Take the state of the cell as it is, for an agent that waits for that, and end.",
+)
+@config_files
+@settings
+@metrics_port
+@metrics_host
+def agent(
+    endpoint: str | None,
+    host: str | None,
+    hosts: int | None,
+    host_prefix: str,
+    token_file: Path | None,
+    state_dir: Path,
+    ca_file: Path | None,
+    cert: Path | None,
+    key: Path | None,
+    driver: str | None,
+    accept: bool,
+    config_files: tuple[str, ...],
+    settings: tuple[str, ...],
+    metrics_port: int | None,
+    metrics_host: str,
+) -> None:
+    """Run the agent of a host: it builds and destroys guests as its cell orders, and reports the host.
+
+    It needs no access to any database and listens on no port. It may be killed at any time: guests stay.
+    """
+    if (host is None) == (hosts is None):
+        raise click.UsageError("name one --host, or the number of --hosts")
+    directories = (
+        {host: state_dir}
+        if host is not None
+        else {name: state_dir / name for name in host_names(hosts or 0, host_prefix)}
+    )
+    try:
+        if accept:
+            for directory in directories.values():
+                accept_state(directory)
+            return
+        if endpoint is None or token_file is None:
+            missing = "--endpoint" if endpoint is None else "--token-file"
+            raise click.UsageError(f"{missing} is missing")
+        source = placement_source(config_files, settings)
+        logs, tracing_from = read_log_options(source)
+        plan = AgentPlan(
+            hosts=directories,
+            endpoint=endpoint,
+            tokens=read_tokens(token_file, list(directories)),
+            source=source,
+            authority=ca_file,
+            certificate=cert,
+            key=key,
+            driver=driver,
+        )
+        tracing.check(tracing_from)
+        configure_logs(logs)
+        with exposed(metrics_host, metrics_port) as metrics:
+            asyncio.run(_run(plan, tracing_from, metrics))
+    except* ComputeError as errors:
+        raise OperatorError("; ".join(map(str, errors.exceptions))) from errors
+
+
+async def _run(plan: AgentPlan, tracing_from: tracing.TracingOptions, metrics: Path | None) -> None:
+    notifier = Notifier()
+    named = next(iter(plan.hosts)) if len(plan.hosts) == 1 else f"{len(plan.hosts)} hosts"
+
+    def ready() -> None:
+        click.echo(f"roost: agent of {named} at {plan.endpoint}", err=True)
+        notifier.ready()
+
+    tracing.start(tracing_from)
+    try:
+        async with counted(metrics):
+            await run_agents(plan, ready)
+    finally:
+        notifier.stopping()
+        tracing.stop()
+
+
+def host_names(number: int, prefix: str) -> list[str]:
+    """The names of simulated hosts: ``host-0001`` and so on."""
+    return [f"{prefix}{each:04}" for each in range(1, number + 1)]

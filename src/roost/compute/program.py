@@ -1,0 +1,154 @@
+"""The program of agents: one host, or many simulated ones, each with its own connection, token and state."""
+
+import asyncio
+import resource
+import signal
+import ssl
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import msgspec
+from oslo_config import cfg
+
+from roost.agents.client import HttpEndpoint, tls_context
+from roost.auth import Source
+from roost.compute.drivers.loading import load_driver
+from roost.compute.hosting import Hosting
+from roost.compute.keeping import StateDirectory
+from roost.compute.options import GROUP, OPTIONS, times_from
+from roost.logs import LogOptions
+from roost.logs.options import OPTIONS as LOG_OPTIONS
+from roost.logs.options import log_options_from
+from roost.model.errors import OperatorError
+from roost.tracing import TracingOptions
+from roost.tracing.options import GROUP as TRACING
+from roost.tracing.options import OPTIONS as TRACING_OPTIONS
+from roost.tracing.options import tracing_options_from
+
+FILES_OF_A_HOST = 8
+"""Descriptors that a host needs: its lock, its connections, a file that is written."""
+
+
+class AgentPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """What a process of agents runs.
+
+    ``hosts``: the state directory of each host. ``endpoint``: the root URL of the cell's endpoint.
+    ``tokens``: by host, as the operator has given them. ``authority``, ``certificate`` and ``key`` are
+    files in PEM.
+    """
+
+    hosts: Mapping[str, Path]
+    endpoint: str
+    tokens: Mapping[str, str]
+    source: Source
+    authority: Path | None = None
+    certificate: Path | None = None
+    key: Path | None = None
+    driver: str | None = None
+
+
+def open_conf(source: Source) -> cfg.ConfigOpts:
+    """A configuration with the options of agents. Raises `OperatorError`."""
+    conf = source.open()
+    source.register(conf, "DEFAULT", LOG_OPTIONS)
+    source.register(conf, TRACING, TRACING_OPTIONS)
+    source.register(conf, GROUP, OPTIONS)
+    return conf
+
+
+def read_log_options(source: Source) -> tuple[LogOptions, TracingOptions]:
+    """How agents log and trace. Raises `OperatorError`."""
+    conf = open_conf(source)
+    try:
+        return log_options_from(conf), tracing_options_from(conf)
+    except (cfg.Error, ValueError) as error:
+        raise OperatorError(f"configuration: {' '.join(str(error).split())}") from error
+
+
+def read_tokens(path: Path, hosts: Sequence[str]) -> dict[str, str]:
+    """The tokens of hosts, from a file with one host and its token a line. Raises `OperatorError`."""
+    try:
+        lines = path.read_text().splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise OperatorError(f"the file of tokens {path} cannot be read: {error}") from error
+    found = {}
+    for number, line in enumerate(lines, 1):
+        words = line.split()
+        if not words or words[0].startswith("#"):
+            continue
+        if len(words) != 2:
+            raise OperatorError(f"line {number} of {path} is not a host and its token")
+        found[words[0]] = words[1]
+    missing = [host for host in hosts if host not in found]
+    if missing:
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        raise OperatorError(f"{path} has no token of host {missing[0]}{more}")
+    return {host: found[host] for host in hosts}
+
+
+async def run_agents(plan: AgentPlan, on_ready: Callable[[], None]) -> None:
+    """Run agents until SIGTERM, SIGINT or SIGHUP, and give their sessions back then.
+
+    ``on_ready`` is called when each host has sent its first poll and report, however these ended.
+
+    Raises:
+        OperatorError: a state directory, a file of TLS or an option cannot be used.
+    """
+    conf = open_conf(plan.source)
+    make = load_driver(plan.driver or conf[GROUP].driver)(plan.source)
+    context = _context(plan)
+    _allow_files(FILES_OF_A_HOST * len(plan.hosts))
+    stop = asyncio.Event()
+    for name in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(name, stop.set)
+    async with AsyncExitStack() as stack:
+        hosts = []
+        for host, directory in plan.hosts.items():
+            state = StateDirectory(directory)
+            stack.callback(state.close)
+            endpoint = HttpEndpoint(plan.endpoint, _tokens(state, plan.tokens[host]), context)
+            stack.push_async_callback(endpoint.close)
+            hosts.append((host, endpoint, make(host, directory), state))
+        hosting = Hosting(hosts, times=times_from(conf))
+        running = asyncio.create_task(hosting.run())
+        starting = asyncio.create_task(_announce(hosting, on_ready))
+        stopping = asyncio.create_task(stop.wait())
+        try:
+            await asyncio.wait((running, stopping), return_when=asyncio.FIRST_COMPLETED)
+            if running.done():
+                running.result()
+        finally:
+            tasks = (running, starting, stopping)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        await hosting.leave()
+
+
+async def _announce(hosting: Hosting, on_ready: Callable[[], None]) -> None:
+    await hosting.started()
+    on_ready()
+
+
+def _tokens(state: StateDirectory, given: str) -> Callable[[], Sequence[str]]:
+    """The tokens of a host: those that the cell has given last, then the operator's."""
+    return lambda: (*state.tokens, given)
+
+
+def _context(plan: AgentPlan) -> ssl.SSLContext | bool:
+    if not plan.endpoint.startswith("https:"):
+        return False
+    try:
+        return tls_context(plan.authority, plan.certificate, plan.key)
+    except OSError as error:
+        named = ", ".join(str(each) for each in (plan.authority, plan.certificate, plan.key) if each)
+        raise OperatorError(f"TLS: {named or 'the authorities of the system'}: {error}") from error
+
+
+def _allow_files(needed: int) -> None:
+    """Raise the limit of open files as far as the process may."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < needed + 256:
+        wanted = needed + 256 if hard == resource.RLIM_INFINITY else min(hard, needed + 256)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(wanted, soft), hard))

@@ -1,0 +1,225 @@
+"""Agents over HTTP: the same agents and endpoint as in one process, with tokens between them."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import httpx
+import msgspec
+import pytest
+
+from roost.agents.client import HttpEndpoint
+from roost.agents.errors import (
+    AccessRefused,
+    EndpointUnavailable,
+    LateMessage,
+    MessageRefused,
+    SessionLost,
+    SessionTaken,
+)
+from roost.agents.questions import Closing, Opening, Poll, ReadTree, RenewToken
+from roost.agents.tokens import new_token, token_digest
+from roost.agents.types import SessionKey
+from roost.agents.wire import CODES
+from roost.cells.host_tokens import IssueToken, ReadTokens, RevokeTokens
+from roost.compute.provider_tree import provider_uuid
+from roost.conductor.agents.http import create_app
+from roost.conductor.agents.tokens import FRESH_SECONDS, HostTokens
+from roost.model.instance import ACTIVE
+from support.agents import Hosts, hosts
+from support.cells import NOW, instance
+
+
+class Served:
+    """The endpoint of hosts a and b, as an ASGI application. ``now``: its monotonic clock."""
+
+    def __init__(self, world: Hosts) -> None:
+        self.world = world
+        self.now = 0.0
+        self.app = create_app(world.service, HostTokens(world.cell, lambda: self.now))
+        self._clients: list[HttpEndpoint] = []
+
+    async def token(self, host: str) -> str:
+        token = new_token()
+        await self.world.cell.write(IssueToken(host=host, digest=token_digest(token), at=NOW))
+        self.now += 2 * FRESH_SECONDS
+        return token
+
+    def client(self, *tokens: str) -> HttpEndpoint:
+        made = HttpEndpoint("http://cell", lambda: tokens, transport=httpx.ASGITransport(app=self.app))
+        self._clients.append(made)
+        return made
+
+    async def close(self) -> None:
+        for each in self._clients:
+            await each.close()
+
+
+@asynccontextmanager
+async def served(directory) -> AsyncIterator[Served]:
+    async with hosts(directory) as world:
+        found = Served(world)
+        try:
+            yield found
+        finally:
+            await found.close()
+
+
+def opening(host: str = "a", nonce: str = "1") -> Opening:
+    return Opening(host=host, nonce=nonce)
+
+
+def test_agents_build_over_http(tmp_path) -> None:
+    async def run() -> None:
+        async with served(tmp_path) as api:
+            of = {host: api.client(await api.token(host)) for host in "ab"}
+
+            class Each:
+                async def ask(self, question, /):
+                    host = question.host if isinstance(question, Opening) else question.session.host
+                    return await of[host].ask(question)
+
+            async with api.world.running(Each()):
+                await api.world.cell.add([instance("i"), instance("j", "b")])
+                await api.world.reaches(ACTIVE, "i")
+                await api.world.reaches(ACTIVE, "j")
+            assert "VCPU" in await api.world.placement.inventories(provider_uuid("b"))
+
+    asyncio.run(run())
+
+
+def test_each_refusal_is_the_same_error_as_in_one_process(tmp_path) -> None:
+    async def run() -> None:
+        async with served(tmp_path) as api:
+            client = api.client(await api.token("a"))
+            opened = await client.ask(opening())
+            with pytest.raises(SessionTaken, match="another agent has the session of host a"):
+                await client.ask(opening(nonce="2"))
+            await client.ask(Poll(session=opened.session, counter=2))
+            with pytest.raises(LateMessage):
+                await client.ask(Poll(session=opened.session, counter=1, results=(), guests=()))
+            gone = SessionKey("a", "other", 7)
+            with pytest.raises(SessionLost, match="session 7 of host a"):
+                await client.ask(Poll(session=gone, counter=1))
+            await api.world.cell.write(IssueToken(host="b", digest="x", at=NOW))
+            with pytest.raises(AccessRefused, match="the token is that of host a, not of host b"):
+                await client.ask(opening("b"))
+            assert await client.ask(ReadTree(opened.session, provider_uuid("a"))) == ()
+            assert await client.ask(Closing(opened.session)) is None
+            await client.ask(opening(nonce="3"))
+
+    asyncio.run(run())
+
+
+def test_host_without_a_valid_token_is_refused(tmp_path) -> None:
+    async def run() -> None:
+        async with served(tmp_path) as api:
+            token = await api.token("a")
+            with pytest.raises(AccessRefused, match="refuses the token"):
+                await api.client("roost-host-wrong").ask(opening())
+            with pytest.raises(AccessRefused, match="there is no token"):
+                await api.client().ask(opening())
+            # A wrong one in front, as after a renewal whose token was replaced by an operator's.
+            client = api.client("roost-host-wrong", token)
+            await client.ask(opening())
+            assert await api.world.cell.write(RevokeTokens("a")) == 1
+            api.now += FRESH_SECONDS
+            with pytest.raises(AccessRefused):
+                await client.ask(opening())
+
+    asyncio.run(run())
+
+
+def test_old_token_is_valid_until_the_new_one_is_used(tmp_path) -> None:
+    async def run() -> None:
+        async with served(tmp_path) as api:
+            old = await api.token("a")
+            by_old = api.client(old)
+            opened = await by_old.ask(opening())
+            lost = await by_old.ask(RenewToken(opened.session))
+            new = await by_old.ask(RenewToken(opened.session))
+            api.now += FRESH_SECONDS
+            with pytest.raises(AccessRefused):
+                await api.client(lost).ask(Poll(session=opened.session, counter=1))
+            await by_old.ask(Poll(session=opened.session, counter=2))
+            await api.client(new).ask(Poll(session=opened.session, counter=3))
+            api.now += FRESH_SECONDS
+            with pytest.raises(AccessRefused):
+                await by_old.ask(Poll(session=opened.session, counter=4))
+            # Nothing of a token but its digest is kept.
+            [kept] = (await api.world.cell.read(ReadTokens())).values()
+            assert (kept.digest, kept.host, kept.is_used) == (token_digest(new), "a", True)
+
+    asyncio.run(run())
+
+
+def test_token_that_is_known_counts_while_the_database_is_away(tmp_path) -> None:
+    async def run() -> None:
+        async with served(tmp_path) as api:
+            token = await api.token("a")
+            client = api.client(token)
+            opened = await client.ask(opening())
+            await api.world.cell.database.close()
+            api.now += FRESH_SECONDS
+            with pytest.raises(EndpointUnavailable):
+                await client.ask(Poll(session=opened.session, counter=1, guests=()))
+            with pytest.raises(EndpointUnavailable):
+                await api.client("roost-host-unknown").ask(opening())
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "error"),
+    [
+        (502, b"<html>", EndpointUnavailable),
+        (503, b"", EndpointUnavailable),
+        (429, b"", EndpointUnavailable),
+        (404, b"{}", MessageRefused),
+        (413, b"", MessageRefused),
+        (403, b"[]", AccessRefused),
+        (401, b"", AccessRefused),
+        (200, b"<html>\xff", MessageRefused),
+        (302, b"", MessageRefused),
+        *((409, msgspec.json.encode({"errors": [{"code": code}]}), kind) for code, kind in CODES.items()),
+    ],
+)
+def test_whatever_answers_is_an_error_of_the_protocol(status, body, error) -> None:
+    async def run() -> None:
+        transport = httpx.MockTransport(lambda _: httpx.Response(status, content=body))
+        client = HttpEndpoint("http://cell", lambda: ["t"], transport=transport)
+        with pytest.raises(error):
+            await client.ask(opening())
+        await client.close()
+
+    asyncio.run(run())
+
+
+def test_broken_connection_is_tried_once_more() -> None:
+    async def run() -> None:
+        sent = []
+
+        def breaks(request: httpx.Request) -> httpx.Response:
+            sent.append(request)
+            raise httpx.RemoteProtocolError("closed") if len(sent) < 4 else httpx.ConnectError("refused")
+
+        client = HttpEndpoint("http://cell", lambda: ["t"], transport=httpx.MockTransport(breaks))
+        with pytest.raises(EndpointUnavailable, match="the connection broke: RemoteProtocolError: closed"):
+            await client.ask(opening())
+        assert len(sent) == 2
+        with pytest.raises(EndpointUnavailable, match="refused"):
+            await client.ask(opening())
+        assert len(sent) == 4
+        await client.close()
+
+    asyncio.run(run())
+
+
+def test_message_that_cannot_be_encoded_is_refused() -> None:
+    async def run() -> None:
+        client = HttpEndpoint("http://cell", lambda: ["t"])
+        with pytest.raises(MessageRefused, match="cannot be encoded"):
+            await client.ask(opening(host="\udc80"))
+        await client.close()
+
+    asyncio.run(run())
