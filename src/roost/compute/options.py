@@ -31,6 +31,12 @@ OPTIONS = [
         min=0.1,
         help="Seconds between two looks of the driver at what the host has, for placement.",
     ),
+    cfg.FloatOpt(
+        "refresh_seconds",
+        default=300.0,
+        min=0.1,
+        help="Seconds between two looks at what others have changed of the host's providers.",
+    ),
     cfg.FloatOpt("start_seconds", default=600.0, min=0.1, help="A guest must start within this time."),
     cfg.FloatOpt(
         "retry_seconds",
@@ -54,6 +60,7 @@ def times_from(conf: cfg.ConfigOpts) -> AgentTimes:
     return AgentTimes(
         poll=group.poll_seconds,
         report=group.report_seconds,
+        refresh=group.refresh_seconds,
         health=group.health_seconds,
         start=group.start_seconds,
         retry=group.retry_seconds,

@@ -27,7 +27,6 @@ from roost.agents.types import (
     Written,
 )
 from roost.cells.building import AttemptKey
-from roost.cells.host_tokens import IssueToken
 from roost.cells.orders import HostWork, orders_topic
 from roost.cells.watching import SESSION
 from roost.conductor.agents.relay import ReadProviders, RelayWrites
@@ -41,6 +40,7 @@ from roost.conductor.agents.works import (
     PollStored,
     ReachesRoot,
     ReadIdentity,
+    RenewHostToken,
     SessionGone,
     StorePoll,
 )
@@ -158,12 +158,11 @@ class AgentEndpoint:
         raise MessageRefused(f"the endpoint does not answer {type(question).__name__}")
 
     def _renew_token(self, session: SessionKey) -> Machine[str]:
-        if not (yield from Read(self._database, HoldsSession(session)).do()):
-            raise _lost(session)
         token = token_of((yield from Draw().do()))
         at = yield from Clock().do()
-        work = IssueToken(host=session.host, digest=token_digest(token), at=at)
-        yield from Write(self._database, work).do()
+        work = RenewHostToken(session, token_digest(token), at)
+        if not (yield from Write(self._database, work).do()):
+            raise _lost(session)
         return token
 
     def _open(self, opening: Opening) -> Machine[Opened]:

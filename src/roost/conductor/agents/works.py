@@ -12,6 +12,7 @@ from roost.cells.building import AttemptKey, ConfirmAttempt, ReportResults, stat
 from roost.cells.cell_work import CellWork
 from roost.cells.ending import Destroyed
 from roost.cells.guests import Compared, GuestsReported
+from roost.cells.host_tokens import IssueToken
 from roost.cells.node_reports import KeepReports
 from roost.cells.orders import FOR_HOSTS, HostWork, WorkOfHosts
 from roost.cells.rows import instance_of
@@ -284,6 +285,20 @@ class ReachesRoot(msgspec.Struct, frozen=True):
             return SessionGone()
         host = connection.execute(_HOSTS_OF, {"nodes": [self.root]}).first()
         return None if host is None else host[1] == self.session.host
+
+
+class RenewHostToken(msgspec.Struct, frozen=True):
+    """Make a new token of a session's host valid. Answers False if the session is not the agent's."""
+
+    session: SessionKey
+    digest: str
+    at: float
+
+    def __call__(self, connection: Connection) -> bool:
+        if _held(connection, self.session, lock=True) is None:
+            return False
+        IssueToken(host=self.session.host, digest=self.digest, at=self.at)(connection)
+        return True
 
 
 class FreeSessions(msgspec.Struct, frozen=True):
