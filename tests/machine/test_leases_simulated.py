@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from random import Random
+from typing import Any
 
 import msgspec
 import pytest
@@ -16,13 +17,15 @@ from roost.conductor.tables import SCHEMA
 from roost.leases import (
     FREED,
     LeaseTimes,
+    RenewLease,
     Tenure,
     create_leases,
     holders,
     keep_lease,
     watch_leases,
 )
-from roost.machine import Await, Machine, Monotonic, Sleep, Write
+from roost.leases.table import leases
+from roost.machine import Await, Clock, Machine, Monotonic, Sleep, Write
 from roost.storage import StorageError
 from support.seeds import nightly_seed
 
@@ -82,17 +85,62 @@ def work(tenure: Tenure, owned: dict[str, str]) -> Machine[None]:
         yield from Await(FREED, 1.0).do()
 
 
-class World:
-    """Conductors that share pieces of work, on one database. ``watching``: the times of those who watch."""
+class RenewByClock(msgspec.Struct, frozen=True):
+    """The renewal of a lease that is dated by the clock of its holder. A fault: nobody may compare clocks."""
 
-    def __init__(self, seed: int, processes: int = 3, pieces: int = 5, watching: LeaseTimes = TIMES) -> None:
+    renewal: RenewLease
+    now: float
+
+    def __call__(self, connection: sa.Connection) -> bool:
+        dated = sa.update(leases).where(leases.c.name == self.renewal.name)
+        connection.execute(dated.values(since=self.now))
+        return self.renewal(connection)
+
+
+class ExpireByClock(msgspec.Struct, frozen=True):
+    """Take the leases that were renewed too long ago by the clock of the observer. The same fault."""
+
+    now: float
+
+    def __call__(self, connection: sa.Connection) -> None:
+        old = sa.update(leases).where(leases.c.since < self.now - TIMES.lease)
+        connection.execute(old.values(holder="", epoch=leases.c.epoch + 1))
+
+
+def expire_by_clock() -> Machine[None]:
+    """Take leases by the clock, for ever."""
+    while True:
+        try:
+            yield from Write("api", ExpireByClock((yield from Clock().do()))).do()
+        except StorageError:
+            yield from Sleep(1.0).do()
+        yield from Sleep(TIMES.look).do()
+
+
+class World:
+    """Conductors that share pieces of work, on one database.
+
+    ``watching``: the times of those who watch. ``compares_clocks``: they compare clocks, which is a fault.
+    """
+
+    def __init__(
+        self,
+        seed: int,
+        processes: int = 3,
+        pieces: int = 5,
+        watching: LeaseTimes = TIMES,
+        compares_clocks: bool = False,
+    ) -> None:
         self.watching = watching
+        self.compares_clocks = compares_clocks
         self.random = Random(seed)
         self.loop = Loop()
         self.network = Network(self.loop, self.random)
         self.database = SimulatedDatabase("api", (SCHEMA,), lambda: self.loop.now)
         self.database.run(Prepare(pieces), True)
         self.network.databases["api"] = self.database
+        if compares_clocks:
+            self.network.defective_work = self._dated
         self.processes = [
             Process(f"conductor{number}", self.network, self.begin) for number in range(processes)
         ]
@@ -104,8 +152,17 @@ class World:
         process.memory["tenure"] = tenure
         owned = process.memory["owned"] = {}
         process.run("keeps", keep_lease("api", tenure))
-        process.run("watches", watch_leases("api", "conductor", self.watching))
+        if self.compares_clocks:
+            process.run("expires", expire_by_clock())
+        else:
+            process.run("watches", watch_leases("api", "conductor", self.watching))
         process.run("works", work(tenure, owned))
+
+    def _dated(self, _: str, work: Any) -> Any:
+        if not isinstance(work, RenewLease):
+            return work
+        holder = next(each for each in self.processes if work.name == f"conductor/{each.name}")
+        return RenewByClock(work, holder.clock())
 
     def pass_time(self, seconds: float) -> None:
         """Let time pass, and look every tenth of a second whether each piece has one owner at most."""
@@ -193,9 +250,9 @@ def test_who_is_cut_off_from_the_database_loses_its_work_and_gets_new(world):
     assert set(world.owners().values()) == {alone.name}
 
 
-def storm(seed: int, watching: LeaseTimes = TIMES) -> None:
+def storm(seed: int, watching: LeaseTimes = TIMES, compares_clocks: bool = False) -> None:
     """Processes crash, stop and are cut off in bad weather, and the database goes away and loses writes."""
-    world = World(seed, watching=watching)
+    world = World(seed, watching=watching, compares_clocks=compares_clocks)
     world.database.keeps_snapshots = seed % 4 == 0
     world.network.weather = STORM
     random = world.random
@@ -249,6 +306,20 @@ def test_two_owners_are_found_if_who_watches_does_not_wait_for_the_length_of_a_l
     with pytest.raises(BrokenPromise, match=r"and conductor\d own"):
         for seed in range(20):
             storm(seed, LeaseTimes(lease=2.5))
+
+
+def test_two_owners_are_found_if_clocks_are_compared():
+    with pytest.raises(BrokenPromise, match=r"and conductor\d own"):
+        for seed in range(20):
+            storm(seed, compares_clocks=True)
+
+
+def test_a_process_whose_clock_is_off_loses_its_work_if_clocks_are_compared():
+    world = World(1, compares_clocks=True)
+    world.pass_time(5.0)
+    world.processes[0].offset = -3600.0
+    with pytest.raises(BrokenPromise, match=r"and conductor\d own"):
+        world.pass_time(20.0)
 
 
 @pytest.mark.nightly
