@@ -39,6 +39,7 @@ KINDS = {
     "stops": Kind(STORM, ("stop", "stop_agent"), 4, failing=0.3, seconds=40.0),
     "cut off": Kind(STORM, ("cut_off", "cut_off_agent"), 4, failing=0.3, seconds=40.0),
     "outage": Kind(STORM, ("database_away",), 2, failing=0.3, seconds=40.0),
+    "failover": Kind(STORM, ("fail_over", "crash"), 3, failing=0.3, seconds=40.0, fails_over=True),
     "everything": Kind(STORM, ALL, 6, failing=0.3, seconds=45.0),
 }
 

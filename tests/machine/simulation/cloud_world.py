@@ -43,6 +43,9 @@ KINDS = {
     "stops": Kind(STORM, ("stop_super", "stop_super", "stop", "stop_agent"), 4, failing=0.2, seconds=40.0),
     "cut off": Kind(STORM, ("cut_off_super", "cut_off", "cut_off_agent"), 4, failing=0.2, seconds=40.0),
     "outage": Kind(STORM, ("database_away",), 3, failing=0.2, seconds=40.0),
+    "failover": Kind(
+        STORM, ("fail_over", "crash_super", "crash"), 4, failing=0.2, seconds=40.0, fails_over=True
+    ),
     "everything": Kind(
         STORM, (*ALL, "crash_super", "stop_super", "cut_off_super"), 8, failing=0.2, seconds=45.0
     ),

@@ -18,11 +18,17 @@ VCPUS = 3
 
 
 class Guests:
-    """The guests of all hosts. ``builds``: how often each attempt was started."""
+    """The guests of all hosts. ``builds``: how often each attempt was started. ``lost``: what vanished."""
 
     def __init__(self) -> None:
         self.hosts: dict[str, Host] = {}
         self.builds: Counter[tuple[str, int]] = Counter()
+        self.lost: set[str] = set()
+
+    @property
+    def started(self) -> set[str]:
+        """The instances that were started."""
+        return {instance for instance, _ in self.builds}
 
     def running(self, instance: str) -> list[tuple[str, int]]:
         """Where an instance runs: host and attempt of each of its guests."""
@@ -105,4 +111,5 @@ class Host:
     def lose(self, instance: str) -> None:
         """A guest vanishes, as when somebody removes it by hand."""
         self._note(self.name, "loses", instance)
+        self._all.lost.add(instance)
         del self.guests[instance]
