@@ -12,7 +12,13 @@ from roost.agents.questions import Confirm
 from roost.cells.arriving import AddInstances
 from roost.cells.building import Reassign
 from roost.conductor.mappings import MapInstances
-from roost.conductor.questions import PLACEMENT, SCHEDULER, SelectDestinations, UseAlternate
+from roost.conductor.questions import (
+    PLACEMENT,
+    SCHEDULER,
+    AllocationsOf,
+    SelectDestinations,
+    UseAlternate,
+)
 from roost.model.instance import ACTIVE, ASSIGNED, DELETING, FAILED, LOST
 
 ONE = "instance0"
@@ -83,6 +89,21 @@ def a_mapping_comes_after_the_takeover_of_its_request(faults, seed):
 def test_a_mapping_that_comes_after_the_takeover_of_its_request_is_not_written():
     play(a_mapping_comes_after_the_takeover_of_its_request)
     assert found(a_mapping_comes_after_the_takeover_of_its_request, faults.NO_OWNER)
+
+
+def a_claim_is_looked_at_after_the_takeover_of_its_request(faults, seed):
+    with Scripted(faults, seed) as cloud:
+        # The request is taken over twice. Its second owner goes on when the third has finished it.
+        cloud.before(AddInstances, lambda process: cloud.restart_after(process, 1.0), "super")
+        cloud.pause_before(AllocationsOf, 25.0, "super")
+        cloud.request(ONE)
+        cloud.wait(60.0)
+        assert len(cloud.said("resuming a request")) == 2
+        cloud.finish()
+
+
+def test_an_owner_that_looks_at_a_claim_after_the_takeover_of_its_request_replaces_nothing():
+    play(a_claim_is_looked_at_after_the_takeover_of_its_request)
 
 
 def an_insert_comes_after_the_deletion_of_its_instance(faults, seed):
@@ -195,7 +216,7 @@ def test_a_host_that_was_cut_off_during_its_build_does_not_start_what_another_on
 def test_a_build_of_an_agent_that_died_goes_to_another_host():
     with Scripted(build_seconds=10.0, cells=("c1",), hosts=3) as cloud:
         cloud.build_in(1.0)
-        cloud.before(Confirm, lambda process: cloud.loop.after(0.0, process.crash) or 1.0)
+        cloud.before(Confirm, lambda process: cloud.restart_after(process, 100.0))
         cloud.request(ONE)
         cloud.wait_for(ONE, ASSIGNED)
         assert cloud.wait_for(ONE, ACTIVE, seconds=40.0).attempt == 2

@@ -40,6 +40,9 @@ _UNPLACED = sa.select(instance_mappings.c.instance_uuid).where(
     instance_mappings.c.request_id.in_(sa.bindparam("some", expanding=True)),
     instance_mappings.c.cell == CELL0,
 )
+_OWNER = sa.select(build_requests.c.owner, build_requests.c.owner_epoch).where(
+    build_requests.c.request_id == sa.bindparam("of")
+)
 _UNFINISHED = sa.select(build_requests.c.request_id).where(
     build_requests.c.request_id.in_(sa.bindparam("some", expanding=True))
 )
@@ -195,6 +198,15 @@ class RetakeRequest(msgspec.Struct, frozen=True):
     def __call__(self, connection: Connection) -> bool:
         raised = sa.update(build_requests).where(*self.key.matches())
         return bool(connection.execute(raised.values(owner_epoch=self.key.epoch + 1)).rowcount)
+
+
+class IsOwner(msgspec.Struct, frozen=True):
+    """Whether the owner of a request is still this one."""
+
+    key: RequestKey
+
+    def __call__(self, connection: Connection) -> bool:
+        return connection.execute(_OWNER, {"of": self.key.request_id}).one_or_none() == self.key[1:]
 
 
 class FinishRequest(msgspec.Struct, frozen=True):

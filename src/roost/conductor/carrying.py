@@ -21,14 +21,14 @@ import msgspec
 from roost import tracing
 from roost.cells.arriving import AddInstances, Arrival, SettleTakeover
 from roost.conductor.backoff import Backoff
-from roost.conductor.build_requests import FinishRequest, OwnedRequest, RetakeRequest
+from roost.conductor.build_requests import FinishRequest, IsOwner, OwnedRequest, RetakeRequest
 from roost.conductor.cell_mappings import CELL0
 from roost.conductor.freeing import free_claims
 from roost.conductor.late_claims import NoteLateClaims
 from roost.conductor.mappings import ANYWHERE, InstanceMapping, MapInstances, TakeOverMappings
 from roost.conductor.questions import PLACEMENT, SCHEDULER, AllocationsOf, SelectDestinations
 from roost.conductor.tables import API
-from roost.machine import Ask, Clock, Log, Machine, Sleep, Together, Write
+from roost.machine import Ask, Clock, Log, Machine, Read, Sleep, Together, Write
 from roost.model.instance import ASSIGNED, ERROR, BuildRequest, Fault, Instance
 from roost.model.spec import Destination, RequestSpec
 from roost.placement.errors import PlacementError
@@ -172,6 +172,10 @@ def _place(
     """Have instances placed, and put them into their cells."""
     request = owned.request
     generations = {} if fresh else (yield from _generations(missing))
+    # A later owner may have claimed before these generations were read, and its claim would be replaced. One
+    # that comes from here on changes the generations.
+    if generations and not (yield from Read(API, IsOwner(owned.key)).do()):
+        raise Fenced
     try:
         destinations = yield from Ask(
             SCHEDULER,
@@ -215,12 +219,16 @@ def _put(owned: OwnedRequest, destinations: Sequence[Destination]) -> Machine[No
     yield from Together([_add(cell, new, at) for cell, new in by_cell.items()]).do()
 
 
-def _add(cell: str, new: Sequence[Instance], at: float, why: Sequence[Fault] = ()) -> Machine[None]:
-    """Put instances into a cell. One that its fence keeps out was deleted, or belongs to a later owner."""
+def _add(cell: str, new: Sequence[Instance], at: float, why: Sequence[Fault] = ()) -> Machine[list[str]]:
+    """Put instances into a cell; returns those that its fence keeps out.
+
+    They were deleted, or belong to a later owner.
+    """
     arrivals = yield from Write(f"cell/{cell}", AddInstances(tuple(new), at, tuple(why))).do()
     out = [uuid for uuid, arrival in arrivals.items() if arrival is Arrival.FENCED]
     if out:
         yield from Log("instances are no longer to arrive in the cell", {"cell": cell, "instances": out}).do()
+    return out
 
 
 def _mapped(
@@ -262,9 +270,10 @@ def _bury(
         )
         for uuid in ended
     ]
-    yield from _add(CELL0, new, now, [Fault(uuid, 0, None, reason, now) for uuid in ended])
+    out = yield from _add(CELL0, new, now, [Fault(uuid, 0, None, reason, now) for uuid in ended])
     if claimed:
-        yield from free_claims(ended)
+        # What a later owner has placed elsewhere keeps its claim.
+        yield from free_claims([uuid for uuid in ended if uuid not in out])
 
 
 def _generations(instances: Iterable[str]) -> Machine[dict[str, int]]:

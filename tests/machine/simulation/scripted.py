@@ -115,6 +115,12 @@ class Scripted(CloudWorld):
         """Once, stop a process for some seconds just before it sends a message of a kind."""
         self.before(kind, lambda _: seconds, whose)
 
+    def restart_after(self, process: Process, seconds: float) -> float:
+        """A process dies before it sends its message, and is started again after some seconds."""
+        self.loop.after(0.0, process.crash)
+        self.loop.after(seconds, process.start)
+        return seconds
+
     def cut(self, who: str, *names: str, seconds: float) -> None:
         """A process does not reach some databases and services."""
         pairs = {(who, name) for name in names}
