@@ -292,6 +292,10 @@ class Cell:
                     event.set()
         return done
 
+    def keep_ends(self, ended: Sequence[Attempt]) -> None:
+        """Record ends of attempts."""
+        self._record(ended)
+
     def _record(self, ended: Sequence[Attempt]) -> None:
         if ended and self._records is not None:
             self._records.put([], ended)

@@ -10,7 +10,7 @@ from roost.cells.cell_work import CellWork
 from roost.cells.orders import HostsWithOrders
 from roost.cells.reported import MAX_HOST, clean_reports
 from roost.cells.rows import Row, node_row, report_of
-from roost.cells.tables import leases, nodes
+from roost.cells.tables import cell_hosts, leases, nodes
 from roost.cells.watching import SESSION, Stamp, session_name
 from roost.leases import VACANT
 from roost.model.node import NodeReport
@@ -123,23 +123,35 @@ class ReadSigns(msgspec.Struct, frozen=True):
 
 
 class ReadReports(msgspec.Struct, frozen=True):
-    """The reports of some nodes, or of all, in order of their names. ``cell`` is put into them."""
+    """The reports of some nodes, or of all, in order of their names. ``cell`` is put into them.
+
+    A node is enabled if its agent says so and no operator has disabled its host.
+    """
 
     cell: str
     nodes: tuple[str, ...] | None = None
 
     def __call__(self, connection: Connection) -> list[NodeReport]:
-        in_order = sa.select(nodes).order_by(nodes.c.host, nodes.c.nodename)
         if self.nodes is None:
-            return [report_of(row, self.cell) for row in connection.execute(in_order)]
+            return [self._report(row) for row in connection.execute(_IN_ORDER)]
         return [
-            report_of(row, self.cell)
+            self._report(row)
             for some in in_batches(self.nodes)
-            for row in connection.execute(in_order.where(nodes.c.node.in_(some)))
+            for row in connection.execute(_IN_ORDER.where(nodes.c.node.in_(some)))
         ]
+
+    def _report(self, row: Row) -> NodeReport:
+        report = report_of(row, self.cell)
+        return msgspec.structs.replace(report, enabled=False) if row.is_disabled else report
 
 
 _STORED = sa.select(nodes)
+_DISABLED = sa.and_(cell_hosts.c.host == nodes.c.host, cell_hosts.c.enabled == sa.false())
+_IN_ORDER = (
+    sa.select(nodes, cell_hosts.c.host.is_not(None).label("is_disabled"))
+    .select_from(nodes.outerjoin(cell_hosts, _DISABLED))
+    .order_by(nodes.c.host, nodes.c.nodename)
+)
 _UPDATE = (
     sa.update(nodes)
     .where(nodes.c.node == sa.bindparam("key"))

@@ -119,6 +119,28 @@ held_hosts = sa.Table(
     **EXACT,
 )
 
+cell_hosts = sa.Table(
+    # The hosts that an operator added to the cell: see `roost.cells.hosts`.
+    "cell_hosts",
+    metadata,
+    sa.Column("host", NAME, primary_key=True),
+    sa.Column("enabled", sa.Boolean, nullable=False),
+    # Why the operator disabled it.
+    sa.Column("reason", BIG_TEXT),
+    sa.Column("added_at", sa.Double, nullable=False),
+    **EXACT,
+)
+
+host_providers = sa.Table(
+    # The providers in placement that the agents of hosts have made.
+    "host_providers",
+    metadata,
+    sa.Column("provider", UUID, primary_key=True),
+    sa.Column("root", UUID, nullable=False),
+    sa.Index("host_providers_by_root", "root"),
+    **EXACT,
+)
+
 leases = leases_table(metadata)
 
 database_identity = identity_table(metadata)

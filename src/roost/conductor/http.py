@@ -18,6 +18,9 @@ from roost.auth.rules import Rules
 from roost.conductor.aggregates.host_aggregates import HostAggregates
 from roost.conductor.aggregates.operations import AGGREGATE_OPERATIONS, AGGREGATE_RULES
 from roost.conductor.aggregates.operations import PATH as AGGREGATES
+from roost.conductor.hosts.operations import HOST_OPERATIONS, HOST_RULES, HOSTS, SERVICES
+from roost.conductor.hosts.registry import Hosts
+from roost.conductor.hosts.watch import ServiceWatch
 from roost.conductor.instance_types import (
     AcceptedInstances,
     InstancePage,
@@ -63,11 +66,12 @@ DEFAULT_RULES: Final = {
     _REQUESTED_DESTINATION: ADMIN,
     _FORCED_HOST: ADMIN,
     **AGGREGATE_RULES,
+    **HOST_RULES,
     **SERVER_GROUP_RULES,
 }
 """The policy rules as they are without a policy file."""
 
-PATHS: Final = ("/v1/instances", AGGREGATES, SERVER_GROUPS)
+PATHS: Final = ("/v1/instances", AGGREGATES, HOSTS, SERVER_GROUPS, SERVICES)
 """The paths of a conductor: these, and all below them."""
 
 
@@ -81,6 +85,8 @@ class Service:
     aggregates: HostAggregates
     groups: ServerGroups
     placement: Placement
+    hosts: Hosts
+    watch: ServiceWatch
 
 
 def create_app(
@@ -99,7 +105,8 @@ def create_app(
     else; it has the OpenAPI document of these operations, and CORS.
     """
     instances = InstanceViews(requests, conductor.cells)
-    service = Service(conductor, requests, instances, aggregates, groups, placement)
+    hosts = Hosts(requests.database, conductor.cells, placement, conductor.watch)
+    service = Service(conductor, requests, instances, aggregates, groups, placement, hosts, conductor.watch)
     operations = OPERATIONS if options is None else (*OPERATIONS, DOCUMENT)
     options = options or PlacementOptions()
     proxies = options.proxies
@@ -265,6 +272,7 @@ OPERATIONS: Final = (
         provides=(),
     ),
     *AGGREGATE_OPERATIONS,
+    *HOST_OPERATIONS,
     *SERVER_GROUP_OPERATIONS,
 )
 

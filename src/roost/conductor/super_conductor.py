@@ -19,6 +19,7 @@ from roost.conductor.backoff import Backoff
 from roost.conductor.build_requests import clean_request
 from roost.conductor.carrying import CarryOptions
 from roost.conductor.deleting import carry_deletions
+from roost.conductor.hosts.watch import ServiceWatch
 from roost.conductor.questions import (
     PLACEMENT,
     SCHEDULER,
@@ -50,6 +51,7 @@ class SuperConductor:
 
     A request that is given up ends in cell0, in error, with the reason. ``failure`` is set to the error of a
     request for which even that failed: it is taken up again by another process, or at the next start.
+    ``watch`` says which processes and hosts are up, while the conductor runs.
     """
 
     def __init__(
@@ -68,6 +70,7 @@ class SuperConductor:
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self.cells = cells
+        self.watch = ServiceWatch(api, cells, monotonic=monotonic)
         self._api = api
         self._performer = Performer(
             self._database,
@@ -125,6 +128,7 @@ class SuperConductor:
             ("complete_mappings", self._working.complete_mappings),
         ):
             self._performer.start(name, lasting(name, begin))
+        self._listening.add(asyncio.create_task(self.watch.run()))
         for cell in self.cells.values():
             self._listening.add(asyncio.create_task(self._listen(cell)))
 

@@ -40,6 +40,15 @@ cell_mappings = sa.Table(
     **EXACT,
 )
 
+host_mappings = sa.Table(
+    # The hosts that were added, each in one cell.
+    "host_mappings",
+    metadata,
+    sa.Column("host", NAME, primary_key=True),
+    sa.Column("cell", NAME, sa.ForeignKey("cell_mappings.name"), nullable=False),
+    **EXACT,
+)
+
 instance_mappings = sa.Table(
     # An instance has a mapping from the acceptance of its request until nothing of it is left.
     "instance_mappings",

@@ -19,6 +19,7 @@ from roost.leases.table import create_leases, holders, leases, leases_table
 from roost.leases.works import (
     AcquireLease,
     ForgetLeases,
+    ReadAllLeases,
     ReadLeases,
     ReleaseLease,
     RenewLease,
@@ -35,6 +36,7 @@ __all__ = [
     "ForgetLeases",
     "Lease",
     "LeaseTimes",
+    "ReadAllLeases",
     "ReadLeases",
     "ReleaseLease",
     "RenewLease",

@@ -141,6 +141,14 @@ class ReadLeases(msgspec.Struct, frozen=True):
         return [Lease(**row._asdict()) for row in connection.execute(_ALL, {"of": self.kind})]
 
 
+class ReadAllLeases(msgspec.Struct, frozen=True):
+    """Answers the leases of all kinds, in order of names."""
+
+    def __call__(self, connection: Connection) -> list[Lease]:
+        query = sa.select(leases).order_by(leases.c.name)
+        return [Lease(**row._asdict()) for row in connection.execute(query)]
+
+
 # Made once: a poll of each host reads its lease.
 _NAMED = sa.select(leases).where(leases.c.name == sa.bindparam("of_name"))
 _LOCKED = _NAMED.with_for_update()

@@ -17,6 +17,7 @@ from roost.agents.questions import Closing, Confirm, Opening, Poll, ReadTree, Re
 from roost.agents.tokens import token_digest, token_of
 from roost.agents.types import (
     Build,
+    CreateProvider,
     Destroy,
     Opened,
     Order,
@@ -27,6 +28,7 @@ from roost.agents.types import (
     Written,
 )
 from roost.cells.building import AttemptKey
+from roost.cells.hosts import NoteProviders
 from roost.cells.orders import HostWork, orders_topic
 from roost.cells.watching import SESSION
 from roost.conductor.agents.relay import ReadProviders, RelayWrites
@@ -149,6 +151,9 @@ class AgentEndpoint:
                 return (yield from self._read_tree(session, root))
             case WriteProviders(session, root, writes):
                 yield from self._read_tree(session, root)
+                if made := tuple(each.uuid for each in writes if isinstance(each, CreateProvider)):
+                    # Before they are there, so that none is left when the host is removed.
+                    yield from Write(self._database, NoteProviders(root, made)).do()
                 written: Written = yield from Ask(PROVIDERS, RelayWrites(root, writes)).do()
                 return written
             case RenewToken(session):

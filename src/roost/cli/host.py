@@ -1,0 +1,329 @@
+"""``roost host`` and ``roost node``: hosts and their nodes, while all runs."""
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+
+from roost.cli.conductor_client import ConductorClient, ConductorRefused, with_conductor
+from roost.cli.options import as_json, print_json, print_table
+from roost.cli.watching import watched, watching
+from roost.model.errors import OperatorError
+
+CONFLICT = 409
+WAIT_SECONDS = 2.0
+"""Seconds between two looks at what is waited for."""
+
+of_cell = click.option("--cell", help="The cell, if several have a host of this name.")
+token_file = click.option(
+    "--token-file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Append `HOST TOKEN` to this file, which only its owner may read, instead of printing it.",
+)
+
+
+@click.group()
+def host() -> None:
+    """Add, show, disable, drain, move and remove the hosts of all cells.
+
+    Exit status: 0 done, 1 refused, 2 could not run.
+    """
+
+
+@host.command(epilog="Example: roost host add --cell cell1 rack1-01 rack1-02 --token-file tokens")
+@click.argument("hosts", nargs=-1, required=True, metavar="HOST…")
+@click.option("--cell", required=True, help="The cell of the hosts.")
+@token_file
+@as_json
+@with_conductor
+def add(
+    conductor: ConductorClient, hosts: tuple[str, ...], cell: str, token_file: Path | None, as_json: bool
+) -> None:
+    """Add hosts to a cell. Prints the token of each host's agent, which is shown only this once."""
+    answer = conductor.ask("POST", "/v1/hosts", {"cell": cell, "hosts": hosts})
+    _give_tokens(answer["hosts"], token_file, as_json)
+
+
+@host.command("list", epilog="Example: roost host list --cell cell1 --watch 2")
+@click.option("--cell", help="Only the hosts of this cell.")
+@click.option("--limit", type=click.IntRange(1), help="So many hosts at most.")
+@watching
+@as_json
+@with_conductor
+def list_(
+    conductor: ConductorClient, cell: str | None, limit: int | None, watch: float | None, as_json: bool
+) -> None:
+    """List hosts: their state as the conductor sees it, and what is on them."""
+
+    def show() -> None:
+        hosts: list[dict[str, Any]] = []
+        down: set[str] = set()
+        for page in conductor.pages("/v1/hosts", "hosts", {"cell": cell, "limit": limit}):
+            hosts += page["hosts"]
+            down.update(page["cells_down"])
+        if as_json:
+            print_json({"hosts": hosts, "cells_down": sorted(down)})
+            return
+        rows = [
+            (
+                each["host"],
+                each["cell"],
+                each["state"],
+                _enabled(each),
+                _number(each["nodes"]),
+                _number(None if each["instances"] is None else sum(each["instances"].values())),
+                _number(each["orders"]),
+            )
+            for each in hosts
+        ]
+        print_table(("host", "cell", "state", "", "nodes", "instances", "orders"), rows, 3)
+        warn_of_cells(down)
+
+    watched(show, watch)
+
+
+@host.command(epilog="Example: roost host show rack1-01")
+@click.argument("name", metavar="HOST")
+@of_cell
+@as_json
+@with_conductor
+def show(conductor: ConductorClient, name: str, cell: str | None, as_json: bool) -> None:
+    """Show a host."""
+    found = conductor.ask("GET", f"/v1/hosts/{_part(name)}", query={"cell": cell})
+    if as_json:
+        print_json(found)
+        return
+    print_facts(found)
+
+
+@host.command(epilog="Example: roost host enable rack1-01")
+@click.argument("hosts", nargs=-1, required=True, metavar="HOST…")
+@of_cell
+@with_conductor
+def enable(conductor: ConductorClient, hosts: tuple[str, ...], cell: str | None) -> None:
+    """Let hosts have new instances."""
+    for name in hosts:
+        conductor.ask("PUT", f"/v1/hosts/{_part(name)}", {"enabled": True}, {"cell": cell})
+
+
+@host.command(epilog="Example: roost host disable rack1-01 --reason 'fan 3'")
+@click.argument("hosts", nargs=-1, required=True, metavar="HOST…")
+@of_cell
+@click.option("--reason", help="Why, for those who read the list of hosts.")
+@with_conductor
+def disable(conductor: ConductorClient, hosts: tuple[str, ...], cell: str | None, reason: str | None) -> None:
+    """Let hosts have no new instances. What is there stays."""
+    for name in hosts:
+        body = {"enabled": False, "reason": reason}
+        conductor.ask("PUT", f"/v1/hosts/{_part(name)}", body, {"cell": cell})
+
+
+@host.command(epilog="Example: roost host drain rack1-01 --wait")
+@click.argument("name", metavar="HOST")
+@of_cell
+@click.option("--reason", default="it is drained", show_default=True, help="Why.")
+@click.option("--wait", is_flag=True, help="Wait until no instance is left.")
+@as_json
+@with_conductor
+def drain(
+    conductor: ConductorClient, name: str, cell: str | None, reason: str, wait: bool, as_json: bool
+) -> None:
+    """Disable a host and list the instances that are still there. Its users delete or rebuild them.
+
+    Exit status 1: instances are left.
+    """
+    path = f"/v1/hosts/{_part(name)}"
+    found = conductor.ask("PUT", path, {"enabled": False, "reason": reason}, {"cell": cell})
+    query = {"host": name, "cell": found["cell"], "all_projects": True}
+    while True:
+        left = [
+            each
+            for page in conductor.pages("/v1/instances", "instances", query)
+            for each in page["instances"]
+            if each["state"] != "error"
+        ]
+        if not (wait and left):
+            break
+        time.sleep(WAIT_SECONDS)
+    if as_json:
+        print_json({"host": name, "instances": left})
+    elif left:
+        rows = [(each["uuid"], each["state"], each["project_id"]) for each in left]
+        print_table(("instance", "state", "project"), rows)
+    if left:
+        raise SystemExit(1)
+
+
+@host.command(epilog="Example: roost host move rack1-01 --to cell2")
+@click.argument("name", metavar="HOST")
+@click.option("--to", required=True, metavar="CELL", help="The cell that it goes to.")
+@of_cell
+@token_file
+@as_json
+@with_conductor
+def move(
+    conductor: ConductorClient,
+    name: str,
+    to: str,
+    cell: str | None,
+    token_file: Path | None,
+    as_json: bool,
+) -> None:
+    """Move an empty host, whose agent is stopped, to another cell. Prints its new token."""
+    answer = conductor.ask("POST", f"/v1/hosts/{_part(name)}/move", {"cell": to}, {"cell": cell})
+    _give_tokens([answer], token_file, as_json)
+
+
+@host.command(epilog="Example: roost host remove rack1-01")
+@click.argument("name", metavar="HOST")
+@of_cell
+@click.option("--force", is_flag=True, help="End the instances on it. Needs --evidence.")
+@click.option("--evidence", help="How it is known that no guest runs there any more.")
+@as_json
+@with_conductor
+def remove(
+    conductor: ConductorClient, name: str, cell: str | None, force: bool, evidence: str | None, as_json: bool
+) -> None:
+    """Remove a host without instances, whose agent is stopped, and its providers from placement.
+
+    With --force its instances are ended: what was being built is built elsewhere, what ran is in error. The
+    command waits until their claims are freed.
+    """
+    if force != (evidence is not None):
+        raise click.UsageError("--force and --evidence go together")
+    query = {"cell": cell, "force": force or None, "evidence": evidence}
+    until = time.monotonic() + 60.0
+    while True:
+        try:
+            answer = conductor.ask("DELETE", f"/v1/hosts/{_part(name)}", query=query)
+            break
+        except ConductorRefused as error:
+            if not force or error.status != CONFLICT or time.monotonic() > until:
+                raise
+            time.sleep(WAIT_SECONDS)
+    _print_removed(answer, as_json)
+
+
+@host.command("renew-token", epilog="Example: roost host renew-token rack1-01")
+@click.argument("name", metavar="HOST")
+@of_cell
+@token_file
+@as_json
+@with_conductor
+def renew_token(
+    conductor: ConductorClient, name: str, cell: str | None, token_file: Path | None, as_json: bool
+) -> None:
+    """Make a new token for a host's agent. The old one is valid until the new one is used."""
+    answer = conductor.ask("POST", f"/v1/hosts/{_part(name)}/token", query={"cell": cell})
+    _give_tokens([answer], token_file, as_json)
+
+
+@host.command(epilog="Example: roost host accept rack1-01")
+@click.argument("name", metavar="HOST")
+@of_cell
+@with_conductor
+def accept(conductor: ConductorClient, name: str, cell: str | None) -> None:
+    """Have a held agent carry out orders again: what its cell's database says is right."""
+    conductor.ask("POST", f"/v1/hosts/{_part(name)}/accept", query={"cell": cell})
+
+
+@click.group()
+def node() -> None:
+    """List and remove the nodes of hosts.
+
+    Exit status: 0 done, 1 refused, 2 could not run.
+    """
+
+
+@node.command("list", epilog="Example: roost node list rack1-01")
+@click.argument("name", metavar="HOST")
+@of_cell
+@as_json
+@with_conductor
+def list_nodes(conductor: ConductorClient, name: str, cell: str | None, as_json: bool) -> None:
+    """List the nodes of a host."""
+    answer = conductor.ask("GET", f"/v1/hosts/{_part(name)}/nodes", query={"cell": cell})
+    if as_json:
+        print_json(answer)
+        return
+    rows = [
+        (each["node"], each["nodename"], "" if each["enabled"] else "disabled", str(each["instances"]))
+        for each in answer["nodes"]
+    ]
+    print_table(("node", "name", "", "instances"), rows, 1)
+
+
+@node.command("remove", epilog="Example: roost node remove rack1-01 4f1c4f0e-5c26-4c6a-9d1b-2f6b1c1c8f11")
+@click.argument("name", metavar="HOST")
+@click.argument("node", metavar="NODE")
+@of_cell
+@as_json
+@with_conductor
+def remove_node(conductor: ConductorClient, name: str, node: str, cell: str | None, as_json: bool) -> None:
+    """Remove a node without instances, and its providers from placement."""
+    path = f"/v1/hosts/{_part(name)}/nodes/{_part(node)}"
+    _print_removed(conductor.ask("DELETE", path, query={"cell": cell}), as_json)
+
+
+def print_facts(found: dict[str, Any]) -> None:
+    """Print the fields of one thing as a table; those that are empty are left out."""
+    rows = []
+    for name, value in found.items():
+        if isinstance(value, dict):
+            value = ", ".join(f"{key}={each}" for key, each in value.items())
+        if value not in (None, "", []):
+            rows.append((name, str(value)))
+    print_table(("field", "value"), rows)
+
+
+def warn_of_cells(down: set[str]) -> None:
+    """Print a line to standard error for cells that cannot be asked."""
+    if down:
+        click.echo(f"roost: cannot be asked: {', '.join(sorted(down))}", err=True)
+
+
+def _give_tokens(added: list[dict[str, Any]], file: Path | None, as_json: bool) -> None:
+    if file is not None:
+        lines = "".join(f"{each['host']} {each['token']}\n" for each in added)
+        try:
+            with os.fdopen(os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "w") as opened:
+                opened.write(lines)
+        except OSError as error:
+            raise OperatorError(
+                f"the hosts are added, but {file} cannot be written: {error.strerror}. Make new tokens with "
+                "roost host renew-token"
+            ) from error
+    elif as_json:
+        print_json({"hosts": added})
+    else:
+        for each in added:
+            click.echo(f"{each['host']} {each['token']}")
+
+
+def _print_removed(answer: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        print_json(answer)
+        return
+    for each in answer["kept_providers"]:
+        click.echo(f"stays in placement: {each['uuid']} {each['name']}")
+
+
+def _enabled(host: dict[str, Any]) -> str:
+    if host["held"] is not None:
+        return f"held: {host['held']}"
+    if host["enabled"] is False:
+        return f"disabled: {host['reason']}" if host["reason"] else "disabled"
+    return ""
+
+
+def _number(value: int | None) -> str:
+    return "?" if value is None else str(value)
+
+
+def _part(name: str) -> str:
+    """A name as a part of a path."""
+    from urllib.parse import quote
+
+    return quote(name, safe="")

@@ -1,0 +1,50 @@
+"""``roost service``: which processes and agents run."""
+
+import time
+
+import click
+
+from roost.cli.conductor_client import ConductorClient, with_conductor
+from roost.cli.host import warn_of_cells
+from roost.cli.options import as_json, print_json, print_table
+from roost.cli.watching import watched, watching
+
+
+@click.group()
+def service() -> None:
+    """Show conductors, cell conductors and agents.
+
+    Exit status: 0 done, 1 refused, 2 could not run.
+    """
+
+
+@service.command("list", epilog="Example: roost service list --kind cell-conductor")
+@click.option("--kind", help="Only these: conductor, cell-conductor, host, …; agents only with `host`.")
+@click.option("--cell", help="Only those of this cell.")
+@watching
+@as_json
+@with_conductor
+def list_services(
+    conductor: ConductorClient, kind: str | None, cell: str | None, watch: float | None, as_json: bool
+) -> None:
+    """List services: which are up, as the conductor sees it."""
+
+    def show() -> None:
+        answer = conductor.ask("GET", "/v1/services", query={"kind": kind, "cell": cell})
+        if as_json:
+            print_json(answer)
+            return
+        rows = [
+            (
+                each["name"],
+                each["cell"] or "",
+                each["state"],
+                str(each["service_version"]),
+                time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(each["since"])),
+            )
+            for each in answer["services"]
+        ]
+        print_table(("service", "cell", "state", "version", "since (UTC)"), rows)
+        warn_of_cells(set(answer["cells_down"]))
+
+    watched(show, watch)

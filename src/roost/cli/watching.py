@@ -1,0 +1,24 @@
+"""The option ``--watch`` of commands that show a list."""
+
+import time
+from collections.abc import Callable
+
+import click
+
+watching = click.option(
+    "--watch",
+    type=click.FloatRange(min=0.1),
+    metavar="SECONDS",
+    help="Show it again every so many seconds, until interrupted.",
+)
+
+
+def watched(show: Callable[[], None], seconds: float | None) -> None:
+    """Show something once, or again and again."""
+    while True:
+        if seconds is not None and click.get_text_stream("stdout").isatty():
+            click.clear()
+        show()
+        if seconds is None:
+            return
+        time.sleep(seconds)

@@ -1,0 +1,177 @@
+"""The handlers of hosts and services over HTTP."""
+
+from typing import Protocol
+
+from roost.conductor.hosts.registry import Hosts, Located
+from roost.conductor.hosts.types import (
+    AddedHost,
+    AddedHosts,
+    ChangedHost,
+    HostNodes,
+    HostPage,
+    HostQuery,
+    HostsQuery,
+    KeptProvider,
+    RemovalQuery,
+    Removed,
+    ServiceList,
+    ServicesQuery,
+    ShownHost,
+    ShownNode,
+    ShownService,
+    WantedHosts,
+    WantedMove,
+)
+from roost.conductor.hosts.watch import UNKNOWN, ServiceWatch
+from roost.placement.interface import Provider
+from roost.web.errors import BadRequest
+from roost.web.request import Request, Response
+
+
+class Service(Protocol):
+    """What the handlers need of the conductor's service."""
+
+    @property
+    def hosts(self) -> Hosts: ...
+
+    @property
+    def watch(self) -> ServiceWatch: ...
+
+
+async def add_hosts(service: Service, req: Request, resp: Response) -> AddedHosts:
+    """Add hosts to a cell, all or none.
+
+    Each host gets a token for its agent. No other response shows it again.
+    """
+    wanted: WantedHosts = req.body
+    tokens = await service.hosts.add(wanted.cell, wanted.hosts)
+    return AddedHosts([AddedHost(host, wanted.cell, token) for host, token in tokens.items()])
+
+
+async def list_hosts(service: Service, req: Request, resp: Response) -> HostPage:
+    """List hosts by page. The hosts of a cell that cannot be asked are `unknown`."""
+    query: HostsQuery = req.query
+    page = await service.hosts.page(query.limit, query.marker or "", query.cell)
+    return HostPage([_shown(service, each) for each in page.hosts], page.following, page.silent)
+
+
+async def show_host(service: Service, req: Request, resp: Response, host: str) -> ShownHost:
+    """Show a host."""
+    query: HostQuery = req.query
+    return _shown(service, await service.hosts.find(host, query.cell))
+
+
+async def change_host(service: Service, req: Request, resp: Response, host: str) -> ShownHost:
+    """Enable a host, or disable it: it gets no new instances, and those that are there stay."""
+    query: HostQuery = req.query
+    change: ChangedHost = req.body
+    return _shown(service, await service.hosts.enable(host, change.enabled, change.reason, query.cell))
+
+
+async def move_host(service: Service, req: Request, resp: Response, host: str) -> AddedHost:
+    """Move an empty host, whose agent has ended, to another cell. It gets a new token there."""
+    query: HostQuery = req.query
+    move: WantedMove = req.body
+    return AddedHost(host, move.cell, await service.hosts.move(host, move.cell, query.cell))
+
+
+async def renew_token(service: Service, req: Request, resp: Response, host: str) -> AddedHost:
+    """Make a new token for a host's agent. The old one is valid until the new one is used."""
+    query: HostQuery = req.query
+    cell, token = await service.hosts.renew_token(host, query.cell)
+    return AddedHost(host, cell, token)
+
+
+async def accept_host(service: Service, req: Request, resp: Response, host: str) -> None:
+    """Accept what the cell's database says of a host whose agent is held.
+
+    The agent is held because the database is another one, was taken back, or knows none of its guests. From
+    now on it carries out orders again.
+    """
+    query: HostQuery = req.query
+    await service.hosts.accept(host, query.cell)
+
+
+async def remove_host(service: Service, req: Request, resp: Response, host: str) -> Removed:
+    """Remove a host without instances, whose agent has ended, and its providers from placement.
+
+    Providers that its agent did not make stay. With `force` and `evidence` its instances are ended: what was
+    being built is built elsewhere, what ran is in error, and what it was to destroy is forgotten. While
+    claims are being freed the response is a 409: repeat the request.
+    """
+    query: RemovalQuery = req.query
+    if query.force != (query.evidence is not None and bool(query.evidence.strip())):
+        raise BadRequest("force and evidence go together: say how it is known that no guest runs there")
+    evidence = None if query.evidence is None else _evidence(req, host, query.evidence)
+    return _removed(host, *(await service.hosts.remove(host, cell=query.cell, evidence=evidence)))
+
+
+async def list_nodes(service: Service, req: Request, resp: Response, host: str) -> HostNodes:
+    """List the nodes of a host."""
+    query: HostQuery = req.query
+    cell, nodes = await service.hosts.nodes(host, query.cell)
+    return HostNodes(host, cell, [ShownNode(n.node, n.nodename, n.enabled, n.instances) for n in nodes])
+
+
+async def remove_node(service: Service, req: Request, resp: Response, host: str, node: str) -> Removed:
+    """Remove a node without instances, and its providers from placement.
+
+    An agent that still reports the node makes it anew.
+    """
+    query: HostQuery = req.query
+    return _removed(host, *(await service.hosts.remove_node(host, node, query.cell)))
+
+
+async def list_services(service: Service, req: Request, resp: Response) -> ServiceList:
+    """List the processes and agents that hold leases in the API database and the cells' databases.
+
+    `up` and `down` are as this process sees them: nobody's clock is compared.
+    """
+    query: ServicesQuery = req.query
+    kinds = None if query.kind is None else frozenset((query.kind,))
+    found = service.watch.services(kinds, hosts=query.kind is not None)
+    shown = [
+        ShownService(
+            name=each.lease.name,
+            kind=each.lease.kind,
+            host=each.lease.host,
+            cell=each.cell,
+            state=each.state,
+            service_version=each.lease.service_version,
+            since=each.lease.since,
+            holder=each.lease.holder,
+            epoch=each.lease.epoch,
+        )
+        for each in found
+        if query.cell is None or each.cell == query.cell
+    ]
+    return ServiceList(shown, service.watch.silent())
+
+
+def _shown(service: Service, located: Located) -> ShownHost:
+    described = located.described
+    if described is None:
+        return ShownHost(host=located.host, cell=located.cell, state=UNKNOWN)
+    session = described.session
+    return ShownHost(
+        host=located.host,
+        cell=located.cell,
+        state=service.watch.state_of(located.cell, session),
+        enabled=described.enabled,
+        reason=described.reason,
+        held=None if described.held is None else described.held.reason,
+        service_version=None if session is None else session.service_version,
+        since=None if session is None else session.since,
+        nodes=described.nodes,
+        instances=dict(sorted(described.instances.items())),
+        orders=described.orders,
+        added_at=described.added_at,
+    )
+
+
+def _removed(host: str, cell: str, kept: list[Provider]) -> Removed:
+    return Removed(host, cell, [KeptProvider(each.uuid, each.name) for each in kept])
+
+
+def _evidence(req: Request, host: str, evidence: str) -> str:
+    return f"{req.identity.user_id} says that no guest runs on host {host} any more: {evidence.strip()}"

@@ -1,0 +1,62 @@
+"""The cell of each host that was added, in the API database: what refuses one name in two cells."""
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from roost.conductor.tables import host_mappings
+from roost.storage import in_batches
+
+
+class MapHosts(msgspec.Struct, frozen=True):
+    """Map hosts to a cell. Answers the cell of each that another cell has; then nothing is written."""
+
+    hosts: tuple[str, ...]
+    cell: str
+
+    def __call__(self, connection: Connection) -> dict[str, str]:
+        there = CellsOfHosts(self.hosts)(connection)
+        elsewhere = {host: cell for host, cell in there.items() if cell != self.cell}
+        new = [{"host": host, "cell": self.cell} for host in self.hosts if host not in there]
+        if new and not elsewhere:
+            connection.execute(sa.insert(host_mappings), new)
+        return elsewhere
+
+
+class CellsOfHosts(msgspec.Struct, frozen=True):
+    """The cells of those of the hosts that are mapped: host -> cell."""
+
+    hosts: tuple[str, ...]
+
+    def __call__(self, connection: Connection) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for some in in_batches(self.hosts):
+            query = sa.select(host_mappings).where(host_mappings.c.host.in_(some))
+            found.update((row.host, row.cell) for row in connection.execute(query))
+        return found
+
+
+class MappedHostsAfter(msgspec.Struct, frozen=True):
+    """The first ``most`` mapped hosts after one, in order, of ``cell`` if it is named: (host, cell)."""
+
+    most: int
+    after: str = ""
+    cell: str | None = None
+
+    def __call__(self, connection: Connection) -> list[tuple[str, str]]:
+        query = sa.select(host_mappings).where(host_mappings.c.host > self.after)
+        if self.cell is not None:
+            query = query.where(host_mappings.c.cell == self.cell)
+        query = query.order_by(host_mappings.c.host).limit(self.most)
+        return [(row.host, row.cell) for row in connection.execute(query)]
+
+
+class UnmapHost(msgspec.Struct, frozen=True):
+    """Forget the mapping of a host to a cell."""
+
+    host: str
+    cell: str
+
+    def __call__(self, connection: Connection) -> None:
+        mine = host_mappings.c.host == self.host, host_mappings.c.cell == self.cell
+        connection.execute(sa.delete(host_mappings).where(*mine))

@@ -1,0 +1,136 @@
+"""The operations of hosts and services, and their policy rules."""
+
+from typing import Final
+
+from roost.conductor.hosts.handlers import (
+    accept_host,
+    add_hosts,
+    change_host,
+    list_hosts,
+    list_nodes,
+    list_services,
+    move_host,
+    remove_host,
+    remove_node,
+    renew_token,
+    show_host,
+)
+from roost.conductor.hosts.types import (
+    AddedHost,
+    AddedHosts,
+    ChangedHost,
+    HostNodes,
+    HostPage,
+    HostQuery,
+    HostsQuery,
+    RemovalQuery,
+    Removed,
+    ServiceList,
+    ServicesQuery,
+    ShownHost,
+    WantedHosts,
+    WantedMove,
+)
+from roost.web.errors import Conflict
+from roost.web.operation import Operation
+from roost.web.policy import ADMIN, Rule
+from roost.web.query import Query
+
+HOSTS: Final = "/v1/hosts"
+SERVICES: Final = "/v1/services"
+_ONE: Final = f"{HOSTS}/{{host}}"
+_NODES: Final = f"{_ONE}/nodes"
+
+HOST_RULES: Final = {
+    **{
+        f"conductor:hosts:{verb}": ADMIN
+        for verb in ("create", "list", "show", "update", "move", "token", "accept", "delete")
+    },
+    "conductor:services:list": ADMIN,
+}
+"""The policy rules as they are without a policy file: hosts are for administrators."""
+
+
+def _rule(verb: str) -> Rule:
+    return Rule(f"conductor:hosts:{verb}")
+
+
+_OF_ONE: Final = Query(HostQuery)
+
+HOST_OPERATIONS: Final = (
+    Operation(
+        "POST",
+        HOSTS,
+        _rule("create"),
+        add_hosts,
+        body=WantedHosts,
+        takes=(),  # curl -d says that its data is a form
+        answer=AddedHosts,
+        status=201,
+        raises=(Conflict,),
+    ),
+    Operation("GET", HOSTS, _rule("list"), list_hosts, query=Query(HostsQuery), answer=HostPage),
+    Operation("GET", _ONE, _rule("show"), show_host, query=_OF_ONE, answer=ShownHost),
+    Operation(
+        "PUT",
+        _ONE,
+        _rule("update"),
+        change_host,
+        body=ChangedHost,
+        takes=(),
+        query=_OF_ONE,
+        answer=ShownHost,
+        raises=(Conflict,),
+    ),
+    Operation(
+        "DELETE",
+        _ONE,
+        _rule("delete"),
+        remove_host,
+        query=Query(RemovalQuery),
+        answer=Removed,
+        raises=(Conflict,),
+    ),
+    Operation(
+        "POST",
+        f"{_ONE}/move",
+        _rule("move"),
+        move_host,
+        body=WantedMove,
+        takes=(),
+        query=_OF_ONE,
+        answer=AddedHost,
+        raises=(Conflict,),
+    ),
+    Operation(
+        "POST", f"{_ONE}/token", _rule("token"), renew_token, query=_OF_ONE, answer=AddedHost, status=201
+    ),
+    Operation(
+        "POST",
+        f"{_ONE}/accept",
+        _rule("accept"),
+        accept_host,
+        query=_OF_ONE,
+        status=204,
+        provides=(),
+        raises=(Conflict,),
+    ),
+    Operation("GET", _NODES, _rule("show"), list_nodes, query=_OF_ONE, answer=HostNodes),
+    Operation(
+        "DELETE",
+        f"{_NODES}/{{node}}",
+        _rule("delete"),
+        remove_node,
+        query=_OF_ONE,
+        answer=Removed,
+        raises=(Conflict,),
+    ),
+    Operation(
+        "GET",
+        SERVICES,
+        Rule("conductor:services:list"),
+        list_services,
+        query=Query(ServicesQuery),
+        answer=ServiceList,
+    ),
+)

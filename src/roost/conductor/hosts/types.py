@@ -1,0 +1,182 @@
+"""Hosts, their nodes and services as bodies and queries of HTTP requests and responses."""
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from roost.model.text import is_storable
+from roost.model.vocabulary import MAX_NAME
+from roost.web.query import DEFAULT_PAGE, LARGEST_PAGE
+
+MOST_AT_ONCE = 1000
+"""Hosts that one request may add. A longer list is refused."""
+
+MAX_EVIDENCE = 1000
+"""Characters of a reason or of evidence at most."""
+
+_Name = Annotated[str, Meta(min_length=1, max_length=MAX_NAME)]
+Evidence = Annotated[str, Meta(min_length=1, max_length=MAX_EVIDENCE)]
+
+
+class WantedHosts(msgspec.Struct, forbid_unknown_fields=True):
+    """The body that adds hosts to a cell, all or none."""
+
+    cell: _Name
+    hosts: Annotated[tuple[_Name, ...], Meta(min_length=1, max_length=MOST_AT_ONCE)]
+
+    def __post_init__(self) -> None:
+        for host in self.hosts:
+            if not is_storable(host, MAX_NAME) or host != host.strip() or "/" in host:
+                raise ValueError(f"{host!r} is no name of a host: no slash, and no space at its ends")
+        if len(set(self.hosts)) < len(self.hosts):
+            raise ValueError("a host is named twice")
+
+
+class AddedHost(msgspec.Struct, forbid_unknown_fields=True):
+    """A host and the token of its agent, which no other response shows again."""
+
+    host: str
+    cell: str
+    token: str
+
+
+class AddedHosts(msgspec.Struct, forbid_unknown_fields=True):
+    """The hosts that were added."""
+
+    hosts: list[AddedHost]
+
+
+class ChangedHost(msgspec.Struct, forbid_unknown_fields=True):
+    """The body that enables a host, or disables it for a reason: it gets no new instances then."""
+
+    enabled: bool
+    reason: Annotated[str, Meta(max_length=MAX_EVIDENCE)] | None = None
+
+
+class WantedMove(msgspec.Struct, forbid_unknown_fields=True):
+    """The body that moves an empty host to another cell."""
+
+    cell: _Name
+
+
+class HostQuery(msgspec.Struct, forbid_unknown_fields=True):
+    """The query of an operation on one host."""
+
+    cell: Annotated[str | None, Meta(description="The cell, if several have a host of this name.")] = None
+
+
+class RemovalQuery(HostQuery, forbid_unknown_fields=True):
+    """The query of the removal of a host."""
+
+    force: Annotated[bool, Meta(description="End its instances, and forget what it was to destroy.")] = False
+    evidence: Annotated[
+        str | None, Meta(description="With `force`: how it is known that no guest runs there any more.")
+    ] = None
+
+
+class HostsQuery(HostQuery, forbid_unknown_fields=True):
+    """The query of a list of hosts."""
+
+    limit: Annotated[int, Meta(ge=1, le=LARGEST_PAGE, description="Hosts on a page.")] = DEFAULT_PAGE
+    marker: Annotated[
+        str | None, Meta(description="`next` of the page before: the page begins after this host.")
+    ] = None
+
+
+class ShownHost(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """A host.
+
+    `state`: `up`, `down`, or `unknown` while its cell cannot be asked; then the rest is not known either.
+    `enabled` and `reason`: whether an operator lets it have new instances. `held`: why its agent carries out
+    no orders, null if it does. `instances`: their numbers by state. `orders`: guests that it has not yet
+    acknowledged to have destroyed. `since`: when its agent opened the session, in seconds since the epoch.
+    """
+
+    host: str
+    cell: str
+    state: str
+    enabled: bool | None = None
+    reason: str | None = None
+    held: str | None = None
+    service_version: int | None = None
+    since: float | None = None
+    nodes: int | None = None
+    instances: dict[str, int] | None = None
+    orders: int | None = None
+    added_at: float | None = None
+
+
+class HostPage(msgspec.Struct, forbid_unknown_fields=True):
+    """Hosts in order of their names. `next` is the marker of the next page, null on the last one.
+    `cells_down`: cells that cannot be asked."""
+
+    hosts: list[ShownHost]
+    next: str | None
+    cells_down: list[str]
+
+
+class ShownNode(msgspec.Struct, forbid_unknown_fields=True):
+    """A node of a host. `node` is the uuid of its root provider, `enabled` what the agent says."""
+
+    node: str
+    nodename: str
+    enabled: bool
+    instances: int
+
+
+class HostNodes(msgspec.Struct, forbid_unknown_fields=True):
+    """The nodes of a host, in order of their names."""
+
+    host: str
+    cell: str
+    nodes: list[ShownNode]
+
+
+class KeptProvider(msgspec.Struct, forbid_unknown_fields=True):
+    """A provider that stays in placement, because the host's agent did not make it, or others' are below."""
+
+    uuid: str
+    name: str
+
+
+class Removed(msgspec.Struct, forbid_unknown_fields=True):
+    """What was removed, and which providers of its trees stay in placement."""
+
+    host: str
+    cell: str
+    kept_providers: list[KeptProvider]
+
+
+class ShownService(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """A process or an agent.
+
+    `cell` is null for processes of the API database. `state`: `up`, `down`, or `unknown` while its database
+    cannot be read. `holder` and `epoch` say under which name and number it owns work.
+    """
+
+    name: str
+    kind: str
+    host: str
+    cell: str | None
+    state: str
+    service_version: int
+    since: float
+    holder: str
+    epoch: int
+
+
+class ServicesQuery(msgspec.Struct, forbid_unknown_fields=True):
+    """The query of a list of services."""
+
+    kind: Annotated[
+        str | None, Meta(description="Only those of one kind: `conductor`, `cell-conductor`, `host`, …")
+    ] = None
+    cell: Annotated[str | None, Meta(description="Only those of one cell.")] = None
+
+
+class ServiceList(msgspec.Struct, forbid_unknown_fields=True):
+    """Services in order of cells and names. `cells_down`: cells that cannot be asked."""
+
+    services: list[ShownService]
+    cells_down: list[str]

@@ -1,0 +1,138 @@
+"""Which processes and hosts are up, as this process sees it: leases whose counters move."""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+
+import msgspec
+import structlog
+
+from roost.cells import Cell
+from roost.cells.orders import HostsWithOrders
+from roost.cells.watching import SESSION
+from roost.conductor.liveness import Liveness
+from roost.leases import Lease, LeaseTimes, ReadAllLeases
+from roost.storage import Database, StorageError
+
+UP = "up"
+DOWN = "down"
+UNKNOWN = "unknown"
+"""The state of a process whose database cannot be read."""
+
+_log = structlog.get_logger()
+
+
+class Seen(msgspec.Struct, frozen=True):
+    """A lease and its state. ``cell``: in whose database it is, None for the API database."""
+
+    lease: Lease
+    state: str
+    cell: str | None
+
+
+class _Place:
+    """What is seen in one database."""
+
+    def __init__(self, times: LeaseTimes, down_seconds: float) -> None:
+        self.processes = Liveness(times.lease)
+        self.hosts = Liveness(down_seconds)
+        self.leases: list[Lease] = []
+        self.answers = True
+
+    def state_of(self, lease: Lease) -> str:
+        if not self.answers:
+            return UNKNOWN
+        if lease.kind == SESSION:
+            return UP if lease.host in self.hosts.up else DOWN
+        return UP if lease.name in self.processes.up else DOWN
+
+
+class ServiceWatch:
+    """Looks at the leases of the API database and of all cells every `LeaseTimes.renew` seconds.
+
+    A process is down when its lease is vacant or was seen to stand still for as long as others take to take
+    over its work, a host after ``down_seconds``. A process that died before this one began is seen as up for
+    that long. ``monotonic``: the clock of the observation.
+    """
+
+    def __init__(
+        self,
+        api: Database,
+        cells: Mapping[str, Cell],
+        *,
+        down_seconds: float = 60.0,
+        times: LeaseTimes = LeaseTimes(),  # noqa: B008 - it is frozen
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._api = api
+        self._cells = cells
+        self._down_seconds = down_seconds
+        self._times = times
+        self._monotonic = monotonic
+        self._places: dict[str | None, _Place] = {}
+
+    async def run(self) -> None:
+        """Look for ever."""
+        while True:
+            try:
+                await self.look()
+            except Exception:
+                # A defect must not leave what was seen as it is for ever without a word.
+                _log.exception("services cannot be watched")
+            await asyncio.sleep(self._times.renew)
+
+    async def look(self) -> None:
+        """Look at all databases once."""
+        cells = dict(self._cells)
+        for gone in self._places.keys() - cells.keys() - {None}:
+            del self._places[gone]
+        looks = [self._look_at(name, cell.database) for name, cell in cells.items()]
+        await asyncio.gather(self._look_at(None, self._api), *looks)
+
+    def services(self, kinds: frozenset[str] | None = None, *, hosts: bool = False) -> list[Seen]:
+        """The leases that were seen last, in order of cells and names; those of hosts only if asked for."""
+        return [
+            Seen(lease, place.state_of(lease), cell)
+            for cell, place in sorted(self._places.items(), key=lambda each: each[0] or "")
+            for lease in place.leases
+            if (hosts or lease.kind != SESSION) and (kinds is None or lease.kind in kinds)
+        ]
+
+    def state_of(self, cell: str, session: Lease | None) -> str:
+        """The state of the host of a session in a cell."""
+        place = self._places.get(cell)
+        if place is None:
+            return UNKNOWN
+        return DOWN if session is None else place.state_of(session)
+
+    def answers(self, cell: str) -> bool:
+        """Whether the last look at a cell's database succeeded."""
+        place = self._places.get(cell)
+        return place is not None and place.answers
+
+    def silent(self) -> list[str]:
+        """The names of the cells whose databases could not be read at the last look."""
+        return sorted(name for name, place in self._places.items() if name is not None and not place.answers)
+
+    async def _look_at(self, name: str | None, database: Database) -> None:
+        place = self._places.setdefault(name, _Place(self._times, self._down_seconds))
+        began = self._monotonic()
+        try:
+            leases = await database.read(ReadAllLeases())
+            owing = frozenset[str]() if name is None else await database.read(HostsWithOrders())
+        except StorageError as error:
+            if place.answers:
+                where = "the API database" if name is None else f"cell {name}"
+                _log.warning("leases cannot be read", database=where, error=str(error))
+            place.answers = False
+            place.processes.away(self._monotonic())
+            place.hosts.away(self._monotonic())
+            return
+        ended = self._monotonic()
+        held = [lease for lease in leases if not lease.vacant]
+        place.leases, place.answers = leases, True
+        processes = {lease.name: lease.stamp for lease in held if lease.kind != SESSION}
+        place.processes.look(processes, frozenset(), began, ended)
+        place.hosts.look(
+            {each.host: each.stamp for each in held if each.kind == SESSION}, owing, began, ended
+        )

@@ -1,0 +1,218 @@
+"""Hosts over HTTP: added, disabled, moved and removed while all runs; what is refused changes nothing."""
+
+import asyncio
+
+from roost.agents.tokens import token_digest
+from roost.cells.host_tokens import ReadTokens
+from roost.cells.hosts import NoteProviders
+from roost.conductor.agents.works import OpenSession
+from roost.conductor.hosts.mappings import CellsOfHosts
+from roost.model.node import NodeReport
+from roost.placement.commands.allocations import ConsumerWrite
+from support.conductor_api import ADMIN, TOKEN, api, asked_for, detail
+
+CELL1 = {"cell": "cell1", "hosts": ["new-1", "new-2"]}
+
+
+async def tokens_of(cell) -> set[str]:
+    return {each.host for each in (await cell.read(ReadTokens())).values()}
+
+
+def test_hosts_are_added_and_their_tokens_are_shown_once(tmp_path) -> None:
+    async def run() -> None:
+        async with api(tmp_path) as (now, client):
+            assert (await client.post("/v1/hosts", json=CELL1)).status_code == 403
+            added = await client.post("/v1/hosts", json=CELL1, headers=ADMIN)
+            assert added.status_code == 201, added.text
+            tokens = {each["host"]: each["token"] for each in added.json()["hosts"]}
+            kept = await now.cells["cell1"].read(ReadTokens())
+            assert {kept[token_digest(token)].host for token in tokens.values()} == {"new-1", "new-2"}
+            shown = (await client.get("/v1/hosts/new-1", headers=ADMIN)).json()
+            assert (shown["cell"], shown["enabled"], shown["state"], shown["nodes"]) == (
+                "cell1", True, "unknown", 0
+            )  # fmt: skip
+            await now.super.watch.look()
+            assert (await client.get("/v1/hosts/new-1", headers=ADMIN)).json()["state"] == "down"
+            renewed = (await client.post("/v1/hosts/new-1/token", headers=ADMIN)).json()
+            assert renewed["token"] not in tokens.values()
+
+    asyncio.run(run())
+
+
+def test_one_name_is_in_one_cell(tmp_path) -> None:
+    async def run() -> None:
+        async with api(tmp_path) as (now, client):
+            await client.post("/v1/hosts", json=CELL1, headers=ADMIN)
+            for body, words in (
+                ({"cell": "cell2", "hosts": ["other", "new-2"]}, "'new-2' is in cell cell1"),
+                ({"cell": "cell1", "hosts": ["other", "new-1"]}, "'new-1' is in cell cell1 already"),
+                # Nobody added it, but its agent reports it there.
+                ({"cell": "cell2", "hosts": ["other", "a"]}, "'a' is in cell cell1"),
+            ):
+                refused = await client.post("/v1/hosts", json=body, headers=ADMIN)
+                assert (refused.status_code, words in detail(refused)) == (409, True), refused.text
+            assert (await client.get("/v1/hosts/other", headers=ADMIN)).status_code == 404
+            assert await now.requests.database.read(CellsOfHosts(("other", "new-2"))) == {"new-2": "cell1"}
+            assert "other" not in await tokens_of(now.cells["cell1"]) | await tokens_of(now.cells["cell2"])
+            for body, status in (
+                ({"cell": "cell9", "hosts": ["x"]}, 404),
+                ({"cell": "cell0", "hosts": ["x"]}, 409),
+                ({"cell": "cell1", "hosts": ["x", "x"]}, 400),
+                ({"cell": "cell1", "hosts": ["a/b"]}, 400),
+                ({"cell": "cell1", "hosts": []}, 400),
+            ):
+                assert (await client.post("/v1/hosts", json=body, headers=ADMIN)).status_code == status
+
+    asyncio.run(run())
+
+
+def test_pages_of_hosts_have_each_once(tmp_path) -> None:
+    async def run() -> None:
+        async with api(tmp_path) as (_, client):
+            await client.post("/v1/hosts", json=CELL1, headers=ADMIN)
+            found, marker = [], None
+            while True:
+                query = {"limit": 2, **({"marker": marker} if marker else {})}
+                page = (await client.get("/v1/hosts", params=query, headers=ADMIN)).json()
+                found += [(each["host"], each["cell"]) for each in page["hosts"]]
+                marker = page["next"]
+                if marker is None:
+                    break
+            in_cell1 = [(host, "cell1") for host in ("a", "b", "c")]
+            new = [(host, "cell1") for host in ("new-1", "new-2")]
+            assert found == [*in_cell1, ("d", "cell2"), ("e", "cell2"), *new]
+            one = (await client.get("/v1/hosts", params={"cell": "cell2"}, headers=ADMIN)).json()
+            assert [each["host"] for each in one["hosts"]] == ["d", "e"]
+
+    asyncio.run(run())
+
+
+def test_disabled_host_gets_no_new_instances(tmp_path) -> None:
+    async def run() -> None:
+        async with api(tmp_path) as (now, client):
+            for host in ("a", "b", "c", "d"):
+                body = {"enabled": False, "reason": "fan 3"}
+                changed = await client.put(f"/v1/hosts/{host}", json=body, headers=ADMIN)
+                assert (changed.json()["enabled"], changed.json()["reason"]) == (False, "fan 3")
+            await now.feed.refresh()
+            await asked_for(client, 3)
+            await now.arrive()
+            assert {each.host for each in (await now.instances()).values()} == {"e"}
+            # The agent, which knows nothing of it, reports again.
+            await now.cells["cell1"].heartbeat([NodeReport(host="a", node="node-a", cell="cell1")])
+            await now.feed.refresh()
+            await client.put("/v1/hosts/e", json={"enabled": False}, headers=ADMIN)
+            await client.put("/v1/hosts/b", json={"enabled": True}, headers=ADMIN)
+            await now.feed.refresh()
+            await asked_for(client, 1)
+            await now.arrive()
+            assert {each.host for each in (await now.instances()).values()} == {"e", "b"}
+
+    asyncio.run(run())
+
+
+def test_removed_host_leaves_nothing_of_its_own_and_all_of_others(tmp_path) -> None:
+    async def run() -> None:
+        async with api(tmp_path) as (now, client):
+            for uuid, name, parent in (
+                ("numa", "a_numa0", "node-a"),
+                ("pf", "a_pf", "numa"),
+                ("agent", "a:OVS agent", "node-a"),
+                ("bridge", "a:br0", "agent"),
+            ):
+                await now.placement.ensure_provider(uuid, name, parent)
+            await now.cells["cell1"].write(NoteProviders("node-a", ("numa", "pf")))
+            [one] = await asked_for(client, 1)
+            await now.arrive()
+            host = (await now.instances())[one].host
+            refused = await client.delete(f"/v1/hosts/{host}", headers=ADMIN)
+            assert (refused.status_code, "1 assigned" in detail(refused)) == (409, True)
+            assert (await client.get(f"/v1/hosts/{host}", headers=ADMIN)).json()["enabled"] is True
+            gone = "a" if host != "a" else "b"
+            await client.put(f"/v1/hosts/{gone}", json={"enabled": True}, headers=ADMIN)
+            removed = await client.delete(f"/v1/hosts/{gone}", headers=ADMIN)
+            assert removed.status_code == 200, removed.text
+            kept = {each["uuid"] for each in removed.json()["kept_providers"]}
+            assert kept == ({"node-a", "agent", "bridge"} if gone == "a" else set())
+            left = {each.uuid for each in await now.placement.tree(f"node-{gone}")}
+            assert left == kept
+            assert (await client.get(f"/v1/hosts/{gone}", headers=ADMIN)).status_code == 404
+            await now.feed.refresh()
+            assert f"node-{gone}" not in now.scheduler.table.nodes_of_cell("cell1")
+            added = await client.post("/v1/hosts", json={"cell": "cell2", "hosts": [gone]}, headers=ADMIN)
+            assert added.status_code == 201
+
+    asyncio.run(run())
+
+
+def test_claim_of_others_keeps_a_host(tmp_path) -> None:
+    async def run() -> None:
+        async with api(tmp_path) as (now, client):
+            write = ConsumerWrite(
+                consumer="foreign", allocations={"node-d": {"VCPU": 1}}, project_id="p", user_id="u"
+            )
+            await now.placement.write_allocations([write])
+            refused = await client.delete("/v1/hosts/d", headers=ADMIN)
+            assert (refused.status_code, "node-d" in detail(refused)) == (409, True)
+            assert (await client.get("/v1/hosts/d", headers=ADMIN)).json()["enabled"] is False
+            assert await now.placement.provider("node-d") is not None
+
+    asyncio.run(run())
+
+
+def test_host_whose_agent_is_up_is_neither_removed_nor_moved(tmp_path) -> None:
+    async def run() -> None:
+        async with api(tmp_path) as (now, client):
+            await client.post("/v1/hosts", json=CELL1, headers=ADMIN)
+            opening = OpenSession(host="new-1", nonce="n", previous=(), service_version=3, at=1.0)
+            await now.cells["cell1"].write(opening)
+            await now.super.watch.look()
+            shown = (await client.get("/v1/hosts/new-1", headers=ADMIN)).json()
+            assert (shown["state"], shown["service_version"]) == ("up", 3)
+            for refused in (
+                await client.delete("/v1/hosts/new-1", headers=ADMIN),
+                await client.post("/v1/hosts/new-1/move", json={"cell": "cell2"}, headers=ADMIN),
+            ):
+                assert (refused.status_code, "signs of life" in detail(refused)) == (409, True)
+            moved = await client.post("/v1/hosts/new-2/move", json={"cell": "cell2"}, headers=ADMIN)
+            assert (moved.status_code, moved.json()["cell"]) == (200, "cell2"), moved.text
+            assert await tokens_of(now.cells["cell2"]) == {"new-2"}
+            assert await tokens_of(now.cells["cell1"]) == {"new-1"}
+            listed = (await client.get("/v1/services", params={"kind": "host"}, headers=ADMIN)).json()
+            assert [(each["host"], each["cell"], each["state"]) for each in listed["services"]] == [
+                ("new-1", "cell1", "up")
+            ]
+            ours = (await client.get("/v1/services", headers=ADMIN)).json()["services"]
+            assert [(each["kind"], each["cell"], each["state"]) for each in ours] == [
+                ("conductor", None, "up")
+            ]
+            assert (await client.get("/v1/services", headers=TOKEN)).status_code == 403
+
+    asyncio.run(run())
+
+
+def test_host_that_burned_is_removed_by_an_operators_word(tmp_path) -> None:
+    async def run() -> None:
+        async with api(tmp_path) as (now, client):
+            uuids = await asked_for(client, 5)
+            await now.arrive()
+            await now.build()
+            host = (await now.instances())[uuids[0]].host
+            there = {each.uuid for each in (await now.instances()).values() if each.host == host}
+            path = f"/v1/hosts/{host}"
+            assert (await client.delete(path, params={"force": True}, headers=ADMIN)).status_code == 400
+            word = {"force": "true", "evidence": "burned"}
+            ending = await client.delete(path, params=word, headers=ADMIN)
+            assert (ending.status_code, "repeat" in detail(ending)) == (409, True)
+            await now.step()
+            removed = await client.delete(path, params=word, headers=ADMIN)
+            assert removed.status_code == 200, removed.text
+            found = await now.instances()
+            assert {uuid for uuid, each in found.items() if each.state == "error"} == there
+            assert all("burned" in (found[uuid].reason or "") for uuid in there)
+            assert "admin says" in (found[uuids[0]].reason or "")
+            assert await now.placement.provider(f"node-{host}") is None
+            for uuid in there:
+                assert await now.placement.allocations_of(uuid) is None
+
+    asyncio.run(run())
