@@ -20,6 +20,7 @@ COMMANDS = {
     "ask": "roost.cli.ask:ask",
     "bench": "roost.cli.bench:bench",
     "cell-conductor": "roost.cli.cell_conductor:cell_conductor",
+    "cell": "roost.cli.cell:cell",
     "completion": "roost.cli.completion:completion",
     "conductor": "roost.cli.conductor:conductor",
     "config": "roost.cli.configuration:config",

@@ -1,5 +1,6 @@
 """The option ``--watch`` of commands that show a list."""
 
+import sys
 import time
 from collections.abc import Callable
 
@@ -16,7 +17,7 @@ watching = click.option(
 def watched(show: Callable[[], None], seconds: float | None) -> None:
     """Show something once, or again and again."""
     while True:
-        if seconds is not None and click.get_text_stream("stdout").isatty():
+        if seconds is not None and sys.stdout.isatty():
             click.clear()
         show()
         if seconds is None:

@@ -18,7 +18,8 @@ from roost.auth.rules import Rules
 from roost.conductor.aggregates.host_aggregates import HostAggregates
 from roost.conductor.aggregates.operations import AGGREGATE_OPERATIONS, AGGREGATE_RULES
 from roost.conductor.aggregates.operations import PATH as AGGREGATES
-from roost.conductor.hosts.operations import HOST_OPERATIONS, HOST_RULES, HOSTS, SERVICES
+from roost.conductor.hosts.cells import CellRegistry
+from roost.conductor.hosts.operations import CELLS, HOST_OPERATIONS, HOST_RULES, HOSTS, SERVICES
 from roost.conductor.hosts.registry import Hosts
 from roost.conductor.hosts.watch import ServiceWatch
 from roost.conductor.instance_types import (
@@ -71,7 +72,7 @@ DEFAULT_RULES: Final = {
 }
 """The policy rules as they are without a policy file."""
 
-PATHS: Final = ("/v1/instances", AGGREGATES, HOSTS, SERVER_GROUPS, SERVICES)
+PATHS: Final = ("/v1/instances", AGGREGATES, CELLS, HOSTS, SERVER_GROUPS, SERVICES)
 """The paths of a conductor: these, and all below them."""
 
 
@@ -86,6 +87,7 @@ class Service:
     groups: ServerGroups
     placement: Placement
     hosts: Hosts
+    cells: CellRegistry
     watch: ServiceWatch
 
 
@@ -106,7 +108,10 @@ def create_app(
     """
     instances = InstanceViews(requests, conductor.cells)
     hosts = Hosts(requests.database, conductor.cells, placement, conductor.watch)
-    service = Service(conductor, requests, instances, aggregates, groups, placement, hosts, conductor.watch)
+    known = CellRegistry(requests.database, conductor.cells, conductor.watch)
+    service = Service(
+        conductor, requests, instances, aggregates, groups, placement, hosts, known, conductor.watch
+    )
     operations = OPERATIONS if options is None else (*OPERATIONS, DOCUMENT)
     options = options or PlacementOptions()
     proxies = options.proxies
@@ -292,6 +297,7 @@ def _document() -> msgspec.Raw:
         (*OPERATIONS, DOCUMENT, *DOCUMENTED),
         Conventions(),
         title="Roost's conductor",
-        text="Instances are asked for, listed and deleted; host aggregates and server groups are kept.",
+        text="Instances are asked for, listed and deleted; cells and hosts are added, changed and removed; "
+        "host aggregates and server groups are kept.",
     )
     return msgspec.Raw(msgspec.json.encode(described))

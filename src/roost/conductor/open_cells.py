@@ -93,11 +93,14 @@ class OpenCells(Mapping[str, Cell]):
             await cell.database.close()
         self._cells.clear()
 
+    def open(self, mapping: CellMapping) -> Cell:
+        """A cell on a connection of its own, which the caller closes. Raises `OperatorError`."""
+        url = url_of(mapping, self._source)
+        database = Database(url, answer_seconds=self._answer_seconds, deferred=True)
+        return Cell(mapping.name, database, self._clock, self._records)
+
     def _open(self, mapping: CellMapping) -> None:
         try:
-            url = url_of(mapping, self._source)
-            database = Database(url, answer_seconds=self._answer_seconds, deferred=True)
+            self._cells[mapping.name] = self.open(mapping)
         except OperatorError as error:
             _log.error("a cell has no database here", cell=mapping.name, error=str(error))
-            return
-        self._cells[mapping.name] = Cell(mapping.name, database, self._clock, self._records)

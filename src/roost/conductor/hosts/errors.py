@@ -7,6 +7,7 @@
     Conflict
     ├── HostElsewhere    another cell has a host of this name
     ├── HostInUse        the host has instances, claims or orders
+    ├── CellInUse        the cell has hosts or instances
     └── HostIsUp         the host's agent shows signs of life
     Unavailable
     └── CellUnavailable  the cell's database cannot be asked
@@ -41,6 +42,10 @@ class HostElsewhere(Conflict):
 
 class HostInUse(Conflict):
     """The host has instances, claims or orders."""
+
+
+class CellInUse(Conflict):
+    """The cell has hosts or instances."""
 
 
 class HostIsUp(Conflict):

@@ -2,10 +2,12 @@
 
 from typing import Protocol
 
+from roost.conductor.hosts.cells import CellRegistry, SeenCell
 from roost.conductor.hosts.registry import Hosts, Located
 from roost.conductor.hosts.types import (
     AddedHost,
     AddedHosts,
+    CellList,
     ChangedHost,
     HostNodes,
     HostPage,
@@ -16,13 +18,15 @@ from roost.conductor.hosts.types import (
     Removed,
     ServiceList,
     ServicesQuery,
+    ShownCell,
     ShownHost,
     ShownNode,
     ShownService,
+    WantedCell,
     WantedHosts,
     WantedMove,
 )
-from roost.conductor.hosts.watch import UNKNOWN, ServiceWatch
+from roost.conductor.hosts.watch import DOWN, UNKNOWN, UP, ServiceWatch
 from roost.placement.interface import Provider
 from roost.web.errors import BadRequest
 from roost.web.request import Request, Response
@@ -33,6 +37,9 @@ class Service(Protocol):
 
     @property
     def hosts(self) -> Hosts: ...
+
+    @property
+    def cells(self) -> CellRegistry: ...
 
     @property
     def watch(self) -> ServiceWatch: ...
@@ -146,6 +153,38 @@ async def list_services(service: Service, req: Request, resp: Response) -> Servi
         if query.cell is None or each.cell == query.cell
     ]
     return ServiceList(shown, service.watch.silent())
+
+
+async def add_cell(service: Service, req: Request, resp: Response) -> ShownCell:
+    """Add a cell. The configuration of each process names its database, which must be set up and answer."""
+    wanted: WantedCell = req.body
+    return _cell(await service.cells.add(wanted.name, wanted.section))
+
+
+async def list_cells(service: Service, req: Request, resp: Response) -> CellList:
+    """List all cells, cell0 among them."""
+    return CellList([_cell(each) for each in await service.cells.list()])
+
+
+async def show_cell(service: Service, req: Request, resp: Response, name: str) -> ShownCell:
+    """Show a cell."""
+    return _cell(await service.cells.find(name))
+
+
+async def remove_cell(service: Service, req: Request, resp: Response, name: str) -> None:
+    """Remove a cell without hosts and instances. Its database stays as it is."""
+    await service.cells.remove(name)
+
+
+def _cell(seen: SeenCell) -> ShownCell:
+    counts = seen.counts
+    return ShownCell(
+        seen.mapping.name,
+        seen.mapping.section,
+        DOWN if counts is None else UP,
+        seen.conductors,
+        None if counts is None else dict(sorted(counts.instances.items())),
+    )
 
 
 def _shown(service: Service, located: Located) -> ShownHost:

@@ -1,23 +1,28 @@
-"""The operations of hosts and services, and their policy rules."""
+"""The operations of cells, hosts and services, and their policy rules."""
 
 from typing import Final
 
 from roost.conductor.hosts.handlers import (
     accept_host,
+    add_cell,
     add_hosts,
     change_host,
+    list_cells,
     list_hosts,
     list_nodes,
     list_services,
     move_host,
+    remove_cell,
     remove_host,
     remove_node,
     renew_token,
+    show_cell,
     show_host,
 )
 from roost.conductor.hosts.types import (
     AddedHost,
     AddedHosts,
+    CellList,
     ChangedHost,
     HostNodes,
     HostPage,
@@ -27,7 +32,9 @@ from roost.conductor.hosts.types import (
     Removed,
     ServiceList,
     ServicesQuery,
+    ShownCell,
     ShownHost,
+    WantedCell,
     WantedHosts,
     WantedMove,
 )
@@ -36,6 +43,7 @@ from roost.web.operation import Operation
 from roost.web.policy import ADMIN, Rule
 from roost.web.query import Query
 
+CELLS: Final = "/v1/cells"
 HOSTS: Final = "/v1/hosts"
 SERVICES: Final = "/v1/services"
 _ONE: Final = f"{HOSTS}/{{host}}"
@@ -46,9 +54,10 @@ HOST_RULES: Final = {
         f"conductor:hosts:{verb}": ADMIN
         for verb in ("create", "list", "show", "update", "move", "token", "accept", "delete")
     },
+    **{f"conductor:cells:{verb}": ADMIN for verb in ("create", "list", "show", "delete")},
     "conductor:services:list": ADMIN,
 }
-"""The policy rules as they are without a policy file: hosts are for administrators."""
+"""The policy rules as they are without a policy file: cells and hosts are for administrators."""
 
 
 def _rule(verb: str) -> Rule:
@@ -123,6 +132,28 @@ HOST_OPERATIONS: Final = (
         remove_node,
         query=_OF_ONE,
         answer=Removed,
+        raises=(Conflict,),
+    ),
+    Operation(
+        "POST",
+        CELLS,
+        Rule("conductor:cells:create"),
+        add_cell,
+        body=WantedCell,
+        takes=(),
+        answer=ShownCell,
+        status=201,
+        raises=(Conflict,),
+    ),
+    Operation("GET", CELLS, Rule("conductor:cells:list"), list_cells, answer=CellList),
+    Operation("GET", f"{CELLS}/{{name}}", Rule("conductor:cells:show"), show_cell, answer=ShownCell),
+    Operation(
+        "DELETE",
+        f"{CELLS}/{{name}}",
+        Rule("conductor:cells:delete"),
+        remove_cell,
+        status=204,
+        provides=(),
         raises=(Conflict,),
     ),
     Operation(

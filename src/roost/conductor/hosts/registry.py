@@ -36,7 +36,7 @@ from roost.conductor.hosts.errors import (
 )
 from roost.conductor.hosts.mappings import CellsOfHosts, MapHosts, MappedHostsAfter, UnmapHost
 from roost.conductor.hosts.providers import remove_providers
-from roost.conductor.hosts.watch import UP, ServiceWatch
+from roost.conductor.hosts.watch import DOWN, UP, ServiceWatch
 from roost.placement.interface import Placement, Provider
 from roost.storage import Database, StorageError
 from roost.web.errors import Conflict
@@ -210,15 +210,16 @@ class Hosts:
 
         Raises:
             HostInUse: it has instances, claims or orders.
-            HostIsUp: its agent shows signs of life, and there is no evidence.
+            HostIsUp: its agent shows signs of life.
         """
         located = await self.find(host, cell)
         there = self._cell(located.cell)
         described = (await there.read(DescribeHosts((host,)))).get(host)
         if described is None:
             raise NoSuchHost(host)
+        self._check_down(there.name, described)
         if evidence is None:
-            self._check_removable(there.name, described)
+            self._check_empty(described)
         await there.write(EnableHost(host, False, BEING_REMOVED, self._clock()))
         await there.write(RevokeTokens(host))
         if evidence is not None:
@@ -264,7 +265,7 @@ class Hosts:
             _log.warning("an operator has ended instances", **values, evidence=evidence)
         return done.instances
 
-    def _check_removable(self, cell: str, described: CellHost) -> None:
+    def _check_empty(self, described: CellHost) -> None:
         host = described.host
         there = {state: number for state, number in described.instances.items() if state != "error"}
         if there:
@@ -275,8 +276,13 @@ class Hosts:
                 f"host {host!r} has not acknowledged {described.orders} orders to destroy: guests may run "
                 "there"
             )
-        if self.watch.state_of(cell, described.session) == UP:
-            raise HostIsUp(f"the agent of host {host!r} shows signs of life: stop it first")
+
+    def _check_down(self, cell: str, described: CellHost) -> None:
+        state = self.watch.state_of(cell, described.session)
+        if state == UP:
+            raise HostIsUp(f"the agent of host {described.host!r} shows signs of life: stop it first")
+        if state != DOWN:
+            raise HostIsUp(f"cell {cell} was not seen yet by this conductor: try again in some seconds")
 
     async def _remove_providers(self, cell: Cell, root: str) -> list[Provider]:
         made = await cell.read(ProvidersMade(root))

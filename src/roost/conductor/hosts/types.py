@@ -180,3 +180,31 @@ class ServiceList(msgspec.Struct, forbid_unknown_fields=True):
 
     services: list[ShownService]
     cells_down: list[str]
+
+
+_CellName = Annotated[str, Meta(pattern="^[A-Za-z0-9_.-]{1,64}$")]
+
+
+class WantedCell(msgspec.Struct, forbid_unknown_fields=True):
+    """The body that adds a cell. Its database is `connection` in `section` of the configuration of each
+    process, by default `cell_NAME`."""
+
+    name: _CellName
+    section: _CellName | None = None
+
+
+class ShownCell(msgspec.Struct, forbid_unknown_fields=True):
+    """A cell. `section` is null where the API database has the URL. `state`: `up`, or `down` if it cannot be
+    asked; then `instances` is null, else it has their numbers by state. `conductors`: those that are up."""
+
+    name: str
+    section: str | None
+    state: str
+    conductors: int
+    instances: dict[str, int] | None
+
+
+class CellList(msgspec.Struct, forbid_unknown_fields=True):
+    """All cells in order of their names."""
+
+    cells: list[ShownCell]

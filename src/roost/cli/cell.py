@@ -1,0 +1,77 @@
+"""``roost cell``: the cells of a cloud, while all runs."""
+
+import click
+
+from roost.cli.conductor_client import ConductorClient, with_conductor
+from roost.cli.host import print_facts
+from roost.cli.options import as_json, print_json, print_table
+from roost.cli.watching import watched, watching
+
+
+@click.group()
+def cell() -> None:
+    """Add, show and remove cells.
+
+    Exit status: 0 done, 1 refused, 2 could not run.
+    """
+
+
+@cell.command(epilog="Example: roost cell add cell1")
+@click.argument("name")
+@click.option("--section", help="The configuration's section that names its database.  [default: cell_NAME]")
+@as_json
+@with_conductor
+def add(conductor: ConductorClient, name: str, section: str | None, as_json: bool) -> None:
+    """Add a cell.
+
+    Its database is `connection` in the section, in the configuration of the conductors; it is set up by
+    `roost db upgrade` and answers. Then start its conductor, `roost cell-conductor NAME`, and add hosts.
+    """
+    found = conductor.ask("POST", "/v1/cells", {"name": name, "section": section})
+    if as_json:
+        print_json(found)
+
+
+@cell.command("list", epilog="Example: roost cell list --watch 2")
+@watching
+@as_json
+@with_conductor
+def list_cells(conductor: ConductorClient, watch: float | None, as_json: bool) -> None:
+    """List all cells."""
+
+    def show() -> None:
+        answer = conductor.ask("GET", "/v1/cells")
+        if as_json:
+            print_json(answer)
+            return
+        rows = [
+            (
+                each["name"],
+                each["section"] or "",
+                each["state"],
+                str(each["conductors"]),
+                "?" if each["instances"] is None else str(sum(each["instances"].values())),
+            )
+            for each in answer["cells"]
+        ]
+        print_table(("cell", "section", "state", "conductors", "instances"), rows, 2)
+
+    watched(show, watch)
+
+
+@cell.command("show", epilog="Example: roost cell show cell1")
+@click.argument("name")
+@as_json
+@with_conductor
+def show_cell(conductor: ConductorClient, name: str, as_json: bool) -> None:
+    """Show a cell."""
+    found = conductor.ask("GET", f"/v1/cells/{name}")
+    (print_json if as_json else print_facts)(found)
+
+
+@cell.command(epilog="Example: roost cell remove cell1")
+@click.argument("name")
+@with_conductor
+def remove(conductor: ConductorClient, name: str) -> None:
+    """Remove a cell without hosts and instances. Its database stays as it is."""
+    conductor.ask("DELETE", f"/v1/cells/{name}")

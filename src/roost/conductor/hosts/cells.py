@@ -1,0 +1,169 @@
+"""The cells of a cloud, as operators add and remove them while all runs."""
+
+import asyncio
+from collections.abc import Mapping
+
+import msgspec
+import sqlalchemy as sa
+import structlog
+from sqlalchemy.engine import Connection
+
+from roost.cells import Cell
+from roost.cells.hosts import HostsAfter
+from roost.cells.tables import instances
+from roost.conductor.cell_conductor import KIND
+from roost.conductor.cell_mappings import CELL0, CellMapping, KnowCell, mapped_cells, section_of
+from roost.conductor.hosts.errors import CellInUse, CellUnavailable, NoSuchCell
+from roost.conductor.hosts.watch import UP, ServiceWatch
+from roost.conductor.open_cells import OpenCells
+from roost.conductor.tables import cell_mappings, host_mappings, instance_mappings
+from roost.model.errors import OperatorError
+from roost.storage import Database, StorageError, read_identity
+from roost.web.errors import BadRequest, Conflict
+
+CELL_SECONDS = 3.0
+"""Seconds that a cell has to answer for a list; then it counts as down."""
+
+_log = structlog.get_logger()
+
+
+class CellCounts(msgspec.Struct, frozen=True):
+    """How many instances a cell has, by state."""
+
+    instances: Mapping[str, int]
+
+
+class CountCell(msgspec.Struct, frozen=True):
+    """Count what a cell has."""
+
+    def __call__(self, connection: Connection) -> CellCounts:
+        query = sa.select(instances.c.state, sa.func.count()).group_by(instances.c.state)
+        return CellCounts({row[0]: row[1] for row in connection.execute(query)})
+
+
+class ForgetCell(msgspec.Struct, frozen=True):
+    """Forget the mapping of a cell. Answers why it stays, None if it was forgotten."""
+
+    name: str
+
+    def __call__(self, connection: Connection) -> str | None:
+        for table, what in ((host_mappings, "hosts"), (instance_mappings, "instances")):
+            query = sa.select(sa.func.count()).select_from(table).where(table.c.cell == self.name)
+            if number := connection.execute(query).scalar_one():
+                return f"cell {self.name} has {number} {what}"
+        connection.execute(sa.delete(cell_mappings).where(cell_mappings.c.name == self.name))
+        return None
+
+
+class SeenCell(msgspec.Struct, frozen=True):
+    """A cell. ``counts``: None if it cannot be asked. ``conductors``: cell conductors that are up."""
+
+    mapping: CellMapping
+    counts: CellCounts | None
+    conductors: int
+
+
+class CellRegistry:
+    """The cells of an API database. Raises `StorageError` if that cannot be used."""
+
+    def __init__(self, api: Database, cells: Mapping[str, Cell], watch: ServiceWatch) -> None:
+        self._api = api
+        self._cells = cells
+        self._watch = watch
+
+    async def list(self) -> list[SeenCell]:
+        """All cells, in order of names."""
+        mappings = await self._api.read(mapped_cells)
+        counts = await asyncio.gather(*(self._count(name) for name in mappings))
+        up: dict[str | None, int] = {}
+        for seen in self._watch.services(frozenset((KIND,))):
+            up[seen.cell] = up.get(seen.cell, 0) + (seen.state == UP)
+        return [
+            SeenCell(mapping, counted, up.get(name, 0))
+            for (name, mapping), counted in zip(mappings.items(), counts, strict=True)
+        ]
+
+    async def find(self, name: str) -> SeenCell:
+        """A cell. Raises `NoSuchCell`."""
+        for seen in await self.list():
+            if seen.mapping.name == name:
+                return seen
+        raise NoSuchCell(name)
+
+    async def add(self, name: str, section: str | None) -> SeenCell:
+        """Add a cell whose database a section of the configuration names, by default ``cell_NAME``.
+
+        Raises:
+            BadRequest: this conductor's configuration has no such section, or its URL is wrong.
+            CellUnavailable: the database cannot be used.
+            Conflict: there is a cell of this name, or the database is another cell's.
+        """
+        cells = self._changeable()
+        mapping = CellMapping(name, section or section_of(name))
+        if name in await self._api.read(mapped_cells):
+            raise Conflict(f"there is a cell {name!r} already")
+        try:
+            opened = cells.open(mapping)
+        except OperatorError as error:
+            raise BadRequest(str(error)) from error
+        try:
+            identity = (await opened.read(read_identity)).uuid
+        except StorageError as error:
+            raise CellUnavailable(f"the database of cell {name!r} cannot be used: {error}") from error
+        finally:
+            await opened.database.close()
+        for other in list(cells.values()):
+            try:
+                same = (await other.read(read_identity)).uuid == identity
+            except StorageError as error:
+                raise CellUnavailable(
+                    f"cell {other.name} cannot be asked whether its database is the same one: {error}"
+                ) from error
+            if same:
+                raise Conflict(f"the database of [{mapping.section}] is that of cell {other.name}")
+        if not await self._api.write(KnowCell(mapping)):
+            raise Conflict(f"there is a cell {name!r} already")
+        await cells.refresh()
+        await self._watch.look()
+        return await self.find(name)
+
+    async def remove(self, name: str) -> None:
+        """Remove a cell without hosts and instances. Its database stays as it is.
+
+        Raises:
+            NoSuchCell: there is none.
+            CellInUse: it has hosts or instances.
+        """
+        cells = self._changeable()
+        if name == CELL0:
+            raise Conflict("cell0 cannot be removed: it keeps what could not be placed")
+        if name not in await self._api.read(mapped_cells):
+            raise NoSuchCell(name)
+        cell = cells.get(name)
+        if cell is None:
+            raise CellUnavailable(
+                f"this conductor's configuration does not name the database of cell {name!r}"
+            )
+        if hosts := await cell.read(HostsAfter(1)):
+            raise CellInUse(f"cell {name} has host {hosts[0]!r}: remove its hosts first")
+        if number := sum((await cell.read(CountCell())).instances.values()):
+            raise CellInUse(f"cell {name} has {number} instances")
+        if refused := await self._api.write(ForgetCell(name)):
+            raise CellInUse(refused)
+        await cells.refresh()
+
+    def _changeable(self) -> OpenCells:
+        if not isinstance(self._cells, OpenCells):
+            raise Conflict("the cells of this process are fixed: `roost up` has those it was begun with")
+        return self._cells
+
+    async def _count(self, name: str) -> CellCounts | None:
+        cell = self._cells.get(name)
+        if cell is None:
+            return None
+        try:
+            async with asyncio.timeout(CELL_SECONDS):
+                return await cell.read(CountCell())
+        except (StorageError, TimeoutError) as error:
+            _log.warning("a cell cannot be asked", cell=name, error=str(error))
+            return None

@@ -1,0 +1,72 @@
+"""Cells are added and removed while a conductor runs."""
+
+import asyncio
+from contextlib import asynccontextmanager
+
+import pytest
+
+from roost.auth import Source
+from roost.auth.source import Setting
+from roost.cells.hosts import AddHost
+from roost.conductor.cell_mappings import CELL0, CellMapping, MapCells
+from roost.conductor.hosts.cells import CellRegistry
+from roost.conductor.hosts.errors import CellInUse, NoSuchCell
+from roost.conductor.hosts.watch import ServiceWatch
+from roost.conductor.open_cells import OpenCells
+from roost.conductor.requests import Requests
+from roost.storage import Database
+from roost.web.errors import BadRequest, Conflict
+
+
+@asynccontextmanager
+async def registry(directory):
+    sections = {"cell0": "c0", "cell_a": "a", "other": "b", "cell_again": "a"}
+    settings = [
+        Setting(section, "connection", f"sqlite:///{directory}/{file}.db")
+        for section, file in sections.items()
+    ]
+    api = Database(f"sqlite:///{directory}/api.db")
+    Requests(api)
+    await api.write(MapCells((CellMapping(CELL0, "cell0"),)))
+    cells = OpenCells(api, Source((), tuple(settings)))
+    await cells.refresh()
+    try:
+        yield cells, CellRegistry(api, cells, ServiceWatch(api, cells))
+    finally:
+        await cells.close()
+        await api.close()
+
+
+def test_cells_are_added_and_removed(tmp_path) -> None:
+    async def run() -> None:
+        async with registry(tmp_path) as (cells, known):
+            added = await known.add("a", None)
+            assert (added.mapping, added.counts is not None) == (CellMapping("a", "cell_a"), True)
+            assert (await known.add("b", "other")).mapping.section == "other"
+            assert [each.mapping.name for each in await known.list()] == ["a", "b", CELL0]
+            assert sorted(cells) == ["a", "b", CELL0]
+            await known.remove("b")
+            assert sorted(cells) == ["a", CELL0]
+            with pytest.raises(NoSuchCell):
+                await known.remove("b")
+
+    asyncio.run(run())
+
+
+def test_what_is_refused_changes_nothing(tmp_path) -> None:
+    async def run() -> None:
+        async with registry(tmp_path) as (cells, known):
+            await known.add("a", None)
+            await cells["a"].write(AddHost("h", 1.0))
+            for refused, error, words in (
+                (known.add("a", None), Conflict, "already"),
+                (known.add("again", None), Conflict, "that of cell a"),
+                (known.add("missing", None), BadRequest, r"set connection in \[cell_missing\]"),
+                (known.remove("a"), CellInUse, "host 'h'"),
+                (known.remove(CELL0), Conflict, "cell0"),
+            ):
+                with pytest.raises(error, match=words):
+                    await refused
+            assert sorted(cells) == ["a", CELL0]
+
+    asyncio.run(run())
