@@ -25,7 +25,7 @@ from roost.cells.hosts import (
     RemoveHost,
     RemoveNode,
 )
-from roost.conductor.carrying import CELL0
+from roost.conductor.cell_mappings import CELL0
 from roost.conductor.hosts.errors import (
     HostElsewhere,
     HostInUse,
