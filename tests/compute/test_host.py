@@ -10,6 +10,7 @@ from roost.agents.errors import EndpointUnavailable, LateMessage, SessionLost, S
 from roost.agents.questions import Confirm, Opening, Poll
 from roost.agents.types import SessionKey
 from roost.cells.building import AttemptKey, FailAttempts
+from roost.cells.held_hosts import AcceptHost, HeldHost, ReadHeldHosts
 from roost.cells.orders import WorkOfHosts, give_orders
 from roost.compute.errors import BuildFailed
 from roost.compute.host import EMPTY_LIST, OTHER_DATABASE, TAKEN_BACK
@@ -338,6 +339,33 @@ def test_restored_database_is_not_obeyed_until_an_operator_accepts_it(tmp_path) 
                 await world.reaches(ACTIVE, "new")
 
     asyncio.run(run())
+
+
+def test_operator_accepts_a_restored_database_through_the_cell(tmp_path) -> None:
+    async def run() -> None:
+        async with hosts(tmp_path) as world:
+            async with world.running():
+                await world.cell.add([instance()])
+                await world.reaches(ACTIVE)
+            await world.cell.database.write(lambda connection: set_incarnation(connection, 2))
+            async with world.running() as hosting:
+                await until(lambda: held(world))
+                assert (await held(world))["a"].reason == OTHER_DATABASE
+                await world.cell.add([instance("new")])
+                assert await world.cell.write(AcceptHost("a"))
+                assert not await world.cell.write(AcceptHost("unknown"))
+                await world.reaches(ACTIVE, "new")
+                assert hosting.agents["a"].agent.held is None
+                assert "a" not in await held(world)
+            # What was accepted is not doubted at the next start.
+            async with world.running() as hosting:
+                assert hosting.agents["a"].agent.held is None
+
+    asyncio.run(run())
+
+
+async def held(world: Hosts) -> dict[str, HeldHost]:
+    return await world.cell.read(ReadHeldHosts())
 
 
 def test_database_that_was_taken_back_is_not_obeyed(tmp_path) -> None:

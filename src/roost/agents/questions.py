@@ -19,13 +19,15 @@ class Opening(Question[Opened], frozen=True, kw_only=True):
     """An agent asks for the session of its host.
 
     ``nonce`` is new; an agent that repeats the question names the same. ``previous``: nonces that the agent
-    drew before; the agent that has the session may have it again at once. Raises `SessionTaken`.
+    drew before; the agent that has the session may have it again at once. ``held``: why the agent carries out
+    no orders. Raises `SessionTaken`.
     """
 
     host: str
     nonce: str
     previous: tuple[str, ...] = ()
     service_version: int = 0
+    held: str | None = None
 
 
 class Poll(Question[Polled], frozen=True, kw_only=True, omit_defaults=True):

@@ -99,7 +99,8 @@ class Polled(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     ``is_counted``: the database has the poll's counter. A poll that brings nothing need not be counted.
 
     ``position`` is that of the database *before* this poll. ``wants_guests``: the next poll shall have the
-    list of guests. ``wants_reports``: the next poll shall have the reports of all nodes.
+    list of guests. ``wants_reports``: the next poll shall have the reports of all nodes. ``accepted``: an
+    operator has accepted the state of the cell for the reason for which the agent carries out no orders.
     """
 
     position: Position
@@ -107,6 +108,7 @@ class Polled(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     is_counted: bool = True
     wants_guests: bool = False
     wants_reports: bool = False
+    accepted: bool = False
 
 
 class ProviderState(msgspec.Struct, frozen=True, kw_only=True):

@@ -116,7 +116,11 @@ class HostAgent:
         # Kept before it is used, so that the next start of this agent gets the session at once.
         yield from self._keep(nonces=(nonce, *previous)[:3])
         opening = Opening(
-            host=self.host, nonce=nonce, previous=previous, service_version=self._service_version
+            host=self.host,
+            nonce=nonce,
+            previous=previous,
+            service_version=self._service_version,
+            held=self.held,
         )
         failures = 0
         while True:
@@ -179,6 +183,14 @@ class HostAgent:
         yield from self._keep(held=reason)
         values = {"host": self.host, "reason": reason}
         yield from Log("the agent carries out no orders and waits for an operator", values, "error").do()
+
+    def _accept(self) -> Machine[None]:
+        """An operator takes the cell's state as it is: a new session begins with it."""
+        values = {"host": self.host, "reason": self.held}
+        yield from Log("an operator has accepted the state of the cell", values).do()
+        self.held = None
+        yield from self._keep(held=None, accepted=True, position=None)
+        self._session = None
 
     @property
     def session(self) -> SessionKey | None:
@@ -247,6 +259,8 @@ class HostAgent:
 
     def _take(self, poll: Poll, report: NodeReport, answer: Polled, seen: int, asked: float) -> Machine[None]:
         """Take the answer to a poll. ``seen``: the last poll that was counted when it was sent."""
+        if answer.accepted and self.held is not None and self.held == poll.held:
+            return (yield from self._accept())
         self._work.acknowledged(poll.results, poll.destroyed, poll.counter)
         self._work.forget(min(self._sent, default=poll.counter))
         if answer.is_counted:

@@ -28,6 +28,7 @@ from roost.agents.types import (
     Written,
 )
 from roost.cells.building import AttemptKey
+from roost.cells.held_hosts import HoldHost
 from roost.cells.hosts import NoteProviders
 from roost.cells.orders import HostWork, orders_topic
 from roost.cells.watching import SESSION
@@ -178,6 +179,7 @@ class AgentEndpoint:
             previous=opening.previous,
             service_version=opening.service_version,
             at=at,
+            is_held=opening.held is not None,
         )
         opened = yield from Write(self._database, work).do()
         if opened is None:
@@ -214,9 +216,13 @@ class AgentEndpoint:
         )
         left = min(poll.wait_seconds, self._times.poll)
         orders: tuple[Order, ...] = ()
-        if poll.held is None:
+        accepted = False
+        if poll.held is not None:
+            at = yield from Clock().do()
+            accepted = yield from Write(self._database, HoldHost(host, poll.held, at)).do()
+        else:
             orders = self._orders(stored.work, known)
-        if not (orders or wants_guests or wants_reports) and left > 0:
+        if not (orders or wants_guests or wants_reports or accepted) and left > 0:
             if poll.held is None:
                 orders = yield from self._wait(host, known, began + left)
             else:
@@ -228,6 +234,7 @@ class AgentEndpoint:
             orders=orders,
             wants_guests=wants_guests,
             wants_reports=wants_reports,
+            accepted=accepted,
         )
 
     def _stored(self, poll: Poll, now: float) -> Machine[PollStored | SessionGone | PollLate]:

@@ -12,6 +12,7 @@ from roost.cells.building import AttemptKey, ConfirmAttempt, ReportResults, stat
 from roost.cells.cell_work import CellWork
 from roost.cells.ending import Destroyed
 from roost.cells.guests import Compared, GuestsReported
+from roost.cells.held_hosts import ReleaseHost
 from roost.cells.host_tokens import IssueToken
 from roost.cells.node_reports import KeepReports
 from roost.cells.orders import FOR_HOSTS, HostWork, WorkOfHosts
@@ -44,7 +45,8 @@ class SessionOpened(msgspec.Struct, frozen=True):
 class OpenSession(msgspec.Struct, frozen=True, kw_only=True):
     """Open the session of a host; None while another agent has it.
 
-    ``previous``: nonces that the same agent drew before. ``at``: seconds since the epoch.
+    ``previous``: nonces that the same agent drew before. ``at``: seconds since the epoch. ``is_held``: the
+    agent carries out no orders; otherwise the host waits for no operator any more.
     """
 
     host: str
@@ -52,6 +54,7 @@ class OpenSession(msgspec.Struct, frozen=True, kw_only=True):
     previous: tuple[str, ...]
     service_version: int
     at: float
+    is_held: bool = False
 
     def __call__(self, connection: Connection) -> SessionOpened | None:
         name = session_name(self.host)
@@ -68,6 +71,8 @@ class OpenSession(msgspec.Struct, frozen=True, kw_only=True):
         )(connection)
         if lease is None:
             return None
+        if not self.is_held:
+            ReleaseHost(self.host)(connection)
         identity = read_identity(connection)
         before = Position(identity.uuid, identity.incarnation)
         if there is not None:

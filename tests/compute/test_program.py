@@ -1,0 +1,99 @@
+"""The program of agents: tokens from a file, drivers by name, guests and state that outlive the agent."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from roost.auth import Source
+from roost.auth.source import Setting
+from roost.compute.drivers.loading import load_driver
+from roost.compute.drivers.simulated import SimulatedDriver
+from roost.compute.errors import BuildFailed, StateUnusable
+from roost.compute.keeping import KeepSession, KeepToken, KeptSession, LoadSession, StateDirectory, accept
+from roost.compute.program import read_tokens
+from roost.model.errors import OperatorError
+from support.cells import instance
+
+
+def test_tokens_are_read_from_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "tokens"
+    path.write_text("# of rack 1\n\na one\nb  two\n")
+    assert read_tokens(path, ["b"]) == {"b": "two"}
+    with pytest.raises(OperatorError, match=r"tokens has no token of host c and 1 more$"):
+        read_tokens(path, ["a", "c", "d"])
+    path.write_text("a one two\n")
+    with pytest.raises(OperatorError, match=r"line 1 of .* is not a host and its token"):
+        read_tokens(path, ["a"])
+    with pytest.raises(OperatorError, match="cannot be read"):
+        read_tokens(tmp_path / "none", ["a"])
+
+
+def test_driver_is_an_entry_point_or_an_attribute() -> None:
+    make = load_driver("simulated")(Source(settings=(Setting("simulated", "vcpus", "3"),)))
+    assert callable(make)
+    assert load_driver(f"{__name__}:driver_of_tests") is driver_of_tests
+    with pytest.raises(OperatorError, match=r"there is no driver libvrit; there are: .*simulated"):
+        load_driver("libvrit")
+    for name in ("json:nothing", "no_such_module:x"):
+        with pytest.raises(OperatorError, match=f"the driver {name} cannot be loaded"):
+            load_driver(name)
+
+
+def driver_of_tests(source: Source) -> None:
+    return None
+
+
+def test_guests_of_a_simulated_host_outlive_its_agent(tmp_path: Path) -> None:
+    def begun() -> SimulatedDriver:
+        driver = load_driver("simulated")(Source())("a", tmp_path)
+        assert isinstance(driver, SimulatedDriver)
+        return driver
+
+    async def run() -> None:
+        first = begun()
+        for uuid in ("i", "j", "k"):
+            await first.prepare(instance(uuid))
+        await first.start(instance("i"))
+        await first.start(instance("j"))
+        await first.destroy("j")
+        (tmp_path / "guests" / "x.new").write_text("half")
+        second = begun()
+        # What the cell says does not make a guest: the host knows what runs.
+        await second.recover([instance("other")])
+        assert second.guests() == {"i": 1}
+
+    asyncio.run(run())
+
+
+def test_failures_of_a_simulated_host_are_drawn(tmp_path: Path) -> None:
+    always = Source(settings=(Setting("simulated", "failure_rate", "1.0"),))
+    driver = load_driver("simulated")(always)("a", tmp_path)
+    with pytest.raises(BuildFailed):
+        asyncio.run(driver.prepare(instance()))
+
+
+def test_state_directory_is_one_agents_and_keeps_what_it_was_told(tmp_path: Path) -> None:
+    async def run() -> None:
+        state = StateDirectory(tmp_path / "state")
+        await state.ask(KeepSession(KeptSession(nonces=("n",), held="restored")))
+        for token in ("one", "two", "three"):
+            await state.ask(KeepToken(token))
+        with pytest.raises(StateUnusable, match="another agent uses the state directory"):
+            StateDirectory(tmp_path / "state")
+        with pytest.raises(StateUnusable, match="another agent"):
+            accept(tmp_path / "state")
+        state.close()
+        accept(tmp_path / "state")
+        again = StateDirectory(tmp_path / "state")
+        # A new nonce could not take the session over at once.
+        assert await again.ask(LoadSession()) == KeptSession(nonces=("n",), accepted=True)
+        assert again.tokens == ("three", "two")
+        again.close()
+        (tmp_path / "state" / "tokens.json").write_text("[")
+        with pytest.raises(StateUnusable, match=r"tokens\.json cannot be read"):
+            StateDirectory(tmp_path / "state")
+        (tmp_path / "state" / "tokens.json").unlink()
+        StateDirectory(tmp_path / "state").close()
+
+    asyncio.run(run())
