@@ -439,3 +439,24 @@ def test_a_request_that_ended_with_an_error_is_taken_up_again_after_a_while(tmp_
         await now.check()
 
     within(tmp_path, work)
+
+
+def test_an_instance_whose_cell_has_its_tombstone_ends_and_leaves_nothing(tmp_path) -> None:
+    """Its uuid was an earlier one's, or the API database was taken back to before the deletion."""
+
+    async def work(now: Conductors, other: SuperConductor) -> None:
+        await now.run(request(1, ignore_hosts=frozenset("de")))
+        await now.settle()
+        await now.super.delete([ONE])
+        await now.settle()
+        assert await now.requests.mappings([ONE]) == {}
+        again = request(2, ignore_hosts=frozenset("de"))
+        await now.run(msgspec.structs.replace(again, request_id="again"))
+        await now.settle()
+        await now.super.step()
+        assert set(await now.instances()) == {"i1"}
+        assert (await now.requests.mappings([ONE, "i1"])).keys() == {"i1"}
+        assert await now.used() == 1
+        await now.check()
+
+    within(tmp_path, work)

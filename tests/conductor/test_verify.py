@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from roost.conductor.cell_mappings import CellMapping
 from roost.conductor.verify import ApiState, CellState, judge
 from roost.ledger import Held
 from roost.model.allocation import Consumer
@@ -38,6 +39,7 @@ def found(
     claim: Held | None = None,
     mapped: str | None = "cell1",
     waiting: bool = False,
+    deleted: bool = False,
     others: dict[str, CellState] | None = None,
     unread: tuple[str, ...] = (),
     nodes: dict[str, set[str]] | None = None,
@@ -52,7 +54,7 @@ def found(
         sharing=frozenset({"pool"}),
         waiting=frozenset({"i"}) if waiting else frozenset(),
         mappings={} if mapped is None else {"i": mapped},
-        deleted=frozenset(),
+        deleted=frozenset({"i"}) if deleted else frozenset(),
         cells=dict.fromkeys([*cells, *unread], "sqlite:///x"),
     )
     findings = list(judge(api, cells))
@@ -106,7 +108,8 @@ def test_an_instance_in_error_holds_nothing(host, waiting):
 
 @pytest.mark.parametrize("mapped", [None, "cell1", "cell0"])
 def test_a_claim_without_an_instance_has_leaked_unless_its_request_waits(mapped):
-    assert found(claim=held("node-1"), mapped=mapped) == ["leaked-claim"]
+    lost = [] if mapped is None else ["missing-instance"]
+    assert found(claim=held("node-1"), mapped=mapped) == [*lost, "leaked-claim"]
     assert found(claim=held("node-1"), mapped=mapped, waiting=True) == []
 
 
@@ -114,7 +117,9 @@ def test_a_claim_of_somebody_else_is_not_ours_to_judge():
     assert found(claim=held("node-1", consumer_type="MIGRATION"), mapped=None) == []
 
 
-@pytest.mark.parametrize(("mapped", "kinds"), [(None, []), ("far", []), ("cell1", ["leaked-claim"])])
+@pytest.mark.parametrize(
+    ("mapped", "kinds"), [(None, []), ("far", []), ("cell1", ["missing-instance", "leaked-claim"])]
+)
 def test_a_claim_whose_instance_may_be_in_a_cell_that_could_not_be_read(mapped, kinds):
     assert found(claim=held("node-1"), mapped=mapped, unread=("far",)) == kinds
 
@@ -137,8 +142,20 @@ def test_an_instance_in_two_cells():
     assert kinds == ["wrong-cell", "two-cells"]
 
 
-def test_a_mapping_whose_instance_is_gone_waits_for_the_next_start():
-    assert found() == []
+def test_a_mapping_leads_to_an_instance_unless_somebody_works_on_it():
+    assert found() == ["missing-instance"]
+    assert found(mapped="cell0") == ["missing-instance"]
+    assert found(mapped="far", unread=("far",)) == []
+    assert found(waiting=True) == []
+    assert found(deleted=True) == []
+
+
+def test_an_instance_that_was_accepted_is_placed_or_waits():
+    cells = dict.fromkeys(["cell0", "cell1"], CellMapping("x", "x"))
+    api = ApiState({}, ROOTS, frozenset(), frozenset(), {"i": None}, frozenset(), cells)
+    states = {name: CellState([], {}) for name in cells}
+    assert [finding.kind for finding in judge(api, states)] == ["missing-instance"]
+    assert list(judge(api, {"cell0": states["cell0"]})) == [], "cell1 may have it"
 
 
 def test_without_cells_there_is_nothing_to_compare_with():

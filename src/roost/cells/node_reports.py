@@ -25,10 +25,12 @@ class KeepReports(CellWork, frozen=True):
     """Keep what hosts report of their nodes.
 
     A node with the names of another one (host and nodename) replaces it. A report that differs from the one
-    before raises the revision of its node.
+    before raises the revision of its node. ``first``: the revision of a node that is not known; one that was
+    removed and is reported again must not get the revision that it had.
     """
 
     reports: tuple[NodeReport, ...]
+    first: int = 1
 
     def __call__(self, connection: Connection) -> None:
         rows = {str(row["node"]): row for row in map(node_row, clean_reports(self.reports))}
@@ -50,7 +52,7 @@ class KeepReports(CellWork, frozen=True):
             connection.execute(sa.delete(nodes).where(nodes.c.node.in_(some)))
         kept = {names[name] for name in names}
         new = [
-            {**row, "revision": known[node].revision + 1 if node in known else 1}
+            {**row, "revision": known[node].revision + 1 if node in known else self.first}
             for node, row in rows.items()
             if node in kept and (node not in known or node in gone)
         ]

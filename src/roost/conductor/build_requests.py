@@ -15,7 +15,7 @@ from sqlalchemy.exc import IntegrityError
 
 from roost.conductor.cell_mappings import CELL0
 from roost.conductor.late_claims import note_late_claims
-from roost.conductor.mappings import insert_mappings, locked_owners
+from roost.conductor.mappings import DeleteMapped, insert_mappings, locked_owners
 from roost.conductor.server_groups.store import add_members
 from roost.conductor.tables import build_requests, instance_mappings
 from roost.leases import holders
@@ -232,6 +232,20 @@ class FinishRequest(msgspec.Struct, frozen=True):
         for some in in_batches([key.request_id for key in finished if key.epoch > 1]):
             note_late_claims(connection, connection.execute(_UNPLACED, {"some": some}).scalars().all())
         return owns
+
+
+class DeleteOwned(msgspec.Struct, frozen=True):
+    """Accept the deletion of instances of a request. Answers False, and deletes none, if others own it."""
+
+    key: RequestKey
+    uuids: tuple[str, ...]
+    at: float
+
+    def __call__(self, connection: Connection) -> bool:
+        if locked_owners(connection, [self.key.request_id]).get(self.key.request_id) != self.key[1:]:
+            return False
+        DeleteMapped(self.uuids, self.at, self.key.owner)(connection)
+        return True
 
 
 class WaitingRequests(msgspec.Struct, frozen=True):

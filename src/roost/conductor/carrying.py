@@ -21,7 +21,13 @@ import msgspec
 from roost import tracing
 from roost.cells.arriving import AddInstances, Arrival, SettleTakeover
 from roost.conductor.backoff import Backoff
-from roost.conductor.build_requests import FinishRequest, IsOwner, OwnedRequest, RetakeRequest
+from roost.conductor.build_requests import (
+    DeleteOwned,
+    FinishRequest,
+    IsOwner,
+    OwnedRequest,
+    RetakeRequest,
+)
 from roost.conductor.cell_mappings import CELL0
 from roost.conductor.freeing import free_claims
 from roost.conductor.late_claims import NoteLateClaims
@@ -216,19 +222,25 @@ def _put(owned: OwnedRequest, destinations: Sequence[Destination]) -> Machine[No
         if each.instance in going:
             by_cell[each.selected.cell].append(_assigned(owned, spec, each))
     at = yield from Clock().do()
-    yield from Together([_add(cell, new, at) for cell, new in by_cell.items()]).do()
+    yield from Together([_add(owned, cell, new, at) for cell, new in by_cell.items()]).do()
 
 
-def _add(cell: str, new: Sequence[Instance], at: float, why: Sequence[Fault] = ()) -> Machine[list[str]]:
-    """Put instances into a cell; returns those that its fence keeps out.
+def _add(
+    owned: OwnedRequest, cell: str, new: Sequence[Instance], at: float, why: Sequence[Fault] = ()
+) -> Machine[None]:
+    """Put instances into a cell.
 
-    They were deleted, or belong to a later owner.
+    One that its fence keeps out was deleted, or belongs to a later owner. If this process still owns the
+    request, the cell knows of a deletion that the API database does not know of: it is made up for there.
+
+    Raises `Fenced`.
     """
     arrivals = yield from Write(f"cell/{cell}", AddInstances(tuple(new), at, tuple(why))).do()
     out = [uuid for uuid, arrival in arrivals.items() if arrival is Arrival.FENCED]
     if out:
         yield from Log("instances are no longer to arrive in the cell", {"cell": cell, "instances": out}).do()
-    return out
+        if not (yield from Write(API, DeleteOwned(owned.key, tuple(out), at)).do()):
+            raise Fenced
 
 
 def _mapped(
@@ -270,10 +282,9 @@ def _bury(
         )
         for uuid in ended
     ]
-    out = yield from _add(CELL0, new, now, [Fault(uuid, 0, None, reason, now) for uuid in ended])
+    yield from _add(owned, CELL0, new, now, [Fault(uuid, 0, None, reason, now) for uuid in ended])
     if claimed:
-        # What a later owner has placed elsewhere keeps its claim.
-        yield from free_claims([uuid for uuid in ended if uuid not in out])
+        yield from free_claims(ended)
 
 
 def _generations(instances: Iterable[str]) -> Machine[dict[str, int]]:

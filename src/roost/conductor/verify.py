@@ -52,6 +52,8 @@ WRONG_CELL = "wrong-cell"
 """An instance is in another cell than its mapping says."""
 UNMAPPED_INSTANCE = "unmapped-instance"
 """Nobody can find the cell of an instance."""
+MISSING_INSTANCE = "missing-instance"
+"""An instance that was promised is in no cell, and nobody works on it."""
 TWO_CELLS = "two-cells"
 """An instance is in two cells."""
 
@@ -81,15 +83,15 @@ class ApiState(msgspec.Struct, frozen=True):
 
     ``claims`` by consumer, of all types; ``roots``: the root of each provider's tree; ``waiting``:
     instances of requests that are not finished; ``mappings``: the cell of each instance
-    that has one; ``deleted``: the instances whose deletion is accepted; ``cells``: where
-    each cell's database is.
+    that is mapped, None where it is not placed; ``deleted``: the instances whose deletion
+    is accepted; ``cells``: where each cell's database is.
     """
 
     claims: dict[str, Held]
     roots: dict[str, str]
     sharing: frozenset[str]
     waiting: frozenset[str]
-    mappings: dict[str, str]
+    mappings: dict[str, str | None]
     deleted: frozenset[str]
     cells: dict[str, CellMapping]
 
@@ -158,6 +160,13 @@ def judge(api: ApiState, cells: Mapping[str, CellState]) -> Iterator[Finding]:
         if len(names) > 1:
             yield Finding(TWO_CELLS, f"instance {uuid}", f"is in cells {', '.join(names)}")
     unread = api.cells.keys() - cells.keys()
+    for uuid, mapped in api.mappings.items():
+        if uuid in found or uuid in api.waiting or uuid in api.deleted:
+            continue
+        if mapped not in unread and not (mapped is None and unread):
+            where = "no cell" if mapped is None else f"cell {mapped}, which does not have it"
+            detail = f"is mapped to {where}, no request for it waits and it is not deleted"
+            yield Finding(MISSING_INSTANCE, f"instance {uuid}", detail)
     for uuid, held in api.claims.items():
         if held.consumer.consumer_type != INSTANCE or uuid in found or uuid in api.waiting:
             continue
@@ -237,7 +246,7 @@ def _read_api(claimed: LedgerState, connection: Connection) -> ApiState:
     return ApiState(
         *claimed,
         waiting=frozenset(uuid for instances in waiting for uuid in instances),
-        mappings={row.instance_uuid: row.cell for row in mappings if row.cell is not None},
+        mappings={row.instance_uuid: row.cell for row in mappings},
         deleted=frozenset(row.instance_uuid for row in mappings if row.deleted),
         cells=mapped_cells(connection),
     )

@@ -1,5 +1,6 @@
 """The endpoint of a cell's agents: machines that answer their questions from the cell's database."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -24,6 +25,7 @@ from roost.agents.types import (
     Polled,
     Position,
     ProviderState,
+    ProviderWrite,
     SessionKey,
     Written,
 )
@@ -151,7 +153,9 @@ class AgentEndpoint:
             case ReadTree(session, root):
                 return (yield from self._read_tree(session, root))
             case WriteProviders(session, root, writes):
-                yield from self._read_tree(session, root)
+                tree = yield from self._read_tree(session, root)
+                if not tree:
+                    yield from self._check_new_root(session, root, writes)
                 if made := tuple(each.uuid for each in writes if isinstance(each, CreateProvider)):
                     # Before they are there, so that none is left when the host is removed.
                     yield from Write(self._database, NoteProviders(root, made)).do()
@@ -379,6 +383,19 @@ class AgentEndpoint:
         if not reaches:
             raise AccessRefused(f"provider {root} is no node of host {session.host}")
         return tree
+
+    def _check_new_root(
+        self, session: SessionKey, root: str, writes: Sequence[ProviderWrite]
+    ) -> Machine[None]:
+        """Raises `AccessRefused` if a root would be made under a name that is not the host's to give."""
+        names = [each.name for each in writes if isinstance(each, CreateProvider) and each.uuid == root]
+        if any(name != session.host for name in names):
+            reaches = yield from Read(self._database, ReachesRoot(session, root)).do()
+            if reaches is not True:
+                raise AccessRefused(
+                    f"provider {root} is no node that host {session.host} has reported: "
+                    f"it cannot be made as {names[0]!r}"
+                )
 
 
 def _lost(session: SessionKey) -> SessionLost:

@@ -181,7 +181,8 @@ def _store(connection: Connection, polls: Sequence[StorePoll]) -> list[PollStore
         if each.node not in others
     )
     if kept:
-        KeepReports(kept)(connection)
+        # Milliseconds are unlike any number that the node has had before.
+        KeepReports(kept, first=max(int(at * 1000), 1))(connection)
     looked = [poll.session.host for poll in polls if poll.reports or poll.is_sign]
     reported = {
         host
