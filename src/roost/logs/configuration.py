@@ -26,6 +26,13 @@ QUIET = (
 )  # fmt: skip
 """The libraries of which only warnings and errors are logged, unless the options say otherwise."""
 
+_ERRORS_ONLY = ("psycopg",)
+"""The libraries of which only errors are logged, unless the options say otherwise.
+
+psycopg warns of each pipeline that an error has ended. The error itself is raised, and is logged or answered:
+most often it is a commit that another process was faster with, of which there are hundreds an hour.
+"""
+
 _SYSLOG = "/dev/log"
 _FLOORS = {"httpcore": logging.INFO, "hpack": logging.INFO}
 """Lowest levels of loggers that would write tokens below them."""
@@ -92,7 +99,8 @@ def logging_config(options: LogOptions | None = None) -> dict[str, Any]:
     """Return the standard library's logging configuration, for servers that apply it themselves."""
     options = options or LogOptions()
     handlers = _handlers(options)
-    levels = {**dict.fromkeys(QUIET, logging.WARNING), **dict(options.levels)}
+    levels = dict.fromkeys(QUIET, logging.WARNING) | dict.fromkeys(_ERRORS_ONLY, logging.ERROR)
+    levels |= dict(options.levels)
     levels |= {name: max(floor, levels[name]) for name, floor in _FLOORS.items()}
     levels[ACCESS_LOGGER] = logging.INFO if options.access else logging.CRITICAL
     levels[REPORT_LOGGER] = logging.INFO
