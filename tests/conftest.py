@@ -19,6 +19,7 @@ settings.load_profile("each change")
 FIRST = (
     "auth/test_keystone.py",  # it installs Keystone, for which others wait
     "guides/test_guides.py",
+    "chaos/test_chaos.py",
     "system/test_kill.py",
     "bench/test_commands.py",
     "exchange/test_there_and_back.py",

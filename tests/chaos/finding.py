@@ -33,12 +33,16 @@ def settled(http: httpx.Client, conductor: str, books: Books, seconds: float) ->
     """
     until = time.monotonic() + seconds
     while True:
-        shown = every_instance(http, conductor)
-        waiting = [
-            uuid for uuid, each in shown.items() if each["state"] not in SETTLED or uuid in books.deleted
-        ]
-        if not waiting or time.monotonic() > until:
-            return shown
+        try:
+            shown = every_instance(http, conductor)
+        except httpx.HTTPError:
+            # What was cut off a moment ago is perhaps not reached again yet.
+            if time.monotonic() > until:
+                raise
+        else:
+            is_quiet = all(each["state"] in SETTLED for each in shown.values())
+            if (is_quiet and not books.deleted & shown.keys()) or time.monotonic() > until:
+                return shown
         time.sleep(0.5)
 
 

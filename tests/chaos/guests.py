@@ -8,20 +8,27 @@ import asyncio
 import os
 import time
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from roost.compute.drivers.simulated import Script, SimulatedDriver, SimulatedHost
+from roost.auth import Source
+from roost.compute.drivers.simulated import FailureRule, Script, SimulatedDriver, SimulatedHost
 from roost.compute.errors import BuildFailed
 from roost.compute.hardware import Hardware
 from roost.compute.provider_tree import ProviderTree
 from roost.model.instance import Instance
+from roost.model.inventory import Inventory
 
 STARTED = "started"
 ENDED = "ended"
 FOLDER = "ROOST_TEST_GUESTS"
 """The environment variable that names the folder of the files."""
+
+INVENTORY = {"VCPU": Inventory(32), "MEMORY_MB": Inventory(1 << 17)}
+BUILD_SECONDS = 0.1
+FAILURES = 0.15
+"""The share of builds that fail."""
 
 
 class Event(NamedTuple):
@@ -123,3 +130,10 @@ def overlaps(events: Collection[Event]) -> list[str]:
         found += [f"instance {each.instance} ran at a time: {other} and {each}" for other in guests.values()]
         guests[each.host] = each
     return found
+
+
+def witnessed(source: Source) -> Callable[[str, Path], WitnessedDriver]:
+    """The kind of driver that `roost agent --driver chaos.guests:witnessed` loads."""
+    folder = Path(os.environ[FOLDER])
+    script = Script(BUILD_SECONDS, (FailureRule(FAILURES),))
+    return lambda host, _: WitnessedDriver(SimulatedHost(host, INVENTORY), script, folder)

@@ -144,8 +144,9 @@ class _Pipe(_End):
             self.abort()
             return
         assert self._server.transport is not None
+        # What either side has said before the other was there.
         self._server.transport.writelines(self.early)
-        self.early.clear()
+        self.transport.writelines(self._server.early)
         if not self._runs:
             self.turn(False)
 

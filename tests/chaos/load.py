@@ -41,11 +41,6 @@ class User:
                 self._count(type(error).__name__)
                 time.sleep(PAUSE_SECONDS)
 
-    def delete_all(self, http: httpx.Client) -> None:
-        """Delete what is left; for the end of a quiet system."""
-        while self._mine:
-            self._delete(http, self._urls[0])
-
     def _ask(self, http: httpx.Client, url: str) -> None:
         if len(self._mine) >= self._most:
             self._delete(http, url)

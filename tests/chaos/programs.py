@@ -8,8 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Protocol
 
-from support.forked import Forked
-
 
 class Running(Protocol):
     """A process, as `subprocess.Popen` and `Forked` have it."""
@@ -55,24 +53,32 @@ class Program:
             self._killed = False
 
     def kill(self) -> None:
-        """End it with SIGKILL if it runs."""
+        """End it and its workers with SIGKILL if it runs."""
         with self._lock:
             if self._process is not None and self._process.poll() is None:
                 self._killed = True
+                workers = children(self._process.pid)
                 self._process.kill()
+                for pid in workers:
+                    _send(pid, signal.SIGKILL)
                 self._process.wait(60)
 
-    def signal(self, number: signal.Signals) -> None:
-        """Send it a signal if it runs."""
+    def signal_all(self, number: signal.Signals) -> None:
+        """Send a signal to it and to its workers, if it runs."""
         with self._lock:
             if self._process is not None and self._process.poll() is None:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(self._process.pid, number)
+                for pid in (self._process.pid, *children(self._process.pid)):
+                    _send(pid, number)
 
-    def terminate(self, seconds: float = 60.0) -> int | None:
-        """End it in order; the exit status, None if it did not run. Raises `TimeoutExpired`."""
-        self.signal(signal.SIGTERM)
-        return None if self._process is None else self._process.wait(seconds)
+    def kill_workers(self) -> bool:
+        """End its workers with SIGKILL; it starts new ones. Returns whether there were any."""
+        with self._lock:
+            if self._process is None or self._process.poll() is not None:
+                return False
+            workers = children(self._process.pid)
+            for pid in workers:
+                _send(pid, signal.SIGKILL)
+            return bool(workers)
 
     @property
     def text(self) -> str:
@@ -80,6 +86,14 @@ class Program:
         return self.log.read_text(errors="replace") if self.log.exists() else ""
 
 
-def command(*arguments: str | Path) -> Callable[[IO[bytes]], Running]:
-    """What launches a `roost` command."""
-    return lambda log: Forked(*arguments, stdout=log, stderr=log)
+def children(pid: int) -> list[int]:
+    """The processes that a process has started."""
+    try:
+        return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []
+
+
+def _send(pid: int, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, number)

@@ -52,6 +52,7 @@ class Weather:
         self._began = time.monotonic()
         following = self._draw.expovariate(1 / self._gap)
         while not is_over(self._now()):
+            self._supervise()
             due = min(following, self._undoing[0][0] if self._undoing else following)
             time.sleep(max(0.0, min(due - self._now(), 0.5)))
             if self._undoing and self._undoing[0][0] <= self._now():
@@ -62,6 +63,12 @@ class Weather:
                     self._do()
         while self._undoing:
             self._undo()
+
+    def _supervise(self) -> None:
+        """Start programs that have ended by themselves, as systemd does."""
+        for program in self._programs:
+            if program not in self._busy:
+                program.start()
 
     def _now(self) -> float:
         return time.monotonic() - self._began
@@ -109,14 +116,16 @@ class Weather:
     def _kill(self) -> tuple[object, float, Undo] | None:
         if (program := self._program()) is None:
             return None
+        if self._draw.random() < 0.3 and program.kill_workers():
+            return program, 0.0, program.start
         program.kill()
         return program, self._draw.choice((0.0, self._seconds())), program.start
 
     def _pause(self) -> tuple[object, float, Undo] | None:
         if (program := self._program()) is None:
             return None
-        program.signal(signal.SIGSTOP)
-        return program, self._seconds(), lambda: program.signal(signal.SIGCONT)
+        program.signal_all(signal.SIGSTOP)
+        return program, self._seconds(), lambda: program.signal_all(signal.SIGCONT)
 
     def _cut(self) -> tuple[object, float, Undo] | None:
         if (link := self._link()) is None:

@@ -1,0 +1,198 @@
+"""A whole cloud of separate processes: three cells, two of each conductor, agents of simulated hosts.
+
+Each process reaches databases and endpoints by links of its own, so that one can be cut off alone. All are
+started by the commands that operators use.
+"""
+
+import asyncio
+import contextlib
+import os
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+from sqlalchemy.engine import make_url
+
+from chaos import guests
+from chaos.links import Network, network
+from chaos.programs import Program, Running
+from roost.agents.tokens import new_token, token_digest
+from roost.backup.roles import ROLES
+from roost.bench.loopback import free_port
+from roost.bench.server_process import ServerProcess
+from roost.cells.host_tokens import IssueToken
+from roost.conductor.cell_mappings import CellMapping, KnowCell, section_of
+from roost.storage import Database
+from support.forked import Forked
+from support.serving import ENVIRONMENT
+
+CELLS = ("cell1", "cell2", "cell3")
+EACH = 2
+"""Super conductors, and conductors of each cell."""
+OFFSETS = (0, 0, -7 * 3600, 3 * 3600, 40 * 86400)
+"""Seconds by which the clocks of agents are off."""
+START_SECONDS = 120.0
+_AGENT = Path(__file__).with_name("agent.py")
+
+
+class Cloud:
+    """The processes, what they are reached by, and the files of their hosts.
+
+    ``conductors`` are URLs of super conductors, ``placement`` that of the Placement API: users go there
+    without a link. ``hosts``: in all, in ``agents`` processes for each cell.
+    """
+
+    def __init__(
+        self, folder: Path, server: ServerProcess, links: Network, hosts: int, agents: int, seed: str
+    ) -> None:
+        self.folder = folder
+        self.server = server
+        self.network = links
+        self.programs: list[Program] = []
+        self.guests = folder / "guests"
+        self._logs = folder / "logs"
+        self._draw = random.Random(seed)
+        for each in (self.guests, self._logs, folder / "conf", folder / "state"):
+            each.mkdir()
+        self._names = {name: server.create_database() for name in ("api", "records", "cell0", *CELLS)}
+        self._prepare()
+        self.api = server.url(self._names["api"])
+        self.config = self._config("direct", None)
+        self.conductors: list[str] = []
+        placement = free_port()
+        self.placement = f"http://127.0.0.1:{placement}"
+        self._serve("placement", placement, "serve")
+        for number in range(EACH):
+            port = free_port()
+            self.conductors.append(f"http://127.0.0.1:{port}")
+            self._serve(f"conductor{number + 1}", port, "conductor")
+        for cell in CELLS:
+            ports = [free_port() for _ in range(EACH)]
+            for number, port in enumerate(ports):
+                self._serve(f"{cell}-conductor{number + 1}", port, "cell-conductor", cell)
+            for number in range(agents):
+                self._host(f"{cell}-agents{number + 1}", cell, ports, hosts // (agents * len(CELLS)))
+
+    def start(self) -> None:
+        """Start all programs, and wait until all hosts are known to placement."""
+        for program in self.programs:
+            program.start()
+        until = time.monotonic() + START_SECONDS
+        for program in self.programs:
+            while "roost: " not in program.text:
+                assert time.monotonic() < until, f"{program} does not start: {program.text[-3000:]}"
+                time.sleep(0.1)
+
+    def heal(self) -> None:
+        """Start whatever has ended."""
+        for program in self.programs:
+            program.start()
+
+    def kill(self) -> None:
+        for program in self.programs:
+            program.kill()
+
+    @property
+    def logs(self) -> str:
+        """What all programs have written."""
+        return "\n".join(f"== {program}\n{program.text}" for program in self.programs)
+
+    def _prepare(self) -> None:
+        """Create the tables, and name the cells in the API database."""
+
+        async def run() -> None:
+            for name, database_name in self._names.items():
+                database = Database(self.server.url(database_name))
+                for schema in ROLES[name if name in ROLES else "cell"]:
+                    schema.upgrade(database)
+                if name == "api":
+                    for cell in ("cell0", *CELLS):
+                        await database.write(KnowCell(CellMapping(cell, section_of(cell))))
+                await database.close()
+
+        asyncio.run(run())
+
+    def _serve(self, name: str, port: int, *command: str) -> None:
+        """A program that serves at a port, with a configuration of its own."""
+        config = self._config(name, name)
+        options = ("--port", str(port), "--config-file", config)
+
+        def launch(log: IO[bytes]) -> Running:
+            return Forked(*command, *options, env=ENVIRONMENT, stdout=log, stderr=log)
+
+        self.programs.append(Program(name, self._logs / name, launch))
+
+    def _config(self, name: str, linked: str | None) -> Path:
+        """A configuration. ``linked``: the program that reaches databases by links of its own."""
+
+        def url(database: str) -> str:
+            there = make_url(self.server.url(self._names[database]))
+            if linked is not None:
+                assert there.port is not None
+                link = self.network.link(f"{linked} to {database}", there.port)
+                there = there.set(port=link.port)
+            return there.render_as_string(hide_password=False)
+
+        api = url("api")
+        groups = {
+            "api": "auth_strategy = noauth2",
+            "placement_database": f"connection = {api}",
+            "api_database": f"connection = {api}",
+            "records": f"connection = {url('records')}",
+            **{section_of(cell): f"connection = {url(cell)}" for cell in ("cell0", *CELLS)},
+        }
+        path = self.folder / "conf" / name
+        path.write_text("".join(f"[{group}]\n{lines}\n" for group, lines in groups.items()))
+        return path
+
+    def _host(self, name: str, cell: str, ports: list[int], hosts: int) -> None:
+        """A process of agents, whose clock is off by another time at each start."""
+        link = self.network.link(f"{name} to {cell}", *ports)
+        tokens = {f"{name}-{number + 1:04}": new_token() for number in range(hosts)}
+        token_file = self.folder / "conf" / f"{name}.tokens"
+        token_file.write_text("".join(f"{host} {token}\n" for host, token in tokens.items()))
+        token_file.chmod(0o600)
+        self._issue(cell, tokens)
+        arguments = [
+            *("agent", "--endpoint", f"http://127.0.0.1:{link.port}", "--hosts", str(hosts)),
+            *("--host-prefix", f"{name}-", "--token-file", str(token_file)),
+            *("--state-dir", str(self.folder / "state" / name), "--driver", "chaos.guests:witnessed"),
+            *("--set", "agent.poll_seconds=5", "--set", "agent.longest_retry_seconds=5"),
+        ]
+        environment = {
+            **os.environ,
+            "PYTHONPATH": str(Path(__file__).parents[1]),
+            guests.FOLDER: str(self.guests),
+        }
+
+        def launch(log: IO[bytes]) -> Running:
+            offset = str(self._draw.choice(OFFSETS))
+            command = [sys.executable, str(_AGENT), offset, *arguments]
+            return subprocess.Popen(command, stdout=log, stderr=log, env=environment)
+
+        self.programs.append(Program(name, self._logs / name, launch))
+
+    def _issue(self, cell: str, tokens: dict[str, str]) -> None:
+        async def run() -> None:
+            database = Database(self.server.url(self._names[cell]))
+            for host, token in tokens.items():
+                await database.write(IssueToken(host=host, digest=token_digest(token), at=time.time()))
+            await database.close()
+
+        asyncio.run(run())
+
+
+@contextlib.contextmanager
+def cloud(folder: Path, server: ServerProcess, *, hosts: int, agents: int, seed: str) -> Iterator[Cloud]:
+    """Run a cloud on a database server that is started, until the end."""
+    with network() as links:
+        made = Cloud(folder, server, links, hosts, agents, seed)
+        try:
+            made.start()
+            yield made
+        finally:
+            made.kill()

@@ -1,0 +1,115 @@
+"""Everything is killed, stopped, cut off and restarted at random; nothing is lost, and nothing runs twice."""
+
+import asyncio
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+
+from chaos.books import Books, differences
+from chaos.cloud import Cloud, cloud
+from chaos.finding import found, settled, states
+from chaos.guests import all_events, overlaps
+from chaos.load import Load, User
+from chaos.weather import Weather
+from roost.auth import Source
+from roost.bench.server_process import ServerProcess
+from roost.cli.verification import verify_database
+from support.databases import Servers
+from support.seeds import nightly_seed
+
+HEADERS = {"x-auth-token": "admin", "openstack-api-version": "placement 1.36"}
+SETTLE_SECONDS = 300.0
+"""On a quiet machine it takes some seconds; what is on its way may wait for a lease and for pauses."""
+
+
+def run(
+    folder: Path,
+    server: ServerProcess,
+    seed: str,
+    *,
+    hosts: int,
+    agents: int,
+    users: int,
+    lifetimes: int,
+    seconds: float,
+) -> None:
+    """Let users loose on a cloud in bad weather until so many instances have lived, or for some seconds.
+
+    Then everybody is well again, and what is left is checked.
+    """
+    books = Books()
+    with cloud(folder, server, hosts=hosts, agents=agents, seed=seed) as made:
+        weather = Weather(seed, made.programs, made.network, server)
+        load = Load([User(books, f"{seed}.{number}", made.conductors) for number in range(users)], HEADERS)
+        weather.run(lambda now: books.lifetimes >= lifetimes or now > seconds)
+        made.heal()
+        load.end()
+        wrong = check(made, books)
+        story = "\n".join([*weather.story[-100:], str(weather.done), str(books.answers)])
+        assert not wrong, f"seed {seed}:\n{story}\n" + "\n".join(wrong[:50])
+        enough = books.lifetimes > 10 and sum(weather.done.values()) > 10
+        assert enough, f"hardly anything happened, which tests nothing:\n{story}"
+        # A program that cannot reach a database at its start may end with 2; it is started again.
+        ended = {program.name: program.ended for program in made.programs if {*program.ended} - {2}}
+        assert not ended, f"{ended}\n{made.logs[-10_000:]}"
+
+
+def check(made: Cloud, books: Books) -> list[str]:
+    """What is wrong once everybody is well and nobody has work to do."""
+    with httpx.Client(headers=HEADERS, timeout=60.0) as http:
+        wait_until_ready(http, made)
+        shown = settled(http, made.conductors[0], books, SETTLE_SECONDS)
+        there = found(http, made.placement, shown, books, made.guests)
+    wrong = [*differences(books, there), *overlaps(all_events(made.guests))]
+    findings, unread = asyncio.run(verify_database(made.api, source=Source((str(made.config),))))
+    wrong += [str(each) for each in (*findings, *unread)]
+    return [f"{states(shown.values())}", *wrong] if wrong else []
+
+
+def wait_until_ready(http: httpx.Client, made: Cloud) -> None:
+    until = time.monotonic() + SETTLE_SECONDS
+    for url in (*made.conductors, made.placement):
+        while True:
+            try:
+                if http.get(f"{url}/readyz").status_code == 200:
+                    break
+            except httpx.TransportError:
+                pass
+            assert time.monotonic() < until, f"{url} is not ready\n{made.logs[-10_000:]}"
+            time.sleep(0.2)
+
+
+def started(servers: Servers, kind: str) -> ServerProcess:
+    server = servers.new(kind, "chaos")
+    assert isinstance(server, ServerProcess)
+    server.start()
+    return server
+
+
+def test_a_cloud_in_bad_weather(tmp_path: Path, servers: Servers) -> None:
+    server = started(servers, "postgresql")
+    try:
+        run(tmp_path, server, "weather", hosts=60, agents=1, users=4, lifetimes=1000, seconds=30.0)
+    finally:
+        server.kill()
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("kind", ["postgresql", "mariadb"])
+def test_twenty_thousand_lifetimes_in_bad_weather(tmp_path: Path, servers: Servers, kind: str) -> None:
+    server = started(servers, kind)
+    try:
+        run(
+            tmp_path,
+            server,
+            f"{nightly_seed()}",
+            hosts=300,
+            agents=2,
+            users=12,
+            lifetimes=20_000,
+            seconds=6 * 3600.0,
+        )
+    finally:
+        server.kill()
