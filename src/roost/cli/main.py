@@ -1,8 +1,11 @@
 """``roost``: the group of all commands, and the entry point of the program."""
 
+import contextlib
+import gc
 import importlib
 import sys
 import traceback
+from collections.abc import Iterator
 
 import click
 
@@ -52,8 +55,20 @@ class _Commands(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module, _, attribute = COMMANDS[cmd_name].partition(":")
-        command: click.Command = getattr(importlib.import_module(module), attribute)
+        with _no_collection():
+            command: click.Command = getattr(importlib.import_module(module), attribute)
         return command
+
+
+@contextlib.contextmanager
+def _no_collection() -> Iterator[None]:
+    """Import without garbage collection, which would look at what is imported again and again."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+        gc.freeze()
 
 
 @click.command(
