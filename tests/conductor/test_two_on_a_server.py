@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 
 from roost.cells import SCHEMA as CELL
 from roost.cells import Cell
@@ -54,6 +55,10 @@ def named(number: int) -> Any:
     return msgspec.structs.replace(request(2), request_id=f"r{number}", instances=uuids)
 
 
+NIGHTLY = [pytest.param(kind, marks=pytest.mark.nightly) for kind in ("sqlite", "mariadb", "galera")]
+
+
+@pytest.mark.parametrize("place", ["postgresql", *NIGHTLY], indirect=True)
 def test_one_dies_in_the_middle_of_its_work_and_the_other_ends_it(place, tmp_path) -> None:
     database = Database(place.url)
     for schema in (LEDGER, CONDUCTOR, CELL):
