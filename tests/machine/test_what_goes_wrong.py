@@ -11,6 +11,8 @@ from machine.simulation.scripted import NONE, Scripted, found
 from roost.agents.questions import Confirm
 from roost.cells.arriving import AddInstances
 from roost.cells.building import Reassign
+from roost.cells.held_hosts import AcceptHost, ReadHeldHosts
+from roost.conductor.build_requests import FinishRequest
 from roost.conductor.mappings import MapInstances
 from roost.conductor.questions import (
     PLACEMENT,
@@ -78,9 +80,9 @@ def test_an_insert_that_comes_after_the_takeover_of_its_request_puts_nothing_int
 
 def a_mapping_comes_after_the_takeover_of_its_request(faults, seed):
     with Scripted(faults, seed) as cloud:
-        # The one that takes over is not ready before the first goes on.
-        cloud.pause_before(MapInstances, 20.0, "super")
-        cloud.before(MapInstances, lambda _: cloud.pause_before(AddInstances, 12.0, "super") or 0.0)
+        # The first goes on after the second has placed the instance, and before it has finished the request.
+        cloud.pause_before(MapInstances, 25.0, "super")
+        cloud.pause_before(FinishRequest, 20.0, "super")
         cloud.request(ONE)
         cloud.wait(60.0)
         cloud.finish()
@@ -277,6 +279,25 @@ def test_agents_destroy_nothing_when_their_cell_has_an_empty_database():
         assert cloud.guests.running(ONE) == [(row.host, row.attempt)]
         assert {agent.memory["agent"].held is not None for agent in cloud.agents} == {True}
         cloud.check_foreign()
+
+
+def test_a_build_is_not_given_to_another_host_because_the_database_has_forgotten_its_confirmation():
+    with Scripted(build_seconds=20.0, cells=("c1",), hosts=3, fails_over=True) as cloud:
+        cloud.build_in(1.0)
+        cloud.request(ONE)
+        row = cloud.wait_for(ONE, ACTIVE)
+        # The next writes of the hosts' polls make snapshots; this one is of before the confirmation.
+        cloud.network.databases["cell/c1"].fail_over(1.0)
+        assert cloud.row(ONE).state == ASSIGNED
+        cloud.wait(60.0)
+        assert cloud.guests.running(ONE) == [(row.host, 1)]
+        held = cloud.read("cell/c1", ReadHeldHosts())
+        assert row.host in held
+        for host in held:
+            cloud.network.databases["cell/c1"].run(AcceptHost(host), True)
+        assert cloud.wait_for(ONE, ACTIVE).attempt == 1
+        cloud.finish()
+        assert not cloud.read("cell/c1", ReadHeldHosts())
 
 
 def test_failed_attempts_are_recorded_once():

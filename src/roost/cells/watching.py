@@ -5,7 +5,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.cells.building import AttemptKey
-from roost.cells.tables import instances, leases
+from roost.cells.tables import held_hosts, instances, leases
 from roost.model.instance import ASSIGNED, DELETING
 
 SESSION = "host"
@@ -21,11 +21,20 @@ def session_name(host: str) -> str:
 
 
 class AttemptsAssigned(msgspec.Struct, frozen=True):
-    """The attempts that no host has confirmed yet."""
+    """The attempts that no host has confirmed yet.
+
+    An attempt on a host that is held is left out. The agent carries out no orders because the database was
+    taken back, say, and then it may have confirmed the attempt in the state that was lost.
+    """
 
     def __call__(self, connection: Connection) -> dict[AttemptKey, Stamp]:
-        query = sa.select(instances.c.uuid, instances.c.attempt).where(instances.c.state == ASSIGNED)
-        return {AttemptKey(row.uuid, row.attempt): () for row in connection.execute(query)}
+        return {AttemptKey(row.uuid, row.attempt): () for row in connection.execute(_ASSIGNED)}
+
+
+_HELD = sa.select(held_hosts.c.host).where(held_hosts.c.accepted.is_(False))
+_ASSIGNED = sa.select(instances.c.uuid, instances.c.attempt).where(
+    instances.c.state == ASSIGNED, instances.c.host.not_in(_HELD)
+)
 
 
 class DeletionsAwaited(msgspec.Struct, frozen=True):

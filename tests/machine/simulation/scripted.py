@@ -29,10 +29,12 @@ class Scripted(CloudWorld):
         seed: int = 1,
         *,
         build_seconds: float = 30.0,
+        fails_over: bool = False,
         waiting: tuple[str, ...] = (),
         **named: Any,
     ) -> None:
-        super().__init__(Kind(build_seconds=build_seconds), seed, faults, requests=0, **named)
+        kind = Kind(build_seconds=build_seconds, fails_over=fails_over)
+        super().__init__(kind, seed, faults, requests=0, **named)
         self._requests_made = 0
         self._waiting = waiting
         self._user.start()
