@@ -15,7 +15,7 @@ from roost.conductor.build_requests import (
     TakeRequests,
 )
 from roost.conductor.cell_mappings import at_urls, mapped_cells
-from roost.conductor.mappings import DeleteMapped, ForgetInstances, MapInstances
+from roost.conductor.mappings import DeleteMapped, ForgetInstances, MapInstances, PageOfMappings
 from roost.conductor.requests import Requests
 from roost.conductor.tables import SCHEMA as CONDUCTOR
 from roost.model.instance import (
@@ -143,6 +143,6 @@ def test_requests_wait_until_they_are_finished(place):
         assert await requests.cells_of(["ione", "iONE", "none"]) == {"ione": "Cell1"}
         await database.write(DeleteMapped(("ione",), 1.0, "B"))
         await database.write(ForgetInstances(("ione",)))
-        assert [each.instance_uuid for each in await requests.page(9)] == ["iONE"]
+        assert [each.instance_uuid for each in await requests.page(PageOfMappings(most=9))] == ["iONE"]
 
     using(place, use)

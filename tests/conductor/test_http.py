@@ -23,7 +23,7 @@ def test_asked_for_looked_at_and_deleted(tmp_path) -> None:
             of_request = await client.get("/v1/instances", params={"request_id": asked.json()["request_id"]})
             assert len(of_request.json()["instances"]) == 3
             other = await client.get("/v1/instances", params={"request_id": "another"})
-            assert other.json() == {"instances": [], "next": None}
+            assert other.json() == {"instances": [], "next": None, "cells_down": []}
             assert (await client.delete(f"/v1/instances/{one}")).status_code == 202
             await now.settle()
             assert (await client.get(f"/v1/instances/{one}")).status_code == 404
@@ -41,7 +41,7 @@ def test_failed_instance_shows_why(tmp_path) -> None:
             await now.settle()
             shown = (await client.get(f"/v1/instances/{one}")).json()
             assert (shown["state"], shown["cell"]) == ("error", "cell0")
-            assert shown["reason"] == shown["faults"][0]["reason"] != ""
+            assert shown["reason"] == shown["attempts"][0]["reason"] != ""
 
     asyncio.run(run())
 
@@ -236,7 +236,7 @@ def test_list_has_pages(tmp_path, monkeypatch) -> None:
                 query["marker"] = page["next"]
             assert (found, sizes) == (sorted(wanted), [3, 3, 3, 2])
             of_request = await client.get("/v1/instances", params={"request_id": "another", "limit": "1"})
-            assert of_request.json() == {"instances": [], "next": None}
+            assert of_request.json() == {"instances": [], "next": None, "cells_down": []}
             for wrong in ({"limit": "0"}, {"limit": "1001"}, {"limit": "1.0"}, {"colour": "red"}):
                 assert (await client.get("/v1/instances", params=wrong)).status_code == 400, wrong
 

@@ -170,7 +170,7 @@ def test_killed_while_deleting_it_forgets_neither_more_nor_less(tmp_path, monkey
             found = await now.instances()
             assert {"i2", "i3"} <= set(found)
             assert not deleted or set(found) == {"i2", "i3"}
-            mapped = {each.instance_uuid for each in await now.requests.page(100)}
+            mapped = {each.instance_uuid for each in await now.requests.page(PageOfMappings(most=100))}
             assert mapped == found.keys(), "a mapping leads nowhere"
             assert await now.used() == len(found)
             await now.check()

@@ -30,6 +30,7 @@ COMMANDS = {
     "db": "roost.cli.db:db",
     "doctor": "roost.cli.doctor:doctor",
     "host": "roost.cli.host:host",
+    "instance": "roost.cli.instance:instance",
     "man": "roost.cli.man:man",
     "metrics": "roost.cli.metrics:metrics",
     "node": "roost.cli.host:node",

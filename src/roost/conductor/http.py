@@ -28,6 +28,7 @@ from roost.conductor.instance_types import (
     InstancesQuery,
     ShownInstance,
     WantedInstances,
+    WordOfOperator,
 )
 from roost.conductor.instance_views import InstanceViews
 from roost.conductor.mappings import InstanceMapping
@@ -46,7 +47,7 @@ from roost.web.app import Kernel
 from roost.web.app import create_app as create_web_app
 from roost.web.conventions import Conventions
 from roost.web.cors import Cors
-from roost.web.errors import BadRequest, NotFound
+from roost.web.errors import BadRequest, Conflict, NotFound
 from roost.web.forwarded import through_proxies
 from roost.web.health_operations import DOCUMENTED
 from roost.web.openapi import OpenApi, describe
@@ -63,6 +64,7 @@ DEFAULT_RULES: Final = {
     "conductor:instances:list": PROJECT_READER,
     "conductor:instances:show": PROJECT_READER,
     "conductor:instances:delete": PROJECT_WRITER,
+    "conductor:instances:give_up": ADMIN,
     _ALL_PROJECTS: ADMIN,
     _REQUESTED_DESTINATION: ADMIN,
     _FORCED_HOST: ADMIN,
@@ -217,6 +219,20 @@ async def delete_instance(service: Service, req: Request, resp: Response, uuid: 
     await service.conductor.delete([uuid])
 
 
+async def give_up_instance(service: Service, req: Request, resp: Response, uuid: str) -> None:
+    """Give up an instance whose guest is gone for good, as an operator knows.
+
+    One that starts on a host that is down is tried on another host. One that is lost, or ran on a host that
+    is down, is in error, and its claim is freed. The evidence is in its reason.
+    """
+    word: WordOfOperator = req.body
+    mapping = await service.requests.mapping(uuid)
+    if mapping is None or mapping.cell is None or not await _includes(service, req, mapping):
+        raise NotFound(f"no instance {uuid} in a cell")
+    evidence = f"{req.identity.user_id} says that its guest is gone for good: {word.evidence.strip()}"
+    await service.hosts.give_up_instance(mapping.cell, uuid, evidence)
+
+
 async def _includes(service: Service, req: Request, mapping: InstanceMapping) -> bool:
     """Whether a request may reach the instance of a mapping."""
     if mapping.project_id:
@@ -275,6 +291,17 @@ OPERATIONS: Final = (
         delete_instance,
         status=202,
         provides=(),
+    ),
+    Operation(
+        "POST",
+        "/v1/instances/{uuid}/give-up",
+        _rule("give_up"),
+        give_up_instance,
+        body=WordOfOperator,
+        takes=(),
+        status=202,
+        provides=(),
+        raises=(Conflict,),
     ),
     *AGGREGATE_OPERATIONS,
     *HOST_OPERATIONS,

@@ -1,14 +1,14 @@
 """Instances as bodies and queries of HTTP requests and responses."""
 
 from collections import Counter
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
 
 from roost.hardware.pci_ports import ACCELERATORS, VnicType, request_of_port
 from roost.model.allocation import GroupPolicy
-from roost.model.instance import Fault
+from roost.model.instance import BuildAttempt
 from roost.model.pci import NumaPolicy, PciRequest
 from roost.model.request import RequestGroup, all_of
 from roost.model.spec import Hints, RequestedDestination, RequestedNetwork
@@ -24,6 +24,26 @@ MOST_NETWORKS = 100
 
 MOST_GROUPS = 20
 """Request groups of one port at most. More are refused."""
+
+SCHEDULING = "scheduling"
+"""State of an instance that is accepted and not in a cell yet."""
+
+UNKNOWN = "unknown"
+"""State of an instance whose cell cannot be asked."""
+
+_State = Literal[
+    "scheduling",
+    "unknown",
+    "assigned",
+    "starting",
+    "active",
+    "lost",
+    "failed",
+    "abandoned",
+    "error",
+    "deleting",
+    "destroyed",
+]
 
 _Count = Annotated[int, Meta(ge=1, le=MOST_AT_ONCE)]
 _Amount = Annotated[int, Meta(ge=0, le=MAX_INT)]
@@ -235,6 +255,13 @@ class InstancesQuery(OfProjects, forbid_unknown_fields=True):
     """The query of a list of instances."""
 
     request_id: Annotated[str | None, Meta(description="Only the instances of one request.")] = None
+    state: Annotated[_State | None, Meta(description="Only those in one state.")] = None
+    cell: Annotated[str | None, Meta(description="Only those of one cell.")] = None
+    host: Annotated[str | None, Meta(description="Only those of one host.")] = None
+    changed_since: Annotated[
+        float | None,
+        Meta(description="Only those in cells that have changed since, in seconds since the epoch."),
+    ] = None
     limit: Annotated[int, Meta(ge=1, le=LARGEST_PAGE, description="Instances on a page.")] = DEFAULT_PAGE
     marker: Annotated[
         str | None, Meta(description="`next` of the page before: the page begins after this uuid.")
@@ -249,10 +276,12 @@ class AcceptedInstances(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class ShownInstance(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """An instance. `attempt` counts the hosts it was assigned to; `faults` say why attempts failed.
+    """An instance. `attempt` counts the hosts it was assigned to; `attempts` are those that ended without a
+    guest, and why.
 
     Its `state` is `scheduling` until it is in a cell, and `unknown` while its cell cannot be asked: `flavor`
-    is null then.
+    is null then. `run` is the scheduler's run that placed it. `claim` is what it has in placement: provider
+    -> class -> amount. `node` is the root provider of its node. `changed_at`: in seconds since the epoch.
     """
 
     uuid: str
@@ -265,11 +294,26 @@ class ShownInstance(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     host: str | None
     attempt: int
     reason: str | None
-    faults: list[Fault]
+    node: str | None = None
+    run: str | None = None
+    claim: dict[str, dict[str, int]] | None = None
+    attempts: list[BuildAttempt] = []
+    changed_at: float | None = None
 
 
 class InstancePage(msgspec.Struct, forbid_unknown_fields=True):
-    """Instances in order of their uuids. ``next`` is the marker of the next page, null on the last one."""
+    """Instances in order of their uuids. `next` is the marker of the next page, null on the last one.
+
+    `cells_down` are cells that cannot be asked: their instances are `unknown`, or missing if they are
+    searched for by what only their cell knows.
+    """
 
     instances: list[ShownInstance]
     next: str | None
+    cells_down: list[str]
+
+
+class WordOfOperator(msgspec.Struct, forbid_unknown_fields=True):
+    """The body of what an operator ends: how it is known that no guest of the instance runs."""
+
+    evidence: Annotated[str, Meta(min_length=1, max_length=1000)]

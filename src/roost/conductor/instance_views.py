@@ -6,24 +6,22 @@ what the mapping says.
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-import msgspec
 import structlog
+from sqlalchemy.engine import Connection
 
 from roost.cells import Cell
-from roost.conductor.instance_types import InstancePage, InstancesQuery, ShownInstance
-from roost.conductor.mappings import InstanceMapping
+from roost.cells.searching import DescribedInstance, DescribeInstances, SearchInstances
+from roost.conductor.instance_types import SCHEDULING, UNKNOWN, InstancePage, InstancesQuery, ShownInstance
+from roost.conductor.mappings import InstanceMapping, PageOfMappings
 from roost.conductor.requests import Requests
-from roost.model.instance import DELETING, BuildRequest, Instance
+from roost.model.instance import DELETING, BuildRequest
 from roost.storage import StorageError
 
-SCHEDULING = "scheduling"
-"""State of an instance that is accepted and not in a cell yet."""
-
-UNKNOWN = "unknown"
-"""State of an instance whose cell cannot be asked."""
+_OF_MAPPINGS = (None, SCHEDULING, UNKNOWN)
+"""States of which mappings are asked: None for any."""
 
 CELL_SECONDS = 3.0
 """Seconds that a cell has to answer; then its instances are shown as unknown."""
@@ -41,36 +39,76 @@ class InstanceViews:
         self._cells = cells
 
     async def find(self, uuid: str) -> ShownInstance | None:
-        """An instance with the reasons of its failed attempts; None if it is unknown or gone."""
+        """An instance; None if it is unknown or gone."""
         mapping = await self._requests.mapping(uuid)
-        if mapping is None:
-            return None
-        found = await self._shown([mapping])
-        if not found:
-            return None
-        shown = found[0]
-        if shown.cell is None or shown.state == UNKNOWN:
-            return shown
-        faults = await self._asked(shown.cell, self._cells[shown.cell].faults_of(uuid))
-        if faults is None:
-            return _unknown(mapping, f"cell {shown.cell} cannot be asked")
-        return msgspec.structs.replace(shown, faults=faults)
+        found = [] if mapping is None else await self._shown([mapping], set())
+        return found[0] if found else None
 
     async def page(self, query: InstancesQuery, project_id: str | None) -> InstancePage:
         """Instances by page, of a project or of all."""
-        found = await self._requests.page(query.limit + 1, query.marker or "", query.request_id, project_id)
+        silent: set[str] = set()
+        if query.host is not None or query.changed_since is not None or query.state not in _OF_MAPPINGS:
+            found = await self._searched(query, project_id, silent)
+        else:
+            cells: tuple[str, ...] | None = None if query.cell is None else (query.cell,)
+            if query.state == UNKNOWN:
+                cells = await self._silent(cells)
+            found = await self._requests.page(
+                PageOfMappings(
+                    most=query.limit + 1,
+                    after=query.marker or "",
+                    request_id=query.request_id,
+                    project_id=project_id,
+                    cells=cells,
+                    unplaced=query.state == SCHEDULING,
+                )
+            )
         listed = found[: query.limit]
         following = listed[-1].instance_uuid if len(found) > query.limit else None
-        return InstancePage(await self._shown(listed), following)
+        shown = await self._shown(listed, silent)
+        if query.state is not None:
+            # Some have changed since they were found.
+            shown = [each for each in shown if each.state == query.state]
+        return InstancePage(shown, following, sorted(silent))
 
-    async def _shown(self, mappings: Sequence[InstanceMapping]) -> list[ShownInstance]:
-        """Instances in the order of their mappings, without those that are gone."""
+    async def _searched(
+        self, query: InstancesQuery, project_id: str | None, silent: set[str]
+    ) -> list[InstanceMapping]:
+        """The mappings of instances that cells find. Adds those that cannot be asked to ``silent``."""
+        search = SearchInstances(
+            most=query.limit + 1,
+            after=query.marker or "",
+            request_id=query.request_id,
+            project_id=project_id,
+            state=query.state,
+            host=query.host,
+            changed_since=query.changed_since,
+        )
+        names = list(self._cells) if query.cell is None else [query.cell]
+        answers = await asyncio.gather(*(self._read(name, search) for name in names))
+        silent.update(name for name, answer in zip(names, answers, strict=True) if answer is None)
+        uuids = sorted({uuid for answer in answers for uuid in answer or ()})[: query.limit + 1]
+        mappings = await self._requests.mappings(uuids)
+        return [mappings[uuid] for uuid in uuids if uuid in mappings]
+
+    async def _silent(self, only: Sequence[str] | None) -> tuple[str, ...]:
+        """The cells that cannot be asked now."""
+        names = list(self._cells) if only is None else list(only)
+        answers = await asyncio.gather(*(self._read(name, SearchInstances(most=1)) for name in names))
+        return tuple(name for name, answer in zip(names, answers, strict=True) if answer is None)
+
+    async def _shown(self, mappings: Sequence[InstanceMapping], silent: set[str]) -> list[ShownInstance]:
+        """Instances in the order of their mappings, without those that are gone.
+
+        Adds cells that cannot be asked to ``silent``.
+        """
         by_cell: defaultdict[str, list[str]] = defaultdict(list)
         for mapping in mappings:
             if mapping.cell is not None:
                 by_cell[mapping.cell].append(mapping.instance_uuid)
         answers = await asyncio.gather(*(self._in_cell(cell, uuids) for cell, uuids in by_cell.items()))
         cells = dict(zip(by_cell, answers, strict=True))
+        silent.update(name for name, answer in cells.items() if answer is None)
         elsewhere = [
             mapping
             for mapping in mappings
@@ -115,21 +153,26 @@ class InstanceViews:
                 found[uuid] = _unknown(mapping, f"cell {mapping.cell} does not have it")
         return found
 
-    async def _in_cell(self, name: str, uuids: Sequence[str]) -> Mapping[str, Instance] | None:
+    async def _in_cell(self, name: str, uuids: Sequence[str]) -> Mapping[str, DescribedInstance] | None:
         """Those of the instances that a cell has; None if it cannot be asked."""
-        cell = self._cells.get(name)
-        return None if cell is None else await self._asked(name, cell.find(uuids))
+        return await self._read(name, DescribeInstances(tuple(uuids)))
 
-    async def _asked(self, cell: str, answer: Awaitable[T]) -> T | None:
+    async def _read(self, name: str, work: Callable[[Connection], T]) -> T | None:
+        """The answer of a cell; None if it cannot be asked."""
+        cell = self._cells.get(name)
+        if cell is None:
+            return None
         try:
             async with asyncio.timeout(CELL_SECONDS):
-                return await answer
+                return await cell.read(work)
         except (StorageError, TimeoutError) as error:
-            _log.warning("a cell cannot be asked", cell=cell, error=str(error))
+            _log.warning("a cell cannot be asked", cell=name, error=str(error))
             return None
 
 
-def _of_cell(instance: Instance, cell: str | None) -> ShownInstance:
+def _of_cell(described: DescribedInstance, cell: str | None) -> ShownInstance:
+    instance = described.instance
+    claimed = instance.selection
     return ShownInstance(
         uuid=instance.uuid,
         request_id=instance.request_id,
@@ -141,7 +184,11 @@ def _of_cell(instance: Instance, cell: str | None) -> ShownInstance:
         host=instance.host,
         attempt=instance.attempt,
         reason=instance.reason,
-        faults=[],
+        node=instance.node,
+        run=instance.run or None,
+        claim=None if claimed is None else dict(claimed.allocations),
+        attempts=described.attempts,
+        changed_at=described.changed_at,
     )
 
 
@@ -157,7 +204,6 @@ def _on_its_way(request: BuildRequest, mapping: InstanceMapping) -> ShownInstanc
         host=None,
         attempt=0,
         reason=None,
-        faults=[],
     )
 
 
@@ -173,5 +219,4 @@ def _unknown(mapping: InstanceMapping, reason: str) -> ShownInstance:
         host=None,
         attempt=0,
         reason=reason,
-        faults=[],
     )

@@ -152,13 +152,16 @@ class FindMappings(msgspec.Struct, frozen=True):
 class PageOfMappings(msgspec.Struct, frozen=True, kw_only=True):
     """Answers the first ``most`` mappings of instances after a uuid, in order of uuids.
 
-    ``request_id`` and ``project_id`` restrict them to one request and to one project.
+    ``request_id`` and ``project_id`` restrict them to one request and to one project, ``cells`` to those of
+    some cells, ``unplaced`` to those of no cell.
     """
 
     most: int
     after: str = ""
     request_id: str | None = None
     project_id: str | None = None
+    cells: tuple[str, ...] | None = None
+    unplaced: bool = False
 
     def __call__(self, connection: Connection) -> list[InstanceMapping]:
         columns = instance_mappings.c
@@ -167,6 +170,10 @@ class PageOfMappings(msgspec.Struct, frozen=True, kw_only=True):
             query = query.where(columns.request_id == self.request_id)
         if self.project_id is not None:
             query = query.where(columns.project_id == self.project_id)
+        if self.cells is not None:
+            query = query.where(columns.cell.in_(self.cells))
+        if self.unplaced:
+            query = query.where(columns.cell.is_(None))
         query = query.order_by(columns.instance_uuid).limit(self.most)
         return [InstanceMapping(*row) for row in connection.execute(query)]
 

@@ -40,13 +40,9 @@ class Requests:
         """The mapping of an instance; None if it is unknown."""
         return (await self.mappings([instance])).get(instance)
 
-    async def page(
-        self, most: int, after: str = "", request_id: str | None = None, project_id: str | None = None
-    ) -> list[InstanceMapping]:
-        """As `roost.conductor.mappings.PageOfMappings`."""
-        return await self.database.read(
-            PageOfMappings(most=most, after=after, request_id=request_id, project_id=project_id)
-        )
+    async def page(self, page: PageOfMappings) -> list[InstanceMapping]:
+        """A page of mappings."""
+        return await self.database.read(page)
 
     async def cells_of(self, instances: Collection[str]) -> dict[str, str]:
         """The cell of each of the instances that has one: uuid -> cell name."""

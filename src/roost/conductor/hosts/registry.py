@@ -37,15 +37,18 @@ from roost.conductor.hosts.errors import (
 from roost.conductor.hosts.mappings import CellsOfHosts, MapHosts, MappedHostsAfter, UnmapHost
 from roost.conductor.hosts.providers import remove_providers
 from roost.conductor.hosts.watch import DOWN, UP, ServiceWatch
+from roost.model.instance import ACTIVE, LOST, STARTING
 from roost.placement.interface import Placement, Provider
 from roost.storage import Database, StorageError
-from roost.web.errors import Conflict
+from roost.web.errors import Conflict, NotFound
 
 CELL_SECONDS = 3.0
 """Seconds that a cell has to answer for a list; then it counts as down."""
 
 BEING_REMOVED = "it is being removed"
 """The reason for which a host is disabled while it is removed or moved."""
+
+_ENDED_BY_WORD = (STARTING, ACTIVE, LOST)
 
 T = TypeVar("T")
 
@@ -251,6 +254,32 @@ class Hosts:
         kept = await self._remove_providers(there, node)
         await there.write(RemoveNode(host, node))
         return name, kept
+
+    async def give_up_instance(self, cell: str, uuid: str, evidence: str) -> None:
+        """End what one instance has on its host, as an operator knows that no guest of it runs there.
+
+        A start that has not ended fails, and another host is tried. An instance whose guest is gone is in
+        error, and its claim is freed.
+
+        Raises:
+            NotFound: the cell does not have it.
+            Conflict: it is in a state that ends by itself.
+            HostIsUp: it starts or runs on a host that shows signs of life.
+        """
+        there = self._cell(cell)
+        instance = (await there.find([uuid])).get(uuid)
+        if instance is None:
+            raise NotFound(f"cell {cell} does not have instance {uuid}")
+        host = instance.host
+        if instance.state not in _ENDED_BY_WORD or host is None:
+            raise Conflict(
+                f"instance {uuid} is {instance.state}: only {', '.join(_ENDED_BY_WORD)} ones are given up"
+            )
+        if instance.state != LOST:
+            described = (await there.read(DescribeHosts((host,)))).get(host)
+            if described is not None:
+                self._check_down(cell, described)
+        await self.give_up(there, host, evidence, only=uuid)
 
     async def give_up(self, cell: Cell, host: str, evidence: str, only: str | None = None) -> frozenset[str]:
         """End what instances have on a host, as an operator knows that no guest runs there.

@@ -1,0 +1,222 @@
+"""``roost instance``: asks for instances, lists, watches and deletes them."""
+
+import sys
+import time
+from typing import Any
+
+import click
+
+from roost.cli.conductor_client import ConductorClient, ConductorRefused, with_conductor
+from roost.cli.host import print_facts, warn_of_cells
+from roost.cli.options import as_json, print_json, print_table
+from roost.cli.watching import watched, watching
+
+SETTLED = frozenset(("active", "error", "lost"))
+"""States that an instance does not leave by itself."""
+
+LOOK_SECONDS = 1.0
+"""Seconds between two looks at an instance that is watched."""
+
+NOT_FOUND = 404
+
+
+@click.group()
+def instance() -> None:
+    """Ask for instances, list, show, watch and delete them.
+
+    Exit status: 0 done, 1 refused, or an instance is in error, 2 could not run.
+    """
+
+
+def _pairs(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    pairs = {}
+    for value in values:
+        key, equals, text = value.partition("=")
+        if not equals or not key:
+            raise click.BadParameter(f"{value!r} is not KEY=VALUE")
+        pairs[key] = text
+    return pairs
+
+
+@instance.command(epilog="Example: roost instance create --vcpus 2 --memory-mb 4096 --count 3 --wait")
+@click.option("--vcpus", type=click.IntRange(0), default=1, show_default=True, help="vCPUs.")
+@click.option("--memory-mb", type=click.IntRange(0), default=0, show_default=True, help="Memory in MiB.")
+@click.option("--disk-gb", type=click.IntRange(0), default=0, show_default=True, help="Root disk in GiB.")
+@click.option("--count", type=click.IntRange(1, 1000), default=1, show_default=True, help="Instances.")
+@click.option("--min-count", type=click.IntRange(1, 1000), help="Place at least so many, or none.")
+@click.option("--zone", help="Their availability zone.")
+@click.option("--host", help="The host that they are to be on; filters judge it.")
+@click.option(
+    "--extra-spec",
+    "extra_specs",
+    multiple=True,
+    callback=_pairs,
+    help="An extra spec of the flavor, KEY=VALUE.",
+)
+@click.option("--hint", "hints", multiple=True, callback=_pairs, help="A scheduler hint, KEY=VALUE.")
+@click.option("--wait", is_flag=True, help="Wait until all are active or in error.")
+@as_json
+@with_conductor
+def create(
+    conductor: ConductorClient,
+    vcpus: int,
+    memory_mb: int,
+    disk_gb: int,
+    count: int,
+    min_count: int | None,
+    zone: str | None,
+    host: str | None,
+    extra_specs: dict[str, str],
+    hints: dict[str, str],
+    wait: bool,
+    as_json: bool,
+) -> None:
+    """Ask for instances. The request is durable when this returns; prints the uuids that they will have."""
+    flavor = {"vcpus": vcpus, "memory_mb": memory_mb, "disk_gb": disk_gb, "extra_specs": extra_specs}
+    body = {
+        "flavor": flavor,
+        "count": count,
+        "min_count": min_count,
+        "availability_zone": zone,
+        "requested_host": host,
+        "scheduler_hints": hints,
+    }
+    accepted = conductor.ask("POST", "/v1/instances", body)
+    if wait:
+        _watch(conductor, accepted["instances"], as_json)
+    elif as_json:
+        print_json(accepted)
+    else:
+        for uuid in accepted["instances"]:
+            click.echo(uuid)
+
+
+@instance.command("list", epilog="Example: roost instance list --state error --all-projects")
+@click.option("--state", help="Only those in this state.")
+@click.option("--cell", help="Only those of this cell.")
+@click.option("--host", help="Only those of this host.")
+@click.option("--project", "project_id", help="Only those of this project.")
+@click.option("--request", "request_id", help="Only those of this request.")
+@click.option("--changed-since", type=float, help="Only those that changed since, in seconds since 1970.")
+@click.option("--all-projects", is_flag=True, help="Those of all projects.")
+@click.option("--limit", type=click.IntRange(1), help="So many at most.")
+@watching
+@as_json
+@with_conductor
+def list_instances(
+    conductor: ConductorClient, all_projects: bool, watch: float | None, as_json: bool, **chosen: Any
+) -> None:
+    """List instances. Those of a cell that cannot be asked are `unknown`."""
+    query = {**chosen, "all_projects": all_projects or None}
+
+    def show() -> None:
+        found: list[dict[str, Any]] = []
+        down: set[str] = set()
+        for page in conductor.pages("/v1/instances", "instances", query):
+            found += page["instances"]
+            down.update(page["cells_down"])
+        if as_json:
+            print_json({"instances": found, "cells_down": sorted(down)})
+            return
+        rows = [
+            (
+                each["uuid"],
+                each["state"],
+                each["flavor"] or "?",
+                each["cell"] or "",
+                each["host"] or "",
+                each["reason"] or "",
+            )
+            for each in found
+        ]
+        print_table(("instance", "state", "flavor", "cell", "host", "reason"), rows)
+        warn_of_cells(down)
+
+    watched(show, watch)
+
+
+@instance.command("show", epilog="Example: roost instance show 4f1c4f0e-5c26-4c6a-9d1b-2f6b1c1c8f11")
+@click.argument("uuid")
+@as_json
+@with_conductor
+def show_instance(conductor: ConductorClient, uuid: str, as_json: bool) -> None:
+    """Show an instance with its claim and the attempts that failed."""
+    found = conductor.ask("GET", f"/v1/instances/{uuid}")
+    if as_json:
+        print_json(found)
+        return
+    attempts = found.pop("attempts")
+    print_facts(found)
+    if attempts:
+        rows = [
+            (str(each["attempt"]), each["host"] or "", each["result"], each["code"] or "", each["reason"])
+            for each in attempts
+        ]
+        print_table(("attempt", "host", "result", "code", "reason"), rows)
+
+
+@instance.command(epilog="Example: roost instance delete 4f1c4f0e-5c26-4c6a-9d1b-2f6b1c1c8f11")
+@click.argument("uuids", nargs=-1, required=True, metavar="UUID…")
+@with_conductor
+def delete(conductor: ConductorClient, uuids: tuple[str, ...]) -> None:
+    """Delete instances. Their deletion is durable when this returns."""
+    for uuid in uuids:
+        conductor.ask("DELETE", f"/v1/instances/{uuid}")
+
+
+@instance.command(epilog="Example: roost instance watch 4f1c4f0e-5c26-4c6a-9d1b-2f6b1c1c8f11")
+@click.argument("uuids", nargs=-1, required=True, metavar="UUID…")
+@as_json
+@with_conductor
+def watch(conductor: ConductorClient, uuids: tuple[str, ...], as_json: bool) -> None:
+    """Print each change of instances until all are active, in error or gone.
+
+    Exit status 1: one is in error, or its guest is lost.
+    """
+    _watch(conductor, uuids, as_json)
+
+
+@instance.command("give-up", epilog="Example: roost instance give-up UUID --evidence 'rack 7 burned'")
+@click.argument("uuid")
+@click.option("--evidence", required=True, help="How it is known that no guest of it runs.")
+@with_conductor
+def give_up(conductor: ConductorClient, uuid: str, evidence: str) -> None:
+    """Give up an instance whose guest is gone for good.
+
+    One that starts on a host that is down is tried on another host. One that is lost, or ran on a host that
+    is down, is in error, and its claim is freed.
+    """
+    conductor.ask("POST", f"/v1/instances/{uuid}/give-up", {"evidence": evidence})
+
+
+def _watch(conductor: ConductorClient, uuids: list[str] | tuple[str, ...], as_json: bool) -> None:
+    told: dict[str, tuple[object, ...]] = {}
+    states: dict[str, str] = {}
+    while True:
+        for uuid in uuids:
+            if states.get(uuid) in SETTLED or states.get(uuid) == "gone":
+                continue
+            found = _find(conductor, uuid)
+            states[uuid] = found["state"]
+            facts = found["state"], found["host"], found["reason"]
+            if told.get(uuid) != facts:
+                told[uuid] = facts
+                if as_json:
+                    print_json(found)
+                else:
+                    click.echo(" ".join([uuid, *(str(each) for each in facts if each)]))
+        if all(state in SETTLED or state == "gone" for state in states.values()):
+            break
+        time.sleep(LOOK_SECONDS)
+    if any(state in ("error", "lost") for state in states.values()):
+        sys.exit(1)
+
+
+def _find(conductor: ConductorClient, uuid: str) -> dict[str, Any]:
+    try:
+        found: dict[str, Any] = conductor.ask("GET", f"/v1/instances/{uuid}")
+        return found
+    except ConductorRefused as error:
+        if error.status != NOT_FOUND:
+            raise
+        return {"uuid": uuid, "state": "gone", "host": None, "reason": None}
