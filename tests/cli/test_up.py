@@ -1,5 +1,6 @@
 """`roost up`: what it says when it cannot, how it rests, and how it stops."""
 
+import json
 import socket
 import sqlite3
 import subprocess
@@ -8,7 +9,9 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from roost.cli.main import roost_command
 from roost.system import kept_layout
 from support.processes import RoostUp, free_port, run_roost
 
@@ -133,3 +136,36 @@ def test_value_out_of_range_is_named(tmp_path, option, value) -> None:
     assert answer.returncode == 2
     assert option in answer.stderr and value in answer.stderr
     assert not (tmp_path / "data").exists()
+
+
+def test_operators_commands_speak_to_a_running_system(running, monkeypatch, tmp_path) -> None:
+    server, _ = running
+    monkeypatch.setenv("ROOST_URL", f"http://127.0.0.1:{server.port}")
+
+    def run(*arguments: object, status: int = 0) -> str:
+        result = CliRunner().invoke(roost_command, [str(each) for each in arguments])
+        assert result.exit_code == status, result.output
+        return result.output
+
+    created = run("instance", "create", "--vcpus", 1, "--wait")
+    uuid, state, host = created.splitlines()[-1].split()
+    assert state == "active"
+    shown = json.loads(run("instance", "show", uuid, "--json"))
+    assert (shown["state"], shown["host"]) == ("active", host)
+    assert uuid in json.dumps(json.loads(run("instance", "list", "--host", host, "--json"))["instances"])
+    assert json.loads(run("host", "drain", host, "--json", status=1))["instances"][0]["uuid"] == uuid
+    assert "signs of life" in run("host", "remove", host, "--force", "--evidence", "none", status=1)
+    run("instance", "delete", uuid)
+    run("instance", "watch", uuid)
+    run("host", "enable", host)
+    assert json.loads(run("host", "show", host, "--json"))["enabled"] is True
+    tokens = tmp_path / "tokens"
+    run("host", "add", "--cell", "cell1", "new-1", "--token-file", tokens)
+    assert tokens.read_text().startswith("new-1 roost-host-")
+    assert tokens.stat().st_mode & 0o077 == 0
+    run("host", "remove", "new-1")
+    assert "no host 'new-1'" in run("host", "show", "new-1", status=1)
+    assert "fixed" in run("cell", "add", "x", status=1)
+    kinds = {each["kind"] for each in json.loads(run("service", "list", "--json"))["services"]}
+    assert kinds == {"conductor", "cell-conductor"}
+    assert json.loads(run("node", "list", host, "--json"))["nodes"][0]["nodename"] == host

@@ -6,6 +6,7 @@ import pytest
 
 from roost.conductor.build_requests import FinishRequest
 from roost.conductor.cell_mappings import CELL0
+from roost.conductor.mappings import PageOfMappings
 from roost.model.instance import ACTIVE, ASSIGNED, DELETING, DESTROYED, ERROR
 from roost.model.spec import RequestedDestination
 from roost.placement.commands.allocations import ConsumerWrite
