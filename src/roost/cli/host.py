@@ -20,7 +20,7 @@ of_cell = click.option("--cell", help="The cell, if several have a host of this 
 token_file = click.option(
     "--token-file",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Append the host and its token to this file, which only its owner may read, instead of printing them.",
+    help="Append host and token to this file, which only its owner may read, and print nothing.",
 )
 
 
