@@ -16,6 +16,8 @@ import pytest
 import roost
 from roost.auth import NoAuth
 from roost.conductor import http as instances
+from roost.conductor.agents import http as agents
+from roost.conductor.agents.service import AgentService
 from roost.placement import access
 from roost.placement.http import operations as placement
 from roost.placement.v1 import operations as v1
@@ -34,6 +36,7 @@ from support.placement_api import uuid_of
 from support.v1_api import V1Api
 
 SERVICES: dict[str, Sequence[Operation]] = {
+    "agents": agents.OPERATIONS,
     "placement": placement.OPERATIONS,
     "v1": v1.OPERATIONS,
     "conductor": instances.OPERATIONS,
@@ -82,6 +85,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
             )
             async with scheduling_api.scheduling(tmp_path_factory.mktemp("scheduling"), flat(1)) as api:
                 found["scheduling"] = api.app
+                service = AgentService(now.cells["cell1"], now.placement)
+                found["agents"] = agents.create_app(service, NoAuth())
                 ready.set()
                 await stop.wait()
 
@@ -95,6 +100,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         "/v1": api.v1,
         **dict.fromkeys(instances.PATHS, found["app"]),
         **dict.fromkeys(scheduling.PATHS, found["scheduling"]),
+        **dict.fromkeys(agents.PATHS, found["agents"]),
     }
     services = dispatch(under, api.app)
     app = Edge(services, health_paths(Health((), HealthOptions())))
@@ -129,6 +135,7 @@ def test_an_operation_is_open_by_name_or_has_a_rule(operation: Operation) -> Non
 
 def test_every_rule_is_known_to_the_policy() -> None:
     known = {rule.name for rule in access.default_rules()} | {
+        *agents.DEFAULT_RULES,
         *instances.DEFAULT_RULES,
         *scheduling.DEFAULT_RULES,
     }
@@ -185,7 +192,7 @@ def test_no_handler_asks_the_policy() -> None:
     source = Path(roost.__file__).parent
     handlers = {
         operation.handler.__module__ for operations in SERVICES.values() for operation in operations
-    } - {instances.__name__}
+    } - {agents.__name__, instances.__name__}
     for module in handlers:
         path = source.joinpath(*module.split(".")[1:]).with_suffix(".py")
         for node in ast.walk(ast.parse(path.read_text())):

@@ -3,6 +3,9 @@
     questions  what an agent asks: open a session, poll, confirm a build, read and write providers
     types      what the messages are made of
     endpoint   the interface of a cell's endpoint; one transport is in this process, one is HTTPS
+    wire       paths and codes of the protocol over HTTPS
+    client     the endpoint over HTTPS, as an agent asks it
+    tokens     what an agent proves its host with
     digest     the digest of a host's guests, which changes with each guest that comes or goes
     errors     what can go wrong
 

@@ -10,6 +10,8 @@ provider_tree  a node's providers, for its driver to change
 driving        what machines ask the driver
 keeping        what an agent keeps in its state directory
 hosting        runs the agents of one process
-drivers/       how a kind of host builds: simulated
+program        the program of agents: hosts, tokens, state directories
+options        its options
+drivers/       how a kind of host builds: simulated, or loaded by name
 errors         what can go wrong
 """
