@@ -23,9 +23,7 @@ class Agents:
         where = ("--hosts", "2", "--host-prefix", "h-", "--state-dir", folder / "state")
         tokens = ("--token-file", folder / "tokens")
         with self.log.open("ab") as file:
-            self.process = Forked(
-                "agent", *where, *tokens, *settings, *command, env=ENVIRONMENT, stderr=file
-            )
+            self.process = Forked("agent", *where, *tokens, *settings, *command, env=ENVIRONMENT, stderr=file)
 
     def said(self) -> str:
         return self.log.read_text()
