@@ -19,7 +19,7 @@ def test_every_promise_is_kept_in_every_schedule(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_promise_is_kept_in_every_schedule_at_length(kind):
     first = nightly_seed() * 1_000_000
-    simulate(lambda seed: CellWorld(KINDS[kind], seed), range(first, first + 1_500), kind)
+    simulate(lambda seed: CellWorld(KINDS[kind], seed), range(first, first + 4_000), kind)
 
 
 def test_a_seed_gives_the_same_schedule_again_with_and_without_kept_results_and_plain_statements():

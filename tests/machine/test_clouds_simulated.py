@@ -25,7 +25,7 @@ def test_every_promise_is_kept_in_every_schedule(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_promise_is_kept_in_every_schedule_at_length(kind):
     first = nightly_seed() * 1_000_000
-    simulate(lambda seed: CloudWorld(KINDS[kind], seed), range(first, first + 1_000), kind)
+    simulate(lambda seed: CloudWorld(KINDS[kind], seed), range(first, first + 1_500), kind)
 
 
 @pytest.mark.nightly

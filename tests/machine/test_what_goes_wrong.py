@@ -7,12 +7,15 @@ promise then.
 import pytest
 
 from machine.simulation import faults
+from machine.simulation.process import Process
 from machine.simulation.scripted import NONE, Scripted, found
 from roost.agents.questions import Confirm
 from roost.cells.arriving import AddInstances
 from roost.cells.building import Reassign
 from roost.cells.held_hosts import AcceptHost, ReadHeldHosts
+from roost.cells.node_reports import ReadSigns
 from roost.conductor.build_requests import FinishRequest
+from roost.conductor.liveness import Liveness
 from roost.conductor.mappings import MapInstances
 from roost.conductor.questions import (
     PLACEMENT,
@@ -21,7 +24,9 @@ from roost.conductor.questions import (
     SelectDestinations,
     UseAlternate,
 )
+from roost.machine import Machine, Monotonic, Read, Sleep
 from roost.model.instance import ACTIVE, ASSIGNED, DELETING, FAILED, LOST
+from roost.storage import StorageError
 
 ONE = "instance0"
 
@@ -250,6 +255,38 @@ def test_a_build_that_hangs_does_not_keep_its_instance_from_being_deleted():
         cloud.wait(20.0)
         assert cloud.row(ONE) is None
         cloud.finish()
+
+
+def judge(liveness: Liveness) -> Machine[None]:
+    """Look every second which hosts of a cell are up, as the feed of the scheduler does."""
+    while True:
+        began = yield from Monotonic().do()
+        try:
+            signs = yield from Read("cell/c1", ReadSigns()).do()
+            liveness.look(signs.sessions, signs.owing, began, (yield from Monotonic().do()))
+        except StorageError:
+            liveness.away((yield from Monotonic().do()))
+        yield from Sleep(1.0).do()
+
+
+def test_clocks_of_hosts_that_are_off_hide_no_host_and_an_outage_hides_none_either():
+    with Scripted(cells=("c1",), hosts=3) as cloud:
+        everybody = cloud.guests.hosts.keys()
+        for agent, seconds in zip(cloud.agents, (-7_200.0, 0.0, 30.0), strict=True):
+            agent.offset = seconds
+        liveness = Liveness(60.0)
+        Process("judge", cloud.network, lambda process: process.run("judges", judge(liveness))).start()
+        cloud.wait(150.0)
+        assert liveness.up == everybody
+        cloud.take_away("cell/c1", 50.0)
+        cloud.wait(60.0)
+        assert liveness.up == everybody
+        cloud.agents[0].crash()
+        cloud.wait(100.0)
+        assert liveness.up == everybody - {"c1-host0"}
+        cloud.agents[0].start()
+        cloud.wait(10.0)
+        assert liveness.up == everybody
 
 
 def test_a_guest_that_vanished_is_told_of_and_idle_hosts_cost_a_write_every_few_seconds():
