@@ -11,6 +11,7 @@ from roost.cells import Cell
 from roost.conducting.opening import open_asked, run_for_ever
 from roost.conducting.options import ConductingOptions, shown_options
 from roost.conducting.readiness import conducting_health
+from roost.conducting.waiting import open_when_there
 from roost.conductor.agents.endpoint import EndpointTimes
 from roost.conductor.agents.http import create_app, default_rules
 from roost.conductor.agents.service import AgentService
@@ -43,6 +44,9 @@ class CellWorker(worker.Worker):
         self._options = options
 
     async def open(self, stack: AsyncExitStack) -> Served:
+        return await open_when_there(stack, self._open)
+
+    async def _open(self, stack: AsyncExitStack) -> Served:
         options, http = self._options, self._options.http
         scheduling = options.scheduling
         assert options.cell is not None and options.cell_database is not None

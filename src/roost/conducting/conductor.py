@@ -9,6 +9,7 @@ from roost.auth.rules import Rules
 from roost.conducting.opening import open_asked, run_for_ever
 from roost.conducting.options import ConductingOptions, shown_options
 from roost.conducting.readiness import conducting_health
+from roost.conducting.waiting import open_when_there
 from roost.conductor import http as conductor_http
 from roost.conductor.aggregates.host_aggregates import HostAggregates
 from roost.conductor.aggregates.mirror import AggregateMirror
@@ -20,13 +21,14 @@ from roost.conductor.requests import Requests
 from roost.conductor.server_groups.store import ServerGroups
 from roost.conductor.super_conductor import SuperConductor
 from roost.metrics import catalogue as metrics
+from roost.model.errors import OperatorError
 from roost.placement.access import open_authenticator
 from roost.placement.http.edge import with_edge
 from roost.scheduling.opening import open_database, open_recording
 from roost.serving import worker
 from roost.serving.supervision import Cause
 from roost.serving.worker import Served
-from roost.storage import Database, DatabaseRefused
+from roost.storage import Database, DatabaseRefused, DatabaseUnavailable
 
 STOP_SECONDS = 1.0
 """Seconds that a database has for each answer after SIGTERM or SIGINT."""
@@ -49,6 +51,9 @@ class ConductorWorker(worker.Worker):
         self._options = options
 
     async def open(self, stack: AsyncExitStack) -> Served:
+        return await open_when_there(stack, self._open)
+
+    async def _open(self, stack: AsyncExitStack) -> Served:
         options, http = self._options, self._options.http
         assert options.scheduling.api_database is not None
         api = open_database(stack, options.scheduling.api_database, options.scheduling)
@@ -105,7 +110,11 @@ async def _know_cell0(api: Database, options: ConductingOptions) -> None:
     if CELL0 in await api.read(mapped_cells):
         return
     cell0 = CellMapping(CELL0, section_of(CELL0))
-    url_of(cell0, options.source)  # Raises if it is not configured.
+    try:
+        url_of(cell0, options.source)
+    except DatabaseUnavailable as error:
+        # Waiting would not help.
+        raise OperatorError(str(error)) from None
     try:
         await api.write(KnowCell(cell0))
     except DatabaseRefused:

@@ -9,6 +9,7 @@ from roost.cells import SCHEMA as CELL
 from roost.conducting.cell import CellWorker
 from roost.conducting.conductor import ConductorWorker
 from roost.conducting.options import ConductingOptions, read_conducting_options, shown_options
+from roost.conducting.waiting import do_when_there
 from roost.conductor.http import default_rules
 from roost.conductor.tables import SCHEMA as CONDUCTOR
 from roost.placement.access import open_authenticator
@@ -31,7 +32,14 @@ def check_options(options: ConductingOptions) -> None:
 
 
 def prepare(options: ConductingOptions) -> None:
-    """Set up empty SQLite files, and check the tables of other databases. Raises `StorageError`."""
+    """Set up empty SQLite files, and check the tables of other databases, once they answer.
+
+    Raises `StorageError` for tables of another revision.
+    """
+    do_when_there(partial(_prepare_all, options))
+
+
+def _prepare_all(options: ConductingOptions) -> None:
     if options.scheduling.database is not None:
         prepare_database(options.scheduling.database, options.http.upgrade_database)
     if options.scheduling.api_database is not None:
