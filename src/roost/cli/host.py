@@ -33,7 +33,7 @@ def host() -> None:
 
 
 @host.command(epilog="Example: roost host add --cell cell1 rack1-01 rack1-02 --token-file tokens")
-@click.argument("hosts", nargs=-1, required=True, metavar="HOST…")
+@click.argument("hosts", nargs=-1, required=True, metavar="HOST...")
 @click.option("--cell", required=True, help="The cell of the hosts.")
 @token_file
 @as_json
@@ -99,7 +99,7 @@ def show(conductor: ConductorClient, name: str, cell: str | None, as_json: bool)
 
 
 @host.command(epilog="Example: roost host enable rack1-01")
-@click.argument("hosts", nargs=-1, required=True, metavar="HOST…")
+@click.argument("hosts", nargs=-1, required=True, metavar="HOST...")
 @of_cell
 @with_conductor
 def enable(conductor: ConductorClient, hosts: tuple[str, ...], cell: str | None) -> None:
@@ -109,7 +109,7 @@ def enable(conductor: ConductorClient, hosts: tuple[str, ...], cell: str | None)
 
 
 @host.command(epilog="Example: roost host disable rack1-01 --reason 'fan 3'")
-@click.argument("hosts", nargs=-1, required=True, metavar="HOST…")
+@click.argument("hosts", nargs=-1, required=True, metavar="HOST...")
 @of_cell
 @click.option("--reason", help="Why, for those who read the list of hosts.")
 @with_conductor

@@ -156,7 +156,7 @@ def show_instance(conductor: ConductorClient, uuid: str, as_json: bool) -> None:
 
 
 @instance.command(epilog="Example: roost instance delete 4f1c4f0e-5c26-4c6a-9d1b-2f6b1c1c8f11")
-@click.argument("uuids", nargs=-1, required=True, metavar="UUID…")
+@click.argument("uuids", nargs=-1, required=True, metavar="UUID...")
 @with_conductor
 def delete(conductor: ConductorClient, uuids: tuple[str, ...]) -> None:
     """Delete instances. Their deletion is durable when this returns."""
@@ -165,7 +165,7 @@ def delete(conductor: ConductorClient, uuids: tuple[str, ...]) -> None:
 
 
 @instance.command(epilog="Example: roost instance watch 4f1c4f0e-5c26-4c6a-9d1b-2f6b1c1c8f11")
-@click.argument("uuids", nargs=-1, required=True, metavar="UUID…")
+@click.argument("uuids", nargs=-1, required=True, metavar="UUID...")
 @as_json
 @with_conductor
 def watch(conductor: ConductorClient, uuids: tuple[str, ...], as_json: bool) -> None:

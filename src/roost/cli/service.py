@@ -19,7 +19,9 @@ def service() -> None:
 
 
 @service.command("list", epilog="Example: roost service list --kind cell-conductor")
-@click.option("--kind", help="Only these: conductor, cell-conductor, host, …; agents only with `host`.")
+@click.option(
+    "--kind", help="Only these: conductor, cell-conductor, host and so on; agents only with `host`."
+)
 @click.option("--cell", help="Only those of this cell.")
 @watching
 @as_json

@@ -170,7 +170,8 @@ class ServicesQuery(msgspec.Struct, forbid_unknown_fields=True):
     """The query of a list of services."""
 
     kind: Annotated[
-        str | None, Meta(description="Only those of one kind: `conductor`, `cell-conductor`, `host`, …")
+        str | None,
+        Meta(description="Only those of one kind: `conductor`, `cell-conductor`, `host` and so on"),
     ] = None
     cell: Annotated[str | None, Meta(description="Only those of one cell.")] = None
 
