@@ -5,11 +5,11 @@ from pathlib import Path
 
 import msgspec
 
-from roost.cells import Cell
 from roost.model.record import ABANDONED, BUILT, FAILED, Attempt
 from roost.storage import Database
 from support.cells import NOW, built, failed, instance, selection
 from support.clouds import Kept
+from support.driven_cell import DrivenCell
 
 
 def ends(path: Path, *events: object) -> list[Attempt]:
@@ -18,7 +18,7 @@ def ends(path: Path, *events: object) -> list[Attempt]:
 
     async def run() -> None:
         database = Database(f"sqlite:///{path / 'cell.db'}")
-        cell = Cell("cell1", database, lambda: NOW, kept)
+        cell = DrivenCell("cell1", database, lambda: NOW, kept)
         for event in events:
             await event(cell)
         await database.close()

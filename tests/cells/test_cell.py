@@ -5,19 +5,18 @@ import asyncio
 import msgspec
 import pytest
 
-from roost.cells import Cell
 from roost.cells.cell import GONE, changed
-from roost.cells.fences import TrimFences
 from roost.cells.node_reports import ReadSigns
 from roost.model.instance import ABANDONED, ACTIVE, ASSIGNED, DELETING, DESTROYED, ERROR, FAILED, Fault
 from roost.model.node import NodeReport
 from roost.model.spec import Flavor, RequestSpec
 from support.cells import NOW, built, failed, instance, opened_cell, selection
+from support.driven_cell import DrivenCell
 
 STATES = (ASSIGNED, ACTIVE, FAILED, ABANDONED, ERROR, DELETING, DESTROYED)
 
 
-async def bring_to(cell: Cell, state: str) -> None:
+async def bring_to(cell: DrivenCell, state: str) -> None:
     """Put instance i into a state, by the ways that lead there."""
     await cell.add([instance(alternates="b")])
     if state in (ACTIVE, DELETING, DESTROYED):
@@ -34,7 +33,7 @@ async def bring_to(cell: Cell, state: str) -> None:
         await cell.destroyed([instance()])
 
 
-async def state_of(cell: Cell) -> str:
+async def state_of(cell: DrivenCell) -> str:
     found = await cell.find(["i"])
     return found["i"].state if found else GONE
 
@@ -183,21 +182,6 @@ def test_many_at_once(tmp_path) -> None:
             await cell.destroyed([instance(name) for name in names])
             await cell.forget(names)
             assert await cell.every() == []
-
-    asyncio.run(run())
-
-
-def test_guests_are_those_that_a_host_has_or_works_on(tmp_path) -> None:
-    async def run() -> None:
-        async with opened_cell(tmp_path) as cell:
-            for state in STATES:
-                await bring_to(cell, state)
-                expected = {"a": {"i"}} if state in (ASSIGNED, ACTIVE, DELETING) else {}
-                assert await cell.guests() == expected, state
-                await cell.delete(["i"])
-                await cell.destroyed([instance()])
-                await cell.forget(["i"])
-                await cell.write(TrimFences(NOW + 1))
 
     asyncio.run(run())
 

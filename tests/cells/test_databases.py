@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 import msgspec
 
-from roost.cells import SCHEMA, Cell
+from roost.cells import SCHEMA
 from roost.cells.node_reports import ReadSigns
 from roost.conductor.build_requests import (
     AcceptRequest,
@@ -35,6 +35,7 @@ from roost.model.spec import Flavor, RequestSpec, Selection
 from roost.model.text import clean_text
 from roost.storage import Database
 from support.databases import Place
+from support.driven_cell import DrivenCell
 
 LONG = "x" * 100_000
 """More than MariaDB's TEXT holds."""
@@ -72,7 +73,7 @@ def instance(uuid: str, state: str = ASSIGNED, host: str | None = "host-1") -> I
 
 def test_instances_go_their_way(place):
     async def use(database: Database) -> None:
-        cell = Cell("cell1", database, lambda: 5.0)
+        cell = DrivenCell("cell1", database, lambda: 5.0)
         await cell.add([instance("a"), instance("A"), instance("b"), instance("c", ERROR, None)])
         await cell.add([instance("a", ERROR)])
         assert (await cell.find(["a", "none"])) == {"a": instance("a")}
@@ -104,7 +105,7 @@ def test_instances_go_their_way(place):
 
 def test_hosts_report(place):
     async def use(database: Database) -> None:
-        cell = Cell("cell1", database)
+        cell = DrivenCell("cell1", database)
         first = NodeReport(host="host-1", node="n1", cell="cell1", metrics={"cpu.percent": 0.5})
         second = NodeReport(host="Host-1", node="n2", cell="cell1", failed_builds=3)
         await cell.heartbeat([first, second])

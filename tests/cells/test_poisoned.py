@@ -7,12 +7,13 @@ import msgspec
 import pytest
 import sqlalchemy as sa
 
-from roost.cells import SCHEMA, Cell
+from roost.cells import SCHEMA
 from roost.cells.tables import instances, nodes
 from roost.model.instance import ASSIGNED, FAILED, BuildResult, Fault, Instance
 from roost.model.node import NodeReport
 from roost.storage import Database
 from support.databases import Place
+from support.driven_cell import DrivenCell
 
 ODD = "no \udc80 IP\0"
 CLEAN = "no \ufffd IP\ufffd"
@@ -45,7 +46,7 @@ def within(place: Place, work) -> None:
         database = Database(place.url)
         SCHEMA.upgrade(database)
         try:
-            await work(Cell("cell1", database, lambda: 7.0))
+            await work(DrivenCell("cell1", database, lambda: 7.0))
         finally:
             await database.close()
 
@@ -53,7 +54,7 @@ def within(place: Place, work) -> None:
 
 
 def test_reasons_of_failures(place: Place) -> None:
-    async def work(cell: Cell) -> None:
+    async def work(cell: DrivenCell) -> None:
         await cell.add([instance(flavor=f"f\0{'x' * 300}")], [Fault("i0", 0, None, ODD, 1.0)])
         assert len((await cell.find(["i0"]))["i0"].flavor) == 255
         dropped = [BuildResult("\udc80", "a", 1), BuildResult("i0", ODD, 1)]
@@ -81,7 +82,7 @@ def test_reports_of_hosts(place: Place) -> None:
         **{f"x{number}": 1.0 for number in range(2_000)},
     }
 
-    async def work(cell: Cell) -> None:
+    async def work(cell: DrivenCell) -> None:
         odd = [
             host("odd\udc80"),
             host("odd\0"),
@@ -111,7 +112,7 @@ def test_reports_of_hosts(place: Place) -> None:
     ],
 )
 def test_rows_that_cannot_be_read_stand_for_what_can(place: Place, column: sa.Column[str], text: str) -> None:
-    async def work(cell: Cell) -> None:
+    async def work(cell: DrivenCell) -> None:
         await cell.heartbeat([host("a"), host("b", metrics={"heat": 1.0})])
         await cell.add([instance(), instance("i1")])
         poison = sa.update(column.table).values({column: text})

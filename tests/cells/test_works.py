@@ -21,7 +21,7 @@ from roost.cells.ending import DeleteInstances, Destroyed, EndDeletions, Forget
 from roost.cells.fences import TrimFences
 from roost.cells.guests import ExpectedGuests, GuestsReported
 from roost.cells.orders import HostsWithOrders, WorkOfHosts
-from roost.cells.owning import Ownership, ReleaseWork, TakeWork, WantingWork
+from roost.cells.owning import Ownership, TakeWork, WantingWork
 from roost.cells.tables import metadata
 from roost.leases import AcquireLease, ReadLeases, VacateLeases
 from roost.machine import Work
@@ -240,7 +240,7 @@ def test_one_conductor_at_a_time_works_on_an_instance(cell: Tables) -> None:
     assert {mine.uuid, other.uuid} == {"i", "j"}
     assert take(cell, "him") == []
     assert cell.one(mine.uuid) == mine
-    cell.do(ReleaseWork("you", [mine.uuid, other.uuid]))
+    vacate(cell, "you")
     assert take(cell, "him") == [replace(other, owner="him", owner_epoch=2)]
 
 

@@ -10,7 +10,6 @@ import msgspec
 import pytest
 
 from roost.cells import SCHEMA as CELL
-from roost.cells import Cell
 from roost.cells.arriving import AddInstances
 from roost.conductor.cell_mappings import CELL0
 from roost.conductor.super_conductor import KIND
@@ -22,6 +21,7 @@ from roost.model.instance import ASSIGNED
 from roost.storage import Database
 from support.conducting import HOSTS, NOW, VCPUS, Conductors, intercept, request
 from support.databases import Place
+from support.driven_cell import DrivenCell
 
 REQUESTS = len(HOSTS) * VCPUS // 2
 """Each for two instances: together they fill the hosts."""
@@ -33,7 +33,9 @@ async def conductors(place: Place, directory: Path, number: int) -> AsyncIterato
     api = Database(place.at(number))
     databases = {name: Database(f"sqlite:///{directory / name}.db") for name in (CELL0, "cell2")}
     ledger = await Ledger.open(api, lambda: NOW)
-    cells = {name: Cell(name, databases.get(name, api), lambda: NOW) for name in (CELL0, "cell1", "cell2")}
+    cells = {
+        name: DrivenCell(name, databases.get(name, api), lambda: NOW) for name in (CELL0, "cell1", "cell2")
+    }
     now = Conductors(ledger, cells, None)
     try:
         if number == 0:

@@ -6,7 +6,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from roost.agents.endpoint import CellEndpoint
-from roost.cells import Cell
 from roost.compute.drivers import Driver
 from roost.compute.host import AgentTimes
 from roost.compute.hosting import Hosting
@@ -15,6 +14,7 @@ from roost.conductor.agents.endpoint import EndpointTimes
 from roost.conductor.agents.service import AgentService
 from roost.placement.service import PlacementService
 from support.cells import NOW, opened_cell
+from support.driven_cell import DrivenCell
 from support.drivers import HeldDriver
 from support.ledgers import opened
 
@@ -25,7 +25,7 @@ FAST = AgentTimes(poll=0.2, report=0.2, health=0.0, start=5.0, retry=0.01, longe
 class Hosts:
     """Hosts a and b of a cell, with their drivers and states."""
 
-    def __init__(self, cell: Cell, placement: PlacementService, build: float = 5.0) -> None:
+    def __init__(self, cell: DrivenCell, placement: PlacementService, build: float = 5.0) -> None:
         self.cell = cell
         self.placement = placement
         times = EndpointTimes(poll=0.2, look=0.02, build=build)

@@ -4,20 +4,20 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from roost.cells import Cell
 from roost.model.instance import ASSIGNED, BuildResult, Instance
 from roost.model.spec import Selection
 from roost.storage import Database
+from support.driven_cell import DrivenCell
 
 NOW = 1000.0
 
 
 @asynccontextmanager
-async def opened_cell(directory: Path, name: str = "cell1") -> AsyncIterator[Cell]:
+async def opened_cell(directory: Path, name: str = "cell1") -> AsyncIterator[DrivenCell]:
     """Open the cell of this name in a directory. Its clock stands at `NOW`."""
     database = Database(f"sqlite:///{directory / name}.db")
     try:
-        yield Cell(name, database, lambda: NOW)
+        yield DrivenCell(name, database, lambda: NOW)
     finally:
         await database.close()
 

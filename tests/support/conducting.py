@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from roost.cells import SCHEMA as CELL
-from roost.cells import Cell
 from roost.cli.verification import verify_database
 from roost.conductor.aggregates.host_aggregates import HostAggregates
 from roost.conductor.aggregates.store import AggregateStore
@@ -42,6 +41,7 @@ from roost.scheduler import Scheduler
 from roost.scheduler.gateways.local import LocalGateway
 from roost.scheduler.nodes import NodeTable
 from roost.storage import Database
+from support.driven_cell import DrivenCell
 
 NOW = 1000.0
 CELLS = (CELL0, "cell1", "cell2")
@@ -65,7 +65,7 @@ class Memory:
 class Conductors:
     """Hosts a, b, c in cell1 and d, e in cell2, of `VCPUS` each; the conductors of all of it."""
 
-    def __init__(self, ledger: Ledger, cells: dict[str, Cell], queue: RecordQueue | None) -> None:
+    def __init__(self, ledger: Ledger, cells: dict[str, DrivenCell], queue: RecordQueue | None) -> None:
         self.ledger = ledger
         self.cells = cells
         self.placement = PlacementService(ledger)
@@ -140,7 +140,7 @@ class Conductors:
                 found[instance.uuid] = instance
         return found
 
-    async def cell_of(self, uuid: str) -> Cell:
+    async def cell_of(self, uuid: str) -> DrivenCell:
         [cell] = [cell for cell in self.cells.values() if await cell.find([uuid])]
         return cell
 
@@ -185,7 +185,7 @@ class Conductors:
         assert not [*findings, *unread]
 
 
-def intercept(cell: Cell, kind: type[Work[Any]], instead: Callable[[Any, Any], Awaitable[Any]]) -> None:
+def intercept(cell: DrivenCell, kind: type[Work[Any]], instead: Callable[[Any, Any], Awaitable[Any]]) -> None:
     """Have ``instead(work, write)`` called for the works of a type that are written to a cell.
 
     ``write`` writes the work.
@@ -222,7 +222,7 @@ async def conducting(directory: Path, queue: RecordQueue | None = None) -> Async
         shutil.copytree(await asyncio.to_thread(_empty), directory, dirs_exist_ok=True)
     databases = {name: Database(f"sqlite:///{directory / name}.db") for name in ("api", *CELLS)}
     ledger = await Ledger.open(databases["api"], lambda: NOW)
-    cells = {name: Cell(name, databases[name], lambda: NOW) for name in CELLS}
+    cells = {name: DrivenCell(name, databases[name], lambda: NOW) for name in CELLS}
     conductors = Conductors(ledger, cells, queue)
     try:
         await conductors.set_up()

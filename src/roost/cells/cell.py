@@ -12,17 +12,12 @@ from sqlalchemy.engine import Connection
 from roost.cells.arriving import INSTANCES, AddInstances, Arrival, FindInstances
 from roost.cells.attempts import AttemptsOf
 from roost.cells.building import (
-    Abandon,
-    AttemptKey,
-    FailAttempts,
-    GiveUp,
-    Reassign,
     ReportResults,
 )
 from roost.cells.cell_work import GONE as GONE
 from roost.cells.cell_work import CellWork
-from roost.cells.ending import DeleteInstances, Destroyed, Forget
-from roost.cells.node_reports import BeatHosts, KeepReports, ReadReports
+from roost.cells.ending import DeleteInstances
+from roost.cells.node_reports import ReadReports
 from roost.cells.orders import FOR_HOSTS, orders_topic
 from roost.cells.owning import FOR_CONDUCTORS, work_topic
 from roost.cells.rows import instance_of
@@ -30,16 +25,13 @@ from roost.cells.tables import SCHEMA, instances, nodes
 from roost.machine import Wakes
 from roost.model import record
 from roost.model.instance import (
-    ON_ITS_HOST,
     UNSETTLED,
     BuildResult,
-    DestroyOrder,
     Fault,
     Instance,
 )
 from roost.model.node import NodeReport
 from roost.model.record import Attempt, RecordSink
-from roost.model.spec import Selection
 from roost.storage import Database, in_batches
 
 T = TypeVar("T")
@@ -154,34 +146,6 @@ class Cell:
             lambda connection: [instance_of(row) for row in connection.execute(query)]
         )
 
-    async def page(
-        self, most: int, after: str = "", request_id: str | None = None, project_id: str | None = None
-    ) -> list[Instance]:
-        """The first ``most`` instances whose uuid is greater than ``after``, in order of uuid.
-
-        ``request_id`` and ``project_id`` restrict the list to one request and to one project.
-        """
-        query = INSTANCES.where(instances.c.uuid > after).order_by(instances.c.uuid).limit(most)
-        if request_id is not None:
-            query = query.where(instances.c.request_id == request_id)
-        if project_id is not None:
-            query = query.where(instances.c.project_id == project_id)
-        return await self.database.read(
-            lambda connection: [instance_of(row) for row in connection.execute(query)]
-        )
-
-    async def guests(self) -> dict[str, set[str]]:
-        """The instances that belong on each host, running, being built or being destroyed: host -> uuids."""
-        query = sa.select(instances.c.host, instances.c.uuid).where(instances.c.state.in_(ON_ITS_HOST))
-
-        def read(connection: Connection) -> dict[str, set[str]]:
-            on: dict[str, set[str]] = {}
-            for host, uuid in connection.execute(query):
-                on.setdefault(host, set()).add(uuid)
-            return on
-
-        return await self.database.read(read)
-
     async def unsettled(self) -> int:
         """How many instances somebody has work to do for."""
         count = sa.select(sa.func.count()).where(instances.c.state.in_(UNSETTLED))
@@ -200,57 +164,12 @@ class Cell:
         """Take in the results of builds. A result of an attempt that is over counts nothing."""
         self._record(await self.write(ReportResults(tuple(results), self._clock(), self.name)))
 
-    async def fail(self, keys: Sequence[AttemptKey], reason: str) -> None:
-        """End attempts that no host has confirmed."""
-        self._record(await self.write(FailAttempts(tuple(keys), reason, self._clock(), self.name)))
-
-    async def reassign(
-        self, uuid: str, attempt: int, selection: Selection, alternates: Sequence[Selection]
-    ) -> None:
-        """Give an instance whose attempt failed to another host, if it is still wanted.
-
-        A later attempt is left alone: somebody else has moved the instance meanwhile.
-        """
-        await self.write(
-            Reassign(
-                key=AttemptKey(uuid, attempt),
-                selection=selection,
-                alternates=tuple(alternates),
-                at=self._clock(),
-            )
-        )
-
-    async def abandon(self, uuid: str, attempt: int, reason: str) -> None:
-        """Make no further attempt for an instance whose attempt failed, if it is still wanted."""
-        await self.write(Abandon(key=AttemptKey(uuid, attempt), reason=reason, at=self._clock()))
-
-    async def give_up(self, uuids: Sequence[str]) -> None:
-        """Put abandoned instances in error, their claims having been freed."""
-        await self.write(GiveUp(tuple(uuids), self._clock()))
-
     async def delete(self, uuids: Sequence[str]) -> None:
         """Mark instances for deletion. One that has no host counts as destroyed already."""
         deleted = await self.write(DeleteInstances(tuple(uuids), self._clock(), self.name))
         self._record(deleted.ended)
 
-    async def destroyed(self, done: Sequence[Instance]) -> None:
-        """Agents have destroyed these instances."""
-        orders = tuple(DestroyOrder(each.uuid, each.attempt, each.host) for each in done if each.host)
-        await self.write(Destroyed(orders, self._clock()))
-
-    async def forget(self, uuids: Sequence[str]) -> None:
-        """Remove destroyed instances, their claims having been freed."""
-        await self.write(Forget(tuple(uuids), self._clock()))
-
     # Nodes
-
-    async def heartbeat(self, reports: Sequence[NodeReport]) -> None:
-        """Keep what agents in this process report of their nodes; their hosts are alive.
-
-        A node with the names of another one (host and nodename) replaces it.
-        """
-        await self.write(KeepReports(tuple(reports)))
-        await self.write(BeatHosts(tuple({each.host for each in reports}), self._clock()))
 
     async def nodes(self) -> list[NodeReport]:
         """All nodes as they were reported last, in order of names."""

@@ -8,17 +8,13 @@ from sqlalchemy.engine import Connection
 
 from roost.cells.cell_work import CellWork
 from roost.cells.orders import HostsWithOrders
-from roost.cells.reported import MAX_HOST, clean_reports
+from roost.cells.reported import clean_reports
 from roost.cells.rows import Row, node_row, report_of
 from roost.cells.tables import cell_hosts, leases, nodes
-from roost.cells.watching import SESSION, Stamp, session_name
+from roost.cells.watching import SESSION, Stamp
 from roost.leases import VACANT
 from roost.model.node import NodeReport
-from roost.model.text import is_storable
 from roost.storage import in_batches
-
-IN_PROCESS = "in process"
-"""The holder of the sessions of hosts whose agents are in the process of the cell."""
 
 
 class KeepReports(CellWork, frozen=True):
@@ -65,39 +61,6 @@ class KeepReports(CellWork, frozen=True):
             connection.execute(sa.insert(nodes), new)
         if old:
             connection.execute(_UPDATE, old)
-
-
-class BeatHosts(CellWork, frozen=True):
-    """Hosts whose agents are in this process are alive. ``at``: seconds since the epoch."""
-
-    hosts: tuple[str, ...]
-    at: float
-
-    def __call__(self, connection: Connection) -> None:
-        there: dict[str, str] = {}
-        names = {session_name(host): host for host in self.hosts if is_storable(host, MAX_HOST)}
-        for some in in_batches(names):
-            found = sa.select(leases.c.name, leases.c.holder).where(leases.c.name.in_(some))
-            there.update((row.name, row.holder) for row in connection.execute(found))
-        new = [
-            {
-                "name": name,
-                "kind": SESSION,
-                "holder": IN_PROCESS,
-                "epoch": 1,
-                "counter": 0,
-                "host": host,
-                "service_version": 0,
-                "since": self.at,
-            }
-            for name, host in names.items()
-            if name not in there
-        ]
-        if new:
-            connection.execute(sa.insert(leases), new)
-        if there:
-            rows = [{"key": name, "by": holder or IN_PROCESS} for name, holder in there.items()]
-            connection.execute(_BEAT, rows)
 
 
 class Signs(msgspec.Struct, frozen=True):
@@ -166,11 +129,6 @@ _UPDATE = (
 _REVISIONS = sa.select(nodes.c.node, nodes.c.revision)
 _SESSIONS = sa.select(leases.c.host, leases.c.holder, leases.c.epoch, leases.c.counter).where(
     leases.c.kind == SESSION, leases.c.holder != VACANT
-)
-_BEAT = (
-    sa.update(leases)
-    .where(leases.c.name == sa.bindparam("key"))
-    .values(counter=leases.c.counter + 1, holder=sa.bindparam("by"))
 )
 
 

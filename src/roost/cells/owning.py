@@ -1,7 +1,5 @@
 """Which conductor works on which instance: each instance that wants work has one owner at a time."""
 
-from collections.abc import Sequence
-
 import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -80,23 +78,4 @@ _TAKE = (
     sa.update(instances)
     .where(instances.c.uuid == sa.bindparam("key"))
     .values(owner=sa.bindparam("new_owner"), owner_epoch=instances.c.owner_epoch + 1)
-)
-
-
-class ReleaseWork(CellWork, frozen=True):
-    """Give instances back that an owner cannot finish, for any conductor to take."""
-
-    owner: str
-    uuids: Sequence[str]
-
-    def __call__(self, connection: Connection) -> None:
-        rows = [{"key": uuid, "of_owner": self.owner} for uuid in self.uuids]
-        if rows:
-            connection.execute(_RELEASE, rows)
-
-
-_RELEASE = (
-    sa.update(instances)
-    .where(instances.c.uuid == sa.bindparam("key"), instances.c.owner == sa.bindparam("of_owner"))
-    .values(owner=None)
 )
