@@ -34,12 +34,12 @@ class KeepReports(CellWork, frozen=True):
         known: dict[str, Row] = {}
         namesakes: list[str] = []
         for some in in_batches(sorted({host for host, _ in names})):
-            for row in connection.execute(_STORED.where(nodes.c.host.in_(some))):
+            for row in connection.execute(_ON_HOSTS, {"hosts": some}):
                 known[row.node] = row
                 if names.get((row.host, row.nodename), row.node) != row.node:
                     namesakes.append(row.node)
         for some in in_batches([node for node in rows if node not in known]):
-            for row in connection.execute(_STORED.where(nodes.c.node.in_(some))):
+            for row in connection.execute(_STORED, {"nodes": some}):
                 known[row.node] = row
         # A node that takes over the names of one that gets others in the same batch is written anew.
         renamed = [n for n in rows if n in known and (known[n].host, known[n].nodename) != _names(rows[n])]
@@ -110,7 +110,8 @@ class ReadReports(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(report, enabled=False) if row.is_disabled else report
 
 
-_STORED = sa.select(nodes)
+_ON_HOSTS = sa.select(nodes).where(nodes.c.host.in_(sa.bindparam("hosts", expanding=True)))
+_STORED = sa.select(nodes).where(nodes.c.node.in_(sa.bindparam("nodes", expanding=True)))
 _DISABLED = sa.and_(cell_hosts.c.host == nodes.c.host, cell_hosts.c.enabled == sa.false())
 _IN_ORDER = (
     sa.select(nodes, cell_hosts.c.host.is_not(None).label("is_disabled"))

@@ -5,7 +5,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.cells.building import AttemptKey
-from roost.cells.tables import held_hosts, instances, leases
+from roost.cells.tables import held_hosts, instances
+from roost.leases import read_stamps
 from roost.model.instance import ASSIGNED, DELETING
 
 SESSION = "host"
@@ -45,13 +46,7 @@ class DeletionsAwaited(msgspec.Struct, frozen=True):
             instances.c.state == DELETING
         )
         found = connection.execute(query).all()
-        if not found:
-            return {}
-        sessions = sa.select(leases.c.name, leases.c.holder, leases.c.epoch, leases.c.counter)
-        stamps = {
-            row.name: (row.holder, row.epoch, row.counter)
-            for row in connection.execute(sessions.where(leases.c.kind == SESSION))
-        }
+        stamps = read_stamps(connection, {session_name(row.host or "") for row in found})
         return {
             AttemptKey(row.uuid, row.attempt): stamps.get(session_name(row.host or ""), ()) for row in found
         }

@@ -345,7 +345,7 @@ class NewWork(msgspec.Struct, frozen=True):
         found: dict[str, HostWork] = {}
         for host, instance in self._instances(connection):
             found.setdefault(host, HostWork([], [])).instances.append(instance)
-        for order in connection.execute(sa.select(orders)):
+        for order in connection.execute(_ORDERS):
             key = (True, order.instance_uuid, order.attempt)
             if order.host in self.known and key not in self.known[order.host]:
                 given = DestroyOrder(order.instance_uuid, order.attempt, order.host)
@@ -353,19 +353,23 @@ class NewWork(msgspec.Struct, frozen=True):
         return found
 
     def _instances(self, connection: Connection) -> list[tuple[str, Instance]]:
-        columns = (instances.c.uuid, instances.c.attempt, instances.c.host, instances.c.state)
-        keys = sa.select(*columns).where(instances.c.state.in_(FOR_HOSTS))
         new = [
-            row.uuid
-            for row in connection.execute(keys)
-            if row.host in self.known
-            and (row.state == DELETING, row.uuid, row.attempt) not in self.known[row.host]
+            uuid
+            for uuid, attempt, host, state in connection.execute(_KEYS).all()
+            if host in self.known and (state == DELETING, uuid, attempt) not in self.known[host]
         ]
-        found = []
-        for some in in_batches(new):
-            for row in connection.execute(INSTANCES.where(instances.c.uuid.in_(some))):
-                found.append((row.host, instance_of(row)))
-        return found
+        return [
+            (row.host, instance_of(row))
+            for some in in_batches(new)
+            for row in connection.execute(_NAMED, {"uuids": some}).all()
+        ]
+
+
+_ORDERS = sa.select(orders)
+_KEYS = sa.select(instances.c.uuid, instances.c.attempt, instances.c.host, instances.c.state).where(
+    instances.c.state.in_(sorted(FOR_HOSTS))
+)
+_NAMED = INSTANCES.where(instances.c.uuid.in_(sa.bindparam("uuids", expanding=True)))
 
 
 def _held(connection: Connection, session: SessionKey, *, lock: bool = False) -> Lease | None:
