@@ -64,6 +64,7 @@ OF_PROJECTS = {
     "/usages",
     "/v1/instances",
     "/v1/instances/{uuid}",
+    "/v1/instances/{uuid}/give-up",
     "/v1/scheduler/records",
     "/v1/scheduler/records/{run}",
     "/v1/select_destinations",

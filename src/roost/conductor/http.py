@@ -229,7 +229,7 @@ async def give_up_instance(service: Service, req: Request, resp: Response, uuid:
     mapping = await service.requests.mapping(uuid)
     if mapping is None or mapping.cell is None or not await _includes(service, req, mapping):
         raise NotFound(f"no instance {uuid} in a cell")
-    evidence = f"{req.identity.user_id} says that its guest is gone for good: {word.evidence.strip()}"
+    evidence = f"{owner_of(req)[1]} says that its guest is gone for good: {word.evidence.strip()}"
     await service.hosts.give_up_instance(mapping.cell, uuid, evidence)
 
 

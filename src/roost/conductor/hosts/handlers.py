@@ -27,6 +27,7 @@ from roost.conductor.hosts.types import (
     WantedMove,
 )
 from roost.conductor.hosts.watch import DOWN, UNKNOWN, UP, ServiceWatch
+from roost.conductor.requester import owner_of
 from roost.placement.interface import Provider
 from roost.web.errors import BadRequest
 from roost.web.request import Request, Response
@@ -213,4 +214,4 @@ def _removed(host: str, cell: str, kept: list[Provider]) -> Removed:
 
 
 def _evidence(req: Request, host: str, evidence: str) -> str:
-    return f"{req.identity.user_id} says that no guest runs on host {host} any more: {evidence.strip()}"
+    return f"{owner_of(req)[1]} says that no guest runs on host {host} any more: {evidence.strip()}"
