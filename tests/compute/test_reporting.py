@@ -7,7 +7,14 @@ import pytest
 
 from roost.agents.errors import AccessRefused, EndpointUnavailable
 from roost.agents.questions import ReadTree, WriteProviders
-from roost.agents.types import CreateProvider, DeleteProvider, MoveProvider, SessionKey, SetTraits
+from roost.agents.types import (
+    CreateProvider,
+    DeleteProvider,
+    MoveProvider,
+    ProviderState,
+    SessionKey,
+    SetTraits,
+)
 from roost.compute.driving import DriverService
 from roost.compute.errors import BadProviderName
 from roost.compute.keeping import MemoryState
@@ -65,7 +72,7 @@ class Reporter:
         self.driver = TreeDriver()
         self.state = MemoryState()
 
-    async def report(self) -> Reported:
+    async def report(self, read: tuple[ProviderState, ...] | None = None) -> Reported:
         services = {
             "cell": Relayed(self.service).ask,
             "driver": DriverService(self.driver).ask,
@@ -73,7 +80,7 @@ class Reporter:
         }
         applied = self.state.applied.get("host", {})
         performer = Performer(lambda name: self.service.ledger.database, services)
-        return await performer.run(report_providers(SESSION, "host", applied))
+        return await performer.run(report_providers(SESSION, "host", applied, read=read))
 
 
 @asynccontextmanager
@@ -166,5 +173,22 @@ def test_placement_that_is_busy_is_no_refusal(tmp_path, monkeypatch) -> None:
             for call in (relay.read(ROOT), relay.write(ROOT, [CreateProvider(ROOT, "host", None)])):
                 with pytest.raises(EndpointUnavailable, match="busy"):
                     await call
+
+    asyncio.run(run())
+
+
+def test_a_tree_that_was_read_not_long_ago_is_read_again_only_for_a_change(tmp_path, monkeypatch) -> None:
+    async def run() -> None:
+        async with reporting(tmp_path) as reporter:
+            await reporter.report()
+            read = (await reporter.report()).unchanged
+            assert read is not None
+            with monkeypatch.context() as away:
+                away.setattr(Relayed, "ask", None)
+                assert (await reporter.report(read)).unchanged == read
+            reporter.driver.gpus = 2
+            changed = await reporter.report(read)
+            assert (changed.unchanged, changed.refusals) == (None, ())
+            assert (await reporter.service.inventories(GPU))["VGPU"].total == 2
 
     asyncio.run(run())
