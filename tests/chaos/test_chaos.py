@@ -78,6 +78,7 @@ def wait_until_ready(http: httpx.Client, made: Cloud) -> None:
             except httpx.TransportError:
                 pass
             assert time.monotonic() < until, f"{url} is not ready\n{made.logs[-10_000:]}"
+            made.heal()
             time.sleep(0.2)
 
 

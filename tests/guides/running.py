@@ -101,7 +101,7 @@ class Machine:
 
     def here(self, script: str) -> str:
         """A script with the ports and folders of this machine."""
-        script = re.sub(r"\b(?:9090|910\d|877\d)\b", lambda found: str(self.port(found[0])), script)
+        script = re.sub(r"\b(?:9090|910\d|87[789]\d)\b", lambda found: str(self.port(found[0])), script)
         return OF_THE_MACHINE.sub(f"{self.folder}/", script)
 
     def run(self, script: str, seconds: float = 280.0) -> str:

@@ -61,6 +61,10 @@ def test_quick_start(postgresql: Machine) -> None:
     postgresql.run(commands("docs/guides/quick-start.md"))
 
 
+def test_three_racks(postgresql: Machine) -> None:
+    postgresql.run(commands("docs/guides/three-racks.md"))
+
+
 def test_high_availability(machine: Machine) -> None:
     machine.run(commands("docs/guides/high-availability.md"))
 
