@@ -26,6 +26,7 @@ from roost.conductor.mappings import (
     FreeDeletions,
     InstanceMapping,
     MapInstances,
+    PageOfMappings,
     TakeDeletions,
     TakeOverMappings,
 )
@@ -118,7 +119,7 @@ def test_every_instance_of_a_request_is_mapped_from_its_acceptance(tmp_path) -> 
             assert await database.write(FinishRequest(RequestKey("req", "A", 1)))
             assert [each async for each in kept.waiting()] == []
             await database.write(ForgetInstances(wanted.instances[:1099]))
-            assert [each.instance_uuid for each in await kept.page(10)] == ["i1099"]
+            assert [each.instance_uuid for each in await kept.page(PageOfMappings(most=10))] == ["i1099"]
 
     asyncio.run(run())
 
@@ -131,8 +132,9 @@ def test_pages_of_mappings_are_of_one_request_or_project(tmp_path) -> None:
             spec = msgspec.structs.replace(other.spec, project_id="theirs")
             await kept.accept(msgspec.structs.replace(other, spec=spec))
 
-            async def page(*of: object, **more: str) -> list[str]:
-                return [each.instance_uuid for each in await kept.page(*of, **more)]
+            async def page(most: int, after: str = "", **more: str) -> list[str]:
+                asked = PageOfMappings(most=most, after=after, **more)
+                return [each.instance_uuid for each in await kept.page(asked)]
 
             assert await page(2) == ["i0", "i1"]
             assert await page(2, "i1") == ["i2", "j0"]
