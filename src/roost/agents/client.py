@@ -18,8 +18,12 @@ T = TypeVar("T")
 ANSWER_SECONDS = 30.0
 """Seconds that the endpoint may take for an answer, beside what a poll waits."""
 
-CONNECT_SECONDS = 10.0
-"""Seconds to connect."""
+CONNECT_SECONDS = 30.0
+"""Seconds to connect: an endpoint that a thousand agents connect to at once needs some."""
+
+CONNECTIONS = httpx.Limits(max_connections=4, max_keepalive_connections=2, keepalive_expiry=25.0)
+"""Connections of a host. Two stay open, one of which has the poll that waits: to open one costs both sides
+more than many messages. The endpoint closes one that is not used for 30 seconds."""
 
 ATTEMPTS = 2
 """Times that a question is sent in all if its connection breaks: one that was kept open may be closed by the
@@ -65,7 +69,12 @@ class HttpEndpoint:
         self._tokens = tokens
         self._refused: set[str] = set()
         self._client = httpx.AsyncClient(
-            base_url=url, verify=verify, transport=transport, trust_env=False, timeout=None
+            base_url=url,
+            verify=verify,
+            transport=transport,
+            trust_env=False,
+            timeout=None,
+            limits=CONNECTIONS,
         )
 
     async def close(self) -> None:
