@@ -1,0 +1,53 @@
+"""What is done with the hosts of a cell, on every database."""
+
+import asyncio
+
+from roost.cells import SCHEMA
+from roost.cells.arriving import AddInstances
+from roost.cells.given_up import GiveUpOnHost
+from roost.cells.hosts import (
+    AddHost,
+    DescribeHosts,
+    EnableHost,
+    HostsAfter,
+    NodesOfHost,
+    NoteProviders,
+    ProvidersMade,
+    RemoveHost,
+)
+from roost.cells.node_reports import KeepReports, ReadReports
+from roost.cells.searching import DescribeInstances, SearchInstances
+from roost.model.instance import ACTIVE
+from roost.model.node import NodeReport
+from roost.storage import Database
+from support.cells import NOW, instance
+
+
+def test_host_from_its_addition_to_its_removal(database_url: str) -> None:
+    async def run() -> None:
+        database = Database(database_url)
+        SCHEMA.upgrade(database)
+        try:
+            await database.write(AddHost("a", NOW))
+            await database.write(AddHost("a", NOW + 1))
+            await database.write(KeepReports((NodeReport(node="n", host="a", cell="c"),)))
+            await database.write(EnableHost("a", False, "fan", NOW))
+            assert [each.enabled for each in await database.read(ReadReports("c"))] == [False]
+            await database.write(NoteProviders("n", ("n", "child")))
+            await database.write(NoteProviders("n", ("child",)))
+            assert await database.read(ProvidersMade("n")) == {"n", "child"}
+            await database.write(AddInstances((instance("i", state=ACTIVE, host="a", node="n"),), NOW))
+            assert await database.read(HostsAfter(5)) == ["a"]
+            described = (await database.read(DescribeHosts(("a", "b"))))["a"]
+            assert (described.reason, described.added_at, described.instances) == ("fan", NOW, {ACTIVE: 1})
+            assert [each.instances for each in await database.read(NodesOfHost("a"))] == [1]
+            assert await database.read(SearchInstances(most=5, host="a", changed_since=NOW)) == ["i"]
+            assert await database.write(RemoveHost("a")) is False
+            done = await database.write(GiveUpOnHost(host="a", reason="burned", at=NOW, cell="c"))
+            assert done.instances == {"i"}
+            found = (await database.read(DescribeInstances(("i",))))["i"].instance
+            assert (found.state, found.reason) == ("abandoned", "burned")
+        finally:
+            await database.close()
+
+    asyncio.run(run())
