@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from roost.auth import Source
-from roost.cli.configuration import SYSTEM_GROUPS, describe_options, markdown, options_without_effect
+from roost.cli.config import all_groups, describe_options, keystone_groups, markdown, sample_file
+from roost.cli.configuration import SYSTEM_GROUPS, options_without_effect
 from support.processes import free_port, run_roost
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "configuration.md"
@@ -109,3 +110,18 @@ def test_the_groups_are_named_as_their_modules_name_them() -> None:
     assert {group: importlib.import_module(module).GROUP for group, module in SYSTEM_GROUPS.items()} == {
         group: group for group in SYSTEM_GROUPS
     }
+
+
+def test_a_sample_has_every_option_and_each_line_of_it_is_taken(tmp_path: Path) -> None:
+    text = sample_file({**all_groups(), **keystone_groups()})
+    for each in describe_options():
+        section = text[text.index(f"[{each.group}]\n") :].split("\n[", 1)[0]
+        assert f"\n#{each.option} =" in section, each
+    plugin = ("#auth_type", "#user_domain_name", "#endpoint_override")
+    assert all(line in text for line in plugin)
+    lines = [line[1:] if line.startswith("#") and line[1] != " " else line for line in text.splitlines()]
+    taken = tmp_path / "roost.conf"
+    kept = [line for line in lines if not line.endswith("=")]
+    taken.write_text("\n".join(kept) + "\n[placement]\nauth_type = password\n")
+    ignored = options_without_effect(Source((str(taken),)), schedules=True)
+    assert not [line for line in ignored if "keystone_authtoken" not in line]

@@ -1,16 +1,14 @@
-"""Options of configuration files: warnings of options without effect, and ``roost config``."""
+"""Options of configuration files: which groups there are, and warnings of options without effect."""
 
 import importlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import click
 from oslo_config import cfg
 
 from roost.auth import Source
-from roost.cli.options import as_json, print_json
-from roost.placement.options import GROUPS, unsupported_options
+from roost.placement.options import unsupported_options
 from roost.placement.unsupported import groups_in
 
 SYSTEM_GROUPS = {
@@ -89,76 +87,3 @@ def print_warnings(lines: Sequence[str]) -> None:
 def warn_of_options(config_file: Path | str | None) -> None:
     """Print a line for each option of a file and the environment that has no effect."""
     print_warnings(options_without_effect(Source(() if config_file is None else (str(config_file),))))
-
-
-_TYPES = {"floating point value": "number", "multi valued": "list", "dict value": "pairs"}
-"""Clearer names for some of oslo.config's types."""
-
-
-class Described(NamedTuple):
-    """An option as operators see it. ``default`` is empty if there is none."""
-
-    group: str
-    option: str
-    type: str
-    default: str
-    help: str
-
-
-@click.command(epilog="Example: roost config --json")
-@as_json
-def config(as_json: bool) -> None:
-    """List all options of configuration files, as a table in Markdown.
-
-    The options of [keystone_authtoken] belong to keystonemiddleware and are not in the list.
-    """
-    described = list(describe_options())
-    if as_json:
-        print_json([each._asdict() for each in described])
-    else:
-        click.echo(markdown(described), nl=False)
-
-
-def describe_options() -> Iterator[Described]:
-    """Describe the options of all groups."""
-    from roost.conductor.cell_mappings import CELL0, OPTIONS, section_of
-
-    of_cells = dict.fromkeys((CELL0, section_of("NAME")), OPTIONS)
-    for group, options in {**GROUPS, **system_options(), **of_cells}.items():
-        for option in options:
-            yield Described(group, option.dest, _type(option), _default(option), option.help or "")
-
-
-def markdown(described: Sequence[Described]) -> str:
-    """Return a table of options. A group is named in its first row."""
-    lines = ["| group | option | type | default | |", "|---|---|---|---|---|"]
-    shown = ""
-    for each in described:
-        group = "" if each.group == shown else f"`{each.group}`"
-        default = f"`{each.default}`" if each.default else ""
-        text = each.help.replace("|", "\\|")
-        lines.append(f"| {group} | `{each.option}` | {each.type} | {default} | {text} |")
-        shown = each.group
-    return "\n".join(lines) + "\n"
-
-
-def _type(option: cfg.Opt) -> str:
-    choices = getattr(option.type, "choices", None)
-    if choices:
-        return " or ".join(f"`{choice}`" for choice in choices)
-    kind = _TYPES.get(option.type.type_name, option.type.type_name.removesuffix(" value"))
-    low, high = getattr(option.type, "min", None), getattr(option.type, "max", None)
-    bounds = [f"from {low:g}"] if low is not None else []
-    bounds += [f"to {high:g}"] if high is not None else []
-    return " ".join([kind, *bounds])
-
-
-def _default(option: cfg.Opt) -> str:
-    value = option.default
-    if value is None or value in ([], {}, ""):
-        return ""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, float):
-        return f"{value:g}"
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -26,7 +26,7 @@ COMMANDS = {
     "cell": "roost.cli.cell:cell",
     "completion": "roost.cli.completion:completion",
     "conductor": "roost.cli.conductor:conductor",
-    "config": "roost.cli.configuration:config",
+    "config": "roost.cli.config:config",
     "db": "roost.cli.db:db",
     "doctor": "roost.cli.doctor:doctor",
     "host": "roost.cli.host:host",

@@ -1,0 +1,139 @@
+"""``roost config``: all options of configuration files, as a table or as a file to fill in."""
+
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import click
+from oslo_config import cfg
+
+from roost.auth import Source
+from roost.auth.source import Setting
+from roost.cli.configuration import PLACEMENT, SCHEDULER_SERVICE, system_options
+from roost.cli.options import as_json, print_json
+from roost.placement.options import GROUPS
+
+_WIDTH = 100
+"""Characters of a line of a sample."""
+
+_KEYSTONE = "keystone_authtoken"
+
+_AUTH_TYPE = "password"
+"""The authentication plugin whose options a sample has; others have other options."""
+
+_TYPES = {"floating point value": "number", "multi valued": "list", "dict value": "pairs"}
+"""Clearer names for some of oslo.config's types."""
+
+
+class Described(NamedTuple):
+    """An option as operators see it. ``default`` is empty if there is none."""
+
+    group: str
+    option: str
+    type: str
+    default: str
+    help: str
+
+
+@click.group(invoke_without_command=True, epilog="Example: roost config --json")
+@as_json
+@click.pass_context
+def config(context: click.Context, as_json: bool) -> None:
+    """List all options of configuration files, as a table in Markdown.
+
+    The options of keystoneauth1 and keystonemiddleware are not in the list: roost config sample has them.
+    """
+    if context.invoked_subcommand is not None:
+        return
+    described = list(describe_options())
+    if as_json:
+        print_json([each._asdict() for each in described])
+    else:
+        click.echo(markdown(described), nl=False)
+
+
+@config.command(epilog="Example: roost config sample > roost.conf")
+def sample() -> None:
+    """Print a configuration file with every option, its help and its default, all commented out.
+
+    All commands may share the file.
+    """
+    click.echo(sample_file({**all_groups(), **keystone_groups()}), nl=False)
+
+
+def all_groups() -> Mapping[str, Sequence[cfg.Opt]]:
+    """The options of Roost's own, by group."""
+    from roost.conductor.cell_mappings import CELL0, OPTIONS, section_of
+
+    return {**GROUPS, **system_options(), **dict.fromkeys((CELL0, section_of("NAME")), OPTIONS)}
+
+
+def keystone_groups() -> Mapping[str, Sequence[cfg.Opt]]:
+    """The options of keystonemiddleware and keystoneauth1, by group, and those of Roost's own in the same."""
+    # Imported only here: their imports take as long as all others together.
+    from roost.auth.keystone_credentials import client_options
+    from roost.auth.token_check import known_options
+
+    clients = (PLACEMENT, SCHEDULER_SERVICE)
+    source = Source(
+        settings=tuple(Setting(group, "auth_type", _AUTH_TYPE) for group in (*clients, _KEYSTONE))
+    )
+    own = all_groups()
+    found = {group: [*own.get(group, ()), *client_options(source, group)] for group in clients}
+    return {**known_options(source.open(), source), **found}
+
+
+def sample_file(groups: Mapping[str, Sequence[cfg.Opt]]) -> str:
+    """A configuration file with options, each commented out."""
+    parts = []
+    for group, options in groups.items():
+        parts.append(f"[{group}]\n")
+        for option in {option.dest: option for option in options}.values():
+            about = f"{' '.join((option.help or '').split())} ({_type(option).replace('`', '')})"
+            lines = textwrap.wrap(about, _WIDTH, initial_indent="# ", subsequent_indent="# ")
+            parts.append("\n".join([*lines, f"#{option.dest} = {_default(option)}".rstrip()]) + "\n")
+    return "\n".join(parts)
+
+
+def describe_options() -> Iterator[Described]:
+    """Describe the options of all groups."""
+    for group, options in all_groups().items():
+        for option in options:
+            yield Described(group, option.dest, _type(option), _default(option), option.help or "")
+
+
+def markdown(described: Sequence[Described]) -> str:
+    """Return a table of options. A group is named in its first row."""
+    lines = ["| group | option | type | default | |", "|---|---|---|---|---|"]
+    shown = ""
+    for each in described:
+        group = "" if each.group == shown else f"`{each.group}`"
+        default = f"`{each.default}`" if each.default else ""
+        text = each.help.replace("|", "\\|")
+        lines.append(f"| {group} | `{each.option}` | {each.type} | {default} | {text} |")
+        shown = each.group
+    return "\n".join(lines) + "\n"
+
+
+def _type(option: cfg.Opt) -> str:
+    choices = getattr(option.type, "choices", None)
+    if choices:
+        return " or ".join(f"`{choice}`" for choice in choices)
+    # An option of another library may have a function as its type.
+    name: str = getattr(option.type, "type_name", "string value")
+    kind = _TYPES.get(name, name.removesuffix(" value"))
+    low, high = getattr(option.type, "min", None), getattr(option.type, "max", None)
+    bounds = [f"from {low:g}"] if low is not None else []
+    bounds += [f"to {high:g}"] if high is not None else []
+    return " ".join([kind, *bounds])
+
+
+def _default(option: cfg.Opt) -> str:
+    value = option.default
+    if value is None or value in ([], {}, ""):
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        return f"{value:g}"
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
