@@ -16,7 +16,7 @@ from roost.cells.building import AttemptKey, Reassign
 from roost.cells.ending import DeleteInstances
 from roost.cells.tables import metadata as cell_tables
 from roost.cells.watching import SESSION, session_name
-from roost.conductor.agents.works import ConfirmBuild, StorePoll
+from roost.conductor.agents.works import ConfirmBuild, OpenSession, StorePoll
 from roost.conductor.build_requests import AcceptRequest, FinishRequest, RequestKey, RetakeRequest
 from roost.conductor.mappings import DeleteMapped, MapInstances
 from roost.conductor.tables import metadata as api_tables
@@ -37,7 +37,7 @@ UUIDS = tuple("ijklmn")
 
 def host_works(draw: random.Random) -> Batch:
     """Works of one kind that agents ask for, about few hosts and instances, so that they meet."""
-    kinds = (_arrivals, _confirmations, _polls, _polls, _deletions, _moves)
+    kinds = (_arrivals, _confirmations, _polls, _polls, _openings, _deletions, _moves)
     return draw.choice(kinds)(draw)
 
 
@@ -56,6 +56,21 @@ def _arrivals(draw: random.Random) -> Batch:
 
 def _session(draw: random.Random, host: str) -> SessionKey:
     return SessionKey(host, draw.choice(("nonce", "nonce", "nonce", "other")), 1)
+
+
+def _openings(draw: random.Random) -> Batch:
+    """Few are by the agent that has the session, so that polls meet sessions that are theirs."""
+    return [
+        OpenSession(
+            host=host,
+            nonce=draw.choice(("nonce", "nonce", "other")),
+            previous=draw.choice(((), (), (), ("nonce", "other"))),
+            service_version=1,
+            at=NOW,
+            is_held=draw.random() < 0.3,
+        )
+        for host in draw.sample((*HOSTS, "d"), draw.randint(1, 4))
+    ]
 
 
 def _confirmations(draw: random.Random) -> Batch:
@@ -134,9 +149,12 @@ def _request(number: int) -> BuildRequest:
 
 
 def begun(metadata: sa.MetaData, stack: ExitStack) -> Connection:
-    """Tables in memory."""
+    """Tables in memory, of a database with an identity."""
     connection = stack.enter_context(sa.create_engine("sqlite://").connect())
     metadata.create_all(connection)
+    connection.execute(
+        sa.insert(metadata.tables["database_identity"]), {"id": 1, "uuid": "u", "incarnation": 1}
+    )
     return connection
 
 

@@ -6,6 +6,7 @@ from sqlalchemy.engine import Connection
 
 from roost.cells.tables import held_hosts
 from roost.model.text import clean_text
+from roost.storage import in_batches
 
 
 class HeldHost(msgspec.Struct, frozen=True):
@@ -44,13 +45,17 @@ class HoldHost(msgspec.Struct, frozen=True):
         return bool(there.accepted)
 
 
-class ReleaseHost(msgspec.Struct, frozen=True):
-    """The agent of a host carries out orders."""
+class ReleaseHosts(msgspec.Struct, frozen=True):
+    """The agents of hosts carry out orders."""
 
-    host: str
+    hosts: list[str]
 
     def __call__(self, connection: Connection) -> None:
-        connection.execute(sa.delete(held_hosts).where(held_hosts.c.host == self.host))
+        for some in in_batches(self.hosts):
+            connection.execute(_RELEASE, {"hosts": some})
+
+
+_RELEASE = sa.delete(held_hosts).where(held_hosts.c.host.in_(sa.bindparam("hosts", expanding=True)))
 
 
 class AcceptHost(msgspec.Struct, frozen=True):

@@ -5,7 +5,7 @@ because it took too long or the host does not answer, the order stays here until
 it. A host with such orders is not up: what it has may still take room that was given to others.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 import msgspec
 import sqlalchemy as sa
@@ -52,19 +52,23 @@ class WorkOfHosts(msgspec.Struct, frozen=True):
 
     def __call__(self, connection: Connection) -> HostWork:
         found: list[Instance] = []
-        ordered: list[DestroyOrder] = []
         for some in in_batches(self.hosts):
             found += [instance_of(row) for row in connection.execute(_WORK, {"hosts": some})]
-            ordered += [
-                DestroyOrder(row.instance_uuid, row.attempt, row.host)
-                for row in connection.execute(_ORDERS, {"hosts": some})
-            ]
-        return HostWork(found, ordered)
+        return HostWork(found, read_orders(connection, self.hosts))
 
 
 _HOSTS: sa.BindParameter[str] = sa.bindparam("hosts", expanding=True)
 _WORK = INSTANCES.where(instances.c.state.in_(sorted(FOR_HOSTS)), instances.c.host.in_(_HOSTS))
 _ORDERS = sa.select(orders).where(orders.c.host.in_(_HOSTS))
+
+
+def read_orders(connection: Connection, hosts: Iterable[str]) -> list[DestroyOrder]:
+    """The orders that some hosts have not acknowledged."""
+    return [
+        DestroyOrder(row.instance_uuid, row.attempt, row.host)
+        for some in in_batches(hosts)
+        for row in connection.execute(_ORDERS, {"hosts": some})
+    ]
 
 
 class HostsWithOrders(msgspec.Struct, frozen=True):

@@ -26,6 +26,7 @@ from roost.leases.works import (
     VacateAll,
     VacateLeases,
     read_lease,
+    read_leases,
     read_stamps,
 )
 
@@ -50,6 +51,7 @@ __all__ = [
     "leases",
     "leases_table",
     "read_lease",
+    "read_leases",
     "read_stamps",
     "renew",
     "watch_leases",

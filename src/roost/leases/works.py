@@ -30,11 +30,42 @@ class AcquireLease(msgspec.Struct, frozen=True, kw_only=True):
     now: float
     seen: Lease | None = None
 
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The lease."""
+        return (self.name,)
+
     def __call__(self, connection: Connection) -> Lease | None:
-        there = read_lease(connection, self.name)
+        return self.together(connection, [self])[0]
+
+    @classmethod
+    def together(cls, connection: Connection, works: Sequence["AcquireLease"]) -> list[Lease | None]:
+        """Acquire several leases: see `roost.storage.batches`."""
+        present = read_leases(connection, [work.name for work in works], lock=True)
+        results = [work._acquired(present.get(work.name)) for work in works]
+        new = [lease for lease in results if lease is not None and lease != present.get(lease.name)]
+        made = [msgspec.structs.asdict(lease) for lease in new if lease.name not in present]
+        taken = [
+            {**msgspec.structs.asdict(lease), "of_name": lease.name} for lease in new if lease.name in present
+        ]
+        if made:
+            try:
+                connection.execute(sa.insert(leases), made)
+            except IntegrityError as error:
+                if not is_duplicate_key(error):
+                    raise
+                raise ConflictRolledBack("another process made the row of the lease") from error
+        if taken:
+            connection.execute(_TAKE, taken)
+        return results
+
+    def _acquired(self, there: Lease | None) -> Lease | None:
+        """The lease after this work, where ``there`` is its row now; None if another one holds it."""
         if there is not None and there.holder == self.holder:
             return there
-        new = Lease(
+        if there is not None and not there.vacant and (self.seen is None or there.stamp != self.seen.stamp):
+            return None
+        return Lease(
             name=self.name,
             kind=self.kind,
             holder=self.holder,
@@ -44,19 +75,13 @@ class AcquireLease(msgspec.Struct, frozen=True, kw_only=True):
             service_version=self.service_version,
             since=self.now,
         )
-        values = msgspec.structs.asdict(new)
-        if there is None:
-            try:
-                connection.execute(sa.insert(leases), values)
-            except IntegrityError as error:
-                if not is_duplicate_key(error):
-                    raise
-                raise ConflictRolledBack("another process made the row of the lease") from error
-            return new
-        if not there.vacant and (self.seen is None or there.stamp != self.seen.stamp):
-            return None
-        taken = connection.execute(sa.update(leases).where(*_exactly(there)).values(values))
-        return new if taken.rowcount else None
+
+
+_TAKE = (
+    sa.update(leases)
+    .where(leases.c.name == sa.bindparam("of_name"))
+    .values({column.name: sa.bindparam(column.name) for column in leases.c})
+)
 
 
 class RenewLease(msgspec.Struct, frozen=True):
@@ -150,20 +175,29 @@ class ReadAllLeases(msgspec.Struct, frozen=True):
 
 
 # Made once: a poll of each host reads its lease.
-_NAMED = sa.select(leases).where(leases.c.name == sa.bindparam("of_name"))
-_LOCKED = _NAMED.with_for_update()
+_NAMED = sa.select(leases).where(leases.c.name.in_(sa.bindparam("names", expanding=True)))
+# Two transactions that lock the same leases do it in the same order.
+_LOCKED = _NAMED.order_by(leases.c.name).with_for_update()
 
 
 def read_lease(connection: Connection, name: str, *, lock: bool = False) -> Lease | None:
     """The lease of a name, None if there is none. ``lock``: its row is locked until the transaction ends."""
-    row = connection.execute(_LOCKED if lock else _NAMED, {"of_name": name}).one_or_none()
-    return None if row is None else Lease(**row._asdict())
+    return read_leases(connection, [name], lock=lock).get(name)
+
+
+def read_leases(connection: Connection, names: Iterable[str], *, lock: bool = False) -> dict[str, Lease]:
+    """The leases of some names that there are. ``lock``: as of `read_lease`."""
+    query = _LOCKED if lock else _NAMED
+    return {
+        row.name: Lease(**row._asdict())
+        for some in in_batches(names)
+        for row in connection.execute(query, {"names": some})
+    }
 
 
 _STAMPS = sa.select(leases.c.name, leases.c.holder, leases.c.epoch, leases.c.counter).where(
     leases.c.name.in_(sa.bindparam("names", expanding=True))
 )
-# Two transactions that lock the same leases do it in the same order.
 _STAMPS_LOCKED = _STAMPS.order_by(leases.c.name).with_for_update()
 
 

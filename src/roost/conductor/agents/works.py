@@ -1,5 +1,6 @@
 """What an endpoint does for agents in its cell's database, each as the statements of one transaction."""
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
@@ -12,14 +13,14 @@ from roost.cells.building import AttemptKey, ConfirmAttempt, ReportResults, stat
 from roost.cells.cell_work import CellWork
 from roost.cells.ending import Destroyed
 from roost.cells.guests import Compared, GuestsReported
-from roost.cells.held_hosts import ReleaseHost
+from roost.cells.held_hosts import ReleaseHosts
 from roost.cells.host_tokens import IssueToken
 from roost.cells.node_reports import KeepReports
-from roost.cells.orders import FOR_HOSTS, HostWork, WorkOfHosts
+from roost.cells.orders import FOR_HOSTS, HostWork, WorkOfHosts, read_orders
 from roost.cells.rows import instance_of
 from roost.cells.tables import instances, leases, nodes, orders
 from roost.cells.watching import SESSION, session_name
-from roost.leases import VACANT, AcquireLease, Lease, read_lease, read_stamps
+from roost.leases import VACANT, AcquireLease, Lease, read_lease, read_leases, read_stamps
 from roost.model.instance import (
     DELETING,
     DESTROYED,
@@ -56,34 +57,60 @@ class OpenSession(msgspec.Struct, frozen=True, kw_only=True):
     at: float
     is_held: bool = False
 
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The host."""
+        return (self.host,)
+
     def __call__(self, connection: Connection) -> SessionOpened | None:
-        name = session_name(self.host)
-        there = read_lease(connection, name)
-        mine = there is not None and there.holder in self.previous
-        lease = AcquireLease(
-            name=name,
+        return self.together(connection, [self])[0]
+
+    @classmethod
+    def together(cls, connection: Connection, works: Sequence["OpenSession"]) -> list[SessionOpened | None]:
+        """Open several sessions: see `roost.storage.batches`. After an outage all hosts of a cell come."""
+        present = read_leases(connection, [session_name(work.host) for work in works], lock=True)
+        acquired = AcquireLease.together(connection, [work._acquiring(present) for work in works])
+        opened = {work.host: lease for work, lease in zip(works, acquired, strict=True) if lease is not None}
+        ReleaseHosts([work.host for work in works if work.host in opened and not work.is_held])(connection)
+        identity = read_identity(connection)
+        expected: defaultdict[str, list[Instance]] = defaultdict(list)
+        given: defaultdict[str, list[DestroyOrder]] = defaultdict(list)
+        for some in in_batches(opened):
+            for row in connection.execute(_EXPECTED, {"hosts": some}):
+                expected[row.host].append(instance_of(row))
+        for order in read_orders(connection, opened):
+            given[order.host].append(order)
+        results: list[SessionOpened | None] = []
+        for work in works:
+            there = present.get(session_name(work.host))
+            before = Position(identity.uuid, identity.incarnation)
+            if there is not None:
+                before = Position(identity.uuid, identity.incarnation, there.epoch, there.counter)
+            results.append(
+                None
+                if work.host not in opened
+                else SessionOpened(
+                    opened[work.host].epoch, before, tuple(expected[work.host]), tuple(given[work.host])
+                )
+            )
+        return results
+
+    def _acquiring(self, present: Mapping[str, Lease]) -> AcquireLease:
+        there = present.get(session_name(self.host))
+        return AcquireLease(
+            name=session_name(self.host),
             kind=SESSION,
             holder=self.nonce,
             host=self.host,
             service_version=self.service_version,
             now=self.at,
-            seen=there if mine else None,
-        )(connection)
-        if lease is None:
-            return None
-        if not self.is_held:
-            ReleaseHost(self.host)(connection)
-        identity = read_identity(connection)
-        before = Position(identity.uuid, identity.incarnation)
-        if there is not None:
-            before = Position(identity.uuid, identity.incarnation, there.epoch, there.counter)
-        query = INSTANCES.where(instances.c.host == self.host, instances.c.state.in_(ON_ITS_HOST))
-        return SessionOpened(
-            lease.epoch,
-            before,
-            tuple(instance_of(row) for row in connection.execute(query)),
-            tuple(WorkOfHosts((self.host,))(connection).orders),
+            seen=there if there is not None and there.holder in self.previous else None,
         )
+
+
+_EXPECTED = INSTANCES.where(
+    instances.c.host.in_(sa.bindparam("hosts", expanding=True)), instances.c.state.in_(sorted(ON_ITS_HOST))
+)
 
 
 class PollStored(msgspec.Struct, frozen=True):
