@@ -98,7 +98,7 @@ def started(servers: Servers, kind: str) -> ServerProcess:
     return server
 
 
-@pytest.mark.nightly  # One run of seven found a claim of an instance that was gone; until that is explained.
+@pytest.mark.nightly  # Until a claim that outlived its instance is explained (one run of seven).
 def test_a_cloud_in_bad_weather(tmp_path: Path, servers: Servers) -> None:
     server = started(servers, "postgresql")
     try:
