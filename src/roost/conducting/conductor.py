@@ -1,15 +1,12 @@
-"""A worker process of the super conductor: its machines, and the API of what it accepts."""
+"""What a worker process of the super conductor serves: the API of what it accepts, beside its machines."""
 
-from collections.abc import Callable
 from contextlib import AsyncExitStack
 from functools import partial
-from pathlib import Path
 
 from roost.auth.rules import Rules
 from roost.conducting.opening import open_asked, run_for_ever
-from roost.conducting.options import ConductingOptions, shown_options
+from roost.conducting.options import ConductingOptions
 from roost.conducting.readiness import conducting_health
-from roost.conducting.waiting import open_when_there
 from roost.conductor import http as conductor_http
 from roost.conductor.aggregates.host_aggregates import HostAggregates
 from roost.conductor.aggregates.mirror import AggregateMirror
@@ -25,84 +22,59 @@ from roost.model.errors import OperatorError
 from roost.placement.access import open_authenticator
 from roost.placement.http.edge import with_edge
 from roost.scheduling.opening import open_database, open_recording
-from roost.serving import worker
-from roost.serving.supervision import Cause
 from roost.serving.worker import Served
 from roost.storage import Database, DatabaseRefused, DatabaseUnavailable
 
-STOP_SECONDS = 1.0
-"""Seconds that a database has for each answer after SIGTERM or SIGINT."""
 
-
-class ConductorWorker(worker.Worker):
-    """Serves the operations of the super conductor, and runs it."""
-
-    def __init__(
-        self,
-        options: ConductingOptions,
-        report: Callable[[str | None], None] = lambda _: None,
-        metrics: Path | None = None,
-        cause: Cause = "start",
-        drain_seconds: float = 10.0,
-    ) -> None:
-        super().__init__(
-            options.http.tracing, partial(shown_options, options), report, metrics, cause, drain_seconds
+async def open_conductor(options: ConductingOptions, stack: AsyncExitStack) -> Served:
+    """Open the super conductor and its API. Raises `OperatorError`."""
+    http = options.http
+    assert options.scheduling.api_database is not None
+    api = open_database(stack, options.scheduling.api_database, options.scheduling)
+    requests = Requests(api)
+    records = await open_recording(stack, options.scheduling)
+    cells = OpenCells(api, options.source, records, answer_seconds=http.answer_seconds)
+    stack.push_async_callback(cells.close)
+    await _know_cell0(api, options)
+    await cells.refresh()
+    run_for_ever(stack, "cells", cells.run())
+    asked = await open_asked(stack, options, records, cells.values(), api)
+    aggregates = HostAggregates(AggregateStore(api), cells.values())
+    mirror = AggregateMirror(aggregates.store, asked.placement, aggregates.nodes, aggregates.changed)
+    run_for_ever(stack, "aggregates", mirror.run())
+    conductor = SuperConductor(
+        api, asked.scheduler, asked.placement, cells, records=records, max_attempts=options.max_attempts
+    )
+    stack.push_async_callback(conductor.close)
+    await conductor.begin()
+    await conductor.resume()
+    if CELL0 in cells:
+        # It has no hosts and no process of its own, but what is deleted there must be forgotten.
+        of_cell0 = CellConductor(
+            cells[CELL0], asked.placement, asked.scheduler, records, limits=options.time_limits
         )
-        self._options = options
-
-    async def open(self, stack: AsyncExitStack) -> Served:
-        return await open_when_there(stack, self._open)
-
-    async def _open(self, stack: AsyncExitStack) -> Served:
-        options, http = self._options, self._options.http
-        assert options.scheduling.api_database is not None
-        api = open_database(stack, options.scheduling.api_database, options.scheduling)
-        requests = Requests(api)
-        records = await open_recording(stack, options.scheduling)
-        cells = OpenCells(api, options.source, records, answer_seconds=http.answer_seconds)
-        stack.push_async_callback(cells.close)
-        await _know_cell0(api, options)
-        await cells.refresh()
-        run_for_ever(stack, "cells", cells.run())
-        asked = await open_asked(stack, options, records, cells.values(), api)
-        aggregates = HostAggregates(AggregateStore(api), cells.values())
-        mirror = AggregateMirror(aggregates.store, asked.placement, aggregates.nodes, aggregates.changed)
-        run_for_ever(stack, "aggregates", mirror.run())
-        conductor = SuperConductor(
-            api, asked.scheduler, asked.placement, cells, records=records, max_attempts=options.max_attempts
-        )
-        stack.push_async_callback(conductor.close)
-        await conductor.begin()
-        await conductor.resume()
-        if CELL0 in cells:
-            # It has no hosts and no process of its own, but what is deleted there must be forgotten.
-            of_cell0 = CellConductor(
-                cells[CELL0], asked.placement, asked.scheduler, records, limits=options.time_limits
-            )
-            stack.push_async_callback(of_cell0.close)
-            run_for_ever(stack, "cell0", of_cell0.run())
-        metrics.BUILD_REQUESTS.follow(lambda: conductor.in_progress)
-        rules = Rules(conductor_http.default_rules(), options.source, http.enforce_new_defaults)
-        application = conductor_http.create_app(
-            conductor,
-            requests,
-            aggregates,
-            ServerGroups(api),
-            asked.placement,
-            open_authenticator(http),
-            rules,
-            http,
-        )
-        health = conducting_health("api database", api, asked, http)
-        stop = [partial(api.stop_within, STOP_SECONDS)]
-        if asked.ledger is not None:
-            stop.append(partial(asked.ledger.database.stop_within, STOP_SECONDS))
-        return Served(
-            with_edge(application, asked.ledger, http, health),
-            health,
-            sections={"conductor": partial(_describe, conductor, cells)},
-            stop=stop,
-        )
+        stack.push_async_callback(of_cell0.close)
+        run_for_ever(stack, "cell0", of_cell0.run())
+    metrics.BUILD_REQUESTS.follow(lambda: conductor.in_progress)
+    rules = Rules(conductor_http.default_rules(), options.source, http.enforce_new_defaults)
+    application = conductor_http.create_app(
+        conductor,
+        requests,
+        aggregates,
+        ServerGroups(api),
+        asked.placement,
+        open_authenticator(http),
+        rules,
+        http,
+    )
+    health = conducting_health("api database", api, asked, http)
+    databases = [api] if asked.ledger is None else [api, asked.ledger.database]
+    return Served(
+        with_edge(application, asked.ledger, http, health),
+        health,
+        sections={"conductor": partial(_describe, conductor, cells)},
+        databases=databases,
+    )
 
 
 async def _know_cell0(api: Database, options: ConductingOptions) -> None:

@@ -18,7 +18,6 @@ from roost.placement.interface import Placement
 from roost.placement.service import PlacementService
 from roost.records import RecordQueue
 from roost.scheduling.client import HttpScheduler
-from roost.scheduling.hosts.hosts import Hosts
 from roost.scheduling.opening import open_deciding, open_placement, run_beside
 from roost.storage import Database
 
@@ -26,13 +25,12 @@ _log = structlog.get_logger()
 
 
 class Asked(NamedTuple):
-    """What a conductor asks. ``ledger`` and ``hosts``: of this process; None: they are another's."""
+    """What a conductor asks. ``ledger``: of this process; None: another service has it."""
 
     placement: Placement
     scheduler: SchedulerLike
     ledger: Ledger | None
     http_placement: HttpPlacement | None
-    hosts: Hosts | None
 
 
 async def open_asked(
@@ -52,9 +50,9 @@ async def open_asked(
     placement: Placement = PlacementService(opened) if isinstance(opened, Ledger) else opened
     if options.uses_service:
         service = await stack.enter_async_context(HttpScheduler.configured(options.source))
-        return Asked(placement, service, ledger, over_http, None)
+        return Asked(placement, service, ledger, over_http)
     deciding = await open_deciding(stack, options.scheduling, opened, records, cells, api)
-    return Asked(placement, deciding.scheduler, ledger, over_http, deciding.hosts)
+    return Asked(placement, deciding.scheduler, ledger, over_http)
 
 
 def run_for_ever(stack: AsyncExitStack, name: str, work: Coroutine[Any, Any, None]) -> None:

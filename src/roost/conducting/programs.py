@@ -1,15 +1,18 @@
 """`roost conductor` and `roost cell-conductor` as programs."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 from functools import partial
 
 from roost import tracing
+from roost.auth import Source
 from roost.auth.rules import Rules
 from roost.cells import SCHEMA as CELL
-from roost.conducting.cell import CellWorker
-from roost.conducting.conductor import ConductorWorker
+from roost.conducting.cell import open_cell
+from roost.conducting.conductor import open_conductor
 from roost.conducting.options import ConductingOptions, read_conducting_options, shown_options
-from roost.conducting.waiting import do_when_there
+from roost.conducting.waiting import do_when_there, open_when_there
 from roost.conductor.http import default_rules
 from roost.conductor.tables import SCHEMA as CONDUCTOR
 from roost.placement.access import open_authenticator
@@ -17,6 +20,7 @@ from roost.placement.client import HttpPlacement
 from roost.placement.http.server import prepare_database
 from roost.scheduling.client import HttpScheduler
 from roost.scheduling.program import Kind
+from roost.serving.worker import Served
 from roost.storage import Database, Schema
 
 
@@ -58,11 +62,19 @@ def _prepare(url: str, schema: Schema) -> None:
 
 def conductor_kind() -> Kind[ConductingOptions]:
     """The super conductor."""
-    return Kind(read_conducting_options, check_options, prepare, shown_options, ConductorWorker)
+    return _kind(read_conducting_options, open_conductor)
 
 
 def cell_kind(cell: str) -> Kind[ConductingOptions]:
     """The conductor of a cell."""
-    return Kind(
-        partial(read_conducting_options, cell=cell), check_options, prepare, shown_options, CellWorker
-    )
+    return _kind(partial(read_conducting_options, cell=cell), open_cell)
+
+
+def _kind(
+    read: Callable[[Source], ConductingOptions],
+    open_: Callable[[ConductingOptions, AsyncExitStack], Awaitable[Served]],
+) -> Kind[ConductingOptions]:
+    async def open_later(options: ConductingOptions, stack: AsyncExitStack) -> Served:
+        return await open_when_there(stack, partial(open_, options))
+
+    return Kind(read, check_options, prepare, shown_options, open_later)

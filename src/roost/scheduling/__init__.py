@@ -6,7 +6,9 @@
     hosts/     where hosts come from: the cells' databases, and placement
     options    the options of `roost scheduler`
     readiness  what it needs to serve requests
-    worker     one of its processes; server: starting all of them
+    served     what one of its processes serves
+    server     the scheduler as a program
+    program    a program under a supervisor, of which each worker process serves one
 
 The room is above the scheduler and the conductor, because the node table is fed from the conductor's journal.
 `roost up` serves the same operations on the scheduler of its conductors.

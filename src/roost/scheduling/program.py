@@ -1,8 +1,10 @@
 """A program that serves HTTP by the options of its files, under a supervisor: what its commands differ in."""
 
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
@@ -16,7 +18,7 @@ from roost.serving.listeners import Listeners
 from roost.serving.supervision import Cause, Rules
 from roost.serving.supervisor import Hooks, Report, Supervisor
 from roost.serving.tls import Tls
-from roost.serving.worker import Worker, run_worker
+from roost.serving.worker import Served, Worker, run_worker
 
 
 class ProgramOptions(Protocol):
@@ -44,15 +46,14 @@ class Kind(Generic[Options]):
     - ``prepare``: sets up empty SQLite files, and checks the tables of other databases; raises
       `StorageError`.
     - ``shown``: the options for a report, secrets masked.
-    - ``worker``: makes a worker of options, the report of its start, the folder of metrics, the cause of its
-      start, and the seconds that requests have at its end.
+    - ``open``: opens what a worker process serves; the stack closes it. Raises `OperatorError`.
     """
 
     read: Callable[[Source], Options]
     check: Callable[[Options], None]
     prepare: Callable[[Options], None]
     shown: Callable[[Options], dict[str, object]]
-    worker: Callable[[Options, Report, Path | None, Cause, float], Worker]
+    open: Callable[[Options, AsyncExitStack], Awaitable[Served]]
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ class Program(Generic[Options]):
         """Serve in this process, a worker, until it is told to end."""
 
         def make(report: Report) -> Worker:
-            return self.kind.worker(self.options, report, self.metrics, cause, self.rules.drain_seconds)
+            return ProgramWorker(self, report, cause)
 
         http = self.options.http
         run_worker(make, listener, report, logs=http.logs, limits=http.limits, tls=self.tls, rules=self.rules)
@@ -104,6 +105,26 @@ class Program(Generic[Options]):
             configure_logs(self.options.http.logs)
             raise
         return changed
+
+
+class ProgramWorker(Worker, Generic[Options]):
+    """A worker process of a program. ``report`` and ``cause``: as of `Worker`."""
+
+    def __init__(
+        self, program: Program[Options], report: Callable[[str | None], None], cause: Cause = "start"
+    ) -> None:
+        super().__init__(
+            program.options.http.tracing,
+            partial(program.kind.shown, program.options),
+            report,
+            program.metrics,
+            cause,
+            program.rules.drain_seconds,
+        )
+        self._program = program
+
+    async def open(self, stack: AsyncExitStack) -> Served:
+        return await self._program.kind.open(self._program.options, stack)
 
 
 def serve(listeners: Listeners, program: Program[Options], on_ready: Callable[[], None]) -> None:

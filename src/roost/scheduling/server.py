@@ -1,4 +1,4 @@
-"""`roost scheduler` as a program: its options, the checks before any process starts, its workers."""
+"""`roost scheduler` as a program: its options, and the checks before any process starts."""
 
 from functools import partial
 
@@ -11,7 +11,7 @@ from roost.placement.http.server import prepare_database
 from roost.scheduling.http.app import default_rules
 from roost.scheduling.options import SchedulingOptions, read_scheduling_options, shown_options
 from roost.scheduling.program import Kind
-from roost.scheduling.worker import Worker
+from roost.scheduling.served import open_scheduler
 
 
 def check_options(options: SchedulingOptions) -> None:
@@ -35,4 +35,4 @@ def _read(database: str | None, source: Source) -> SchedulingOptions:
 
 def scheduler_kind(database: str | None) -> Kind[SchedulingOptions]:
     """The scheduler. ``database``: the ledger's URL by the command line."""
-    return Kind(partial(_read, database), check_options, prepare, shown_options, Worker)
+    return Kind(partial(_read, database), check_options, prepare, shown_options, open_scheduler)

@@ -23,12 +23,16 @@ from roost.serving.retiring import Retiring
 from roost.serving.supervision import Cause, Rules
 from roost.serving.supervisor import Report as ReportStart
 from roost.serving.tls import Tls
+from roost.storage import Database
 from roost.tracing import TracingOptions
 from roost.web.connections import cut_clients_that_do_not_read, server_settings
 from roost.web.dispatch import Application, Message, Receive, Send
 from roost.web.health import Health
 from roost.web.health_metrics import keep_checking
 from roost.web.limits import Limits
+
+STOP_SECONDS = 1.0
+"""Seconds that a database has for each answer after SIGTERM or SIGINT."""
 
 _SERVER_LOGGER = "_granian"
 
@@ -39,12 +43,14 @@ class Served:
 
     - ``application``: with its edge. ``health``: its checks.
     - ``sections``: of the report of the process.
-    - ``stop``: called in the event loop on SIGTERM and SIGINT, to end what requests wait for.
+    - ``databases``: they have `STOP_SECONDS` for each answer after SIGTERM and SIGINT.
+    - ``stop``: called in the event loop on SIGTERM and SIGINT, to end what else requests wait for.
     """
 
     application: Application
     health: Health
     sections: Mapping[str, Describe] = field(default_factory=dict)
+    databases: Sequence[Database] = ()
     stop: Sequence[Callable[[], object]] = ()
 
 
@@ -101,7 +107,8 @@ class Worker(ABC):
                 return
             self._app = served.application
             # The default action of SIGALRM is the end. It needs neither the parent nor the event loop.
-            _at_termination(partial(signal.alarm, ceil(self._drain_seconds) + 1), *served.stop)
+            stop = [partial(database.stop_within, STOP_SECONDS) for database in served.databases]
+            _at_termination(partial(signal.alarm, ceil(self._drain_seconds) + 1), *served.stop, *stop)
             sections = {**served.sections, "readiness": served.health.describe}
             Report(asyncio.get_running_loop(), self._shown_options, sections).on_signal()
             checking = asyncio.create_task(keep_checking(served.health))

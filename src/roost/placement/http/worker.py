@@ -25,9 +25,6 @@ from roost.storage import Database
 from roost.web.dispatch import dispatch
 from roost.web.health_operations import DOCUMENTED
 
-STOP_SECONDS = 1.0
-"""Seconds that the database has for each answer after SIGTERM or SIGINT."""
-
 
 class Worker(worker.Worker):
     """Serves the Placement API and ``/v1`` on a replica. ``database``: its SQLAlchemy URL."""
@@ -63,7 +60,8 @@ class Worker(worker.Worker):
             with_edge(services, ledger, self._options, health),
             health,
             sections={"ledger": partial(_describe, ledger)},
-            stop=(v1.close, partial(database.stop_within, STOP_SECONDS)),
+            databases=(database,),
+            stop=(v1.close,),
         )
 
 

@@ -1,0 +1,69 @@
+"""What a worker process of the scheduler serves."""
+
+from collections.abc import Iterable
+from contextlib import AsyncExitStack
+from functools import partial
+
+import msgspec
+
+from roost.auth.rules import Rules
+from roost.cells import Cell
+from roost.conductor.cell_mappings import CELL0
+from roost.conductor.open_cells import OpenCells
+from roost.ledger import Ledger
+from roost.placement.access import open_authenticator
+from roost.placement.client import HttpPlacement
+from roost.placement.http.edge import with_edge
+from roost.scheduling.hosts.hosts import Hosts
+from roost.scheduling.http.app import create_app, default_rules
+from roost.scheduling.http.service import Service
+from roost.scheduling.opening import (
+    open_database,
+    open_deciding,
+    open_placement,
+    open_recording,
+    run_beside,
+)
+from roost.scheduling.options import SchedulingOptions
+from roost.scheduling.readiness import scheduling_health
+from roost.serving.worker import Served
+
+
+async def open_scheduler(options: SchedulingOptions, stack: AsyncExitStack) -> Served:
+    """Open placement, the hosts and the records, and serve decisions. Raises `OperatorError`."""
+    placement = await open_placement(stack, options)
+    ledger = placement if isinstance(placement, Ledger) else None
+    api = None
+    cells: Iterable[Cell] = ()
+    if options.api_database is not None:
+        api = open_database(stack, options.api_database, options)
+        opened = OpenCells(
+            api,
+            options.source,
+            without=frozenset((CELL0,)),
+            answer_seconds=options.http.answer_seconds,
+        )
+        stack.push_async_callback(opened.close)
+        await opened.refresh()
+        run_beside(stack, opened.run())
+        cells = opened.values()
+    records = await open_recording(stack, options)
+    scheduler, hosts = await open_deciding(stack, options, placement, records, cells, api)
+    service = Service(scheduler, records, options.scheduler, ledger, hosts.refresh)
+    rules = Rules(default_rules(), options.source, options.http.enforce_new_defaults)
+    application = create_app(service, open_authenticator(options.http), rules, options.http)
+    health = scheduling_health(placement, hosts, options.http)
+    return Served(
+        with_edge(application, ledger, options.http, health),
+        health,
+        sections={"scheduler": partial(_describe, placement, hosts)},
+        databases=() if ledger is None else (ledger.database,),
+    )
+
+
+def _describe(placement: Ledger | HttpPlacement, hosts: Hosts) -> dict[str, object]:
+    found: dict[str, object] = {"hosts": len(hosts.table), "node_version": hosts.table.version}
+    if isinstance(placement, Ledger):
+        found["database"] = str(placement.database)
+        found.update(msgspec.structs.asdict(placement.status()))
+    return found
