@@ -1,6 +1,5 @@
 """`roost conductor` and `roost cell-conductor` as programs."""
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from functools import partial
@@ -21,7 +20,6 @@ from roost.placement.http.server import prepare_database
 from roost.scheduling.client import HttpScheduler
 from roost.scheduling.program import Kind
 from roost.serving.worker import Served
-from roost.storage import Database, Schema
 
 
 def check_options(options: ConductingOptions) -> None:
@@ -47,17 +45,9 @@ def _prepare_all(options: ConductingOptions) -> None:
     if options.scheduling.database is not None:
         prepare_database(options.scheduling.database, options.http.upgrade_database)
     if options.scheduling.api_database is not None:
-        _prepare(options.scheduling.api_database, CONDUCTOR)
+        prepare_database(options.scheduling.api_database, schema=CONDUCTOR)
     if options.cell_database is not None:
-        _prepare(options.cell_database, CELL)
-
-
-def _prepare(url: str, schema: Schema) -> None:
-    database = Database(url)
-    try:
-        schema.prepare(database)
-    finally:
-        asyncio.run(database.close())
+        prepare_database(options.cell_database, schema=CELL)
 
 
 def conductor_kind() -> Kind[ConductingOptions]:

@@ -22,7 +22,7 @@ from roost.serving.supervision import Cause, Rules
 from roost.serving.supervisor import Hooks, Report, Supervisor
 from roost.serving.tls import Tls
 from roost.serving.worker import run_worker
-from roost.storage import ANSWER_SECONDS, COMMAND_ANSWER_SECONDS, Database
+from roost.storage import ANSWER_SECONDS, COMMAND_ANSWER_SECONDS, Database, Schema
 
 _LOG = structlog.get_logger()
 
@@ -34,14 +34,17 @@ def check_options(options: PlacementOptions) -> None:
     tracing.check(options.tracing)
 
 
-def prepare_database(url: str, upgrade: bool = False) -> None:
-    """Set up an empty SQLite file, check any other database or upgrade it. Raises `StorageError`."""
+def prepare_database(url: str, upgrade: bool = False, schema: Schema = SCHEMA) -> None:
+    """Set up an empty SQLite file, check any other database or upgrade it. Raises `StorageError`.
+
+    ``schema``: of its tables, by default the ledger's.
+    """
     database = Database(url, answer_seconds=COMMAND_ANSWER_SECONDS if upgrade else ANSWER_SECONDS)
     try:
         if upgrade:
-            SCHEMA.upgrade(database)
+            schema.upgrade(database)
         else:
-            SCHEMA.prepare(database)
+            schema.prepare(database)
     finally:
         asyncio.run(database.close())
 
