@@ -69,7 +69,7 @@ class ConfirmAttempt(CellWork, frozen=True):
         under_way = {
             (row.uuid, row.attempt, row.host)
             for some in in_batches(work.key.instance for work in works)
-            for row in connection.execute(_UNDER_WAY, {"uuids": some})
+            for row in connection.execute(_BUILDING, {"uuids": some})
         }
         wanted = [(work.key.instance, work.key.attempt, work.host) in under_way for work in works]
         confirmed = [work.key.instance for work, is_wanted in zip(works, wanted, strict=True) if is_wanted]
@@ -260,12 +260,6 @@ _NAMED = instances.c.uuid.in_(sa.bindparam("uuids", expanding=True))
 # Two transactions that lock the same instances do it in the same order.
 _BUILDING = (
     sa.select(*PRESENT)
-    .where(_NAMED, instances.c.state.in_(UNDER_WAY))
-    .order_by(instances.c.uuid)
-    .with_for_update()
-)
-_UNDER_WAY = (
-    sa.select(instances.c.uuid, instances.c.attempt, instances.c.host)
     .where(_NAMED, instances.c.state.in_(UNDER_WAY))
     .order_by(instances.c.uuid)
     .with_for_update()

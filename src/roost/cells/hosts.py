@@ -90,11 +90,10 @@ class EnableHost(msgspec.Struct, frozen=True):
 
 
 class HostsAfter(msgspec.Struct, frozen=True):
-    """The names of the first ``most`` hosts after one, in order. ``only``: those of one name."""
+    """The names of the first ``most`` hosts after one, in order."""
 
     most: int
     after: str = ""
-    only: str | None = None
 
     def __call__(self, connection: Connection) -> list[str]:
         named = [
@@ -104,8 +103,6 @@ class HostsAfter(msgspec.Struct, frozen=True):
         ]
         every = sa.union(*named).subquery()
         query = sa.select(every.c.host).where(every.c.host > self.after)
-        if self.only is not None:
-            query = query.where(every.c.host == self.only)
         return list(connection.execute(query.order_by(every.c.host).limit(self.most)).scalars())
 
 

@@ -4,6 +4,7 @@
     cell_conductor    one for each cell: on failure swaps the claim to the next alternate; frees claims
     backoff           how often work that failed is tried again, and after which pauses
     questions         what conductors ask the scheduler and placement, and who answers
+    asking_cells      how lists ask cells, one of which may be down
     requests          build requests and cell mappings, in the API database
     http              all operations of a conductor; instances over HTTP, their bodies in instance_types
     requester         the project and user of a request

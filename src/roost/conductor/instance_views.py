@@ -6,29 +6,18 @@ what the mapping says.
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
-
-import structlog
-from sqlalchemy.engine import Connection
+from collections.abc import Mapping, Sequence
 
 from roost.cells import Cell
 from roost.cells.searching import DescribedInstance, DescribeInstances, SearchInstances
+from roost.conductor.asking_cells import ask_cell
 from roost.conductor.instance_types import SCHEDULING, UNKNOWN, InstancePage, InstancesQuery, ShownInstance
 from roost.conductor.mappings import InstanceMapping, PageOfMappings
 from roost.conductor.requests import Requests
 from roost.model.instance import DELETING, BuildRequest
-from roost.storage import StorageError
 
 _OF_MAPPINGS = (None, SCHEDULING, UNKNOWN)
 """States of which mappings are asked: None for any."""
-
-CELL_SECONDS = 3.0
-"""Seconds that a cell has to answer; then its instances are shown as unknown."""
-
-T = TypeVar("T")
-
-_log = structlog.get_logger()
 
 
 class InstanceViews:
@@ -85,7 +74,7 @@ class InstanceViews:
             changed_since=query.changed_since,
         )
         names = list(self._cells) if query.cell is None else [query.cell]
-        answers = await asyncio.gather(*(self._read(name, search) for name in names))
+        answers = await asyncio.gather(*(ask_cell(self._cells.get(name), search) for name in names))
         silent.update(name for name, answer in zip(names, answers, strict=True) if answer is None)
         uuids = sorted({uuid for answer in answers for uuid in answer or ()})[: query.limit + 1]
         mappings = await self._requests.mappings(uuids)
@@ -94,7 +83,9 @@ class InstanceViews:
     async def _silent(self, only: Sequence[str] | None) -> tuple[str, ...]:
         """The cells that cannot be asked now."""
         names = list(self._cells) if only is None else list(only)
-        answers = await asyncio.gather(*(self._read(name, SearchInstances(most=1)) for name in names))
+        answers = await asyncio.gather(
+            *(ask_cell(self._cells.get(name), SearchInstances(most=1)) for name in names)
+        )
         return tuple(name for name, answer in zip(names, answers, strict=True) if answer is None)
 
     async def _shown(self, mappings: Sequence[InstanceMapping], silent: set[str]) -> list[ShownInstance]:
@@ -155,19 +146,7 @@ class InstanceViews:
 
     async def _in_cell(self, name: str, uuids: Sequence[str]) -> Mapping[str, DescribedInstance] | None:
         """Those of the instances that a cell has; None if it cannot be asked."""
-        return await self._read(name, DescribeInstances(tuple(uuids)))
-
-    async def _read(self, name: str, work: Callable[[Connection], T]) -> T | None:
-        """The answer of a cell; None if it cannot be asked."""
-        cell = self._cells.get(name)
-        if cell is None:
-            return None
-        try:
-            async with asyncio.timeout(CELL_SECONDS):
-                return await cell.read(work)
-        except (StorageError, TimeoutError) as error:
-            _log.warning("a cell cannot be asked", cell=name, error=str(error))
-            return None
+        return await ask_cell(self._cells.get(name), DescribeInstances(tuple(uuids)))
 
 
 def _of_cell(described: DescribedInstance, cell: str | None) -> ShownInstance:

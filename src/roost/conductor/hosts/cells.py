@@ -5,12 +5,12 @@ from collections.abc import Mapping
 
 import msgspec
 import sqlalchemy as sa
-import structlog
 from sqlalchemy.engine import Connection
 
 from roost.cells import Cell
 from roost.cells.hosts import HostsAfter
 from roost.cells.tables import instances
+from roost.conductor.asking_cells import ask_cell
 from roost.conductor.cell_conductor import KIND
 from roost.conductor.cell_mappings import CELL0, CellMapping, KnowCell, mapped_cells, section_of
 from roost.conductor.hosts.errors import CellInUse, CellUnavailable, NoSuchCell
@@ -20,11 +20,6 @@ from roost.conductor.tables import cell_mappings, host_mappings, instance_mappin
 from roost.model.errors import OperatorError
 from roost.storage import Database, StorageError, read_identity
 from roost.web.errors import BadRequest, Conflict
-
-CELL_SECONDS = 3.0
-"""Seconds that a cell has to answer for a list; then it counts as down."""
-
-_log = structlog.get_logger()
 
 
 class CellCounts(msgspec.Struct, frozen=True):
@@ -74,7 +69,7 @@ class CellRegistry:
     async def list(self) -> list[SeenCell]:
         """All cells, in order of names."""
         mappings = await self._api.read(mapped_cells)
-        counts = await asyncio.gather(*(self._count(name) for name in mappings))
+        counts = await asyncio.gather(*(ask_cell(self._cells.get(name), CountCell()) for name in mappings))
         up: dict[str | None, int] = {}
         for seen in self._watch.services(frozenset((KIND,))):
             up[seen.cell] = up.get(seen.cell, 0) + (seen.state == UP)
@@ -156,14 +151,3 @@ class CellRegistry:
         if not isinstance(self._cells, OpenCells):
             raise Conflict("the cells of this process are fixed: `roost up` has those it was begun with")
         return self._cells
-
-    async def _count(self, name: str) -> CellCounts | None:
-        cell = self._cells.get(name)
-        if cell is None:
-            return None
-        try:
-            async with asyncio.timeout(CELL_SECONDS):
-                return await cell.read(CountCell())
-        except (StorageError, TimeoutError) as error:
-            _log.warning("a cell cannot be asked", cell=name, error=str(error))
-            return None

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import structlog
 
@@ -25,6 +25,7 @@ from roost.cells.hosts import (
     RemoveHost,
     RemoveNode,
 )
+from roost.conductor.asking_cells import ask_cell
 from roost.conductor.cell_mappings import CELL0
 from roost.conductor.hosts.errors import (
     HostElsewhere,
@@ -39,18 +40,13 @@ from roost.conductor.hosts.providers import remove_providers
 from roost.conductor.hosts.watch import DOWN, UP, ServiceWatch
 from roost.model.instance import ACTIVE, LOST, STARTING
 from roost.placement.interface import Placement, Provider
-from roost.storage import Database, StorageError
+from roost.storage import Database
 from roost.web.errors import Conflict, NotFound
-
-CELL_SECONDS = 3.0
-"""Seconds that a cell has to answer for a list; then it counts as down."""
 
 BEING_REMOVED = "it is being removed"
 """The reason for which a host is disabled while it is removed or moved."""
 
 _ENDED_BY_WORD = (STARTING, ACTIVE, LOST)
-
-T = TypeVar("T")
 
 _log = structlog.get_logger()
 
@@ -110,7 +106,7 @@ class Hosts:
                 )
         for other in self._cells.values():
             if other is not there:
-                elsewhere = await self._asked(other, DescribeHosts(tuple(hosts)))
+                elsewhere = await ask_cell(other, DescribeHosts(tuple(hosts)))
                 for host in elsewhere or ():
                     raise HostElsewhere(f"host {host!r} is in cell {other.name}")
         for host, name in (await self._api.write(MapHosts(tuple(hosts), cell))).items():
@@ -122,7 +118,7 @@ class Hosts:
         cells = dict(self._cells) if cell is None else {cell: self._cell(cell)}
         mapped = await self._api.read(MappedHostsAfter(limit + 1, after, cell))
         answers = await asyncio.gather(
-            *(self._asked(each, HostsAfter(limit + 1, after)) for each in cells.values())
+            *(ask_cell(each, HostsAfter(limit + 1, after)) for each in cells.values())
         )
         silent = [name for name, answer in zip(cells, answers, strict=True) if answer is None]
         found = {(host, name) for host, name in mapped if name in silent or name not in cells}
@@ -142,7 +138,7 @@ class Hosts:
             cell = (await self._api.read(CellsOfHosts((host,)))).get(host)
         if cell is not None:
             there = self._cell(cell)
-            described = await self._asked(there, DescribeHosts((host,)))
+            described = await ask_cell(there, DescribeHosts((host,)))
             if described is None:
                 return Located(host, cell, None)
             if host not in described:
@@ -150,7 +146,7 @@ class Hosts:
             return Located(host, cell, described[host])
         found = []
         for each in list(self._cells.values()):
-            described = await self._asked(each, DescribeHosts((host,)))
+            described = await ask_cell(each, DescribeHosts((host,)))
             if described and host in described:
                 found.append(Located(host, each.name, described[host]))
         if len(found) > 1:
@@ -340,19 +336,10 @@ class Hosts:
             if name in self._cells and name not in silent:
                 by_cell.setdefault(name, []).append(host)
         answers = await asyncio.gather(
-            *(self._asked(self._cells[name], DescribeHosts(tuple(hosts))) for name, hosts in by_cell.items())
+            *(ask_cell(self._cells[name], DescribeHosts(tuple(hosts))) for name, hosts in by_cell.items())
         )
         return {
             (host, name): described
             for name, answer in zip(by_cell, answers, strict=True)
             for host, described in (answer or {}).items()
         }
-
-    async def _asked(self, cell: Cell, work: Callable[..., T]) -> T | None:
-        """The answer of a cell; None if it cannot be asked."""
-        try:
-            async with asyncio.timeout(CELL_SECONDS):
-                return await cell.read(work)
-        except (StorageError, TimeoutError) as error:
-            _log.warning("a cell cannot be asked", cell=cell.name, error=str(error))
-            return None

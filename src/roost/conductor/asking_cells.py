@@ -1,0 +1,30 @@
+"""Asks cells for what lists and pages show, which one slow cell must not hold up."""
+
+import asyncio
+from collections.abc import Callable
+from typing import TypeVar
+
+import structlog
+from sqlalchemy.engine import Connection
+
+from roost.cells import Cell
+from roost.storage import StorageError
+
+CELL_SECONDS = 3.0
+"""Seconds that a cell has to answer; then it counts as down."""
+
+T = TypeVar("T")
+
+_log = structlog.get_logger()
+
+
+async def ask_cell(cell: Cell | None, work: Callable[[Connection], T]) -> T | None:
+    """The answer of a cell; None if it cannot be asked, or is not open in this process."""
+    if cell is None:
+        return None
+    try:
+        async with asyncio.timeout(CELL_SECONDS):
+            return await cell.read(work)
+    except (StorageError, TimeoutError) as error:
+        _log.warning("a cell cannot be asked", cell=cell.name, error=str(error))
+        return None
