@@ -1,14 +1,18 @@
-"""How commands serve: the scheduler's and the conductors' programs have the same options of serving."""
+"""How commands serve: placement, the scheduler and the conductors have the same options of serving."""
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import NamedTuple, TypeVar
+from functools import reduce, wraps
+from typing import Any, NamedTuple, TypeVar
 
 import click
 
 from roost.auth import Source
 from roost.cli.configuration import options_without_effect, print_warnings
-from roost.cli.listening import Listening
-from roost.cli.workers import MIB
+from roost.cli.listening import Listening, listening_at
+from roost.cli.options import config_files, metrics_host, metrics_port, no_authentication, settings
+from roost.cli.placement_config import placement_source
+from roost.cli.workers import MIB, with_workers
 from roost.metrics.enabling import exposed
 from roost.placement.options import proxy_warnings, read_options
 from roost.scheduling.program import Kind, Program, ProgramOptions, serve
@@ -19,15 +23,59 @@ Options = TypeVar("Options", bound=ProgramOptions)
 
 
 class Serving(NamedTuple):
-    """The options of a command line about serving. ``memory_limit`` in MiB, ``drain_seconds`` in seconds."""
+    """The options of a command line about serving.
+
+    ``rules``: those of its worker processes. ``metrics_port``: None: no metrics. ``insecure``: other machines
+    may be served without authentication.
+    """
 
     listening: Listening
-    workers: int
-    memory_limit: int | None
-    drain_seconds: float
+    rules: Rules
     metrics_host: str
     metrics_port: int | None
     insecure: bool
+
+
+def serving_at(port: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Add the options of serving and of the configuration to a command.
+
+    It gets them as ``serving``: `Serving`, and ``source``: `Source`. ``port``: the default.
+    """
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @wraps(command)
+        def with_serving(
+            listening: Listening,
+            workers: int,
+            memory_limit: int | None,
+            drain_seconds: float,
+            config_files: tuple[str, ...],
+            settings: tuple[str, ...],
+            metrics_port: int | None,
+            metrics_host: str,
+            insecure: bool,
+            **others: Any,
+        ) -> None:
+            limit = None if memory_limit is None else memory_limit * MIB
+            rules = Rules(workers, drain_seconds=drain_seconds, memory_limit=limit)
+            command(
+                serving=Serving(listening, rules, metrics_host, metrics_port, insecure),
+                source=placement_source(config_files, settings),
+                **others,
+            )
+
+        options = (
+            listening_at(port),
+            with_workers,
+            config_files,
+            settings,
+            metrics_port,
+            metrics_host,
+            no_authentication,
+        )
+        return reduce(lambda decorated, option: option(decorated), reversed(options), with_serving)
+
+    return decorate
 
 
 def serve_program(name: str, kind: Kind[Options], source: Source, serving: Serving) -> None:
@@ -36,16 +84,12 @@ def serve_program(name: str, kind: Kind[Options], source: Source, serving: Servi
     http = read_options(source)
     warnings = options_without_effect(source, http.auth_strategy, schedules=True)
     options = kind.read(source)
-    rules = Rules(
-        serving.workers,
-        drain_seconds=serving.drain_seconds,
-        memory_limit=None if serving.memory_limit is None else serving.memory_limit * MIB,
-    )
+    rules = serving.rules
     program = Program(kind, options, serving.insecure, rules, listening.host, listening.tls)
     program.check()
-    listeners = listen(listening.address, serving.workers)
+    listeners = listen(listening.address, rules.workers)
     with exposed(serving.metrics_host, serving.metrics_port) as metrics:
         kind.prepare(options)
         print_warnings([*warnings, *proxy_warnings(http)])
-        announcement = f"roost: {name} on {listening} with {serving.workers} worker(s)"
+        announcement = f"roost: {name} on {listening} with {rules.workers} worker(s)"
         serve(listeners, replace(program, metrics=metrics), lambda: click.echo(announcement, err=True))
