@@ -36,12 +36,15 @@ class Setting(NamedTuple):
 class Source(msgspec.Struct, frozen=True):
     """The files and settings to read options from. If several files set an option, the last one counts.
 
+    ``defaults``: values of the options that files, environment and settings do not set.
+
     A process that starts others hands them this value, and each reads the options itself, because an open
     configuration cannot be sent to another process.
     """
 
     files: tuple[str, ...] = ()
     settings: tuple[Setting, ...] = ()
+    defaults: tuple[Setting, ...] = ()
 
     def open(self) -> cfg.ConfigOpts:
         """Open a configuration in which options can be registered. Raises `OperatorError`."""
@@ -61,6 +64,9 @@ class Source(msgspec.Struct, frozen=True):
         place = None if group == "DEFAULT" else group
         for option in options:
             conf.register_opt(option, group=place)
+            for default in self.defaults:
+                if (default.group, default.option) == (group, option.dest):
+                    conf.set_default(option.dest, default.value, place)
             for setting in self.settings:
                 if (setting.group, setting.option) == (group, option.dest):
                     value = [setting.value] if option.multi else setting.value

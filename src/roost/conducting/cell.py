@@ -6,14 +6,12 @@ from functools import partial
 from roost.agents.wire import POLL
 from roost.auth.rules import Rules
 from roost.cells import Cell
-from roost.conducting.opening import open_asked, run_for_ever
+from roost.conducting.opening import open_asked
 from roost.conducting.options import ConductingOptions
+from roost.conducting.parts import open_agents, open_cell_conductor
 from roost.conducting.readiness import conducting_health
-from roost.conductor.agents.endpoint import EndpointTimes
 from roost.conductor.agents.http import create_app, default_rules
-from roost.conductor.agents.service import AgentService
 from roost.conductor.agents.tokens import HostTokens
-from roost.conductor.cell_conductor import CellConductor
 from roost.placement.http.edge import with_edge
 from roost.scheduling.opening import open_database, open_recording
 from roost.serving.worker import Served
@@ -31,13 +29,8 @@ async def open_cell(options: ConductingOptions, stack: AsyncExitStack) -> Served
     database = open_database(stack, options.cell_database, scheduling)
     cell = Cell(options.cell, database, records=records)
     asked = await open_asked(stack, options, records, [cell], api)
-    conductor = CellConductor(cell, asked.placement, asked.scheduler, records, limits=options.time_limits)
-    stack.push_async_callback(conductor.close)
-    run_for_ever(stack, "conductor", conductor.run())
-    agents = AgentService(
-        cell, asked.placement, records, times=EndpointTimes(build=options.time_limits.build_seconds)
-    )
-    run_for_ever(stack, "agents", agents.run())
+    open_cell_conductor(stack, options, cell, asked, records)
+    agents = open_agents(stack, options, cell, asked.placement, records)
     rules = Rules(default_rules(), options.source, http.enforce_new_defaults)
     application = create_app(agents, HostTokens(cell), rules)
     health = conducting_health(f"cell {cell.name}", database, asked, http)

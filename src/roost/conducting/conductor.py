@@ -3,25 +3,25 @@
 from contextlib import AsyncExitStack
 from functools import partial
 
-from roost.auth.rules import Rules
-from roost.conducting.opening import open_asked, run_for_ever
+from roost.conducting.opening import open_asked
 from roost.conducting.options import ConductingOptions
+from roost.conducting.parts import (
+    conductor_application,
+    open_aggregates,
+    open_cell_conductor,
+    open_cells,
+    open_super_conductor,
+)
 from roost.conducting.readiness import conducting_health
-from roost.conductor import http as conductor_http
-from roost.conductor.aggregates.host_aggregates import HostAggregates
-from roost.conductor.aggregates.mirror import AggregateMirror
-from roost.conductor.aggregates.store import AggregateStore
-from roost.conductor.cell_conductor import CellConductor
 from roost.conductor.cell_mappings import CELL0, CellMapping, KnowCell, mapped_cells, section_of, url_of
 from roost.conductor.open_cells import OpenCells
-from roost.conductor.requests import Requests
-from roost.conductor.server_groups.store import ServerGroups
 from roost.conductor.super_conductor import SuperConductor
-from roost.metrics import catalogue as metrics
+from roost.conductor.tables import SCHEMA as CONDUCTOR
 from roost.model.errors import OperatorError
 from roost.placement.access import open_authenticator
 from roost.placement.http.edge import with_edge
 from roost.scheduling.opening import open_database, open_recording
+from roost.scheduling.running import run_for_ever
 from roost.serving.worker import Served
 from roost.storage import Database, DatabaseRefused, DatabaseUnavailable
 
@@ -31,48 +31,24 @@ async def open_conductor(options: ConductingOptions, stack: AsyncExitStack) -> S
     http = options.http
     assert options.scheduling.api_database is not None
     api = open_database(stack, options.scheduling.api_database, options.scheduling)
-    requests = Requests(api)
     records = await open_recording(stack, options.scheduling)
-    cells = OpenCells(api, options.source, records, answer_seconds=http.answer_seconds)
-    stack.push_async_callback(cells.close)
+    CONDUCTOR.prepare(api)
     await _know_cell0(api, options)
-    await cells.refresh()
-    run_for_ever(stack, "cells", cells.run())
+    cells = await open_cells(stack, options, api, records)
     asked = await open_asked(stack, options, records, cells.values(), api)
-    aggregates = HostAggregates(AggregateStore(api), cells.values())
-    mirror = AggregateMirror(aggregates.store, asked.placement, aggregates.nodes, aggregates.changed)
+    aggregates, mirror = open_aggregates(api, cells, asked.placement)
     run_for_ever(stack, "aggregates", mirror.run())
-    conductor = SuperConductor(
-        api, asked.scheduler, asked.placement, cells, records=records, max_attempts=options.max_attempts
-    )
-    stack.push_async_callback(conductor.close)
-    await conductor.begin()
-    await conductor.resume()
+    conducting = await open_super_conductor(stack, options, api, cells, asked, records, aggregates)
     if CELL0 in cells:
         # It has no hosts and no process of its own, but what is deleted there must be forgotten.
-        of_cell0 = CellConductor(
-            cells[CELL0], asked.placement, asked.scheduler, records, limits=options.time_limits
-        )
-        stack.push_async_callback(of_cell0.close)
-        run_for_ever(stack, "cell0", of_cell0.run())
-    metrics.BUILD_REQUESTS.follow(lambda: conductor.in_progress)
-    rules = Rules(conductor_http.default_rules(), options.source, http.enforce_new_defaults)
-    application = conductor_http.create_app(
-        conductor,
-        requests,
-        aggregates,
-        ServerGroups(api),
-        asked.placement,
-        open_authenticator(http),
-        rules,
-        http,
-    )
+        open_cell_conductor(stack, options, cells[CELL0], asked, records)
+    application = conductor_application(conducting, options, open_authenticator(http), documented=True)
     health = conducting_health("api database", api, asked, http)
     databases = [api] if asked.ledger is None else [api, asked.ledger.database]
     return Served(
         with_edge(application, asked.ledger, http, health),
         health,
-        sections={"conductor": partial(_describe, conductor, cells)},
+        sections={"conductor": partial(_describe, conducting.conductor, cells)},
         databases=databases,
     )
 

@@ -1,13 +1,8 @@
 """What both conductors open: placement, and a scheduler in this process or over HTTP."""
 
-import asyncio
-import os
-import signal
-from collections.abc import Coroutine, Iterable
+from collections.abc import Iterable
 from contextlib import AsyncExitStack
-from typing import Any, NamedTuple
-
-import structlog
+from typing import NamedTuple
 
 from roost.cells import Cell
 from roost.conducting.options import ConductingOptions
@@ -18,10 +13,8 @@ from roost.placement.interface import Placement
 from roost.placement.service import PlacementService
 from roost.records import RecordQueue
 from roost.scheduling.client import HttpScheduler
-from roost.scheduling.opening import open_deciding, open_placement, run_beside
+from roost.scheduling.opening import open_deciding, open_placement
 from roost.storage import Database
-
-_log = structlog.get_logger()
 
 
 class Asked(NamedTuple):
@@ -53,16 +46,3 @@ async def open_asked(
         return Asked(placement, service, ledger, over_http)
     deciding = await open_deciding(stack, options.scheduling, opened, records, cells, api)
     return Asked(placement, deciding.scheduler, ledger, over_http)
-
-
-def run_for_ever(stack: AsyncExitStack, name: str, work: Coroutine[Any, Any, None]) -> None:
-    """Run work that must not end. If it does, which is a defect, this process ends, and its parent starts
-    another one."""
-    task = run_beside(stack, work)
-
-    def ended(task: "asyncio.Task[None]") -> None:
-        if not task.cancelled():
-            _log.error("a part of the process has died", part=name, exc_info=task.exception())
-            os.kill(os.getpid(), signal.SIGTERM)
-
-    task.add_done_callback(ended)

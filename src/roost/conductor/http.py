@@ -102,11 +102,13 @@ def create_app(
     authenticator: Authenticator,
     rules: Rules | None = None,
     options: PlacementOptions | None = None,
+    *,
+    documented: bool = False,
 ) -> falcon.asgi.App:  # type: ignore[type-arg]
     """The API of a super conductor.
 
-    ``rules`` are by default those without a policy file. ``options``: those of a process that serves nothing
-    else; it has the OpenAPI document of these operations, and CORS.
+    ``rules`` are by default those without a policy file. ``documented``: it has the OpenAPI document of these
+    operations, as in a process that serves nothing else.
     """
     instances = InstanceViews(requests, conductor.cells)
     hosts = Hosts(requests.database, conductor.cells, placement, conductor.watch)
@@ -114,7 +116,7 @@ def create_app(
     service = Service(
         conductor, requests, instances, aggregates, groups, placement, hosts, known, conductor.watch
     )
-    operations = OPERATIONS if options is None else (*OPERATIONS, DOCUMENT)
+    operations = (*OPERATIONS, DOCUMENT) if documented else OPERATIONS
     options = options or PlacementOptions()
     proxies = options.proxies
     kernel = Kernel(

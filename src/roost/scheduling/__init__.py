@@ -5,6 +5,7 @@
     client/    a client of such a scheduler, for conductors
     hosts/     where hosts come from: the cells' databases, and placement
     options    the options of `roost scheduler`
+    running    runs the parts of a process beside its requests
     readiness  what it needs to serve requests
     served     what one of its processes serves
     server     the scheduler as a program

@@ -2,9 +2,9 @@
 
 import asyncio
 import time
-from collections.abc import Coroutine, Iterable
+from collections.abc import Callable, Iterable
 from contextlib import AsyncExitStack
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import structlog
 
@@ -27,6 +27,7 @@ from roost.scheduler.sources.switching import SwitchingGateway
 from roost.scheduling.hosts.hosts import Hosts
 from roost.scheduling.hosts.roots import HttpRoots, LedgerRoots, RootSource
 from roost.scheduling.options import SchedulingOptions, open_conf
+from roost.scheduling.running import Runtime, run_beside, run_for_ever
 from roost.storage import Database
 
 TRIM_SECONDS = 60.0
@@ -53,7 +54,14 @@ async def open_placement(stack: AsyncExitStack, options: SchedulingOptions) -> L
     """Open the ledger, or, where none is configured, a placement service over HTTP."""
     if options.database is None:
         return await stack.enter_async_context(HttpPlacement.configured(options.source))
-    ledger = await Ledger.open(open_database(stack, options.database, options))
+    return await open_ledger(stack, open_database(stack, options.database, options))
+
+
+async def open_ledger(
+    stack: AsyncExitStack, database: Database, clock: Callable[[], float] = time.time
+) -> Ledger:
+    """Open the ledger of a database. Raises `StorageError`."""
+    ledger = await Ledger.open(database, clock)
     stack.push_async_callback(ledger.close)
     return ledger
 
@@ -61,10 +69,20 @@ async def open_placement(stack: AsyncExitStack, options: SchedulingOptions) -> L
 async def open_recording(stack: AsyncExitStack, options: SchedulingOptions) -> RecordQueue:
     """Open the records, and remove those that are too old from time to time."""
     records = await open_records(open_conf(options.source))
-    stack.push_async_callback(records.close)
-    run_beside(stack, _trim(records))
-    metrics.WAITING_RECORDS.follow(lambda: records.waiting)
+    keep_records(stack, records)
     return records
+
+
+def keep_records(
+    stack: AsyncExitStack,
+    records: RecordQueue,
+    every_seconds: float = TRIM_SECONDS,
+    clock: Callable[[], float] = time.time,
+) -> None:
+    """Remove records that are too old every so many seconds, and close them with the stack."""
+    stack.push_async_callback(records.close)
+    run_beside(stack, _trim(records, every_seconds, clock))
+    metrics.WAITING_RECORDS.follow(lambda: records.waiting)
 
 
 async def open_deciding(
@@ -74,11 +92,16 @@ async def open_deciding(
     records: RecordQueue,
     cells: Iterable[Cell],
     api: Database | None,
+    *,
+    runtime: Runtime = Runtime(),  # noqa: B008 - it is a tuple
+    around: Callable[[Gateway], Gateway] = lambda gateway: gateway,
+    seeds: Callable[[], int] | None = None,
 ) -> Deciding:
     """Open a scheduler and keep its hosts up to date.
 
     ``cells``: whose nodes are hosts; they may change. ``api``: the API database, which has aggregates and
-    groups and takes the node journal; None: there is none, and no cell is read.
+    groups and takes the node journal; None: there is none, and no cell is read. ``around``: returns the
+    gateway that the scheduler gets, given its own. ``seeds``: of its runs, by default random ones.
     """
     table = NodeTable()
     feed = None
@@ -90,7 +113,7 @@ async def open_deciding(
             aggregates=AggregateStore(api),
             retention=options.http.retention,
             down_seconds=options.scheduler.service_down_time,
-            clock=time.time,
+            clock=runtime.clock,
         )
         stack.push_async_callback(feed.close)
     roots: RootSource | None = None
@@ -99,33 +122,21 @@ async def open_deciding(
         roots = of(placement, options.placement_hosts_seconds)  # type: ignore[arg-type]
     hosts = Hosts(table, feed, roots)
     await hosts.refresh_all()
-    run_beside(stack, hosts.run())
+    run_for_ever(stack, "hosts", hosts.run(), runtime)
     members = no_members if api is None else ServerGroups(api).members
-    gateway = SwitchingGateway(_gateway(placement, members), ReportedGateway())
-    return Deciding(Scheduler(gateway, table, records, options.scheduler), hosts)
-
-
-def run_beside(stack: AsyncExitStack, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
-    """Run work beside the requests until the stack is closed."""
-    task = asyncio.create_task(work)
-
-    async def end() -> None:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-
-    stack.push_async_callback(end)
-    return task
+    gateway = around(SwitchingGateway(_gateway(placement, members), ReportedGateway()))
+    return Deciding(Scheduler(gateway, table, records, options.scheduler, runtime.clock, seeds=seeds), hosts)
 
 
 def _gateway(placement: Ledger | HttpPlacement, members: Members) -> Gateway:
     return LocalGateway(placement) if isinstance(placement, Ledger) else HttpGateway(placement, members)
 
 
-async def _trim(records: RecordQueue) -> None:
+async def _trim(records: RecordQueue, every_seconds: float, clock: Callable[[], float]) -> None:
     """Remove records that are older than the options keep, until cancelled."""
     while True:
-        await asyncio.sleep(TRIM_SECONDS)
+        await asyncio.sleep(every_seconds)
         try:
-            await records.backend.trim(time.time())
+            await records.backend.trim(clock())
         except RecordsError as error:
             _log.warning("old records are removed later", error=str(error))

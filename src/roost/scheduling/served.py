@@ -6,6 +6,7 @@ from functools import partial
 
 import msgspec
 
+from roost.auth import Authenticator
 from roost.auth.rules import Rules
 from roost.cells import Cell
 from roost.conductor.cell_mappings import CELL0
@@ -14,19 +15,22 @@ from roost.ledger import Ledger
 from roost.placement.access import open_authenticator
 from roost.placement.client import HttpPlacement
 from roost.placement.http.edge import with_edge
+from roost.records import RecordQueue
 from roost.scheduling.hosts.hosts import Hosts
 from roost.scheduling.http.app import create_app, default_rules
 from roost.scheduling.http.service import Service
 from roost.scheduling.opening import (
+    Deciding,
     open_database,
     open_deciding,
     open_placement,
     open_recording,
-    run_beside,
 )
 from roost.scheduling.options import SchedulingOptions
 from roost.scheduling.readiness import scheduling_health
+from roost.scheduling.running import run_for_ever
 from roost.serving.worker import Served
+from roost.web.dispatch import Application
 
 
 async def open_scheduler(options: SchedulingOptions, stack: AsyncExitStack) -> Served:
@@ -45,20 +49,38 @@ async def open_scheduler(options: SchedulingOptions, stack: AsyncExitStack) -> S
         )
         stack.push_async_callback(opened.close)
         await opened.refresh()
-        run_beside(stack, opened.run())
+        run_for_ever(stack, "cells", opened.run())
         cells = opened.values()
     records = await open_recording(stack, options)
-    scheduler, hosts = await open_deciding(stack, options, placement, records, cells, api)
-    service = Service(scheduler, records, options.scheduler, ledger, hosts.refresh)
-    rules = Rules(default_rules(), options.source, options.http.enforce_new_defaults)
-    application = create_app(service, open_authenticator(options.http), rules, options.http)
-    health = scheduling_health(placement, hosts, options.http)
+    deciding = await open_deciding(stack, options, placement, records, cells, api)
+    application = scheduling_application(
+        deciding, records, options, ledger, open_authenticator(options.http), documented=True
+    )
+    health = scheduling_health(placement, deciding.hosts, options.http)
     return Served(
         with_edge(application, ledger, options.http, health),
         health,
-        sections={"scheduler": partial(_describe, placement, hosts)},
+        sections={"scheduler": partial(_describe, placement, deciding.hosts)},
         databases=() if ledger is None else (ledger.database,),
     )
+
+
+def scheduling_application(
+    deciding: Deciding,
+    records: RecordQueue,
+    options: SchedulingOptions,
+    ledger: Ledger | None,
+    authenticator: Authenticator,
+    *,
+    documented: bool,
+) -> Application:
+    """The API of a scheduler. ``documented``: it has its OpenAPI document.
+
+    Raises `OperatorError` for a policy file that cannot be used.
+    """
+    service = Service(deciding.scheduler, records, options.scheduler, ledger, deciding.hosts.refresh)
+    rules = Rules(default_rules(), options.source, options.http.enforce_new_defaults)
+    return create_app(service, authenticator, rules, options.http, documented=documented)
 
 
 def _describe(placement: Ledger | HttpPlacement, hosts: Hosts) -> dict[str, object]:

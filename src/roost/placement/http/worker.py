@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
@@ -22,8 +22,9 @@ from roost.serving import worker
 from roost.serving.supervision import Cause
 from roost.serving.worker import Served
 from roost.storage import Database
-from roost.web.dispatch import dispatch
+from roost.web.dispatch import Application, dispatch
 from roost.web.health_operations import DOCUMENTED
+from roost.web.operation import Operation
 
 
 class Worker(worker.Worker):
@@ -50,10 +51,8 @@ class Worker(worker.Worker):
         ledger = await Ledger.open(database)
         stack.push_async_callback(ledger.close)
         health = placement_health(ledger, self._options)
-        queries = QueryBudget(ledger, self._options.limits)
-        v1 = V1(ledger, self._options, queries, document_at, DOCUMENTED)
-        stack.callback(v1.close)
-        services = dispatch({"/v1": v1}, create_app(ledger, self._options, queries))
+        placement, v1 = open_api(stack, ledger, self._options, DOCUMENTED)
+        services = dispatch({"/v1": v1}, placement)
         trimming = asyncio.create_task(keep_trimming(ledger, self._options.retention, time.time))
         stack.callback(trimming.cancel)
         return Served(
@@ -63,6 +62,20 @@ class Worker(worker.Worker):
             databases=(database,),
             stop=(v1.close,),
         )
+
+
+def open_api(
+    stack: AsyncExitStack, ledger: Ledger, options: PlacementOptions, documented: Sequence[Operation]
+) -> tuple[Application, V1]:
+    """The Placement API of a ledger, and ``/v1``, which share a budget of queries.
+
+    ``documented``: operations that the document of ``/v1`` describes beside its own. Raises `OperatorError`
+    for options of tokens or policies that cannot work.
+    """
+    queries = QueryBudget(ledger, options.limits)
+    v1 = V1(ledger, options, queries, document_at, documented)
+    stack.callback(v1.close)
+    return create_app(ledger, options, queries), v1
 
 
 def _describe(ledger: Ledger) -> dict[str, object]:

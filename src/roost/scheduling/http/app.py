@@ -31,13 +31,15 @@ def create_app(
     authenticator: Authenticator,
     rules: Rules | None = None,
     options: PlacementOptions | None = None,
+    *,
+    documented: bool = False,
 ) -> falcon.asgi.App:  # type: ignore[type-arg]
     """The API of a scheduler.
 
-    ``rules`` are by default those without a policy file. ``options``: those of a process that serves nothing
-    else; it has the OpenAPI document of these operations, and CORS.
+    ``rules`` are by default those without a policy file. ``documented``: it has the OpenAPI document of these
+    operations, as in a process that serves nothing else.
     """
-    operations = OPERATIONS if options is None else (*OPERATIONS, DOCUMENT)
+    operations = (*OPERATIONS, DOCUMENT) if documented else OPERATIONS
     options = options or PlacementOptions()
     proxies = options.proxies
     kernel = Kernel(

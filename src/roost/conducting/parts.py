@@ -1,0 +1,154 @@
+"""The parts of conductors: each is opened here for its own program, and for `roost up`."""
+
+from contextlib import AsyncExitStack
+from typing import NamedTuple
+
+import falcon.asgi
+from msgspec.structs import replace
+
+from roost.auth import Authenticator
+from roost.auth.rules import Rules
+from roost.cells import Cell
+from roost.conducting.opening import Asked
+from roost.conducting.options import ConductingOptions
+from roost.conductor import http as conductor_http
+from roost.conductor.agents.endpoint import EndpointTimes
+from roost.conductor.agents.service import AgentService
+from roost.conductor.aggregates.host_aggregates import HostAggregates
+from roost.conductor.aggregates.mirror import AggregateMirror
+from roost.conductor.aggregates.store import AggregateStore
+from roost.conductor.cell_conductor import CellConductor
+from roost.conductor.open_cells import OpenCells
+from roost.conductor.requests import Requests
+from roost.conductor.server_groups.store import ServerGroups
+from roost.conductor.super_conductor import SuperConductor
+from roost.metrics import catalogue as metrics
+from roost.placement.interface import Placement
+from roost.records import RecordQueue
+from roost.scheduling.running import Runtime, run_for_ever
+from roost.storage import Database
+
+RUNTIME = Runtime()
+"""That of a worker process."""
+
+
+class Conducting(NamedTuple):
+    """A super conductor, and what its API works with beside it."""
+
+    conductor: SuperConductor
+    requests: Requests
+    aggregates: HostAggregates
+    groups: ServerGroups
+    placement: Placement
+
+
+async def open_cells(
+    stack: AsyncExitStack,
+    options: ConductingOptions,
+    api: Database,
+    records: RecordQueue,
+    runtime: Runtime = RUNTIME,
+) -> OpenCells:
+    """Open the cells that the API database names, and follow its mappings. Raises `StorageError` of it."""
+    cells = OpenCells(
+        api, options.source, records, answer_seconds=options.http.answer_seconds, clock=runtime.clock
+    )
+    stack.push_async_callback(cells.close)
+    await cells.refresh()
+    run_for_ever(stack, "cells", cells.run(), runtime)
+    return cells
+
+
+def open_agents(
+    stack: AsyncExitStack,
+    options: ConductingOptions,
+    cell: Cell,
+    placement: Placement,
+    records: RecordQueue,
+    runtime: Runtime = RUNTIME,
+    *,
+    poll_seconds: float | None = None,
+) -> AgentService:
+    """Open what the agents of a cell ask. ``poll_seconds``: the longest wait of a poll."""
+    times = EndpointTimes(build=options.time_limits.build_seconds)
+    if poll_seconds is not None:
+        times = replace(times, poll=poll_seconds)
+    agents = AgentService(cell, placement, records, times=times, clock=runtime.clock)
+    run_for_ever(stack, f"agents of {cell.name}", agents.run(), runtime)
+    return agents
+
+
+def open_cell_conductor(
+    stack: AsyncExitStack,
+    options: ConductingOptions,
+    cell: Cell,
+    asked: Asked,
+    records: RecordQueue,
+    runtime: Runtime = RUNTIME,
+    *,
+    alone: bool = False,
+) -> CellConductor:
+    """Run a conductor of a cell. ``alone``: no other process is one, so earlier leases of it are free."""
+    conductor = CellConductor(
+        cell,
+        asked.placement,
+        asked.scheduler,
+        records,
+        limits=options.time_limits,
+        alone=alone,
+        clock=runtime.clock,
+    )
+    stack.push_async_callback(conductor.close)
+    run_for_ever(stack, f"conductor of {cell.name}", conductor.run(), runtime)
+    return conductor
+
+
+def open_aggregates(
+    api: Database, cells: OpenCells, placement: Placement
+) -> tuple[HostAggregates, AggregateMirror]:
+    """Open the host aggregates, and what brings their members to placement: the caller runs it."""
+    aggregates = HostAggregates(AggregateStore(api), cells.values())
+    return aggregates, AggregateMirror(aggregates.store, placement, aggregates.nodes, aggregates.changed)
+
+
+async def open_super_conductor(
+    stack: AsyncExitStack,
+    options: ConductingOptions,
+    api: Database,
+    cells: OpenCells,
+    asked: Asked,
+    records: RecordQueue,
+    aggregates: HostAggregates,
+    runtime: Runtime = RUNTIME,
+    *,
+    alone: bool = False,
+) -> Conducting:
+    """Run a super conductor. ``alone``: no other process is one, so earlier leases of it are free.
+
+    Raises `StorageError` of the API database.
+    """
+    conductor = SuperConductor(
+        api,
+        asked.scheduler,
+        asked.placement,
+        cells,
+        records=records,
+        max_attempts=options.max_attempts,
+        clock=runtime.clock,
+    )
+    stack.push_async_callback(conductor.close)
+    await conductor.begin(alone=alone)
+    await conductor.resume()
+    metrics.BUILD_REQUESTS.follow(lambda: conductor.in_progress)
+    return Conducting(conductor, Requests(api), aggregates, ServerGroups(api), asked.placement)
+
+
+def conductor_application(
+    conducting: Conducting, options: ConductingOptions, authenticator: Authenticator, *, documented: bool
+) -> falcon.asgi.App:  # type: ignore[type-arg]
+    """The API of instances, hosts, aggregates and groups. ``documented``: it has its OpenAPI document.
+
+    Raises `OperatorError` for a policy file that cannot be used.
+    """
+    rules = Rules(conductor_http.default_rules(), options.source, options.http.enforce_new_defaults)
+    return conductor_http.create_app(*conducting, authenticator, rules, options.http, documented=documented)
