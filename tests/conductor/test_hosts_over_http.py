@@ -5,7 +5,7 @@ import asyncio
 from roost.agents.tokens import token_digest
 from roost.cells.host_tokens import ReadTokens
 from roost.cells.hosts import NoteProviders
-from roost.conductor.agents.works import FreeSessions, OpenSession
+from roost.conductor.agents.sessions import FreeSessions, OpenSession
 from roost.conductor.hosts.mappings import CellsOfHosts
 from roost.model.node import NodeReport
 from roost.placement.commands.allocations import ConsumerWrite

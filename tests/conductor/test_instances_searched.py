@@ -4,7 +4,7 @@ import asyncio
 
 from roost.cells.building import AttemptKey, ConfirmAttempt
 from roost.cells.guests import GuestsReported
-from roost.conductor.agents.works import FreeSessions
+from roost.conductor.agents.sessions import FreeSessions
 from roost.storage import DatabaseUnavailable
 from support.conductor_api import ADMIN, TOKEN, api, asked_for, detail, listed
 

@@ -16,7 +16,9 @@ from roost.cells.building import AttemptKey, Reassign
 from roost.cells.ending import DeleteInstances
 from roost.cells.tables import metadata as cell_tables
 from roost.cells.watching import SESSION, session_name
-from roost.conductor.agents.works import ConfirmBuild, OpenSession, StorePoll
+from roost.conductor.agents.polls import StorePoll
+from roost.conductor.agents.sessions import OpenSession
+from roost.conductor.agents.works import ConfirmBuild
 from roost.conductor.build_requests import AcceptRequest, FinishRequest, RequestKey, RetakeRequest
 from roost.conductor.mappings import DeleteMapped, MapInstances
 from roost.conductor.tables import metadata as api_tables

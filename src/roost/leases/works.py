@@ -1,6 +1,6 @@
 """What is done with leases, each as the statements of one transaction."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 import sqlalchemy as sa
@@ -41,25 +41,9 @@ class AcquireLease(msgspec.Struct, frozen=True, kw_only=True):
     @classmethod
     def together(cls, connection: Connection, works: Sequence["AcquireLease"]) -> list[Lease | None]:
         """Acquire several leases: see `roost.storage.batches`."""
-        present = read_leases(connection, [work.name for work in works], lock=True)
-        results = [work._acquired(present.get(work.name)) for work in works]
-        new = [lease for lease in results if lease is not None and lease != present.get(lease.name)]
-        made = [msgspec.structs.asdict(lease) for lease in new if lease.name not in present]
-        taken = [
-            {**msgspec.structs.asdict(lease), "of_name": lease.name} for lease in new if lease.name in present
-        ]
-        if made:
-            try:
-                connection.execute(sa.insert(leases), made)
-            except IntegrityError as error:
-                if not is_duplicate_key(error):
-                    raise
-                raise ConflictRolledBack("another process made the row of the lease") from error
-        if taken:
-            connection.execute(_TAKE, taken)
-        return results
+        return acquire(connection, works, read_leases(connection, [work.name for work in works], lock=True))
 
-    def _acquired(self, there: Lease | None) -> Lease | None:
+    def acquired(self, there: Lease | None) -> Lease | None:
         """The lease after this work, where ``there`` is its row now; None if another one holds it."""
         if there is not None and there.holder == self.holder:
             return there
@@ -75,6 +59,28 @@ class AcquireLease(msgspec.Struct, frozen=True, kw_only=True):
             service_version=self.service_version,
             since=self.now,
         )
+
+
+def acquire(
+    connection: Connection, works: Sequence[AcquireLease], present: Mapping[str, Lease]
+) -> list[Lease | None]:
+    """Acquire several leases, of which ``present`` are there: their rows are locked. Raises as one work."""
+    results = [work.acquired(present.get(work.name)) for work in works]
+    new = [lease for lease in results if lease is not None and lease != present.get(lease.name)]
+    made = [msgspec.structs.asdict(lease) for lease in new if lease.name not in present]
+    taken = [
+        {**msgspec.structs.asdict(lease), "of_name": lease.name} for lease in new if lease.name in present
+    ]
+    if made:
+        try:
+            connection.execute(sa.insert(leases), made)
+        except IntegrityError as error:
+            if not is_duplicate_key(error):
+                raise
+            raise ConflictRolledBack("another process made the row of the lease") from error
+    if taken:
+        connection.execute(_TAKE, taken)
+    return results
 
 
 _TAKE = (
@@ -180,13 +186,8 @@ _NAMED = sa.select(leases).where(leases.c.name.in_(sa.bindparam("names", expandi
 _LOCKED = _NAMED.order_by(leases.c.name).with_for_update()
 
 
-def read_lease(connection: Connection, name: str, *, lock: bool = False) -> Lease | None:
-    """The lease of a name, None if there is none. ``lock``: its row is locked until the transaction ends."""
-    return read_leases(connection, [name], lock=lock).get(name)
-
-
 def read_leases(connection: Connection, names: Iterable[str], *, lock: bool = False) -> dict[str, Lease]:
-    """The leases of some names that there are. ``lock``: as of `read_lease`."""
+    """The leases of some names that there are. ``lock``: their rows are locked until the transaction ends."""
     query = _LOCKED if lock else _NAMED
     return {
         row.name: Lease(**row._asdict())
@@ -204,7 +205,7 @@ _STAMPS_LOCKED = _STAMPS.order_by(leases.c.name).with_for_update()
 def read_stamps(
     connection: Connection, names: Iterable[str], *, lock: bool = False
 ) -> dict[str, tuple[str, int, int]]:
-    """The stamps of the leases of some names that there are. ``lock``: as of `read_lease`."""
+    """The stamps of the leases of some names that there are. ``lock``: as of `read_leases`."""
     query = _STAMPS_LOCKED if lock else _STAMPS
     return {
         name: (holder, epoch, counter)

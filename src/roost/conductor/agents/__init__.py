@@ -1,7 +1,10 @@
 """The endpoint of a cell for the agents of its hosts.
 
 endpoint  machines that answer the questions of agents
-works     what they do in the cell's database
+sessions  which agent speaks for a host
+polls     what the cell's database takes of polls
+new_work  what hosts have to do that they do not know yet
+works     what else is done in the cell's database
 relay     reads and writes providers in placement for agents, which have no access of their own
 service   runs the endpoint in a process
 http      the endpoint over HTTP, one row for each question

@@ -34,21 +34,11 @@ from roost.cells.held_hosts import HoldHost
 from roost.cells.hosts import NoteProviders
 from roost.cells.orders import HostWork, orders_topic
 from roost.cells.watching import SESSION
+from roost.conductor.agents.new_work import Known, NewWork
+from roost.conductor.agents.polls import PollLate, PollStored, StorePoll
 from roost.conductor.agents.relay import ReadProviders, RelayWrites
-from roost.conductor.agents.works import (
-    CloseSession,
-    ConfirmBuild,
-    Known,
-    NewWork,
-    OpenSession,
-    PollLate,
-    PollStored,
-    ReachesRoot,
-    ReadIdentity,
-    RenewHostToken,
-    SessionGone,
-    StorePoll,
-)
+from roost.conductor.agents.sessions import CloseSession, OpenSession, SessionGone
+from roost.conductor.agents.works import ConfirmBuild, ReachesRoot, ReadIdentity, RenewHostToken
 from roost.leases import LeaseTimes, watch_leases
 from roost.machine import (
     Ask,
