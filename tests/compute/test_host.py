@@ -17,6 +17,8 @@ from roost.compute.host import EMPTY_LIST, OTHER_DATABASE, TAKEN_BACK
 from roost.compute.keeping import KeptSession
 from roost.compute.provider_tree import provider_uuid
 from roost.compute.workload import OVERTIME
+from roost.conductor.agents.endpoint import EndpointTimes
+from roost.conductor.agents.service import AgentService
 from roost.model.instance import (
     ABANDONED,
     ACTIVE,
@@ -366,6 +368,27 @@ def test_operator_accepts_a_restored_database_through_the_cell(tmp_path) -> None
 
 async def held(world: Hosts) -> dict[str, HeldHost]:
     return await world.cell.read(ReadHeldHosts())
+
+
+def test_late_word_of_a_held_agent_holds_no_host_that_goes_on(tmp_path) -> None:
+    async def run() -> None:
+        async with hosts(tmp_path) as world:
+            # It believes for so long what it has stored of a session.
+            service = AgentService(world.cell, world.placement, times=EndpointTimes(poll=600.0))
+            first = await service.ask(Opening(host="a", nonce="n1", held=OTHER_DATABASE))
+            late = [
+                Poll(session=first.session, counter=number, held=OTHER_DATABASE, wait_seconds=0.0)
+                for number in (1, 2)
+            ]
+            await service.ask(late[0])
+            assert list(await held(world)) == ["a"]
+            await world.cell.write(AcceptHost("a"))
+            await service.ask(Opening(host="a", nonce="n2", previous=("n1",)))
+            with pytest.raises(SessionLost):
+                await service.ask(late[1])
+            assert await held(world) == {}
+
+    asyncio.run(run())
 
 
 def test_database_that_was_taken_back_is_not_obeyed(tmp_path) -> None:

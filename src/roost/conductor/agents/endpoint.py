@@ -30,14 +30,13 @@ from roost.agents.types import (
     Written,
 )
 from roost.cells.building import AttemptKey
-from roost.cells.held_hosts import HoldHost
 from roost.cells.hosts import NoteProviders
 from roost.cells.orders import HostWork, orders_topic
 from roost.cells.watching import SESSION
 from roost.conductor.agents.new_work import Known, NewWork
 from roost.conductor.agents.polls import PollLate, PollStored, StorePoll
 from roost.conductor.agents.relay import ReadProviders, RelayWrites
-from roost.conductor.agents.sessions import CloseSession, OpenSession, SessionGone
+from roost.conductor.agents.sessions import CloseSession, HoldSession, OpenSession, SessionGone
 from roost.conductor.agents.works import ConfirmBuild, ReachesRoot, ReadIdentity, RenewHostToken
 from roost.leases import LeaseTimes, watch_leases
 from roost.machine import (
@@ -213,7 +212,10 @@ class AgentEndpoint:
         accepted = False
         if poll.held is not None:
             at = yield from Clock().do()
-            accepted = yield from Write(self._database, HoldHost(host, poll.held, at)).do()
+            noted = yield from Write(self._database, HoldSession(poll.session, poll.held, at)).do()
+            if noted is None:
+                raise _lost(poll.session)
+            accepted = noted
         else:
             orders = self._orders(stored.work, known)
         if not (orders or wants_guests or wants_reports or accepted) and left > 0:

@@ -9,7 +9,7 @@ from sqlalchemy.engine import Connection
 
 from roost.agents.types import Position, SessionKey
 from roost.cells.arriving import INSTANCES
-from roost.cells.held_hosts import ReleaseHosts
+from roost.cells.held_hosts import HoldHost, ReleaseHosts
 from roost.cells.orders import read_orders
 from roost.cells.rows import instance_of
 from roost.cells.tables import instances, leases
@@ -115,6 +115,20 @@ class OpenSession(msgspec.Struct, frozen=True, kw_only=True):
 _EXPECTED = INSTANCES.where(
     instances.c.host.in_(sa.bindparam("hosts", expanding=True)), instances.c.state.in_(sorted(ON_ITS_HOST))
 )
+
+
+class HoldSession(msgspec.Struct, frozen=True):
+    """Note that the agent of a session carries out no orders. Answers whether an operator has accepted that;
+    None if the session is not the agent's any more: a later one may carry out orders."""
+
+    session: SessionKey
+    reason: str
+    at: float
+
+    def __call__(self, connection: Connection) -> bool | None:
+        if counters_of(connection, [self.session], lock=True) == [None]:
+            return None
+        return HoldHost(self.session.host, self.reason, self.at)(connection)
 
 
 class FreeSessions(msgspec.Struct, frozen=True):
