@@ -5,8 +5,10 @@ import asyncio
 from roost.agents.tokens import token_digest
 from roost.cells.host_tokens import ReadTokens
 from roost.cells.hosts import NoteProviders
+from roost.cells.orders import give_orders
 from roost.conductor.agents.sessions import FreeSessions, OpenSession
 from roost.conductor.hosts.mappings import CellsOfHosts
+from roost.model.instance import DestroyOrder
 from roost.model.node import NodeReport
 from roost.placement.commands.allocations import ConsumerWrite
 from support.conductor_api import ADMIN, TOKEN, api, asked_for, detail
@@ -197,6 +199,28 @@ def test_host_whose_agent_is_up_is_neither_removed_nor_moved(tmp_path) -> None:
                 ("conductor", None, "up")
             ]
             assert (await client.get("/v1/services", headers=TOKEN)).status_code == 403
+
+    asyncio.run(run())
+
+
+def test_live_host_that_owes_a_destruction_is_up_for_operators(tmp_path) -> None:
+    """No new instances come to it, but what runs there runs: neither it nor its instances are given up."""
+
+    async def run() -> None:
+        async with api(tmp_path) as (now, client):
+            [uuid] = await asked_for(client, 1)
+            await now.arrive()
+            await now.build()
+            host = (await now.instances())[uuid].host
+            cell = now.cells["cell1"] if host in ("a", "b", "c") else now.cells["cell2"]
+            owed = [DestroyOrder("former", 1, host)]
+            await cell.database.write(lambda connection: give_orders(connection, owed, 1.0))
+            await now.super.watch.look()
+            assert (await client.get(f"/v1/hosts/{host}", headers=ADMIN)).json()["state"] == "up"
+            word = {"force": "true", "evidence": "burned"}
+            refused = await client.delete(f"/v1/hosts/{host}", params=word, headers=ADMIN)
+            assert (refused.status_code, "signs of life" in detail(refused)) == (409, True)
+            assert (await now.instances())[uuid].state == "active"
 
     asyncio.run(run())
 

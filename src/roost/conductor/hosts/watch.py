@@ -8,7 +8,6 @@ import msgspec
 import structlog
 
 from roost.cells import Cell
-from roost.cells.orders import HostsWithOrders
 from roost.cells.watching import SESSION
 from roost.conductor.liveness import Liveness
 from roost.leases import Lease, LeaseTimes, ReadAllLeases
@@ -119,7 +118,6 @@ class ServiceWatch:
         began = self._monotonic()
         try:
             leases = await database.read(ReadAllLeases())
-            owing = frozenset[str]() if name is None else await database.read(HostsWithOrders())
         except StorageError as error:
             if place.answers:
                 where = "the API database" if name is None else f"cell {name}"
@@ -133,6 +131,6 @@ class ServiceWatch:
         place.leases, place.answers = leases, True
         processes = {lease.name: lease.stamp for lease in held if lease.kind != SESSION}
         place.processes.look(processes, frozenset(), began, ended)
-        place.hosts.look(
-            {each.host: each.stamp for each in held if each.kind == SESSION}, owing, began, ended
-        )
+        # A host that owes an order gets no new instances, and is alive: what it has may not be given up.
+        hosts = {each.host: each.stamp for each in held if each.kind == SESSION}
+        place.hosts.look(hosts, frozenset(), began, ended)
