@@ -15,11 +15,10 @@ from typing import NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
-from sqlalchemy.exc import IntegrityError
 
 from roost.cells.cell_work import CellWork
 from roost.cells.tables import fences, instances
-from roost.storage import ConflictRolledBack, in_batches, is_duplicate_key
+from roost.storage import in_batches, insert_missing
 
 ABOVE_ALL = 2**62
 """The fence of an instance that was deleted: no epoch is higher."""
@@ -45,12 +44,7 @@ def raise_fences(connection: Connection, epochs: Mapping[str, int], at: float) -
     lower = [uuid for uuid, epoch in there.items() if epoch < epochs[uuid]]
     if new:
         rows = [{"instance_uuid": uuid, "epoch": epochs[uuid], "at": at} for uuid in new]
-        try:
-            connection.execute(sa.insert(fences), rows)
-        except IntegrityError as error:
-            if not is_duplicate_key(error):
-                raise
-            raise ConflictRolledBack("another transaction made the fence of an instance") from error
+        insert_missing(connection, sa.insert(fences), rows)
     if lower:
         connection.execute(_RAISE, [{"key": uuid, "to": epochs[uuid], "now": at} for uuid in lower])
     return Raised(frozenset(new), frozenset(lower))

@@ -6,7 +6,7 @@ from sqlalchemy.engine import Connection
 
 from roost.cells.tables import held_hosts
 from roost.model.text import clean_text
-from roost.storage import in_batches
+from roost.storage import in_batches, insert_missing
 
 
 class HeldHost(msgspec.Struct, frozen=True):
@@ -35,7 +35,7 @@ class HoldHost(msgspec.Struct, frozen=True):
         there = connection.execute(sa.select(held_hosts).where(mine).with_for_update()).one_or_none()
         if there is None:
             row = HeldHost(self.host, reason, self.at)
-            connection.execute(sa.insert(held_hosts), msgspec.structs.asdict(row))
+            insert_missing(connection, sa.insert(held_hosts), msgspec.structs.asdict(row))
             return False
         if there.reason != reason:
             # Not what was accepted.

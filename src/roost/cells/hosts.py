@@ -27,7 +27,7 @@ from roost.cells.watching import SESSION, session_name
 from roost.leases import Lease
 from roost.model.instance import ERROR
 from roost.model.text import clean_text
-from roost.storage import in_batches
+from roost.storage import in_batches, insert_missing
 
 
 class CellHost(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,7 +67,7 @@ class AddHost(msgspec.Struct, frozen=True):
     def __call__(self, connection: Connection) -> None:
         if connection.execute(_HOSTS.where(cell_hosts.c.host == self.host)).one_or_none() is None:
             row = {"host": self.host, "enabled": True, "reason": None, "added_at": self.at}
-            connection.execute(sa.insert(cell_hosts), row)
+            insert_missing(connection, sa.insert(cell_hosts), row)
 
 
 class EnableHost(msgspec.Struct, frozen=True):
@@ -206,7 +206,7 @@ class NoteProviders(msgspec.Struct, frozen=True):
         there = frozenset(connection.execute(known).scalars())
         new = [{"provider": each, "root": self.root} for each in self.providers if each not in there]
         if new:
-            connection.execute(sa.insert(host_providers), new)
+            insert_missing(connection, sa.insert(host_providers), new)
 
 
 class RemoveNode(msgspec.Struct, frozen=True):

@@ -14,7 +14,7 @@ from roost.cells.tables import cell_hosts, leases, nodes
 from roost.cells.watching import SESSION, Stamp
 from roost.leases import VACANT
 from roost.model.node import NodeReport
-from roost.storage import in_batches
+from roost.storage import in_batches, insert_missing
 
 
 class KeepReports(CellWork, frozen=True):
@@ -58,7 +58,7 @@ class KeepReports(CellWork, frozen=True):
             if n in known and n not in gone and _differs(known[n], rows[n])
         ]
         if new:
-            connection.execute(sa.insert(nodes), new)
+            insert_missing(connection, sa.insert(nodes), new)
         if old:
             connection.execute(_UPDATE, old)
 

@@ -23,7 +23,7 @@ from roost.placement.http.edge import with_edge
 from roost.scheduling.opening import open_database, open_recording
 from roost.scheduling.running import run_for_ever
 from roost.serving.worker import Served
-from roost.storage import Database, DatabaseRefused, DatabaseUnavailable
+from roost.storage import Database, DatabaseUnavailable
 
 
 async def open_conductor(options: ConductingOptions, stack: AsyncExitStack) -> Served:
@@ -63,12 +63,7 @@ async def _know_cell0(api: Database, options: ConductingOptions) -> None:
     except DatabaseUnavailable as error:
         # Waiting would not help.
         raise OperatorError(str(error)) from None
-    try:
-        await api.write(KnowCell(cell0))
-    except DatabaseRefused:
-        # Another conductor, which starts at the same time, has written it.
-        if CELL0 not in await api.read(mapped_cells):
-            raise
+    await api.write(KnowCell(cell0))
 
 
 def _describe(conductor: SuperConductor, cells: OpenCells) -> dict[str, object]:

@@ -15,7 +15,7 @@ from sqlalchemy.engine import Connection
 from roost.auth import Source
 from roost.conductor.tables import cell_mappings
 from roost.model.errors import OperatorError
-from roost.storage import DatabaseUnavailable
+from roost.storage import DatabaseUnavailable, insert_missing
 
 CELL0: Final = "cell0"
 """The cell without hosts that keeps what could not be placed."""
@@ -82,7 +82,7 @@ class MapCells(msgspec.Struct, frozen=True):
                 sa.update(cell_mappings).where(cell_mappings.c.name == mapping.name).values(row)
             )
             if not found.rowcount:
-                connection.execute(sa.insert(cell_mappings), row)
+                insert_missing(connection, sa.insert(cell_mappings), row)
 
 
 class KnowCell(msgspec.Struct, frozen=True):
@@ -94,7 +94,7 @@ class KnowCell(msgspec.Struct, frozen=True):
         named = cell_mappings.c.name == self.mapping.name
         if connection.scalar(sa.select(cell_mappings.c.name).where(named)) is not None:
             return False
-        connection.execute(sa.insert(cell_mappings), msgspec.structs.asdict(self.mapping))
+        insert_missing(connection, sa.insert(cell_mappings), msgspec.structs.asdict(self.mapping))
         return True
 
 

@@ -19,7 +19,7 @@ from roost.leases import ReadLeases, Tenure
 from roost.machine import Log, Machine, Read, Write
 from roost.placement.errors import PlacementError
 from roost.scheduler.claim_result import is_outage, one_line
-from roost.storage import in_batches
+from roost.storage import in_batches, insert_missing
 
 LOOK_SECONDS = 20.0
 """Seconds between two looks."""
@@ -45,7 +45,7 @@ def note_late_claims(connection: Connection, uuids: Collection[str]) -> None:
     """As `NoteLateClaims`, in the connection's transaction."""
     for some in in_batches(uuids):
         connection.execute(_FORGET, {"some": some})
-        connection.execute(_INSERT, [{"instance_uuid": uuid, "looks": 0} for uuid in some])
+        insert_missing(connection, _INSERT, [{"instance_uuid": uuid, "looks": 0} for uuid in some])
 
 
 class EndedInstances(msgspec.Struct, frozen=True):

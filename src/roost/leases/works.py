@@ -5,11 +5,10 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
-from sqlalchemy.exc import IntegrityError
 
 from roost.leases.lease import VACANT, Lease
 from roost.leases.table import leases
-from roost.storage import ConflictRolledBack, in_batches, is_duplicate_key
+from roost.storage import in_batches, insert_missing
 
 
 class AcquireLease(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,12 +71,7 @@ def acquire(
         {**msgspec.structs.asdict(lease), "of_name": lease.name} for lease in new if lease.name in present
     ]
     if made:
-        try:
-            connection.execute(sa.insert(leases), made)
-        except IntegrityError as error:
-            if not is_duplicate_key(error):
-                raise
-            raise ConflictRolledBack("another process made the row of the lease") from error
+        insert_missing(connection, sa.insert(leases), made)
     if taken:
         connection.execute(_TAKE, taken)
     return results

@@ -8,6 +8,7 @@ engine        how connections are opened and set up, and their time limits
 psycopg_connection  PostgreSQL connections that close when the server does not answer in time
 statements    long lists of names in several statements; several statements in one round trip
 row_inserts   inserts of many rows, several in one statement
+missing_rows  inserts of rows that were found missing, while others may make them too
 driver_errors  what a driver's error means for a transaction
 schema        one room's tables in a database: created and upgraded by Alembic, checked at start
 identity      the uuid of a database, and its incarnation, which a restore raises
@@ -30,6 +31,7 @@ from roost.storage.errors import (
     StorageError,
 )
 from roost.storage.identity import DatabaseIdentity, identity_table, read_identity
+from roost.storage.missing_rows import insert_missing
 from roost.storage.row_inserts import insert_rows
 from roost.storage.schema import EXACT, Schema
 from roost.storage.statements import NAMES_PER_STATEMENT, deferred_exists, in_batches, pipelined
@@ -56,6 +58,7 @@ __all__ = [
     "driver_message",
     "identity_table",
     "in_batches",
+    "insert_missing",
     "insert_rows",
     "is_duplicate_key",
     "pipelined",

@@ -34,7 +34,8 @@ class OutcomeUnknown(DatabaseUnavailable):
 
 
 class ConflictRolledBack(DatabaseUnavailable):
-    """The server rolled a transaction back in favour of another: a deadlock, or Galera's certification.
+    """A transaction was rolled back in favour of another: by a deadlock or Galera's certification, or as both
+    made the same row.
 
     Nothing was written. The database runs the transaction again; this error ends the last attempt.
     """

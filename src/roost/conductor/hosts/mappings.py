@@ -5,7 +5,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.conductor.tables import host_mappings
-from roost.storage import in_batches
+from roost.storage import in_batches, insert_missing
 
 
 class MapHosts(msgspec.Struct, frozen=True):
@@ -19,7 +19,7 @@ class MapHosts(msgspec.Struct, frozen=True):
         elsewhere = {host: cell for host, cell in there.items() if cell != self.cell}
         new = [{"host": host, "cell": self.cell} for host in self.hosts if host not in there]
         if new and not elsewhere:
-            connection.execute(sa.insert(host_mappings), new)
+            insert_missing(connection, sa.insert(host_mappings), new)
         return elsewhere
 
 

@@ -1,0 +1,93 @@
+"""Two processes that make the same row at the same time: one makes it, the other one finds it.
+
+Each work reads that a row is missing, and makes it. Both have read before one of them writes.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import sqlalchemy as sa
+
+from roost.cells import SCHEMA as CELL
+from roost.cells.fences import raise_fences
+from roost.cells.held_hosts import HoldHost
+from roost.cells.hosts import AddHost, EnableHost, NoteProviders
+from roost.cells.node_reports import KeepReports
+from roost.conductor.cell_mappings import CellMapping, KnowCell, MapCells
+from roost.conductor.hosts.mappings import MapHosts
+from roost.conductor.late_claims import NoteLateClaims
+from roost.conductor.tables import SCHEMA as CONDUCTOR
+from roost.leases import AcquireLease
+from roost.model.node import NodeReport
+from roost.placement.http.server import prepare_database
+from roost.storage import Database, Schema
+
+Work = Callable[[sa.Connection], object]
+
+
+def lease(holder: str) -> AcquireLease:
+    return AcquireLease(name="l", kind="k", holder=holder, host="a", service_version=1, now=1.0)
+
+
+def report(host: str) -> KeepReports:
+    return KeepReports((NodeReport(node="n", host=host, cell="c"),))
+
+
+def new_fences(connection: sa.Connection) -> int:
+    return len(raise_fences(connection, {"u": 1}, 1.0).new)
+
+
+OF_CONDUCTORS: dict[str, tuple[Work, Work, int]] = {
+    "know a cell": (KnowCell(CellMapping("c", "s")), KnowCell(CellMapping("c", "s")), 1),
+    "map cells": (MapCells((CellMapping("d", "s"),)), MapCells((CellMapping("d", "s"),)), 0),
+    "map hosts": (MapHosts(("h", "i"), "c"), MapHosts(("h",), "d"), 1),
+    "note late claims": (NoteLateClaims(("u", "v")), NoteLateClaims(("v",)), 0),
+}
+OF_CELLS: dict[str, tuple[Work, Work, int]] = {
+    "add a host": (AddHost("h", 1.0), AddHost("h", 2.0), 0),
+    "disable a host": (EnableHost("i", False, "", 1.0), EnableHost("i", False, "", 2.0), 0),
+    "hold a host": (HoldHost("h", "why", 1.0), HoldHost("h", "why", 2.0), 0),
+    "note providers": (NoteProviders("r", ("p", "q")), NoteProviders("r", ("q",)), 0),
+    "acquire a lease": (lease("A"), lease("B"), 1),
+    "report a node": (report("a"), report("b"), 0),
+    "raise a fence": (new_fences, new_fences, 1),
+}
+"""The works of both, and how many of them answer something: `MapHosts` answers what refuses it."""
+
+
+def at_once(url: str, works: tuple[Work, Work]) -> list[object]:
+    """The results of two works of which both have read when the first one writes."""
+    both_have_read = threading.Barrier(2, timeout=30)
+
+    def run(work: Work) -> object:
+        database = Database(url)
+        waited = False
+
+        def wait(connection, cursor, statement: str, *_: object) -> None:
+            nonlocal waited
+            if statement.startswith("INSERT") and not waited:
+                waited = True
+                both_have_read.wait()
+
+        sa.event.listen(database.engine, "before_cursor_execute", wait)
+        try:
+            return database.write_now(work)
+        finally:
+            asyncio.run(database.close())
+
+    with ThreadPoolExecutor(2) as threads:
+        return list(threads.map(run, works))
+
+
+@pytest.mark.parametrize("schema, cases", [(CONDUCTOR, OF_CONDUCTORS), (CELL, OF_CELLS)], ids=["api", "cell"])
+@pytest.mark.parametrize("database_url", ["postgresql", "mariadb"], indirect=True)
+def test_second_of_two_finds_what_the_first_has_made(
+    database_url: str, schema: Schema, cases: dict[str, tuple[Work, Work, int]]
+) -> None:
+    prepare_database(database_url, True, schema)
+    for name, (one, other, answering) in cases.items():
+        found = at_once(database_url, (one, other))
+        assert sum(map(bool, found)) == answering, (name, found)
