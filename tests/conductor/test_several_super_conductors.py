@@ -13,7 +13,7 @@ from roost.conductor.build_requests import FreeRequests
 from roost.conductor.cell_mappings import CELL0
 from roost.conductor.instance_types import InstancesQuery
 from roost.conductor.instance_views import InstanceViews
-from roost.conductor.late_claims import LOOKS, EndedInstances, LookedAt
+from roost.conductor.late_claims import LOOKS, LookedAt, NotedInstances
 from roost.conductor.super_conductor import KIND, SuperConductor
 from roost.conductor.working import FAILED_SECONDS
 from roost.leases import ReadLeases, VacateLeases
@@ -273,7 +273,7 @@ def test_a_claim_that_comes_after_the_end_of_its_asker_and_its_instance_is_freed
         await now.check()
         for _ in range(LOOKS):
             await now.ledger.database.write(LookedAt())
-        assert await now.ledger.database.read(EndedInstances()) == []
+        assert await now.ledger.database.read(NotedInstances()) == {}
 
     within(tmp_path, work)
 
@@ -286,7 +286,7 @@ def test_an_instance_that_one_conductor_alone_has_carried_is_not_noted_at_its_en
         await now.settle()
         await now.super.step()
         assert set(await now.instances()) == {"i1"}
-        assert await now.ledger.database.read(EndedInstances()) == []
+        assert await now.ledger.database.read(NotedInstances()) == {}
 
     within(tmp_path, work)
 

@@ -256,7 +256,21 @@ class GiveUp(CellWork, frozen=True):
             connection.execute(sa.update(instances).where(*abandoned).values(**values, changed_at=self.at))
 
 
+class InError(msgspec.Struct, frozen=True):
+    """The uuids of those of the named instances that are in error: their claims were freed before."""
+
+    uuids: tuple[str, ...]
+
+    def __call__(self, connection: Connection) -> list[str]:
+        return [
+            uuid
+            for some in in_batches(self.uuids)
+            for uuid in connection.execute(_IN_ERROR, {"uuids": some}).scalars()
+        ]
+
+
 _NAMED = instances.c.uuid.in_(sa.bindparam("uuids", expanding=True))
+_IN_ERROR = sa.select(instances.c.uuid).where(_NAMED, instances.c.state == ERROR)
 # Two transactions that lock the same instances do it in the same order.
 _BUILDING = (
     sa.select(*PRESENT)

@@ -13,7 +13,6 @@ import structlog
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import IntegrityError
 
-from roost.conductor.cell_mappings import CELL0
 from roost.conductor.late_claims import note_late_claims
 from roost.conductor.mappings import DeleteMapped, insert_mappings, locked_owners
 from roost.conductor.server_groups.store import add_members
@@ -36,9 +35,8 @@ _ACCEPT = sa.insert(build_requests)
 _FINISH = sa.delete(build_requests).where(
     build_requests.c.request_id.in_(sa.bindparam("some", expanding=True))
 )
-_UNPLACED = sa.select(instance_mappings.c.instance_uuid).where(
-    instance_mappings.c.request_id.in_(sa.bindparam("some", expanding=True)),
-    instance_mappings.c.cell == CELL0,
+_INSTANCES = sa.select(instance_mappings.c.instance_uuid).where(
+    instance_mappings.c.request_id.in_(sa.bindparam("some", expanding=True))
 )
 _OWNER = sa.select(build_requests.c.owner, build_requests.c.owner_epoch).where(
     build_requests.c.request_id == sa.bindparam("of")
@@ -228,9 +226,9 @@ class FinishRequest(msgspec.Struct, frozen=True):
         finished = [work.key for work, held in zip(works, owns, strict=True) if held]
         for some in in_batches([key.request_id for key in finished]):
             connection.execute(_FINISH, {"some": some})
-        # An earlier owner may still claim for what could not be placed.
+        # An earlier owner may still claim: for what could not be placed, and for what fails in its cell.
         for some in in_batches([key.request_id for key in finished if key.epoch > 1]):
-            note_late_claims(connection, connection.execute(_UNPLACED, {"some": some}).scalars().all())
+            note_late_claims(connection, connection.execute(_INSTANCES, {"some": some}).scalars().all())
         return owns
 
 

@@ -1,17 +1,20 @@
 """Claims that are made for an instance after its end.
 
 A conductor asks the scheduler for a claim, and is stopped or killed before it has the answer. Another one
-takes its request over and finishes it, or the user deletes the instance. Then the claim arrives, and its
-asker may be dead. So an instance for which an earlier owner of its request may still claim is noted at its
-end, and looked at for a while. A consumer that is found then is emptied.
+takes its request over and finishes it. The instance cannot be placed, all its builds fail, or its user
+deletes it. Then the claim arrives, and its asker may be dead. So an instance for which an earlier owner of
+its request may still claim is noted when its request is finished and when it is forgotten, and looked at for
+a while. What it holds when it has come to its end is freed.
 """
 
-from collections.abc import Collection
+from collections import defaultdict
+from collections.abc import Collection, Mapping
 
 import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from roost.cells.building import InError
 from roost.conductor.cell_mappings import CELL0
 from roost.conductor.freeing import free_claims
 from roost.conductor.tables import API, build_requests, instance_mappings, late_claims
@@ -19,7 +22,7 @@ from roost.leases import ReadLeases, Tenure
 from roost.machine import Log, Machine, Read, Write
 from roost.placement.errors import PlacementError
 from roost.scheduler.claim_result import is_outage, one_line
-from roost.storage import in_batches, insert_missing
+from roost.storage import StorageError, in_batches, insert_missing
 
 LOOK_SECONDS = 20.0
 """Seconds between two looks."""
@@ -48,13 +51,17 @@ def note_late_claims(connection: Connection, uuids: Collection[str]) -> None:
         insert_missing(connection, _INSERT, [{"instance_uuid": uuid, "looks": 0} for uuid in some])
 
 
-class EndedInstances(msgspec.Struct, frozen=True):
-    """Answers noted instances after a uuid that have ended, in order of uuids: in cell0, or forgotten."""
+class NotedInstances(msgspec.Struct, frozen=True):
+    """Answers noted instances after a uuid whose requests are finished, with their cells, in order of uuids.
+
+    The cell is None for those that have ended as far as the API database knows: in cell0, or forgotten.
+    """
 
     after: str = ""
 
-    def __call__(self, connection: Connection) -> list[str]:
-        return [*connection.execute(_ENDED, {"after": self.after}).scalars()]
+    def __call__(self, connection: Connection) -> dict[str, str | None]:
+        rows = connection.execute(_NOTED, {"after": self.after})
+        return {uuid: None if cell == CELL0 else cell for uuid, cell in rows}
 
 
 class LookedAt(msgspec.Struct, frozen=True):
@@ -68,13 +75,14 @@ class LookedAt(msgspec.Struct, frozen=True):
 _INSERT = sa.insert(late_claims)
 _FORGET = sa.delete(late_claims).where(late_claims.c.instance_uuid.in_(sa.bindparam("some", expanding=True)))
 # A conductor that works on the request frees or replaces what it finds.
-_ENDED = (
-    sa.select(late_claims.c.instance_uuid)
+_NOTED = (
+    sa.select(late_claims.c.instance_uuid, instance_mappings.c.cell)
     .outerjoin(instance_mappings, instance_mappings.c.instance_uuid == late_claims.c.instance_uuid)
     .outerjoin(build_requests, build_requests.c.request_id == instance_mappings.c.request_id)
     .where(
         late_claims.c.instance_uuid > sa.bindparam("after"),
-        instance_mappings.c.instance_uuid.is_(None) | (instance_mappings.c.cell == CELL0),
+        # One in no cell is being deleted, and freed then.
+        instance_mappings.c.instance_uuid.is_(None) | instance_mappings.c.cell.is_not(None),
         build_requests.c.request_id.is_(None),
     )
     .order_by(late_claims.c.instance_uuid)
@@ -86,18 +94,36 @@ def free_late_claims(tenure: Tenure) -> Machine[None]:
     """Look once at the noted instances, and free what they hold. Raises `StorageError`, and what placement
     raises.
 
-    Of several conductors one looks: that with the first of the leases. It does not matter if two do.
+    Of several conductors one looks: that with the first of the leases. It does not matter if two do. A look
+    that a cell did not answer does not count.
     """
     leases = yield from Read(API, ReadLeases(tenure.kind)).do()
     first = next((lease for lease in leases if not lease.vacant), None)
     if first is None or first.holder != tenure.holder:
         return
-    after = ""
-    while ended := (yield from Read(API, EndedInstances(after)).do()):
+    after, silent = "", False
+    while noted := (yield from Read(API, NotedInstances(after)).do()):
+        ended = [uuid for uuid, cell in noted.items() if cell is None]
+        for cell, uuids in _by_cell(noted).items():
+            try:
+                ended += yield from Read(f"cell/{cell}", InError(tuple(uuids))).do()
+            except StorageError as error:
+                silent = True
+                values = {"cell": cell, "error": one_line(error)}
+                yield from Log("a cell cannot be asked of late claims", values, "debug").do()
         for uuid in ended:
             yield from _free(uuid)
-        after = ended[-1]
-    yield from Write(API, LookedAt()).do()
+        after = [*noted][-1]
+    if not silent:
+        yield from Write(API, LookedAt()).do()
+
+
+def _by_cell(noted: Mapping[str, str | None]) -> dict[str, list[str]]:
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for uuid, cell in noted.items():
+        if cell is not None:
+            found[cell].append(uuid)
+    return found
 
 
 def _free(uuid: str) -> Machine[None]:

@@ -25,7 +25,7 @@ from roost.conductor.tables import (
 from roost.conductor.working import Working
 from roost.leases import Tenure, keep_lease, watch_leases
 from roost.machine import Ask, Machine, Question, Sleep
-from roost.model.instance import BuildRequest, Instance
+from roost.model.instance import ERROR, BuildRequest, Instance
 from support.clouds import spec
 
 CELLS = ("c1", "c2")
@@ -214,7 +214,10 @@ class CloudWorld(World):
 
     def settled(self) -> bool:
         cells, requests, deletions = self.read("api", Mapped())
-        late = self.placement.consumers().keys() - cells.keys() - {FOREIGN}
+        ended = {
+            uuid for cell in self.all_cells for uuid, row in self.rows(cell).items() if row.state == ERROR
+        }
+        late = self.placement.consumers().keys() - (cells.keys() - ended) - {FOREIGN}
         over = not requests and not deletions and not late and not self._user.running
         return over and super().settled()
 

@@ -153,7 +153,7 @@ class SimulatedPlacement:
         request = ReplacementRequest(question=asked, failed=failed, alternates=tuple(alternates))
         found = self.run(UseAlternate(request, self.table, self.plugins))
         if found.selected is None:
-            raise NoAlternate(instance, found.tries)
+            raise NoAlternate(found.tries)
         return msgspec.structs.replace(found, selected=self._with_generation(instance, found.selected))
 
     def write(self, writes: Sequence[ConsumerWrite]) -> None:
