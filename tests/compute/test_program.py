@@ -1,6 +1,7 @@
 """The program of agents: tokens from a file, drivers by name, guests and state that outlive the agent."""
 
 import asyncio
+import os
 from pathlib import Path
 
 import pytest
@@ -71,6 +72,26 @@ def test_failures_of_a_simulated_host_are_drawn(tmp_path: Path) -> None:
     driver = load_driver("simulated")(always)("a", tmp_path)
     with pytest.raises(BuildFailed):
         asyncio.run(driver.prepare(instance()))
+
+
+@pytest.mark.parametrize("umask", [0, 0o077])
+def test_files_of_an_agent_are_its_owners_alone(tmp_path: Path, umask: int) -> None:
+    """Its tokens prove the host; a directory that others may enter must not let them read any."""
+    folder = tmp_path / "state"
+    folder.mkdir(mode=0o755)
+    earlier = folder / "tokens.json"
+    earlier.write_text("[]")
+    earlier.chmod(0o644)
+    before = os.umask(umask)
+    try:
+        state = StateDirectory(folder)
+        asyncio.run(state.ask(KeepToken("one")))
+        asyncio.run(state.ask(KeepSession(KeptSession())))
+        state.close()
+    finally:
+        os.umask(before)
+    modes = {each.name: each.stat().st_mode & 0o777 for each in folder.iterdir()}
+    assert modes == {"lock": 0o600, "session.json": 0o600, "tokens.json": 0o600}
 
 
 def test_state_directory_is_one_agents_and_keeps_what_it_was_told(tmp_path: Path) -> None:

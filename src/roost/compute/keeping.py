@@ -12,6 +12,7 @@ from roost.agents.types import Position
 from roost.compute.applied import Applied
 from roost.compute.errors import StateUnusable
 from roost.compute.provider_tree import provider_uuid
+from roost.durable_file import replace_file
 from roost.machine import Question, UnknownService
 
 T = TypeVar("T")
@@ -164,18 +165,8 @@ class StateDirectory:
 
     def _keep(self, name: str, value: object) -> None:
         path = self._directory / name
-        fresh = path.with_suffix(".new")
         try:
-            with fresh.open("wb") as file:
-                file.write(msgspec.json.encode(value))
-                file.flush()
-                os.fsync(file.fileno())
-            fresh.replace(path)
-            folder = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
+            replace_file(path, msgspec.json.encode(value))
         except OSError as error:
             raise StateUnusable(f"{path} cannot be written: {error}") from error
 

@@ -39,6 +39,7 @@ class GuestFiles:
 
     def started(self, instance: str, guest: KeptGuest) -> None:
         """A guest runs. Raises OSError."""
+        # Whole for the next agent. It need not be durable: no guest outlives its machine.
         fresh = self._folder / f"{instance}.new"
         fresh.write_bytes(msgspec.json.encode(guest))
         fresh.replace(self._folder / instance)
