@@ -42,5 +42,11 @@ def replace_file(
 
 def _give(descriptor: int, owner: tuple[int, int]) -> None:
     made = os.fstat(descriptor)
-    if (made.st_uid, made.st_gid) != owner:
+    if (made.st_uid, made.st_gid) == owner:
+        return
+    try:
         os.fchown(descriptor, *owner)
+    except OSError as error:
+        user, group = owner
+        text = f"owner {user} and group {group} of the file cannot be kept: {error.strerror or error}"
+        raise OSError(error.errno, text) from error

@@ -1,6 +1,8 @@
 """Service tokens: what the file keeps, who is let in, what a change does to a running service."""
 
 import asyncio
+import errno
+import os
 import threading
 from pathlib import Path
 
@@ -8,9 +10,10 @@ import pytest
 import structlog.testing
 
 from roost.auth import Identity, token_file
-from roost.auth.service_tokens import add_token, read_tokens, revoke_token, token_digest
+from roost.auth.service_tokens import add_token, read_tokens, revoke_token
 from roost.auth.token_file import TokenFile
 from roost.model.errors import OperatorError
+from roost.model.token import token_digest
 from support.placement_api import Api
 from support.processes import run_roost
 
@@ -90,6 +93,88 @@ def test_a_change_counts_and_an_invalid_file_leaves_the_last_tokens(
     assert identify(found, x_auth_token=second) is not None
 
 
+only_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+
+
+@only_root
+def test_file_stays_its_owners_when_root_changes_it(file: Path) -> None:
+    """Services of another user must read the revocation: what they cannot read changes nothing for them."""
+    add_token(file, "one", "one", "service", ("admin",))
+    os.chown(file, 4711, 4712)
+    file.chmod(0o440)
+    add_token(file, "two", "two", "service", ("admin",))
+    revoke_token(file, "one")
+    found = file.stat()
+    assert (found.st_uid, found.st_gid, found.st_mode & 0o777) == (4711, 4712, 0o440)
+
+
+@only_root
+def test_change_is_refused_that_would_take_the_file_from_its_owner(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_token(file, "one", "one", "service", ("admin",))
+    before = file.read_bytes()
+    os.chown(file, 4711, 4712)
+    # As it is for a process that is not root.
+    monkeypatch.setattr("roost.durable_file.os.fchown", refuse)
+    with pytest.raises(OperatorError, match="owner 4711 and group 4712"):
+        revoke_token(file, "one")
+    assert file.read_bytes() == before
+    assert [each.name for each in file.parent.iterdir()] == [file.name]
+
+
+def refuse(descriptor: int, user: int, group: int) -> None:
+    raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+
+def test_file_that_could_not_be_read_is_read_when_it_can_be(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(token_file, "CHECK_SECONDS", 0.0)
+    first = add_token(file, "first", "first", "service", ("admin",))
+    found = TokenFile(file)
+    revoke_token(file, "first")
+    with monkeypatch.context() as broken, structlog.testing.capture_logs() as logs:
+        broken.setattr(token_file, "read_tokens", unreadable)
+        assert [identify(found, x_auth_token=first) is not None for _ in range(2)] == [True] * 2
+    assert [each["error"] for each in logs] == ["tokens: no descriptors are left"]
+    assert identify(found, x_auth_token=first) is None
+
+
+def unreadable(file: Path) -> None:
+    raise OperatorError("tokens: no descriptors are left")
+
+
+def test_change_within_a_tick_of_the_clock_counts(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As by a tool that sets the times of what it writes in place."""
+    monkeypatch.setattr(token_file, "CHECK_SECONDS", 0.0)
+    token = add_token(file, "one", "alice", "service", ("admin",))
+    found = TokenFile(file)
+    times = file.stat()
+    file.write_text(file.read_text().replace("alice", "carol"))
+    os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
+    identity = identify(found, x_auth_token=token)
+    assert identity is not None and identity.user_id == "carol"
+
+
+def test_names_and_texts_of_all_characters_stay_in_the_file(file: Path) -> None:
+    """Tables that people named by hand, too."""
+    user = 'x 😀 é "\\'
+    for name in ("a.b", "", "😀", "a\\u007Fb", 'say \\"hi\\"'):
+        add_token(file, "kept", user, user, (user,))
+        before = read_tokens(file)["kept"]
+        text = f'["{name}"]\ndigest = "{DIGEST}"\nuser = "u"\nproject = "p"\nroles = []\n'
+        with file.open("a", encoding="utf-8") as out:
+            out.write(text)
+        both = read_tokens(file)
+        assert len(both) == 2
+        add_token(file, "new", "u", "p", ())
+        revoke_token(file, "new")
+        assert read_tokens(file) == both and both["kept"] == before
+        assert before.user == before.project == user and before.roles == (user,)
+        file.unlink()
+
+
 def test_tokens_that_are_added_at_the_same_time_are_all_there(file: Path) -> None:
     adding = [
         threading.Thread(target=add_token, args=(file, f"t{number}", "u", "service", ("admin",)))
@@ -135,6 +220,8 @@ def test_bad_words_change_nothing(file: Path) -> None:
         ("a b", "u", ("admin",), "a b"),
         ("two", "a\nb", ("admin",), "user"),
         ("two", "u", ("",), "roles"),
+        # As Python reads an argument that is not UTF-8.
+        ("two", "u", ("\udcff",), "roles"),
     ):
         with pytest.raises(OperatorError, match=says):
             add_token(file, name, user, "service", roles)

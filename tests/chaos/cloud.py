@@ -20,12 +20,13 @@ from sqlalchemy.engine import make_url
 from chaos import guests
 from chaos.links import Network, network
 from chaos.programs import Program, Running
-from roost.agents.tokens import new_token, token_digest
+from roost.agents.tokens import new_token
 from roost.backup.roles import ROLES
 from roost.bench.loopback import free_port
 from roost.bench.server_process import ServerProcess
 from roost.cells.host_tokens import IssueToken
 from roost.conductor.cell_mappings import CellMapping, KnowCell, section_of
+from roost.model.token import token_digest
 from roost.storage import Database
 from support.forked import Forked
 from support.serving import ENVIRONMENT

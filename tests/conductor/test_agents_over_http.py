@@ -18,7 +18,7 @@ from roost.agents.errors import (
     SessionTaken,
 )
 from roost.agents.questions import Closing, Opening, Poll, ReadTree, RenewToken
-from roost.agents.tokens import new_token, token_digest
+from roost.agents.tokens import new_token
 from roost.agents.types import SessionKey
 from roost.agents.wire import CODES
 from roost.cells.host_tokens import IssueToken, ReadTokens, RevokeTokens
@@ -26,6 +26,7 @@ from roost.compute.provider_tree import provider_uuid
 from roost.conductor.agents.http import create_app
 from roost.conductor.agents.tokens import FRESH_SECONDS, HostTokens
 from roost.model.instance import ACTIVE
+from roost.model.token import token_digest
 from support.agents import Hosts, hosts
 from support.cells import NOW, instance
 

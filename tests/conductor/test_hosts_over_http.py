@@ -2,7 +2,6 @@
 
 import asyncio
 
-from roost.agents.tokens import token_digest
 from roost.cells.host_tokens import ReadTokens
 from roost.cells.hosts import NoteProviders
 from roost.cells.orders import give_orders
@@ -10,6 +9,7 @@ from roost.conductor.agents.sessions import FreeSessions, OpenSession
 from roost.conductor.hosts.mappings import CellsOfHosts
 from roost.model.instance import DestroyOrder
 from roost.model.node import NodeReport
+from roost.model.token import token_digest
 from roost.placement.commands.allocations import ConsumerWrite
 from support.conductor_api import ADMIN, TOKEN, api, asked_for, detail
 

@@ -1,6 +1,5 @@
 """Tokens of hosts: what an agent proves its host with. A cell keeps their digests alone."""
 
-import hashlib
 import uuid
 
 PREFIX = "roost-host-"
@@ -15,8 +14,3 @@ def new_token() -> str:
 def token_of(nonce: str) -> str:
     """The token that is made of a nonce, which was drawn for it alone."""
     return PREFIX + nonce.replace("-", "")
-
-
-def token_digest(token: str) -> str:
-    """What is kept of a token: 64 hexadecimal digits. Without salt, because no two tokens are alike."""
-    return hashlib.sha256(token.encode()).hexdigest()

@@ -11,7 +11,6 @@ The file has a table for each token, by its name. It holds the digest of a token
 
 import contextlib
 import fcntl
-import hashlib
 import json
 import os
 import re
@@ -22,7 +21,9 @@ from typing import Annotated, Final
 
 import msgspec
 
+from roost.durable_file import replace_file
 from roost.model.errors import OperatorError
+from roost.model.token import token_digest
 
 PREFIX: Final = "roost-service-"
 """How each token begins, so that people and programs that look for secrets recognise one."""
@@ -32,7 +33,9 @@ _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _MODE: Final = 0o640
 """The mode of a new file. It has no token, but it tells who may do what, and who writes it decides that."""
 
-_Text = Annotated[str, msgspec.Meta(min_length=1, max_length=255, pattern=r"^[^\x00-\x1f\x7f]*$")]
+_Text = Annotated[
+    str, msgspec.Meta(min_length=1, max_length=255, pattern=r"^[^\x00-\x1f\x7f\ud800-\udfff]*$")
+]
 _Digest = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}$")]
 
 
@@ -54,24 +57,13 @@ def new_token() -> str:
     return PREFIX + secrets.token_urlsafe(_RANDOM_BYTES)
 
 
-def token_digest(token: str) -> str:
-    """What is kept of a token: 64 hexadecimal digits. It has no salt, because no two tokens are alike."""
-    return hashlib.sha256(token.encode()).hexdigest()
-
-
 def read_tokens(file: Path) -> Tokens:
     """Read a file of tokens. Raises `OperatorError` for one that is not there or does not have the form."""
     try:
-        tokens = msgspec.toml.decode(file.read_bytes(), type=dict[str, ServiceToken])
+        content = file.read_bytes()
     except OSError as error:
         raise OperatorError(f"tokens: {file} cannot be read: {error.strerror or error}") from error
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise OperatorError(f"tokens: {file}: {error}") from error
-    names: dict[str, str] = {}
-    for name, token in tokens.items():
-        if (other := names.setdefault(token.digest, name)) != name:
-            raise OperatorError(f"tokens: {file}: {other} and {name} have the same digest")
-    return tokens
+    return _decode(file, content)
 
 
 def add_token(file: Path, name: str, user: str, project: str, roles: tuple[str, ...]) -> str:
@@ -119,23 +111,38 @@ def _changing(file: Path) -> Iterator[None]:
         os.close(folder)
 
 
+def _decode(file: Path, content: bytes) -> Tokens:
+    try:
+        tokens = msgspec.toml.decode(content, type=dict[str, ServiceToken])
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise OperatorError(f"tokens: {file}: {error}") from error
+    names: dict[str, str] = {}
+    for name, token in tokens.items():
+        if (other := names.setdefault(token.digest, name)) != name:
+            raise OperatorError(f"tokens: {file}: {other} and {name} have the same digest")
+    return tokens
+
+
 def _write(file: Path, tokens: Tokens) -> None:
-    """Replace a file as a whole, so that no reader sees a part of it and a crash leaves one of both."""
-    # Strings of JSON are strings of TOML.
+    """Replace the file. Who could read it still can: to a service that cannot, nothing is revoked."""
     text = "\n".join(
-        f"[{name}]\ndigest = {json.dumps(token.digest)}\nuser = {json.dumps(token.user)}\n"
-        f"project = {json.dumps(token.project)}\nroles = {json.dumps(token.roles)}\n"
+        f"[{_toml(name)}]\ndigest = {_toml(token.digest)}\nuser = {_toml(token.user)}\n"
+        f"project = {_toml(token.project)}\nroles = [{', '.join(map(_toml, token.roles))}]\n"
         for name, token in tokens.items()
     )
-    written = file.with_name(f".{file.name}.new")
+    content = text.encode()
+    if _decode(file, content) != tokens:
+        raise AssertionError(f"what would be written to {file} is not what is to be there")
     try:
-        mode = file.stat().st_mode & 0o777 if file.exists() else _MODE
-        descriptor = os.open(written, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
-        with os.fdopen(descriptor, "w") as out:
-            os.fchmod(descriptor, mode)
-            out.write(text)
-            out.flush()
-            os.fsync(descriptor)
-        written.replace(file)
+        there = file.stat() if file.exists() else None
+        if there is None:
+            replace_file(file, content, _MODE)
+        else:
+            replace_file(file, content, there.st_mode & 0o777, (there.st_uid, there.st_gid))
     except OSError as error:
         raise OperatorError(f"tokens: {file} cannot be written: {error.strerror or error}") from error
+
+
+def _toml(text: str) -> str:
+    """A string of TOML: one of JSON, which writes the character DEL as it is."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

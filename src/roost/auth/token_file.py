@@ -7,8 +7,9 @@ from pathlib import Path
 import structlog
 
 from roost.auth.identity import Identity
-from roost.auth.service_tokens import ServiceToken, read_tokens, token_digest
+from roost.auth.service_tokens import ServiceToken, read_tokens
 from roost.model.errors import OperatorError
+from roost.model.token import token_digest
 
 _log = structlog.get_logger()
 
@@ -30,6 +31,7 @@ class TokenFile:
         """Read the file. Raises `OperatorError`."""
         self._file = file
         self._state = _state(file)
+        self._refused: tuple[tuple[int, ...] | None, str] | None = None
         self._by_digest = _by_digest(file)
         self._look_at = time.monotonic() + CHECK_SECONDS
 
@@ -63,11 +65,15 @@ class TokenFile:
         state = _state(self._file)
         if state == self._state:
             return
-        self._state = state
         try:
             self._by_digest = _by_digest(self._file)
         except OperatorError as error:
-            _log.error("the file of tokens is invalid; the last valid tokens stay", error=str(error))
+            # It is read again: what cannot be read now may be valid, and have less tokens.
+            if (refused := (state, str(error))) != self._refused:
+                _log.error("the file of tokens is invalid; the last valid tokens stay", error=str(error))
+            self._refused = refused
+            return
+        self._state, self._refused = state, None
 
 
 def _by_digest(file: Path) -> dict[str, ServiceToken]:
@@ -80,4 +86,5 @@ def _state(file: Path) -> tuple[int, ...] | None:
         found = file.stat()
     except OSError:
         return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
+    # The change time, because the others can be set, and modes and owners change it alone.
+    return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino

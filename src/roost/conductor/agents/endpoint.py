@@ -15,7 +15,7 @@ from roost.agents.errors import (
     SessionTaken,
 )
 from roost.agents.questions import Closing, Confirm, Opening, Poll, ReadTree, RenewToken, WriteProviders
-from roost.agents.tokens import token_digest, token_of
+from roost.agents.tokens import token_of
 from roost.agents.types import (
     Build,
     CreateProvider,
@@ -57,6 +57,7 @@ from roost.machine import (
 )
 from roost.model.instance import DELETING, DestroyOrder
 from roost.model.text import error_text
+from roost.model.token import token_digest
 from roost.storage import DatabaseIdentity, StorageError
 
 SESSION_TIMES = LeaseTimes(look=5.0, lease=60.0, forget=float("inf"))

@@ -4,10 +4,10 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping
 
-from roost.agents.tokens import token_digest
 from roost.auth import Identity, IdentityUnavailable
 from roost.cells import Cell
 from roost.cells.host_tokens import HostToken, ReadTokens, UseToken
+from roost.model.token import token_digest
 from roost.storage import StorageError
 
 HOST_ROLE = "host"

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import structlog
 
-from roost.agents.tokens import new_token, token_digest
+from roost.agents.tokens import new_token
 from roost.cells import Cell
 from roost.cells.given_up import GiveUpOnHost
 from roost.cells.held_hosts import AcceptHost
@@ -39,6 +39,7 @@ from roost.conductor.hosts.mappings import CellsOfHosts, MapHosts, MappedHostsAf
 from roost.conductor.hosts.providers import remove_providers
 from roost.conductor.hosts.watch import DOWN, UP, ServiceWatch
 from roost.model.instance import ACTIVE, LOST, STARTING
+from roost.model.token import token_digest
 from roost.placement.interface import Placement, Provider
 from roost.storage import Database
 from roost.web.errors import Conflict, NotFound
