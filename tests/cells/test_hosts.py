@@ -5,8 +5,10 @@ import asyncio
 from roost.cells import SCHEMA
 from roost.cells.arriving import AddInstances
 from roost.cells.given_up import GiveUpOnHost
+from roost.cells.host_tokens import ReadTokens
 from roost.cells.hosts import (
     AddHost,
+    AddHosts,
     DescribeHosts,
     EnableHost,
     HostsAfter,
@@ -17,10 +19,17 @@ from roost.cells.hosts import (
 )
 from roost.cells.node_reports import KeepReports, ReadReports
 from roost.cells.searching import DescribeInstances, SearchInstances
+from roost.cells.watching import SESSION, session_name
+from roost.leases import AcquireLease
 from roost.model.instance import ACTIVE
 from roost.model.node import NodeReport
 from roost.storage import Database
 from support.cells import NOW, instance
+
+
+def session_of(host: str) -> AcquireLease:
+    name = session_name(host)
+    return AcquireLease(name=name, kind=SESSION, holder="n", host=host, service_version=1, now=NOW)
 
 
 def test_host_from_its_addition_to_its_removal(database_url: str) -> None:
@@ -42,11 +51,20 @@ def test_host_from_its_addition_to_its_removal(database_url: str) -> None:
             assert (described.reason, described.added_at, described.instances) == ("fan", NOW, {ACTIVE: 1})
             assert [each.instances for each in await database.read(NodesOfHost("a"))] == [1]
             assert await database.read(SearchInstances(most=5, host="a", changed_since=NOW)) == ["i"]
-            assert await database.write(RemoveHost("a")) is False
+            assert "instances have come" in (await database.write(RemoveHost("a", None)) or "")
             done = await database.write(GiveUpOnHost(host="a", reason="burned", at=NOW, cell="c"))
             assert done.instances == {"i"}
             found = (await database.read(DescribeInstances(("i",))))["i"].instance
             assert (found.state, found.reason) == ("abandoned", "burned")
+            assert await database.write(AddHosts({"a": "1", "b": "2"}, NOW)) == ["a"]
+            assert await database.read(DescribeHosts(("b",))) == {}
+            assert await database.write(AddHosts({"b": "2", "c": "3"}, NOW)) == []
+            tokens = await database.read(ReadTokens())
+            assert {digest: token.host for digest, token in tokens.items()} == {"2": "b", "3": "c"}
+            lease = await database.write(session_of("b"))
+            assert "signs of life" in (await database.write(RemoveHost("b", None)) or "")
+            assert await database.write(RemoveHost("b", lease)) is None
+            assert {token.host for token in (await database.read(ReadTokens())).values()} == {"c"}
         finally:
             await database.close()
 

@@ -13,6 +13,7 @@ from sqlalchemy.engine import Connection
 
 from roost.cells.cell_work import CellWork
 from roost.cells.held_hosts import HeldHost
+from roost.cells.host_tokens import IssueToken
 from roost.cells.tables import (
     cell_hosts,
     held_hosts,
@@ -24,7 +25,7 @@ from roost.cells.tables import (
     orders,
 )
 from roost.cells.watching import SESSION, session_name
-from roost.leases import Lease
+from roost.leases import Lease, read_leases
 from roost.model.instance import ERROR
 from roost.model.text import clean_text
 from roost.storage import in_batches, insert_missing
@@ -68,6 +69,27 @@ class AddHost(msgspec.Struct, frozen=True):
         if connection.execute(_HOSTS.where(cell_hosts.c.host == self.host)).one_or_none() is None:
             row = {"host": self.host, "enabled": True, "reason": None, "added_at": self.at}
             insert_missing(connection, sa.insert(cell_hosts), row)
+
+
+class AddHosts(msgspec.Struct, frozen=True):
+    """Add hosts, each with the digest of its agent's token. Answers those that were added before; then
+    nothing is written."""
+
+    digests: Mapping[str, str]
+    at: float
+
+    def __call__(self, connection: Connection) -> list[str]:
+        added = [
+            row.host
+            for some in in_batches(self.digests)
+            for row in connection.execute(_HOSTS.where(cell_hosts.c.host.in_(some)))
+        ]
+        if not added:
+            new = [{"host": h, "enabled": True, "reason": None, "added_at": self.at} for h in self.digests]
+            insert_missing(connection, sa.insert(cell_hosts), new)
+            for host, digest in self.digests.items():
+                IssueToken(host=host, digest=digest, at=self.at)(connection)
+        return sorted(added)
 
 
 class EnableHost(msgspec.Struct, frozen=True):
@@ -222,23 +244,27 @@ class RemoveNode(msgspec.Struct, frozen=True):
 
 
 class RemoveHost(CellWork, frozen=True):
-    """Forget a host whose nodes' providers are gone. Answers False if instances have come meanwhile.
+    """Forget a host whose nodes' providers are gone. Answers why it stays, None if it is forgotten.
 
     Its tokens end, its agent's session too, and what it was ordered to destroy is forgotten. A later host of
-    the name begins anew.
+    the name begins anew. ``session``: as it was when the removal began.
     """
 
     host: str
+    session: Lease | None
 
-    def __call__(self, connection: Connection) -> bool:
+    def __call__(self, connection: Connection) -> str | None:
+        name = session_name(self.host)
+        if read_leases(connection, [name], lock=True).get(name) != self.session:
+            return "its agent has shown signs of life meanwhile"
         if InstancesAt(self.host)(connection):
-            return False
+            return "instances have come meanwhile"
         roots = sa.select(nodes.c.node).where(nodes.c.host == self.host)
         connection.execute(sa.delete(host_providers).where(host_providers.c.root.in_(roots)))
         for table in (nodes, cell_hosts, host_tokens, held_hosts, orders):
             connection.execute(sa.delete(table).where(table.c.host == self.host))
-        connection.execute(sa.delete(leases).where(leases.c.name == session_name(self.host)))
-        return True
+        connection.execute(sa.delete(leases).where(leases.c.name == name))
+        return None
 
 
 _HOSTS = sa.select(cell_hosts)

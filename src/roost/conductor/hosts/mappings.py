@@ -52,11 +52,23 @@ class MappedHostsAfter(msgspec.Struct, frozen=True):
 
 
 class UnmapHost(msgspec.Struct, frozen=True):
-    """Forget the mapping of a host to a cell."""
+    """Forget the mapping of a host to a cell. Answers whether there was one."""
 
     host: str
     cell: str
 
-    def __call__(self, connection: Connection) -> None:
+    def __call__(self, connection: Connection) -> bool:
         mine = host_mappings.c.host == self.host, host_mappings.c.cell == self.cell
-        connection.execute(sa.delete(host_mappings).where(*mine))
+        return bool(connection.execute(sa.delete(host_mappings).where(*mine)).rowcount)
+
+
+class RemapHost(msgspec.Struct, frozen=True):
+    """Map a host, which has left a cell, to another one. Answers as `MapHosts`."""
+
+    host: str
+    source: str
+    target: str
+
+    def __call__(self, connection: Connection) -> dict[str, str]:
+        UnmapHost(self.host, self.source)(connection)
+        return MapHosts((self.host,), self.target)(connection)

@@ -5,51 +5,34 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-import structlog
-
 from roost.agents.tokens import new_token
 from roost.cells import Cell
-from roost.cells.given_up import GiveUpOnHost
 from roost.cells.held_hosts import AcceptHost
-from roost.cells.host_tokens import IssueToken, RevokeTokens
+from roost.cells.host_tokens import IssueToken
 from roost.cells.hosts import (
-    AddHost,
+    AddHosts,
     CellHost,
     CellNode,
     DescribeHosts,
     EnableHost,
     HostsAfter,
-    InstancesAt,
     NodesOfHost,
-    ProvidersMade,
-    RemoveHost,
-    RemoveNode,
 )
 from roost.conductor.asking_cells import ask_cell
 from roost.conductor.cell_mappings import CELL0
 from roost.conductor.hosts.errors import (
     HostElsewhere,
-    HostInUse,
-    HostIsUp,
     NoSuchCell,
     NoSuchHost,
     NoSuchNode,
 )
-from roost.conductor.hosts.mappings import CellsOfHosts, MapHosts, MappedHostsAfter, UnmapHost
-from roost.conductor.hosts.providers import remove_providers
-from roost.conductor.hosts.watch import DOWN, UP, ServiceWatch
-from roost.model.instance import ACTIVE, LOST, STARTING
+from roost.conductor.hosts.mappings import CellsOfHosts, MapHosts, MappedHostsAfter, RemapHost, UnmapHost
+from roost.conductor.hosts.removing import HostRemoval
+from roost.conductor.hosts.watch import ServiceWatch
 from roost.model.token import token_digest
 from roost.placement.interface import Placement, Provider
 from roost.storage import Database
-from roost.web.errors import Conflict, NotFound
-
-BEING_REMOVED = "it is being removed"
-"""The reason for which a host is disabled while it is removed or moved."""
-
-_ENDED_BY_WORD = (STARTING, ACTIVE, LOST)
-
-_log = structlog.get_logger()
+from roost.web.errors import Conflict
 
 
 class Located(NamedTuple):
@@ -85,7 +68,7 @@ class Hosts:
         self.watch = watch
         self._api = api
         self._cells = cells
-        self._placement = placement
+        self._removal = HostRemoval(placement, watch, clock)
         self._clock = clock
 
     async def add(self, cell: str, hosts: Sequence[str]) -> dict[str, str]:
@@ -99,20 +82,17 @@ class Hosts:
         there = self._cell(cell)
         if cell == CELL0:
             raise Conflict("cell0 has no hosts: it keeps what could not be placed")
+        # An addition that was interrupted has mapped the hosts: the cell has all of them, or none.
         known = await there.read(DescribeHosts(tuple(hosts)))
-        for host, described in known.items():
-            if described.added_at is not None:
-                raise Conflict(
-                    f"host {host!r} is in cell {cell} already; a new token is renew-token's to make"
-                )
-        for other in self._cells.values():
+        self._check_new(there, [host for host in hosts if host in known and known[host].added_at is not None])
+        for other in list(self._cells.values()):
             if other is not there:
                 elsewhere = await ask_cell(other, DescribeHosts(tuple(hosts)))
                 for host in elsewhere or ():
                     raise HostElsewhere(f"host {host!r} is in cell {other.name}")
         for host, name in (await self._api.write(MapHosts(tuple(hosts), cell))).items():
             raise HostElsewhere(f"host {host!r} is in cell {name}")
-        return {host: await self._enter(there, host) for host in hosts}
+        return await self._enter(there, hosts)
 
     async def page(self, limit: int, after: str = "", cell: str | None = None) -> Page:
         """Hosts by page, of all cells or of one. Raises `NoSuchCell`."""
@@ -188,17 +168,21 @@ class Hosts:
     async def move(self, host: str, to: str, cell: str | None = None) -> str:
         """Move an empty host to another cell; returns its agent's token there.
 
-        Its agent must have ended. Raises as `remove`.
+        Its agent must have ended. A move that was interrupted goes on where it stopped. Raises as `remove`.
         """
         target = self._cell(to)
-        source = (await self.find(host, cell)).cell
-        if source == to:
-            raise Conflict(f"host {host!r} is in cell {to} already")
         if to == CELL0:
             raise Conflict("cell0 has no hosts: it keeps what could not be placed")
-        await target.read(DescribeHosts((host,)))  # It answers now, before the host leaves.
-        await self.remove(host, cell=source)
-        return (await self.add(to, [host]))[host]
+        source = await self._cell_of(host, cell)
+        # The target answers now, before the host leaves.
+        if host in await target.read(DescribeHosts((host,))):
+            raise Conflict(f"host {host!r} is in cell {to} already")
+        removed = None if source is target else await self._removal.remove(source, host)
+        if removed is None and not await self._api.read(CellsOfHosts((host,))):
+            raise NoSuchHost(host)
+        for name in (await self._api.write(RemapHost(host, source.name, to))).values():
+            raise HostElsewhere(f"host {host!r} is in cell {name}")
+        return (await self._enter(target, [host]))[host]
 
     async def remove(
         self, host: str, *, cell: str | None = None, evidence: str | None = None
@@ -206,36 +190,18 @@ class Hosts:
         """Remove a host from its cell, and its providers; returns the cell and the providers that stay.
 
         ``evidence``: how it is known that no guest runs on the host any more; then its instances are ended.
-        A removal that is refused after its beginning leaves the host disabled.
+        A removal that is refused after its beginning leaves the host disabled. One that was interrupted goes
+        on where it stopped.
 
         Raises:
-            HostInUse: it has instances, claims or orders.
+            HostInUse: it has instances, claims or orders, or its agent has come meanwhile.
             HostIsUp: its agent shows signs of life.
         """
-        located = await self.find(host, cell)
-        there = self._cell(located.cell)
-        described = (await there.read(DescribeHosts((host,)))).get(host)
-        if described is None:
+        there = await self._cell_of(host, cell)
+        removed = await self._removal.remove(there, host, evidence)
+        if not await self._api.write(UnmapHost(host, there.name)) and removed is None:
             raise NoSuchHost(host)
-        self._check_down(there.name, described)
-        if evidence is None:
-            self._check_empty(described)
-        await there.write(EnableHost(host, False, BEING_REMOVED, self._clock()))
-        await there.write(RevokeTokens(host))
-        if evidence is not None:
-            await self.give_up(there, host, evidence)
-        if number := await there.read(InstancesAt(host)):
-            raise HostInUse(
-                f"{number} instances are still on host {host!r}, which is disabled now: repeat the removal "
-                "when they are gone"
-            )
-        kept: list[Provider] = []
-        for node in await there.read(NodesOfHost(host)):
-            kept += await self._remove_providers(there, node.node)
-        if not await there.write(RemoveHost(host)):
-            raise HostInUse(f"instances have come to host {host!r} meanwhile; it is disabled now: repeat it")
-        await self._api.write(UnmapHost(host, there.name))
-        return there.name, kept
+        return there.name, removed or []
 
     async def remove_node(self, host: str, node: str, cell: str | None = None) -> tuple[str, list[Provider]]:
         """Remove a node of a host that has no instances, with its providers; returns as `remove`.
@@ -243,80 +209,31 @@ class Hosts:
         An agent that still reports it makes it anew. Raises `NoSuchNode`, `HostInUse`, and as `find`.
         """
         name, nodes = await self.nodes(host, cell)
-        there = self._cell(name)
         if node not in {each.node for each in nodes}:
             raise NoSuchNode(f"host {host!r} has no node {node!r}")
-        if number := await there.read(InstancesAt(host, node)):
-            raise HostInUse(f"node {node} has {number} instances")
-        kept = await self._remove_providers(there, node)
-        await there.write(RemoveNode(host, node))
-        return name, kept
+        return name, await self._removal.remove_node(self._cell(name), host, node)
 
     async def give_up_instance(self, cell: str, uuid: str, evidence: str) -> None:
-        """End what one instance has on its host, as an operator knows that no guest of it runs there.
+        """As `HostRemoval.give_up_instance`. Raises `NoSuchCell` too."""
+        await self._removal.give_up_instance(self._cell(cell), uuid, evidence)
 
-        A start that has not ended fails, and another host is tried. An instance whose guest is gone is in
-        error, and its claim is freed.
+    async def _cell_of(self, host: str, cell: str | None) -> Cell:
+        """The cell that a host is in by its name, by its mapping, or by what the cells know. As `find`."""
+        if cell is None:
+            cell = (await self._api.read(CellsOfHosts((host,)))).get(host)
+        return self._cell((await self.find(host)).cell if cell is None else cell)
 
-        Raises:
-            NotFound: the cell does not have it.
-            Conflict: it is in a state that ends by itself.
-            HostIsUp: it starts or runs on a host that shows signs of life.
-        """
-        there = self._cell(cell)
-        instance = (await there.find([uuid])).get(uuid)
-        if instance is None:
-            raise NotFound(f"cell {cell} does not have instance {uuid}")
-        host = instance.host
-        if instance.state not in _ENDED_BY_WORD or host is None:
+    async def _enter(self, cell: Cell, hosts: Sequence[str]) -> dict[str, str]:
+        tokens = {host: new_token() for host in hosts}
+        digests = {host: token_digest(token) for host, token in tokens.items()}
+        self._check_new(cell, await cell.write(AddHosts(digests, self._clock())))
+        return tokens
+
+    def _check_new(self, cell: Cell, added: Sequence[str]) -> None:
+        for host in added:
             raise Conflict(
-                f"instance {uuid} is {instance.state}: only {', '.join(_ENDED_BY_WORD)} ones are given up"
+                f"host {host!r} is in cell {cell.name} already; a new token is renew-token's to make"
             )
-        if instance.state != LOST:
-            described = (await there.read(DescribeHosts((host,)))).get(host)
-            if described is not None:
-                self._check_down(cell, described)
-        await self.give_up(there, host, evidence, only=uuid)
-
-    async def give_up(self, cell: Cell, host: str, evidence: str, only: str | None = None) -> frozenset[str]:
-        """End what instances have on a host, as an operator knows that no guest runs there.
-
-        ``only``: of one instance. Returns the uuids of those that were ended.
-        """
-        work = GiveUpOnHost(host=host, reason=evidence, at=self._clock(), cell=cell.name, only=only)
-        done = await cell.write(work)
-        cell.keep_ends(done.ended)
-        if done.instances:
-            values = {"host": host, "cell": cell.name, "instances": sorted(done.instances)}
-            _log.warning("an operator has ended instances", **values, evidence=evidence)
-        return done.instances
-
-    def _check_empty(self, described: CellHost) -> None:
-        host = described.host
-        there = {state: number for state, number in described.instances.items() if state != "error"}
-        if there:
-            counted = ", ".join(f"{number} {state}" for state, number in sorted(there.items()))
-            raise HostInUse(f"host {host!r} has instances: {counted}")
-        if described.orders:
-            raise HostInUse(
-                f"host {host!r} has not acknowledged {described.orders} orders to destroy: guests may run "
-                "there"
-            )
-
-    def _check_down(self, cell: str, described: CellHost) -> None:
-        state = self.watch.state_of(cell, described.session)
-        if state == UP:
-            raise HostIsUp(f"the agent of host {described.host!r} shows signs of life: stop it first")
-        if state != DOWN:
-            raise HostIsUp(f"cell {cell} was not seen yet by this conductor: try again in some seconds")
-
-    async def _remove_providers(self, cell: Cell, root: str) -> list[Provider]:
-        made = await cell.read(ProvidersMade(root))
-        return await remove_providers(self._placement, root, made)
-
-    async def _enter(self, cell: Cell, host: str) -> str:
-        await cell.write(AddHost(host, self._clock()))
-        return await self._issue(cell, host)
 
     async def _issue(self, cell: Cell, host: str) -> str:
         token = new_token()

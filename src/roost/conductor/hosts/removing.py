@@ -1,0 +1,141 @@
+"""Removes hosts and nodes from cells, with their providers, and ends what an operator knows to be gone."""
+
+from collections.abc import Callable
+
+import structlog
+
+from roost.cells import Cell
+from roost.cells.given_up import GiveUpOnHost
+from roost.cells.host_tokens import RevokeTokens
+from roost.cells.hosts import (
+    CellHost,
+    DescribeHosts,
+    EnableHost,
+    InstancesAt,
+    NodesOfHost,
+    ProvidersMade,
+    RemoveHost,
+    RemoveNode,
+)
+from roost.conductor.hosts.errors import HostInUse, HostIsUp
+from roost.conductor.hosts.providers import remove_providers
+from roost.conductor.hosts.watch import DOWN, UP, ServiceWatch
+from roost.model.instance import ACTIVE, LOST, STARTING
+from roost.placement.interface import Placement, Provider
+from roost.web.errors import Conflict, NotFound
+
+BEING_REMOVED = "it is being removed"
+"""The reason for which a host is disabled while it is removed or moved."""
+
+_ENDED_BY_WORD = (STARTING, ACTIVE, LOST)
+
+_log = structlog.get_logger()
+
+
+class HostRemoval:
+    """Removals from cells. Each step can be repeated. Raises `StorageError`, and what placement raises."""
+
+    def __init__(self, placement: Placement, watch: ServiceWatch, clock: Callable[[], float]) -> None:
+        self._placement = placement
+        self._watch = watch
+        self._clock = clock
+
+    async def remove(self, cell: Cell, host: str, evidence: str | None = None) -> list[Provider] | None:
+        """Remove a host from its cell, and its providers; returns those that stay, None if it is not there.
+
+        ``evidence``: how it is known that no guest runs on the host any more; then its agent is locked out,
+        and its instances are ended. Otherwise its tokens end with the host: one that stays keeps them.
+
+        Raises:
+            HostInUse: it has instances, claims or orders, or its agent has come meanwhile.
+            HostIsUp: its agent shows signs of life.
+        """
+        described = (await cell.read(DescribeHosts((host,)))).get(host)
+        if described is None:
+            return None
+        self._check_down(cell.name, described)
+        if evidence is None:
+            _check_empty(described)
+        await cell.write(EnableHost(host, False, BEING_REMOVED, self._clock()))
+        if evidence is not None:
+            await cell.write(RevokeTokens(host))
+            await self._give_up(cell, host, evidence)
+        if number := await cell.read(InstancesAt(host)):
+            raise HostInUse(
+                f"{number} instances are still on host {host!r}, which is disabled now: repeat the removal "
+                "when they are gone"
+            )
+        kept: list[Provider] = []
+        for node in await cell.read(NodesOfHost(host)):
+            kept += await self._remove_providers(cell, node.node)
+        if why := await cell.write(RemoveHost(host, described.session)):
+            raise HostInUse(f"{why}; host {host!r} is disabled now: repeat it")
+        return kept
+
+    async def remove_node(self, cell: Cell, host: str, node: str) -> list[Provider]:
+        """Remove a node of a host, with its providers; returns those that stay. Raises `HostInUse`."""
+        if number := await cell.read(InstancesAt(host, node)):
+            raise HostInUse(f"node {node} has {number} instances")
+        kept = await self._remove_providers(cell, node)
+        await cell.write(RemoveNode(host, node))
+        return kept
+
+    async def give_up_instance(self, cell: Cell, uuid: str, evidence: str) -> None:
+        """End what one instance has on its host, as an operator knows that no guest of it runs there.
+
+        A start that has not ended fails, and another host is tried. An instance whose guest is gone is in
+        error, and its claim is freed.
+
+        Raises:
+            NotFound: the cell does not have it.
+            Conflict: it is in a state that ends by itself.
+            HostIsUp: it starts or runs on a host that shows signs of life.
+        """
+        instance = (await cell.find([uuid])).get(uuid)
+        if instance is None:
+            raise NotFound(f"cell {cell.name} does not have instance {uuid}")
+        host = instance.host
+        if instance.state not in _ENDED_BY_WORD or host is None:
+            raise Conflict(
+                f"instance {uuid} is {instance.state}: only {', '.join(_ENDED_BY_WORD)} ones are given up"
+            )
+        if instance.state != LOST:
+            described = (await cell.read(DescribeHosts((host,)))).get(host)
+            if described is not None:
+                self._check_down(cell.name, described)
+        await self._give_up(cell, host, evidence, only=uuid)
+
+    async def _give_up(self, cell: Cell, host: str, evidence: str, only: str | None = None) -> None:
+        """End what instances have on a host, as an operator knows that no guest runs there.
+
+        ``only``: of one instance.
+        """
+        work = GiveUpOnHost(host=host, reason=evidence, at=self._clock(), cell=cell.name, only=only)
+        done = await cell.write(work)
+        cell.keep_ends(done.ended)
+        if done.instances:
+            values = {"host": host, "cell": cell.name, "instances": sorted(done.instances)}
+            _log.warning("an operator has ended instances", **values, evidence=evidence)
+
+    def _check_down(self, cell: str, described: CellHost) -> None:
+        state = self._watch.state_of(cell, described.session)
+        if state == UP:
+            raise HostIsUp(f"the agent of host {described.host!r} shows signs of life: stop it first")
+        if state != DOWN:
+            raise HostIsUp(f"cell {cell} was not seen yet by this conductor: try again in some seconds")
+
+    async def _remove_providers(self, cell: Cell, root: str) -> list[Provider]:
+        made = await cell.read(ProvidersMade(root))
+        return await remove_providers(self._placement, root, made)
+
+
+def _check_empty(described: CellHost) -> None:
+    host = described.host
+    there = {state: number for state, number in described.instances.items() if state != "error"}
+    if there:
+        counted = ", ".join(f"{number} {state}" for state, number in sorted(there.items()))
+        raise HostInUse(f"host {host!r} has instances: {counted}")
+    if described.orders:
+        raise HostInUse(
+            f"host {host!r} has not acknowledged {described.orders} orders to destroy: guests may run there"
+        )
