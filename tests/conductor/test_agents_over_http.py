@@ -21,8 +21,10 @@ from roost.agents.questions import Closing, Opening, Poll, ReadTree, RenewToken
 from roost.agents.tokens import new_token
 from roost.agents.types import SessionKey
 from roost.agents.wire import CODES
-from roost.cells.host_tokens import IssueToken, ReadTokens, RevokeTokens
+from roost.auth import IdentityUnavailable
+from roost.cells.host_tokens import IssueToken, ReadTokens, RevokeTokens, UseToken
 from roost.compute.provider_tree import provider_uuid
+from roost.conductor.agents import tokens
 from roost.conductor.agents.http import create_app
 from roost.conductor.agents.tokens import FRESH_SECONDS, HostTokens
 from roost.model.instance import ACTIVE
@@ -166,6 +168,76 @@ def test_token_that_is_known_counts_while_the_database_is_away(tmp_path) -> None
                 await client.ask(Poll(session=opened.session, counter=1, guests=()))
             with pytest.raises(EndpointUnavailable):
                 await api.client("roost-host-unknown").ask(opening())
+
+    asyncio.run(run())
+
+
+def test_cell_that_hangs_holds_all_requests_together_and_not_for_long(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(tokens, "CELL_SECONDS", 0.05)
+
+    async def run() -> None:
+        async with served(tmp_path) as api:
+            token, unknown = await api.token("a"), "roost-host-unknown"
+            cell, now = Hanging(api.world.cell), [0.0]
+            authenticator = HostTokens(cell, lambda: now[0])
+            identity = await authenticator.identify({"x-auth-token": token})
+            assert identity is not None and identity.user_id == "a"
+            cell.hangs, now[0] = True, FRESH_SECONDS
+            before = cell.reads
+            found = await asyncio.gather(
+                *(authenticator.identify({"x-auth-token": each}) for each in [token, unknown] * 20),
+                return_exceptions=True,
+            )
+            # A host that is known learns of the outage from the answer to its question.
+            assert found[0::2] == [identity] * 20
+            assert {type(each) for each in found[1::2]} == {IdentityUnavailable}
+            assert cell.reads == before + 1
+            cell.hangs = False
+            assert await authenticator.identify({"x-auth-token": unknown}) is None
+            # Who goes away leaves the look to those who wait.
+            now[0] += FRESH_SECONDS
+            first, second = (
+                asyncio.create_task(authenticator.identify({"x-auth-token": token})) for _ in range(2)
+            )
+            await asyncio.sleep(0)
+            first.cancel()
+            assert await second == identity
+
+    asyncio.run(run())
+
+
+class Hanging:
+    """A cell whose database does not answer while it ``hangs``."""
+
+    def __init__(self, cell) -> None:
+        self._cell = cell
+        self.hangs = False
+        self.reads = 0
+
+    async def read(self, work):
+        self.reads += 1
+        if self.hangs:
+            await asyncio.Event().wait()
+        return await self._cell.read(work)
+
+    async def write(self, work):
+        return await self._cell.write(work)
+
+
+def test_token_that_is_in_use_ends_no_newer_one(tmp_path) -> None:
+    """As when two processes see its first use."""
+
+    async def run() -> None:
+        async with served(tmp_path) as api:
+            write = api.world.cell.write
+            await write(IssueToken(host="a", digest="first", at=NOW))
+            assert await write(UseToken("first"))
+            await write(IssueToken(host="a", digest="newer", at=NOW))
+            assert await write(UseToken("first"))
+            assert set(await api.world.cell.read(ReadTokens())) == {"first", "newer"}
+            assert await write(UseToken("newer"))
+            assert not await write(UseToken("first"))
+            assert set(await api.world.cell.read(ReadTokens())) == {"newer"}
 
     asyncio.run(run())
 

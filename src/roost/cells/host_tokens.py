@@ -35,17 +35,19 @@ class IssueToken(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UseToken(msgspec.Struct, frozen=True):
-    """A token is used for the first time: the others of its host end. Answers False if it is not valid."""
+    """A token is used: the first time the others of its host end. Answers False if it is not valid."""
 
     digest: str
 
     def __call__(self, connection: Connection) -> bool:
         mine = host_tokens.c.digest == self.digest
-        if not connection.execute(sa.update(host_tokens).where(mine).values(is_used=True)).rowcount:
-            return False
-        host = connection.execute(sa.select(host_tokens.c.host).where(mine)).scalar_one()
-        connection.execute(sa.delete(host_tokens).where(host_tokens.c.host == host, ~mine))
-        return True
+        unused = (mine, host_tokens.c.is_used == sa.false())
+        is_first = connection.execute(sa.update(host_tokens).where(*unused).values(is_used=True)).rowcount
+        host = connection.execute(sa.select(host_tokens.c.host).where(mine)).scalar_one_or_none()
+        if is_first:
+            connection.execute(sa.delete(host_tokens).where(host_tokens.c.host == host, ~mine))
+        # Another process may have seen the first use; what was issued since is valid.
+        return host is not None
 
 
 class RevokeTokens(msgspec.Struct, frozen=True):

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from roost.auth import Identity, IdentityUnavailable
 from roost.cells import Cell
 from roost.cells.host_tokens import HostToken, ReadTokens, UseToken
+from roost.conductor.asking_cells import CELL_SECONDS
+from roost.model.text import error_text
 from roost.model.token import token_digest
 from roost.storage import StorageError
 
@@ -33,7 +35,7 @@ class HostTokens:
         self._monotonic = monotonic
         self._known: dict[str, HostToken] = {}
         self._read_at = float("-inf")
-        self._reading = asyncio.Lock()
+        self._reading: asyncio.Task[None] | None = None
 
     async def identify(
         self, headers: Mapping[str, str], method: str = "GET", path: str = "/"
@@ -46,23 +48,40 @@ class HostTokens:
             await self._refresh(digest)
             known = self._known.get(digest)
             if known is not None and not known.is_used:
-                known = await self._use(digest)
-        except StorageError as error:
+                async with asyncio.timeout(CELL_SECONDS):
+                    known = await self._use(digest)
+        except (StorageError, TimeoutError) as error:
             # The database away: a host that is known asks in vain, and learns that from the answer.
             known = self._known.get(digest)
             if known is None:
-                raise IdentityUnavailable(f"the tokens of hosts cannot be read: {error}") from error
+                raise IdentityUnavailable(
+                    f"the tokens of hosts cannot be read: {error_text(error)}"
+                ) from error
         return None if known is None else Identity(known.host, roles=(HOST_ROLE,))
 
     async def _refresh(self, digest: str) -> None:
-        """Read the tokens if they were read too long ago to judge this one."""
-        if self._is_old(digest):
-            async with self._reading:
-                # Another request may have read them while this one waited.
-                if self._is_old(digest):
-                    began = self._monotonic()
-                    self._known = await self._cell.read(ReadTokens())
-                    self._read_at = began
+        """Read the tokens if they were read too long ago to judge this one.
+
+        All requests wait for one look, and for `CELL_SECONDS` at most: one look for each after the other
+        would hold the last ones for minutes if the database hangs. Raises `StorageError` and TimeoutError.
+        """
+        while self._is_old(digest):
+            if self._reading is None or self._reading.done():
+                self._reading = asyncio.create_task(self._read())
+                self._reading.add_done_callback(_retrieved)
+            reading = self._reading
+            # The look is everybody's: a request that goes away does not end it.
+            await asyncio.shield(reading)
+            if reading is self._reading:
+                return  # However long it took.
+
+    async def _read(self) -> None:
+        began = self._monotonic()
+        async with asyncio.timeout(CELL_SECONDS):
+            known = await self._cell.read(ReadTokens())
+        # Not what was read before a token was used.
+        if asyncio.current_task() is self._reading:
+            self._known, self._read_at = known, began
 
     def _is_old(self, digest: str) -> bool:
         longest = FRESH_SECONDS if digest in self._known else UNKNOWN_SECONDS
@@ -71,6 +90,12 @@ class HostTokens:
     async def _use(self, digest: str) -> HostToken | None:
         """Note the first use of a token, which ends the other tokens of its host."""
         is_valid = await self._cell.write(UseToken(digest))
-        self._read_at = float("-inf")
+        self._read_at, self._reading = float("-inf"), None
         await self._refresh(digest)
         return self._known.get(digest) if is_valid else None
+
+
+def _retrieved(reading: asyncio.Task[None]) -> None:
+    """Those who waited have its error; perhaps all of them have gone away."""
+    if not reading.cancelled():
+        reading.exception()
