@@ -12,6 +12,7 @@ from roost.model.spec import Flavor, Image, RequestSpec
 from roost.records import Records, Retention, RunWithAttempts, redacted
 from roost.records.backend import open_sql_records
 from roost.records.jsonl import JsonLinesRecords
+from roost.records.rows import encoded
 from roost.records.tables import SCHEMA
 from roost.storage import Database
 from support.databases import Servers
@@ -66,7 +67,9 @@ def make_attempt(run: Run, place: int, tries: int) -> Attempt:
 
 
 async def write_all(records: Records, made: list[RunWithAttempts]) -> None:
-    await records.write([one.run for one in made], [attempt for one in made for attempt in one.attempts])
+    await records.write(
+        [encoded(one.run) for one in made], [attempt for one in made for attempt in one.attempts]
+    )
 
 
 @pytest.fixture

@@ -35,6 +35,7 @@ from pathlib import Path
 from roost.model.record import Attempt, Run
 from roost.records import Retention
 from roost.records.jsonl import JsonLinesRecords
+from roost.records.rows import encoded
 
 async def main():
     records = JsonLinesRecords(Path(sys.argv[1]), Retention(0, 0))
@@ -45,7 +46,7 @@ async def main():
                   spec={"padding": "x" * 20_000}, started_at=1.0, finished_at=2.0, version=number)
         attempt = Attempt(run=name, request_id="r", instance="i", at=1.5, host="h", cell="c",
                           weight=1.0, result="pending")
-        await records.write([run], [attempt])
+        await records.write([encoded(run)], [attempt])
         print(number, flush=True)
 
 asyncio.run(main())

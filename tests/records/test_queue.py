@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 import pytest
 from structlog.testing import capture_logs
 
@@ -110,7 +111,7 @@ def test_each_outage_is_logged(make, logs):
 def test_refused_records_are_counted_and_their_neighbours_are_written(make, logs):
     class Choosy(Backend):
         async def write(self, runs, attempts, reasons=()):
-            if any(run.version in (3, 4, 11) for run in runs):
+            if any(run.row.version in (3, 4, 11) for run in runs):
                 raise ValueError("an odd value")
             await super().write(runs, attempts, reasons)
 
@@ -128,6 +129,23 @@ def test_refused_records_are_counted_and_their_neighbours_are_written(make, logs
     assert [log["event"] for log in logs] == [BEGIN, END]
     assert logs[0]["reason"] == "ValueError: an odd value"
     assert logs[1]["lost"] == 9
+
+
+def test_a_run_that_cannot_be_encoded_is_counted_and_the_next_is_written(make, logs):
+    async def run():
+        backend = Backend()
+        queue = RecordQueue(backend)
+        odd = make(1)
+        queue.put([msgspec.structs.replace(odd.run, spec={"odd": object()})], odd.attempts)
+        assert (queue.waiting, queue.failed) == (0, 3)
+        put(queue, make(2))
+        assert await queue.flush()
+        assert [run.version for run in backend.runs] == [2]
+        assert (queue.dropped, queue.failed) == (0, 3)
+
+    asyncio.run(run())
+    assert [log["event"] for log in logs] == [BEGIN, END]
+    assert logs[1]["lost"] == 3
 
 
 @pytest.mark.parametrize("how", ["raises", "hangs"])

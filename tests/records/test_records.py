@@ -12,6 +12,7 @@ from roost.model.record import BUILT, FAILED, Asked, PluginVersion, RunReasons, 
 from roost.model.request import CandidateQuery, RequestGroup
 from roost.model.spec import Destination, Selection
 from roost.records import RecordRefused, Retention, RunWithAttempts, Search
+from roost.records.rows import encoded
 
 DAY = 86_400
 
@@ -40,8 +41,8 @@ def test_an_attempt_may_be_written_after_its_run_and_has_its_place(using, make):
     first, second = whole.attempts
 
     async def use(records):
-        await records.write([whole.run], [second])
-        await records.write([make(2).run], [])
+        await records.write([encoded(whole.run)], [second])
+        await records.write([encoded(make(2).run)], [])
         await records.write([], [first])
         return await records.last(9)
 
@@ -67,7 +68,7 @@ def test_the_begin_and_the_first_end_of_an_attempt_are_one_in_any_order(using, m
     async def use(records):
         for turn in zip(*turns, strict=True):
             for runs, attempts in turn:
-                await records.write(runs, attempts)
+                await records.write([*map(encoded, runs)], attempts)
         return await records.last(99)
 
     assert sorted(using(use), key=lambda each: each.run.started_at) == wanted
@@ -79,7 +80,7 @@ def test_begin_and_end_in_one_write(using, make):
     end = msgspec.structs.replace(begin, result=BUILT, finished_at=8.0)
 
     async def use(records):
-        await records.write([whole.run], [begin, end, begin, end])
+        await records.write([encoded(whole.run)], [begin, end, begin, end])
         return await records.last(9)
 
     assert using(use)[0].attempts == (end,)
@@ -110,8 +111,8 @@ def test_everything_of_a_run_comes_back(using, make):
     other = msgspec.structs.replace(make(2).run, settings=settings, reasons=reasons)
 
     async def use(records):
-        await records.write([run], [])
-        await records.write([other], [])
+        await records.write([encoded(run)], [])
+        await records.write([encoded(other)], [])
         before = await records.last(9)
         await records.write([], [], [RunReasons("run-1", reasons), RunReasons("nobody", reasons)])
         return before, await records.last(9)
@@ -199,7 +200,7 @@ def test_find_gives_the_newest_up_to_its_limit(using, make):
     same = [msgspec.structs.replace(run, instances=("same",)) for run in made]
 
     async def use(records):
-        await records.write(same, [])
+        await records.write([*map(encoded, same)], [])
         return await records.find(Search(instance="same"), 2)
 
     assert [one.run for one in using(use)] == same[:2:-1]
@@ -215,7 +216,7 @@ def test_an_attempt_that_would_not_come_back_refuses_its_whole_write(using, make
 
     async def use(records):
         with pytest.raises(RecordRefused, match="attempt on host-0 of run run-1"):
-            await records.write([one.run], [msgspec.structs.replace(one.attempts[0], **change)])
+            await records.write([encoded(one.run)], [msgspec.structs.replace(one.attempts[0], **change)])
         return await records.last(9)
 
     assert using(use) == []
@@ -224,7 +225,7 @@ def test_an_attempt_that_would_not_come_back_refuses_its_whole_write(using, make
 def test_a_run_without_finite_times_is_refused(using, make):
     run = msgspec.structs.replace(make(1).run, finished_at=math.inf)
     with pytest.raises(RecordRefused, match=r"run run-1: its times are 1.0 and inf"):
-        using(lambda records: records.write([run], []))
+        using(lambda records: records.write([encoded(run)], []))
 
 
 @pytest.mark.parametrize(

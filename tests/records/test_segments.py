@@ -11,6 +11,7 @@ from roost.model.record import Settings
 from roost.records import DamagedRecords, RecordsUnavailable, Retention, Search, segments
 from roost.records.archive import archive, restore
 from roost.records.jsonl import JsonLinesRecords
+from roost.records.rows import encoded
 from roost.records.segments import Segments
 
 DAY = 86_400
@@ -79,9 +80,9 @@ def test_lines_of_a_run_may_be_in_several_segments(using_jsonl, make, path):
 
     async def use(records):
         await records.write([], whole.attempts[:1])
-        await records.write([whole.run], [])
+        await records.write([encoded(whole.run)], [])
         await records.write([], whole.attempts[1:])
-        await records.write([whole.run], whole.attempts)
+        await records.write([encoded(whole.run)], whole.attempts)
         return await records.last(9)
 
     assert using_jsonl(use) == [whole]
@@ -125,7 +126,7 @@ def test_a_trim_of_the_segment_in_use_leaves_the_ends_of_older_runs(
     """A restored run may be older than what was recorded before it."""
     first, old, new = make(5, at=5.0 * DAY), make(1), make(6, at=5.0 * DAY)
     monkeypatch.setattr(segments, "SEGMENT_BYTES", 1 << 30)
-    using_jsonl(lambda records: records.write([first.run], first.attempts[:1]))
+    using_jsonl(lambda records: records.write([encoded(first.run)], first.attempts[:1]))
     close_at(path, 5.0 * DAY + 1)
 
     async def use(records):
@@ -169,7 +170,7 @@ def test_each_segment_has_the_settings_of_its_runs(make, path):
     async def use():
         users = [JsonLinesRecords(path, Retention(0, 2)) for _ in range(2)]
         for number, run in enumerate(runs):
-            await users[number // 2 % 2].write([run], [])
+            await users[number // 2 % 2].write([encoded(run)], [])
         assert await users[0].trim(now=9.0) == 4
         for user in users:
             await user.close()

@@ -8,6 +8,7 @@ from roost.model.record import Attempt, Run, RunReasons
 from roost.records import RecordRefused, RecordsUnavailable, Retention, RunWithAttempts
 from roost.records.jsonl import JsonLinesRecords
 from roost.records.records import Records
+from roost.records.rows import EncodedRun, run_with_attempts
 
 FAULTS = ["raises", "hangs", "refuses", "disk full"]
 """The ways in which `failing_backend` fails."""
@@ -31,7 +32,7 @@ class Backend:
         self.closed = False
 
     async def write(
-        self, runs: Sequence[Run], attempts: Sequence[Attempt], reasons: Sequence[RunReasons] = ()
+        self, runs: Sequence[EncodedRun], attempts: Sequence[Attempt], reasons: Sequence[RunReasons] = ()
     ) -> None:
         self.writes += 1
         if not self.works.is_set():
@@ -40,7 +41,7 @@ class Backend:
             if self.how == "refuses":
                 raise RecordRefused("a value is wrong")
             await self.works.wait()
-        self.runs += runs
+        self.runs += [run_with_attempts(each.row, (), each.settings).run for each in runs]
         self.attempts += attempts
 
     async def last(self, n: int) -> list[RunWithAttempts]:

@@ -20,7 +20,7 @@ import msgspec
 
 from roost.records.errors import ArchiveError
 from roost.records.records import Records, SearchableRecords
-from roost.records.rows import RunWithAttempts
+from roost.records.rows import RunWithAttempts, encoded
 from roost.records.search import Search
 
 WRITE_CHUNK = 500
@@ -90,7 +90,7 @@ async def restore(records: Records, path: Path) -> int:
                 lines.seek(ends[-1])
                 some.append(_decode(lines.read(end - ends[-1])))
             await records.write(
-                [each.run for each in some], [attempt for each in some for attempt in each.attempts]
+                [encoded(each.run) for each in some], [attempt for each in some for attempt in each.attempts]
             )
             restored += len(some)
     return restored

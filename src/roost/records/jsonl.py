@@ -11,11 +11,11 @@ from pathlib import Path
 import msgspec
 
 from roost.lane import Lane
-from roost.model.record import Attempt, Run, RunReasons, Settings
+from roost.model.record import Attempt, RunReasons, Settings
 from roost.records.errors import DamagedRecords
 from roost.records.jsonl_reading import Line, Reading, ReadRun
 from roost.records.records import SECONDS_PER_DAY, Retention, check
-from roost.records.rows import RunWithAttempts, row_of, run_with_attempts
+from roost.records.rows import EncodedRun, RunWithAttempts, run_with_attempts
 from roost.records.search import Search
 from roost.records.segments import Place, Segments
 
@@ -44,7 +44,7 @@ class JsonLinesRecords:
         self._writer = Lane("records-writer")
 
     async def write(
-        self, runs: Sequence[Run], attempts: Sequence[Attempt], reasons: Sequence[RunReasons] = ()
+        self, runs: Sequence[EncodedRun], attempts: Sequence[Attempt], reasons: Sequence[RunReasons] = ()
     ) -> None:
         """Record runs, attempts and reasons; see `Records.write`.
 
@@ -92,10 +92,12 @@ class JsonLinesRecords:
             await lane.close(None)
         self._file.close()
 
-    def _write(self, runs: Sequence[Run], attempts: Sequence[Attempt], reasons: Sequence[RunReasons]) -> None:
+    def _write(
+        self, runs: Sequence[EncodedRun], attempts: Sequence[Attempt], reasons: Sequence[RunReasons]
+    ) -> None:
         check(runs, attempts)
         settings = {run.settings.digest: run.settings for run in runs if run.settings is not None}
-        lines = [_encode(Line(run=row_of(run))) for run in runs]
+        lines = [_encode(Line(run=run.row)) for run in runs]
         lines += [_encode(Line(attempt=attempt)) for attempt in attempts]
         lines += [_encode(Line(reasons=each)) for each in reasons]
         if not lines:

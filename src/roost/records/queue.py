@@ -17,6 +17,7 @@ from roost.metrics import catalogue as metrics
 from roost.model.record import Attempt, Run, RunReasons
 from roost.records.errors import RecordsUnavailable
 from roost.records.records import Records
+from roost.records.rows import EncodedRun, encoded
 
 QUEUE_LIMIT = 10_000
 """Records (runs and attempts) that may wait to be written. A further record is dropped."""
@@ -47,7 +48,7 @@ _WRITTEN, _DROPPED, _REFUSED = (
 class _Entry(msgspec.Struct, frozen=True):
     """The records of one `RecordQueue.put`, which are written together or not at all."""
 
-    runs: tuple[Run, ...]
+    runs: tuple[EncodedRun, ...]
     attempts: tuple[Attempt, ...]
     reasons: tuple[RunReasons, ...]
 
@@ -111,14 +112,22 @@ class RecordQueue:
 
         Attempts and reasons are put with their run or later. Needs a running event loop.
         """
-        entry = _Entry(tuple(runs), tuple(attempts), tuple(reasons))
-        if self._closed or self._waiting + entry.size > self._limit:
+        size = len(runs) + len(attempts) + len(reasons)
+        if self._closed or self._waiting + size > self._limit:
             self._begin_outage("the queue is closed" if self._closed else f"{self._waiting} records wait")
-            self.dropped += entry.size
-            _DROPPED.inc(entry.size)
+            self.dropped += size
+            _DROPPED.inc(size)
             return
-        self._entries.append(entry)
-        self._waiting += entry.size
+        try:
+            # At once, while the run is in the processor's cache. The many objects that a run is made of would
+            # grow old in the queue, where the garbage collector visits them again and again, and the thread
+            # that writes would take Python's lock from the decisions to encode them.
+            rows = tuple(map(encoded, runs))
+        except Exception as error:
+            self._refuse(size, error)
+            return
+        self._entries.append(_Entry(rows, tuple(attempts), tuple(reasons)))
+        self._waiting += size
         if self._writing is None:
             self._writing = asyncio.create_task(self._write_all())
 
@@ -200,9 +209,7 @@ class RecordQueue:
                     half = len(batch) // 2
                     accepted = [await self._write(part) for part in (batch[:half], batch[half:])]
                     return all(accepted)
-                self._begin_outage(f"{type(error).__name__}: {error}")
-                self.failed += batch[0].size
-                _REFUSED.inc(batch[0].size)
+                self._refuse(batch[0].size, error)
                 return False
             await asyncio.sleep(self._retry_seconds)
 
@@ -218,6 +225,12 @@ class RecordQueue:
             )
         finally:
             slow.cancel()
+
+    def _refuse(self, size: int, error: Exception) -> None:
+        """Count records that cannot be recorded."""
+        self._begin_outage(f"{type(error).__name__}: {error}")
+        self.failed += size
+        _REFUSED.inc(size)
 
     def _begin_outage(self, reason: str) -> None:
         """Warn once, with the reason, that records cannot be written."""

@@ -6,9 +6,9 @@ from typing import Protocol, runtime_checkable
 
 import msgspec
 
-from roost.model.record import RESULTS, Attempt, Run, RunReasons
+from roost.model.record import RESULTS, Attempt, RunReasons
 from roost.records.errors import RecordRefused
-from roost.records.rows import RunWithAttempts
+from roost.records.rows import EncodedRun, RunWithAttempts
 from roost.records.search import Search
 
 SECONDS_PER_DAY = 86_400.0
@@ -50,7 +50,7 @@ class Records(Protocol):
     """
 
     async def write(
-        self, runs: Sequence[Run], attempts: Sequence[Attempt], reasons: Sequence[RunReasons] = ()
+        self, runs: Sequence[EncodedRun], attempts: Sequence[Attempt], reasons: Sequence[RunReasons] = ()
     ) -> None:
         """Record runs and attempts, and reasons of runs, all or none; they are durable when this returns.
 
@@ -110,15 +110,16 @@ class SearchableRecords(Records, Protocol):
         ...
 
 
-def check(runs: Sequence[Run], attempts: Sequence[Attempt]) -> None:
+def check(runs: Sequence[EncodedRun], attempts: Sequence[Attempt]) -> None:
     """Check that every value would be read back as it is written.
 
     Raises:
         RecordRefused: a number is not finite, or a result is not one of `RESULTS`.
     """
     for run in runs:
-        if not (math.isfinite(run.started_at) and math.isfinite(run.finished_at)):
-            raise RecordRefused(f"run {run.id}: its times are {run.started_at} and {run.finished_at}")
+        row = run.row
+        if not (math.isfinite(row.started_at) and math.isfinite(row.finished_at)):
+            raise RecordRefused(f"run {row.id}: its times are {row.started_at} and {row.finished_at}")
     for attempt in attempts:
         if not all(map(math.isfinite, (attempt.at, attempt.weight, attempt.finished_at or 0.0))):
             raise RecordRefused(

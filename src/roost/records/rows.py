@@ -41,10 +41,11 @@ class RunWithAttempts(msgspec.Struct, frozen=True):
     attempts: tuple[Attempt, ...] = ()
 
 
-class RunRow(msgspec.Struct, frozen=True, kw_only=True):
+class RunRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A run of which spec, steps, details and reasons are encoded as JSON: a search need not decode them.
 
-    ``settings`` is the digest of the run's settings.
+    ``settings`` is the digest of the run's settings. No part of a row refers to the row, so the garbage
+    collector need not visit those that wait to be written.
     """
 
     id: str
@@ -64,6 +65,13 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     settings: str | None = None
     details: msgspec.Raw = msgspec.Raw(b"{}")
     reasons: msgspec.Raw = NO_REASONS
+
+
+class EncodedRun(msgspec.Struct, frozen=True, gc=False):
+    """A run on its way to a backend: its row, and the settings that the row names."""
+
+    row: RunRow
+    settings: Settings | None
 
 
 _encode = msgspec.json.Encoder().encode
@@ -87,6 +95,15 @@ def row_of(run: Run) -> RunRow:
         details=msgspec.Raw(_encode(RunDetails(**{field: getattr(run, field) for field in _DETAILS}))),
         reasons=NO_REASONS if run.reasons is None else reasons_json(run.reasons),
     )
+
+
+def encoded(run: Run) -> EncodedRun:
+    """Return a run as backends take it.
+
+    Raises:
+        UnicodeEncodeError, TypeError, ValueError: a part of the run is no JSON.
+    """
+    return EncodedRun(row_of(run), run.settings)
 
 
 def reasons_json(reasons: Reasons) -> msgspec.Raw:

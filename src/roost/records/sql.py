@@ -11,10 +11,17 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, SQLAlchemyError
 
-from roost.model.record import Attempt, Run, RunReasons
+from roost.model.record import Attempt, RunReasons
 from roost.records.errors import RecordRefused, RecordsUnavailable, UnknownRun
 from roost.records.records import Retention, check
-from roost.records.rows import NO_REASONS, RunRow, RunWithAttempts, decode_settings, run_with_attempts
+from roost.records.rows import (
+    NO_REASONS,
+    EncodedRun,
+    RunRow,
+    RunWithAttempts,
+    decode_settings,
+    run_with_attempts,
+)
 from roost.records.search import Search
 from roost.records.sql_batch import ATTEMPT_COLUMNS, RUN_COLUMNS, Batch
 from roost.records.tables import SCHEMA, attempts, run_instances, runs, settings
@@ -54,7 +61,7 @@ class SqlRecords:
             raise RecordsUnavailable(f"cannot keep records in {database}: {cause(error)}") from error
 
     async def write(
-        self, runs: Sequence[Run], attempts: Sequence[Attempt], reasons: Sequence[RunReasons] = ()
+        self, runs: Sequence[EncodedRun], attempts: Sequence[Attempt], reasons: Sequence[RunReasons] = ()
     ) -> None:
         """Record runs, attempts and reasons; see `Records.write`."""
         check(runs, attempts)

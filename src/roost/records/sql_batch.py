@@ -8,8 +8,8 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from roost.model.record import PENDING, REFUSED, Attempt, Run, RunReasons, Settings
-from roost.records.rows import NO_REASONS, RunRow, reasons_json, row_of
+from roost.model.record import PENDING, REFUSED, Attempt, RunReasons, Settings
+from roost.records.rows import NO_REASONS, EncodedRun, RunRow, reasons_json
 from roost.records.tables import attempts, run_instances, runs, settings
 from roost.storage import insert_rows
 
@@ -51,12 +51,12 @@ class Batch:
 
     def __init__(
         self,
-        new_runs: Sequence[Run],
+        new_runs: Sequence[EncodedRun],
         new_attempts: Sequence[Attempt],
         reasons: Sequence[RunReasons],
         known: frozenset[str],
     ) -> None:
-        self._runs = [*{run.id: run for run in new_runs}.values()]
+        self._rows = [*{run.row.id: run.row for run in new_runs}.values()]
         begun = [each for each in new_attempts if each.result in (PENDING, REFUSED)]
         self._begun = [*{_identity(each): each for each in begun}.values()]
         self._ended = [each for each in new_attempts if each.result not in (PENDING, REFUSED)]
@@ -69,19 +69,19 @@ class Batch:
     def insert(self, connection: Connection) -> None:
         """Write the batch. Raises `IntegrityError` if a run or the begin of an attempt is there already."""
         self._insert_settings(connection)
-        _insert_runs(connection, self._runs)
+        _insert_runs(connection, self._rows)
         _insert_attempts(connection, self._begun)
         self._end(connection)
         self._explain(connection)
 
     def insert_new(self, connection: Connection) -> None:
         """Write what of the batch is not there yet."""
-        ids = [run.id for run in self._runs]
+        ids = [row.id for row in self._rows]
         recorded = set(connection.scalars(sa.select(runs.c.id).where(runs.c.id.in_(ids))))
         known = _known(connection, self._begun)
         again = [each for each in self._begun if _identity(each) in known]
         self._insert_settings(connection)
-        _insert_runs(connection, [run for run in self._runs if run.id not in recorded])
+        _insert_runs(connection, [row for row in self._rows if row.id not in recorded])
         _insert_attempts(connection, [each for each in self._begun if _identity(each) not in known])
         if again:
             connection.execute(
@@ -151,13 +151,13 @@ def _known(connection: Connection, some: Sequence[Attempt]) -> set[tuple[str, st
     return {(row.run, row.instance, row.ordinal) for row in connection.execute(query)}
 
 
-def _insert_runs(connection: Connection, new: Sequence[Run]) -> None:
-    insert_rows(connection, runs, RUN_COLUMNS, [_run_values(row_of(run)) for run in new])
+def _insert_runs(connection: Connection, new: Sequence[RunRow]) -> None:
+    insert_rows(connection, runs, RUN_COLUMNS, [_run_values(row) for row in new])
     insert_rows(
         connection,
         run_instances,
         _INSTANCE_COLUMNS,
-        [(run.id, position, instance) for run in new for position, instance in enumerate(run.instances)],
+        [(row.id, position, instance) for row in new for position, instance in enumerate(row.instances)],
     )
 
 
