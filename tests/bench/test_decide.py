@@ -5,6 +5,7 @@ from itertools import islice
 from pathlib import Path
 from typing import get_args
 
+import msgspec
 import pytest
 from click.testing import CliRunner
 
@@ -43,12 +44,23 @@ def test_fresh_shapes_are_not_alike():
 
 
 def test_durable_decisions_are_counted(tmp_path: Path):
-    row, recorded, beside, refused = decide.measure_durable(SqliteStore(tmp_path), [flat(60)], [8], 2, 0.3)
+    row, recorded, beside, refused = decide.measure_durable(
+        SqliteStore(tmp_path), [flat(60)], [8], 2, 0.3, turns=2
+    )
     assert row.store == "sqlite"
     assert row.per_second > 1
     assert (recorded.store, recorded.per_second > 1) == ("sqlite, recorded", True)
     assert (beside.store, beside.query, beside.per_second > 1) == ("sqlite, refusals", "plain", True)
     assert (refused.store, refused.query, refused.concurrent) == ("sqlite, refusals", "refused", 1)
+    assert all(each.processor_us is not None and each.processor_us > 0 for each in (row, recorded, beside))
+    notes = decide.report_on([row, recorded, beside, refused], 2, 0.3).notes
+    assert [note.split(": ")[0] for note in notes] == [
+        "flat, 60 hosts, sqlite, recorded, 8 at a time",
+        "flat, 60 hosts, sqlite, refusals, 8 at a time",
+    ]
+    half = msgspec.structs.replace(row, store="sqlite, recorded", per_second=row.per_second / 2)
+    (note,) = decide.report_on([row, half], 2, 0.3).notes
+    assert note.endswith(": 50% of the rate, +0 µs of the processor a decision.")
 
 
 @pytest.mark.parametrize("kind", get_args(Kind))

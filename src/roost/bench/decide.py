@@ -49,12 +49,16 @@ COLUMNS: Final = (
     Column("p50 ms", "p50_ms", ",.3f"),
     Column("p99 ms", "p99_ms", ",.3f"),
     Column("first ms", "first_ms", ",.2f"),
+    Column("processor µs", "processor_us", ",.0f"),
     Column("decisions/s", "per_second", ",.0f"),
 )
 
 
 REFUSALS: Final = 1.0
 """Refusals in a second, less what each takes."""
+RECORDED: Final = ", recorded"
+REFUSING: Final = ", refusals"
+"""What is after the kind of a store whose decisions are recorded, or have refusals beside them."""
 TOO_MUCH_MEMORY: Final = 100_000_000
 """MiB, more than any host of a fleet has."""
 
@@ -64,7 +68,8 @@ class Row(msgspec.Struct, frozen=True):
 
     ``fleet`` is the name of the plan. ``size``: members of each group or ignored hosts, 0 for other queries.
     Milliseconds are those of a request; ``per_second`` counts instances. ``first_ms`` is the time of the
-    first request, before any equivalence class is cached.
+    first request, before any equivalence class is cached. ``processor_us``: of the scheduler's process, all
+    of its threads, for one of the durable decisions; None for others.
     """
 
     fleet: str
@@ -79,6 +84,7 @@ class Row(msgspec.Struct, frozen=True):
     p99_ms: float
     first_ms: float
     per_second: float
+    processor_us: float | None = None
 
 
 def measure(
@@ -179,13 +185,29 @@ class InMemoryDecisions:
         )
 
 
+class _Durable:
+    """What has been measured of durable decisions, in all turns: seconds of each request, and of all."""
+
+    def __init__(self) -> None:
+        self.times: list[float] = []
+        self.refused: list[float] = []
+        self.took = 0.0
+        self.processor = 0.0
+
+
 def measure_durable(
-    store: Store, plans: Sequence[FleetPlan], concurrent: Sequence[int], alternates: int, seconds: float
+    store: Store,
+    plans: Sequence[FleetPlan],
+    concurrent: Sequence[int],
+    alternates: int,
+    seconds: float,
+    turns: int = 1,
 ) -> list[Row]:
     """Measure plain decisions that are committed, for each fleet and number of concurrent tasks.
 
     Each is measured without records, with records in a SQLite file, and beside one task that is refused and
-    waits for its explanation, `REFUSALS` times a second: that one has a row of its own.
+    waits for its explanation, `REFUSALS` times a second: that one has a row of its own. They take ``turns``,
+    because other processes and the disk slow each of them down at another time.
 
     Raises:
         BenchError: The fleet's database cannot be made.
@@ -194,20 +216,22 @@ def measure_durable(
     rows = []
     for plan in plans:
         announce(f"decide: {plan}, durable on {store.kind}")
-        for beside in ("", ", recorded", ", refusals"):
-            with store.copy(plan, "roost") as url, tempfile.TemporaryDirectory() as folder:
-                records = f"sqlite:///{folder}/records.db" if beside == ", recorded" else None
-                name = f"{store.kind}{beside}"
-                for tasks in concurrent:
+        found = {(beside, tasks): _Durable() for beside in ("", RECORDED, REFUSING) for tasks in concurrent}
+        for _ in range(turns):
+            for (beside, tasks), durable in found.items():
+                with store.copy(plan, "roost") as url, tempfile.TemporaryDirectory() as folder:
+                    records = f"sqlite:///{folder}/records.db" if beside == RECORDED else None
                     table = build_node_table(plan)
-                    refused: list[float] | None = [] if beside == ", refusals" else None
-                    durable = _durable(url, records, table, tasks, alternates, seconds, refused)
-                    times, took = asyncio.run(durable)
-                    plain = Requests("plain", table, 0)
-                    rows.append(_row(plan, plain, 0, "repeated", 1, name, tasks, times, took))
-                    if refused:
-                        row = _row(plan, plain, 0, "fresh", 1, name, 1, refused, took)
-                        rows.append(replace(row, query="refused"))
+                    refusing = beside == REFUSING
+                    asyncio.run(_decide(durable, url, records, table, tasks, alternates, seconds, refusing))
+        plain = Requests("plain", build_node_table(plan), 0)
+        for (beside, tasks), durable in found.items():
+            name, times, took = f"{store.kind}{beside}", durable.times, durable.took
+            row = _row(plan, plain, 0, "repeated", 1, name, tasks, times, took)
+            rows.append(replace(row, processor_us=durable.processor / len(times) * 1e6))
+            if durable.refused:
+                row = _row(plan, plain, 0, "fresh", 1, name, 1, durable.refused, took)
+                rows.append(replace(row, query="refused"))
     return rows
 
 
@@ -219,18 +243,19 @@ class _DiscardedRecords:
     ) -> None: ...
 
 
-async def _durable(
+async def _decide(
+    durable: _Durable,
     url: str,
     records_url: str | None,
     table: NodeTable,
     tasks: int,
     alternates: int,
     seconds: float,
-    refused: list[float] | None = None,
-) -> tuple[list[float], float]:
-    """The seconds of each decision, and of all; those of records that are still to be written included.
+    refusing: bool,
+) -> None:
+    """Measure decisions, and the writing of records that still wait at the end.
 
-    ``refused`` gets the seconds of refusals with their explanations; None: nothing is refused.
+    ``refusing``: one task is refused, again and again.
     """
     database = Database(url)
     queue = None if records_url is None else RecordQueue(await open_sql_records(records_url, Retention()))
@@ -239,20 +264,19 @@ async def _durable(
     options = SchedulerOptions(explain_seconds=60.0)
     scheduler = Scheduler(gateway, table, queue or _DiscardedRecords(), options, clock=lambda: 0.0)
     keep_what_is_loaded()
-    times: list[float] = []
     wanted = flavors("repeated")
-    started = time.perf_counter()
+    started, processor = time.perf_counter(), time.process_time()
 
     async def ask() -> None:
         while (now := time.perf_counter()) < started + seconds:
             spec = RequestSpec(project_id="project", user_id="user", flavor=next(wanted))
             await scheduler.select_destinations(spec, 1, alternates)
-            times.append(time.perf_counter() - now)
+            durable.times.append(time.perf_counter() - now)
 
-    async def ask_for_too_much(waits: list[float]) -> None:
+    async def ask_for_too_much() -> None:
         """Requests that no host has the memory for, each of another size."""
         while (now := time.perf_counter()) < started + seconds:
-            flavor = Flavor("refused", 1, TOO_MUCH_MEMORY + len(waits))
+            flavor = Flavor("refused", 1, TOO_MUCH_MEMORY + len(durable.refused))
             try:
                 await scheduler.select_destinations(
                     RequestSpec(project_id="project", user_id="user", flavor=flavor), 1
@@ -260,27 +284,46 @@ async def _durable(
             except NoValidHost as error:
                 if error.reasons is None:
                     raise BenchError("a refusal was not explained") from error
-            waits.append(time.perf_counter() - now)
+            durable.refused.append(time.perf_counter() - now)
             await asyncio.sleep(1 / REFUSALS)
 
-    refusing = [] if refused is None else [ask_for_too_much(refused)]
-    await asyncio.gather(*refusing, *(ask() for _ in range(tasks)))
+    beside = [ask_for_too_much()] if refusing else []
+    await asyncio.gather(*beside, *(ask() for _ in range(tasks)))
     if queue is not None:
         await queue.flush()
-    took = time.perf_counter() - started
+    durable.took += time.perf_counter() - started
+    durable.processor += time.process_time() - processor
     if queue is not None:
         if queue.dropped or queue.failed:
             raise BenchError(f"{queue.dropped + queue.failed} records were lost")
         await queue.close()
     await ledger.close()
     await database.close()
-    return times, took
 
 
 def report_on(rows: Sequence[Row], alternates: int, seconds: float) -> Report:
     """Return the report of measured decisions."""
     title = f"Decisions with {alternates} alternates each"
-    return report("decide", title, COLUMNS, rows, {"seconds": seconds, "alternates": alternates})
+    settings = {"seconds": seconds, "alternates": alternates}
+    return report("decide", title, COLUMNS, rows, settings, _costs_beside(rows))
+
+
+def _costs_beside(rows: Sequence[Row]) -> list[str]:
+    """What records, and refusals, cost the durable decisions beside them."""
+    durable = {
+        (row.fleet, row.hosts, row.concurrent, row.store): row for row in rows if row.processor_us is not None
+    }
+    notes = []
+    for (fleet, hosts, concurrent, store), row in durable.items():
+        alone = durable.get((fleet, hosts, concurrent, store.partition(",")[0]))
+        if alone is None or alone is row or row.processor_us is None or alone.processor_us is None:
+            continue
+        rate, more = row.per_second / alone.per_second, row.processor_us - alone.processor_us
+        notes.append(
+            f"{fleet}, {hosts:,} hosts, {store}, {concurrent} at a time: {rate:.0%} of the rate, "
+            f"{more:+.0f} µs of the processor a decision."
+        )
+    return notes
 
 
 def _row(

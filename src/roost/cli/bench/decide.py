@@ -70,6 +70,13 @@ FLEETS = {"flat": flat, "nested": nested, "pinned": pinned, "devices": devices}
 @click.option(
     "--durable/--no-durable", default=True, show_default=True, help="Measure durable plain decisions, too."
 )
+@click.option(
+    "--turns",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Durable decisions are measured alone, with records and beside refusals in so many turns.",
+)
 @duration(2.0)
 @directory
 @database
@@ -84,6 +91,7 @@ def decide(
     alternates: int,
     concurrent: tuple[int, ...],
     durable: bool,
+    turns: int,
     duration: float,
     folder: Path,
     database: str,
@@ -99,5 +107,5 @@ def decide(
     rows = benchmark.measure(plans, instances, alternates, duration, queries, size)
     if durable and "plain" in queries:
         with open_store(folder, database) as store:
-            rows += benchmark.measure_durable(store, plans, concurrent, alternates, duration)
+            rows += benchmark.measure_durable(store, plans, concurrent, alternates, duration, turns)
     show_report(benchmark.report_on(rows, alternates, duration), as_json, output)
