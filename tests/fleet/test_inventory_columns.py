@@ -72,6 +72,8 @@ def assert_fits(
     assert set(columns.row[columns.fitting(amount)].tolist()) == expected
     slots = columns.slots(np.arange(40, dtype=np.int32))
     assert set(np.flatnonzero(columns.fits_in(slots, amount)).tolist()) == expected
+    for rows in (np.arange(99), np.arange(2)):  # more than there are slots, and fewer
+        assert set(rows[columns.fits_of(rows, amount)].tolist()) == expected & set(rows.tolist())
     at = {columns.row.item(slot) for slot in range(columns.n) if columns.fits_at(slot, amount)}
     assert at == expected
     most = columns.largest_in(slots).tolist()

@@ -31,8 +31,7 @@ def constraint_mask(fleet: Fleet, rows: Rows, constraint: Constraint) -> Bools:
     roots = fleet.roots(rows)
     mask: Bools = np.ones(len(rows), dtype=np.bool_)
     if kind == RESOURCES:
-        columns = fleet.inventory_columns(names[0])
-        mask = columns.fits_in(columns.slots(rows), constraint.amount)
+        mask = fleet.inventory_columns(names[0]).fits_of(rows, constraint.amount)
     elif kind == SPLIT_RESOURCES:
         mask = _gives_a_part(fleet, names[0], constraint.amount)[rows]
     elif kind in (REQUIRED, FORBIDDEN):

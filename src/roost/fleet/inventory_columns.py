@@ -222,6 +222,15 @@ class InventoryColumns:
         mask &= slots >= 0
         return mask
 
+    def fits_of(self, rows: Rows, amount: int) -> Bools:
+        """Whether ``amount`` more fits at each provider: bool[len(rows)], False for one without inventory."""
+        if len(rows) < self.n:
+            return self.fits_in(self.slots(rows), amount)
+        # With more providers than slots, each slot is judged once and in the order of memory.
+        fitting = np.zeros(max(len(self.slot_of), int(rows.max(initial=0)) + 1), dtype=np.bool_)
+        fitting[self.row[self.fitting(amount)]] = True
+        return fitting[rows]
+
     def largest_in(self, slots: Rows) -> Int64:
         """The largest amount that room and ``max_unit`` allow at each slot: int64[len(slots)], 0 for -1."""
         if self.n == 0:

@@ -83,7 +83,11 @@ class RowSet:
             return found
         if not self._rows:
             return np.zeros(len(rows), dtype=np.bool_)
-        return np.isin(rows, np.fromiter(self._rows, dtype=np.intp, count=len(self._rows)))
+        # numpy's isin sorts, which takes ten times as long for all rows of a fleet.
+        members = np.fromiter(self._rows, dtype=np.intp, count=len(self._rows))
+        marks = np.zeros(max(int(members.max()), int(rows.max(initial=0))) + 1, dtype=np.bool_)
+        marks[members] = True
+        return marks[rows]
 
     def copy(self) -> "RowSet":
         """An independent copy."""
