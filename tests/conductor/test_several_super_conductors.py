@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
+import sqlalchemy as sa
 
 from roost.cells.arriving import AddInstances
 from roost.conductor import deleting
@@ -14,7 +15,9 @@ from roost.conductor.cell_mappings import CELL0
 from roost.conductor.instance_types import InstancesQuery
 from roost.conductor.instance_views import InstanceViews
 from roost.conductor.late_claims import LOOKS, LookedAt, NotedInstances
+from roost.conductor.mappings import ANYWHERE
 from roost.conductor.super_conductor import KIND, SuperConductor
+from roost.conductor.tables import instance_mappings
 from roost.conductor.working import FAILED_SECONDS
 from roost.leases import ReadLeases, VacateLeases
 from roost.model.instance import ACTIVE, ASSIGNED, DELETING, ERROR
@@ -183,6 +186,31 @@ def test_many_deletions_are_taken_over_some_at_a_time(tmp_path, monkeypatch) -> 
         await found_dead(now)
         await other.step()
         assert {each.state for each in (await now.instances()).values()} == {DELETING}
+
+    within(tmp_path, work)
+
+
+def test_a_cell_that_is_mapped_later_is_told_of_deletions(tmp_path) -> None:
+    """An instance whose mapping an earlier version wrote may be there, too."""
+
+    async def work(now: Conductors, other: SuperConductor) -> None:
+        await now.super.accept(request(5))
+        await now.arrive()
+        [*_, uuid] = [each.uuid for each in await now.cells["cell2"].every()]
+        later = now.cells.pop("cell2")
+        conductor = SuperConductor(
+            now.ledger.database, now.scheduler, now.placement, now.cells, backoff=BACKOFF, clock=lambda: NOW
+        )
+        await conductor.begin()
+        now.cells["cell2"] = later
+        mine = instance_mappings.c.instance_uuid == uuid
+        anywhere = sa.update(instance_mappings).where(mine).values(cell=None, epoch=ANYWHERE)
+        await now.ledger.database.write(lambda connection: connection.execute(anywhere) and None)
+        try:
+            assert await conductor.delete([uuid]) == [uuid]
+            assert (await later.find([uuid]))[uuid].state == DELETING
+        finally:
+            await conductor.close()
 
     within(tmp_path, work)
 

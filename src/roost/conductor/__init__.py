@@ -10,6 +10,7 @@
     requester         the project and user of a request
     aggregates/       host aggregates and availability zones: the entity, over HTTP, and in placement
     server_groups/    server groups, the instances that were requested for each, and both over HTTP
+    possible_cells    the cells that instances may be in, by their mappings
     together          several things at the same time, all of them to their end
     tables            their tables
     node_feed         what the agents of all cells report, brought to the scheduler's node table

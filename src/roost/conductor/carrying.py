@@ -14,7 +14,7 @@ Another try of the same owner is a takeover from itself: of an earlier try any w
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -31,7 +31,8 @@ from roost.conductor.build_requests import (
 from roost.conductor.cell_mappings import CELL0
 from roost.conductor.freeing import free_claims
 from roost.conductor.late_claims import NoteLateClaims
-from roost.conductor.mappings import ANYWHERE, InstanceMapping, MapInstances, TakeOverMappings
+from roost.conductor.mappings import MapInstances, TakeOverMappings
+from roost.conductor.possible_cells import possible_cells
 from roost.conductor.questions import PLACEMENT, SCHEDULER, AllocationsOf, SelectDestinations
 from roost.conductor.tables import API
 from roost.machine import Ask, Clock, Log, Machine, Read, Sleep, Together, Write
@@ -47,12 +48,11 @@ from roost.scheduler.errors import SchedulerError
 class CarryOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How requests are carried.
 
-    ``cells``: the names of all cells, cell0 among them. ``max_attempts``: hosts tried for an instance, the
+    ``max_attempts``: hosts tried for an instance, the
     first included. ``backoff``: how often a request that fails is tried, and after which pauses; an outage of
     a database, of placement or of the scheduler is waited out.
     """
 
-    cells: Collection[str]
     max_attempts: int = 3
     backoff: Backoff = Backoff()
 
@@ -143,7 +143,10 @@ def _settled(owned: OwnedRequest, options: CarryOptions) -> Machine[tuple[list[s
         raise Fenced
     wanted = [mapping for mapping in found if not mapping.deleted]
     at = yield from Clock().do()
-    named = _cells_of(wanted, options.cells)
+    named: defaultdict[str, list[str]] = defaultdict(list)
+    for uuid, cells in (yield from possible_cells(wanted)).items():
+        for cell in cells:
+            named[cell].append(uuid)
     arrived: dict[str, Instance] = {}
     settling = [_settle(cell, uuids, owned.epoch, at) for cell, uuids in named.items()]
     unmapped = {mapping.instance_uuid for mapping in wanted if mapping.cell is None}
@@ -158,18 +161,6 @@ def _settled(owned: OwnedRequest, options: CarryOptions) -> Machine[tuple[list[s
 
 def _settle(cell: str, uuids: Sequence[str], epoch: int, at: float) -> Machine[dict[str, Instance]]:
     return (yield from Write(f"cell/{cell}", SettleTakeover(tuple(uuids), epoch, at)).do())
-
-
-def _cells_of(mappings: Iterable[InstanceMapping], cells: Collection[str]) -> dict[str, list[str]]:
-    """The cells that instances may be in or on their way to, by cell."""
-    found: defaultdict[str, list[str]] = defaultdict(list)
-    for mapping in mappings:
-        if mapping.cell is not None:
-            found[mapping.cell].append(mapping.instance_uuid)
-        elif mapping.epoch == ANYWHERE:
-            for cell in cells:
-                found[cell].append(mapping.instance_uuid)
-    return found
 
 
 def _place(

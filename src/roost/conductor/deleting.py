@@ -7,7 +7,7 @@ What never arrived may hold a claim: it is freed when the request is finished, a
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 import msgspec
@@ -17,13 +17,13 @@ from roost.cells.ending import DeleteInstances
 from roost.conductor.build_requests import Unfinished
 from roost.conductor.freeing import free_claims
 from roost.conductor.mappings import (
-    ANYWHERE,
     DeleteMapped,
     ForgetInstances,
     FreeDeletions,
     InstanceMapping,
     TakeDeletions,
 )
+from roost.conductor.possible_cells import possible_cells
 from roost.conductor.tables import API
 from roost.leases import Tenure
 from roost.machine import Clock, Log, Machine, Monotonic, Read, Record, Together, Write
@@ -49,20 +49,18 @@ class Deletion(msgspec.Struct):
 
 
 class Deletions:
-    """The deletions that this process carries. ``cells``: the names of all cells."""
+    """The deletions that this process carries."""
 
-    def __init__(self, cells: Iterable[str]) -> None:
-        self._cells = tuple(cells)
+    def __init__(self) -> None:
         self.by_uuid: dict[str, Deletion] = {}
 
-    def add(self, mappings: Iterable[InstanceMapping]) -> None:
-        """Carry deletions that are not carried yet."""
-        for mapping in mappings:
-            if mapping.instance_uuid not in self.by_uuid:
-                cells = {mapping.cell} if mapping.cell is not None else set[str]()
-                if mapping.cell is None and mapping.epoch == ANYWHERE:
-                    cells = set(self._cells)
-                self.by_uuid[mapping.instance_uuid] = Deletion(mapping, cells, set())
+    def add(self, mappings: Collection[InstanceMapping]) -> Machine[None]:
+        """Carry deletions that are not carried yet. Raises `StorageError`; then none is."""
+        new = [mapping for mapping in mappings if mapping.instance_uuid not in self.by_uuid]
+        cells = yield from possible_cells(new)
+        for mapping in new:
+            uuid = mapping.instance_uuid
+            self.by_uuid.setdefault(uuid, Deletion(mapping, {*cells[uuid]}, set()))
 
     def untold(self) -> dict[str, list[Deletion]]:
         """By cell the deletions that it is still to be told of."""
@@ -94,7 +92,7 @@ def accept_deletion(
     owner = tenure.holder if holds else None
     known = yield from Write(API, DeleteMapped(tuple(uuids), at, owner)).do()
     if holds and known:
-        deletions.add(known.values())
+        yield from deletions.add(known.values())
         yield from tell_cells(deletions, known)
     return known
 
@@ -196,7 +194,7 @@ def take_deletions(tenure: Tenure, deletions: Deletions) -> Machine[None]:
         free = yield from Read(API, FreeDeletions(tenure.holder, most)).do()
         new = tuple(each for each in free if each[0] not in deletions.by_uuid)[:AT_ONCE]
         taken = (yield from Write(API, TakeDeletions(new, tenure.holder)).do()) if new else []
-        deletions.add(taken)
+        yield from deletions.add(taken)
         # A deletion without its mapping is not carried, and would be found for ever.
         if len(free) < most or not taken:
             return

@@ -83,7 +83,7 @@ class SuperConductor:
         host = socket.gethostname()
         name = f"{KIND}/{host}/{os.getpid()}-{uuid.uuid4().hex[:8]}"
         self._tenure = Tenure(name, KIND, host, times=times)
-        options = CarryOptions(cells=cells.keys(), max_attempts=max_attempts, backoff=backoff)
+        options = CarryOptions(max_attempts=max_attempts, backoff=backoff)
         self._working = Working(self._tenure, options)
         self._listening: set[asyncio.Task[None]] = set()
 

@@ -52,7 +52,7 @@ class Working:
         self.carrying: set[str] = set()
         self.failed: dict[str, float] = {}
         self.failure: BaseException | None = None
-        self.deletions = Deletions(options.cells)
+        self.deletions = Deletions()
 
     def accept(self, request: BuildRequest) -> Machine[None]:
         """Accept a request: durable when this returns, and on its way.

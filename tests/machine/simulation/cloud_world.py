@@ -140,7 +140,7 @@ class CloudWorld(World):
 
     def _begin_super(self, process: Process) -> None:
         tenure = Tenure(f"{KIND}/{process.name}/{process.life}", KIND, process.name, times=LEASES)
-        working = Working(tenure, CarryOptions(cells=(CELL0, *self.cells)))
+        working = Working(tenure, CarryOptions())
         process.memory["working"] = working
         process.run("keeps", keep_lease("api", tenure))
         process.run("watches", watch_leases("api", KIND, tenure.times))

@@ -1,0 +1,26 @@
+"""The cells that instances may be in, by their mappings."""
+
+from collections.abc import Collection
+
+from roost.conductor.cell_mappings import mapped_cells
+from roost.conductor.mappings import ANYWHERE, InstanceMapping
+from roost.conductor.tables import API
+from roost.machine import Machine, Read
+
+
+def possible_cells(mappings: Collection[InstanceMapping]) -> Machine[dict[str, tuple[str, ...]]]:
+    """The cells that each instance may be in, or on its way to, by uuid. Raises `StorageError`.
+
+    An instance that may be anywhere may be in each cell that is mapped now, also in one that this process has
+    not opened: work that needs all of them waits for it.
+    """
+    anywhere: tuple[str, ...] = ()
+    if any(mapping.cell is None and mapping.epoch == ANYWHERE for mapping in mappings):
+        anywhere = tuple((yield from Read(API, mapped_cells).do()))
+    found: dict[str, tuple[str, ...]] = {}
+    for mapping in mappings:
+        if mapping.cell is not None:
+            found[mapping.instance_uuid] = (mapping.cell,)
+        else:
+            found[mapping.instance_uuid] = anywhere if mapping.epoch == ANYWHERE else ()
+    return found
