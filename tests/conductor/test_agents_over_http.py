@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 import httpx
 import msgspec
 import pytest
+import structlog.testing
 
 from roost.agents.client import HttpEndpoint
 from roost.agents.errors import (
@@ -23,13 +24,14 @@ from roost.agents.types import SessionKey
 from roost.agents.wire import CODES
 from roost.auth import IdentityUnavailable
 from roost.cells.host_tokens import IssueToken, ReadTokens, RevokeTokens, UseToken
+from roost.compute.hosting import Hosting
 from roost.compute.provider_tree import provider_uuid
 from roost.conductor.agents import tokens
 from roost.conductor.agents.http import create_app
 from roost.conductor.agents.tokens import FRESH_SECONDS, HostTokens
 from roost.model.instance import ACTIVE
 from roost.model.token import token_digest
-from support.agents import Hosts, hosts
+from support.agents import FAST, Hosts, hosts, until
 from support.cells import NOW, instance
 
 
@@ -87,6 +89,39 @@ def test_agents_build_over_http(tmp_path) -> None:
                 await api.world.reaches(ACTIVE, "i")
                 await api.world.reaches(ACTIVE, "j")
             assert "VCPU" in await api.world.placement.inventories(provider_uuid("b"))
+
+    asyncio.run(run())
+
+
+def test_metrics_that_cannot_be_sent_stop_no_polls(tmp_path) -> None:
+    strange = {
+        "nan": float("nan"),
+        "inf": float("inf"),
+        "huge": 10**5000,
+        "text": "2",
+        "caf\udce9": 1.0,
+        "": 1.0,
+        3: 3.0,
+    }
+
+    async def run() -> None:
+        async with served(tmp_path) as api:
+            client = api.client(await api.token("a"))
+            api.world.a.metrics = lambda: {"load": 1.5, "count": 2, **strange}
+            agent = Hosting([("a", client, api.world.a, None)], times=FAST)
+            with structlog.testing.capture_logs() as logs:
+                running = asyncio.create_task(agent.run())
+                await asyncio.wait_for(agent.started(), 20)
+
+                async def told() -> bool:
+                    return [each.metrics for each in await api.world.cell.nodes()] == [
+                        {"load": 1.5, "count": 2.0}
+                    ]
+
+                await until(told)
+                running.cancel()
+            dropped = {each["metric"] for each in logs if each["event"].startswith("a metric")}
+            assert dropped == {"nan", "inf", "caf\N{REPLACEMENT CHARACTER}", "", "huge", "text", "3"}
 
     asyncio.run(run())
 

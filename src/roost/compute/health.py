@@ -1,5 +1,6 @@
 """The report of a node: what the scheduler should know of it beside its inventory."""
 
+import sys
 from collections.abc import Collection
 
 import msgspec
@@ -10,7 +11,8 @@ from roost.compute.provider_tree import provider_uuid
 from roost.machine import Ask, Log, Machine
 from roost.model.assignment import digest
 from roost.model.node import NodeInstance, NodeReport
-from roost.model.text import error_text
+from roost.model.text import clean_text, error_text, is_storable
+from roost.model.vocabulary import MAX_NAME
 
 
 class Facts(msgspec.Struct, frozen=True):
@@ -69,11 +71,27 @@ def _hardware(host: str) -> Machine[Hardware | None]:
 
 def _metrics(host: str) -> Machine[dict[str, float]]:
     try:
-        return (yield from Ask("driver", Metrics()).do())
+        told = yield from Ask("driver", Metrics()).do()
     except Exception as error:
         values = {"host": host, "error": error_text(error)}
         yield from Log("the driver has no metrics", values, "error").do()
         return {}
+    numbers: dict[str, float] = {}
+    for name, value in told.items():
+        if is_metric(name, value):
+            numbers[name] = float(value)
+        else:
+            # JSON has neither NaN nor half a character: the message would be refused, and the host be silent.
+            values = {"host": host, "metric": clean_text(str(name))}
+            yield from Log("a metric of the driver cannot be reported", values, "warning").do()
+    return numbers
+
+
+def is_metric(name: object, value: object) -> bool:
+    """Whether a foreign driver tells a finite number under a name that can be sent."""
+    if not isinstance(name, str) or not is_storable(name, MAX_NAME):
+        return False
+    return isinstance(value, int | float) and abs(value) <= sys.float_info.max
 
 
 def _reported(guest: str, hardware: Hardware | None) -> NodeInstance:
