@@ -79,7 +79,7 @@ class HostAgent:
         self._kept_at = 0.0
 
     def run(self) -> Machine[None]:
-        """Look after the host for ever. Raises `StateUnusable` if its state cannot be read or written."""
+        """Look after the host for ever. Raises `StateUnusable` if its state cannot be used at the start."""
         self._kept = yield from Ask("state", LoadSession()).do()
         self.held = self._kept.held
         yield from self._open()
@@ -100,6 +100,11 @@ class HostAgent:
                 if failures == 1:
                     yield from self._tell("the cell does not take a poll", error)
                 yield from self._has_begun()
+                yield from Sleep(self._pause(failures)).do()
+            except StateUnusable as error:
+                # A disk that is full for a while ends no host: it goes on with what it has in memory.
+                failures += 1
+                yield from self._tell("the state of a host cannot be kept", error, "error")
                 yield from Sleep(self._pause(failures)).do()
 
     def _has_begun(self) -> Machine[None]:
@@ -201,8 +206,10 @@ class HostAgent:
         return None if self.held is not None else self._session
 
     def _keep(self, **changes: object) -> Machine[None]:
-        self._kept = msgspec.structs.replace(self._kept, **changes)
-        yield from Ask("state", KeepSession(self._kept)).do()
+        # What could not be kept is not believed to be: the nonce of the session stays among the last ones.
+        kept = msgspec.structs.replace(self._kept, **{"held": self.held, **changes})
+        yield from Ask("state", KeepSession(kept)).do()
+        self._kept = kept
         self._kept_at = yield from Monotonic().do()
 
     # Polls
@@ -307,6 +314,8 @@ class HostAgent:
             except AgentProtocolError as error:
                 # They stay, and the next poll has them.
                 yield from self._tell("results are sent later", error)
+            except StateUnusable as error:
+                yield from self._tell("the state of a host cannot be kept", error, "error")
 
     def _guests(self) -> Machine[dict[str, int] | None]:
         """The guests that run on the host; None if the driver cannot tell."""
@@ -328,7 +337,8 @@ class HostAgent:
                     token = yield from Ask("cell", RenewToken(session)).do()
                     yield from Ask("state", KeepToken(token)).do()
                 failures, pause = 0, self._times.token
-            except AgentProtocolError as error:
+            except (AgentProtocolError, StateUnusable) as error:
+                # A new one that could not be kept is never used, and ends with the next one.
                 failures += 1
                 pause = self._pause(failures)
                 yield from self._tell("the token of a host is renewed later", error)
@@ -337,7 +347,7 @@ class HostAgent:
 
     def _keep_reporting(self) -> Machine[None]:
         """Bring placement in line with the host, again and again."""
-        applied: Applied = yield from Ask("state", LoadApplied(self.host)).do()
+        applied: Applied | None = None
         failures = 0
         read: tuple[ProviderState, ...] | None = None
         read_at, reported_to = 0.0, self._session
@@ -348,6 +358,8 @@ class HostAgent:
                     began = yield from Monotonic().do()
                     if session != reported_to or began - read_at >= self._times.refresh:
                         read, read_at, reported_to = None, began, session
+                    if applied is None:
+                        applied = yield from Ask("state", LoadApplied(self.host)).do()
                     reported = yield from report_providers(
                         session, self.host, applied, enabled=self.enabled and self.held is None, read=read
                     )
@@ -358,9 +370,9 @@ class HostAgent:
                         yield from Log("placement refuses a part of a host's report", values, "error").do()
                     else:
                         self.registered = True
-                except StateUnusable:
-                    raise
                 except Exception as error:
+                    # What was written may have no answer, and is kept as applied since before it was written.
+                    applied = None
                     failures += 1
                     yield from self._tell("a host cannot report to placement", error, "error")
             if session is not None and not self.reported:
