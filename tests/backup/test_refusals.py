@@ -1,5 +1,6 @@
 """What a backup or a restore refuses, and that it changes nothing then."""
 
+import asyncio
 from pathlib import Path
 
 import msgspec
@@ -7,9 +8,12 @@ import pytest
 import sqlalchemy as sa
 
 from backup.backing import backed_up, content, fill, restored
+from roost.backup.data_directory import back_up_directory
 from roost.backup.errors import BackupError, BackupTooNew, BackupUnreadable, TargetNotEmpty, ToolMissing
 from roost.backup.manifest import FILE, Manifest
 from roost.backup.mariadb import PREPARED, REPLACED
+from roost.conductor.cell_mappings import CellMapping, MapCells
+from roost.conductor.tables import SCHEMA as CONDUCTOR
 from roost.ledger import SCHEMA as LEDGER
 from roost.storage import Database, SchemaTooNew
 from roost.storage.identity import TABLE
@@ -172,3 +176,13 @@ def test_tables_of_an_older_revision_are_upgraded(place: Place, folder: Path, tm
     assert identity is not None and identity.incarnation == 1
     database = Database(f"sqlite:///{tmp_path / 'new.db'}")
     LEDGER.check(database)
+
+
+def test_a_directory_whose_cell_is_elsewhere_is_refused(tmp_path: Path) -> None:
+    database = Database(f"sqlite:///{tmp_path / 'api.db'}")
+    CONDUCTOR.prepare(database)
+    database.write_now(MapCells((CellMapping("far", "cell_far"),)))
+    asyncio.run(database.close())
+    with pytest.raises(BackupError, match=r"cell far is that of \[cell_far\], not in the directory"):
+        back_up_directory(tmp_path, tmp_path / "backup", lambda *_: None)
+    assert not (tmp_path / "backup").exists()

@@ -8,6 +8,7 @@ import time
 from contextlib import closing
 from pathlib import Path
 
+import httpx
 import pytest
 from click.testing import CliRunner
 
@@ -127,6 +128,27 @@ def test_damaged_or_newer_database_is_named_and_left_as_it_is(tmp_path) -> None:
     assert (data / "api.db").read_bytes() == b"This is not a database. " * 1000
 
 
+def test_tokens_are_checked_and_databases_are_elsewhere_if_the_configuration_says_so(tmp_path) -> None:
+    data, tokens, elsewhere = tmp_path / "data", tmp_path / "tokens", tmp_path / "elsewhere.db"
+    made = run_roost("token", "add", "operator", "--role", "admin", "--file", tokens)
+    assert made.returncode == 0, made.stderr
+    config = tmp_path / "roost.conf"
+    config.write_text(
+        f"[api]\nauth_strategy = tokens\ntokens_file = {tokens}\n"
+        f"[cell_far]\nconnection = sqlite:///{elsewhere}\n"
+    )
+    refused(up(data, "--config-file", str(config)), "the configuration names 1 cells, not 2: far")
+    with RoostUp(data, ["--hosts", "2", "--config-file", str(config)]) as server:
+        server.wait_until_up()
+        assert "2 hosts in 1 cells" in server.stderr
+        url = f"http://127.0.0.1:{server.port}"
+        for path in ("/resource_providers", "/v1/instances", "/v1/hosts", "/v1/capacity"):
+            assert httpx.get(f"{url}{path}", headers={"X-Auth-Token": "admin"}).status_code == 401
+            with_token = {"X-Auth-Token": made.stdout.split()[-1]}
+            assert httpx.get(f"{url}{path}", headers=with_token).status_code == 200
+        assert elsewhere.exists() and not (data / "far.db").exists()
+
+
 @pytest.mark.parametrize(
     ("option", "value"),
     [("--port", "0"), ("--failure-rate", "2"), ("--host-numa-cells", "65")],
@@ -165,7 +187,7 @@ def test_operators_commands_speak_to_a_running_system(running, monkeypatch, tmp_
     assert tokens.stat().st_mode & 0o077 == 0
     run("host", "remove", "new-1")
     assert "no host 'new-1'" in run("host", "show", "new-1", status=1)
-    assert "fixed" in run("cell", "add", "x", status=1)
+    assert "set connection in [cell_x]" in run("cell", "add", "x", status=1)
     kinds = {each["kind"] for each in json.loads(run("service", "list", "--json"))["services"]}
     assert kinds == {"conductor", "cell-conductor"}
     assert json.loads(run("node", "list", host, "--json"))["nodes"][0]["nodename"] == host

@@ -5,15 +5,21 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from msgspec.structs import replace
+
+from roost.auth import Source
 from roost.cli.verification import verify_database
 from roost.compute.drivers.simulated import FailureRule, Script
+from roost.ledger import retention as ledger
 from roost.model.instance import BuildRequest
 from roost.model.inventory import Inventory
 from roost.model.spec import Flavor, RequestSpec
 from roost.records.backend import open_sql_records
 from roost.records.queue import RecordQueue
 from roost.records.records import Retention
+from roost.scheduler import SchedulerOptions
 from roost.system import Layout, System, SystemOptions, uniform_layout
+from roost.system.config import in_directory, read_system_options
 
 SMALL = uniform_layout(6, 2, {"VCPU": Inventory(4)})
 
@@ -30,12 +36,33 @@ async def opened_system(
     """Open the system in a directory, which is set up if it is new, and close it at the end."""
     backend = await open_sql_records(f"sqlite:///{directory / 'records.db'}", Retention())
     script = Script(failures=(FailureRule(failure_rate, reason),) if failure_rate else ())
-    choices = SystemOptions(script=script, **options)  # type: ignore[arg-type]
+    choices = options_in(directory, script=script, **options)
     system = await System.open(directory, layout, RecordQueue(backend), choices, clock)
     try:
         yield system
     finally:
         await system.close()
+
+
+def options_in(
+    directory: Path,
+    *,
+    scheduler: SchedulerOptions | None = None,
+    max_attempts: int | None = None,
+    retention: ledger.Retention | None = None,
+    **others: object,
+) -> SystemOptions:
+    """Return the options of a system in a directory. None: as without a configuration."""
+    options = read_system_options(in_directory(Source(), directory), **others)
+    if scheduler is not None:
+        options = options.deciding_by(scheduler)
+    conducting = options.conducting
+    if max_attempts is not None:
+        conducting = replace(conducting, max_attempts=max_attempts)
+    if retention is not None:
+        http = replace(conducting.http, retention=retention)
+        conducting = replace(conducting, scheduling=replace(conducting.scheduling, http=http))
+    return replace(options, conducting=conducting)
 
 
 def wanted(request_id: str, count: int = 1, vcpus: int = 1) -> BuildRequest:

@@ -10,9 +10,9 @@ from roost.model.instance import ACTIVE
 from roost.model.record import BUILT, FAILED, REFUSED, Attempt
 from roost.records import DamagedRecords, RecordQueue
 from roost.records.errors import RecordsError, RecordsUnavailable
-from roost.system import System, SystemOptions
+from roost.system import System
 from support.recording import FAULTS, failing_backend
-from support.systems import SMALL, differences, opened_system, states, wanted
+from support.systems import SMALL, differences, opened_system, options_in, states, wanted
 
 KEEP_COMMITS = Retention(interval=0.0)
 """Old commits are not removed. Old records are, all the same."""
@@ -22,7 +22,7 @@ KEEP_COMMITS = Retention(interval=0.0)
 def test_a_system_works_and_stops_while_no_record_can_be_written(tmp_path: Path, how: str) -> None:
     async def run() -> None:
         queue = RecordQueue(failing_backend(how), retry_seconds=0.01, close_seconds=0.1)
-        system = await System.open(tmp_path, SMALL, queue, SystemOptions())
+        system = await System.open(tmp_path, SMALL, queue, options_in(tmp_path))
         await system.super_conductor.accept(wanted("first", 5))
         await system.settle()
         assert list((await states(system)).values()) == [ACTIVE] * 5

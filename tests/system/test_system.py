@@ -7,6 +7,7 @@ from contextlib import closing
 import msgspec
 import pytest
 
+from roost.conductor.hosts.cells import CellRegistry
 from roost.conductor.node_feed import NodeFeed
 from roost.ledger.retention import Retention
 from roost.model.errors import OperatorError
@@ -154,6 +155,35 @@ def test_layout_is_kept_and_cannot_be_another(tmp_path) -> None:
     asyncio.run(run())
 
 
+def test_system_starts_with_a_cell_down_and_its_hosts_join_when_its_database_is_back(tmp_path) -> None:
+    path = tmp_path / "cell2.db"
+
+    async def run() -> None:
+        async with opened_system(tmp_path):
+            pass
+        whole = path.read_bytes()
+        path.write_bytes(b"This is not a database. " * 1000)
+        async with opened_system(tmp_path) as system:
+            cells = CellRegistry(system.api, system.cells, system.super_conductor.watch)
+            counted = {seen.mapping.name: seen.counts is not None for seen in await cells.list()}
+            assert counted == {"cell0": True, "cell1": True, "cell2": False}
+            # The hosts of the other cell take as many as they have room for.
+            await system.super_conductor.accept(wanted("first", 12))
+            await system.super_conductor.idle()
+            assert len(await system.cells["cell1"].every()) == 12
+            path.write_bytes(whole)
+            async with asyncio.timeout(60):
+                while system.table.seen_since(0.0).sum() < 6:
+                    await asyncio.sleep(0.05)
+            await system.super_conductor.accept(wanted("second", 12))
+            await system.settle()
+            assert set((await states(system)).values()) == {ACTIVE}
+            assert len(await system.cells["cell2"].every()) == 12
+        assert await differences(tmp_path) == []
+
+    asyncio.run(run())
+
+
 def test_hosts_are_dealt_out_to_cells_in_turn() -> None:
     layout = uniform_layout(5, 2, {})
     names = {cell: [there.host.name for there in hosts] for cell, hosts in layout.cells.items()}
@@ -161,8 +191,14 @@ def test_hosts_are_dealt_out_to_cells_in_turn() -> None:
     assert layout.hosts == 5
 
 
-@pytest.mark.parametrize("name", ["api.db", "cell0.db", "cell2.db", "records.db"])
-@pytest.mark.parametrize("damage", ["no database", "newer"])
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [
+        ("api.db", "no database"),
+        ("records.db", "no database"),
+        *((name, "newer") for name in ("api.db", "cell0.db", "cell2.db", "records.db")),
+    ],
+)
 def test_damaged_file_is_named_and_left_as_it_is(tmp_path, name, damage) -> None:
     path = tmp_path / name
 

@@ -84,9 +84,16 @@ def restore_directory(
 def _cells(api: str) -> list[str]:
     database = Database(api, read_only=True)
     try:
-        return list(database.read_now(mapped_cells))
+        cells = database.read_now(mapped_cells)
     finally:
         asyncio.run(database.close())
+    for cell in cells.values():
+        if cell.section is not None:
+            raise BackupError(
+                f"the database of cell {cell.name} is that of [{cell.section}], not in the directory: "
+                "back each database up with --database"
+            )
+    return list(cells)
 
 
 def _unchanged(database: Database) -> None:

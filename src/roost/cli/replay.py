@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 from rich.console import Console
 
+from roost.auth import Source
 from roost.auth.credentials import FixedCredentials
 from roost.cli.configuration import warn_of_options
 from roost.cli.main import FOUND_WRONG
@@ -31,7 +32,7 @@ from roost.replay.workload import HostShape, Workload
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.weighers.fragmentation import FragmentationOptions, FragmentationWeigher
 from roost.system import System
-from roost.system.config import log_options, open_system_records, read_config, system_options
+from roost.system.config import only_in_directory, open_system_records, read_system_options
 from roost.system.lock import locked
 from roost.system.report import report_of
 from roost.system.system import API_DB
@@ -135,20 +136,17 @@ def replay(
         return
     rate = failure_rate if failure_rate is not None else DEMO_FAILURE_RATE if kind == "demo" else 0.0
     into = data_dir or Path("roost-data") / kind
-    conf = read_config(config_file, into)
+    source = only_in_directory(Source(() if config_file is None else (str(config_file),)), into)
     warn_of_options(config_file)
-    configure_logs(log_options(conf))
-    options = system_options(
-        conf, script=Script(failures=(FailureRule(rate),) if rate else (), seed=seed), seed=seed
-    )
+    script = Script(failures=(FailureRule(rate),) if rate else (), seed=seed)
+    options = read_system_options(source, script=script, seed=seed)
+    configure_logs(options.conducting.http.logs)
+    scheduler = options.conducting.scheduling.scheduler
     if fragmentation and directory is not None:
-        options = msgspec.structs.replace(
-            options, scheduler=_by_fragmentation(options.scheduler, directory, into)
-        )
+        scheduler = _by_fragmentation(scheduler, directory, into)
     # A replay counts refusals by their plain reason, and measures decisions.
-    options = msgspec.structs.replace(
-        options, scheduler=msgspec.structs.replace(options.scheduler, explain_seconds=0.0)
-    )
+    scheduler = msgspec.structs.replace(scheduler, explain_seconds=0.0)
+    options = options.deciding_by(scheduler)
     parameters = {
         "workload": workload.name,
         "bins": str(len(workload.bins)),
@@ -156,16 +154,16 @@ def replay(
         "instances": str(workload.instances),
         "cells": str(cells),
         "failure rate": str(rate),
-        "max attempts": str(options.max_attempts),
-        "weighers": ", ".join(options.scheduler.weighers),
+        "max attempts": str(options.conducting.max_attempts),
+        "weighers": ", ".join(scheduler.weighers),
         "inflated": str(inflate),
         "seed": str(seed),
     }
 
     async def run(state: ReplayState, meter: Meter) -> Summary:
-        records = await open_system_records(conf, into)
+        records = await open_system_records(source, into)
         system = await System.open(into, layout_of(workload, cells), records, options)
-        report_of(system, conf).on_signal()
+        report_of(system).on_signal()
         keep_what_is_loaded()
         try:
             bins = len(workload.bins)

@@ -1,27 +1,34 @@
 """``roost up``: the whole system as one long-running server."""
 
 import asyncio
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack, closing
 from functools import partial
 from pathlib import Path
 
 import click
+from sqlalchemy.engine import make_url
 
 from roost import tracing
-from roost.cli.configuration import warn_of_options
+from roost.cli.configuration import options_without_effect, print_warnings
 from roost.cli.listening import Listening, listening
-from roost.cli.options import metrics_host, metrics_port, no_authentication
+from roost.cli.options import config_files, metrics_host, metrics_port, no_authentication, settings
+from roost.cli.placement_config import placement_source
 from roost.compute.drivers.simulated import FailureRule, Script
+from roost.conducting.options import ConductingOptions
+from roost.conducting.programs import check_options
+from roost.conducting.waiting import open_when_there
+from roost.conductor.cell_mappings import CELL0
 from roost.ledger import keep_what_is_loaded
 from roost.logs import configure_logs
 from roost.metrics.enabling import counted, exposed
 from roost.model.errors import OperatorError
 from roost.model.inventory import Inventory
 from roost.placement.http.server import check_exposure
+from roost.placement.options import proxy_warnings
 from roost.serving.listeners import listen
 from roost.system import Layout, System, kept_layout, uniform_layout
-from roost.system.config import log_options, open_system_records, read_config, system_options, tracing_options
+from roost.system.config import configured_cells, in_directory, open_system_records, read_system_options
 from roost.system.lock import locked
 from roost.system.report import report_of
 from roost.system.server import serve
@@ -74,9 +81,8 @@ DEFAULT_CELLS = 3
 )
 @click.option("--failure-rate", type=click.FloatRange(0, 1), default=0.0, help="Share of builds that fail.")
 @click.option("--build-seconds", type=click.FloatRange(min=0), default=0.0, help="Duration of a build.")
-@click.option(
-    "--config-file", type=click.Path(path_type=Path), help="Options of scheduler, records, conductor."
-)
+@config_files
+@settings
 @click.option("--seed", type=int, default=42, show_default=True, help="Seed of all random numbers.")
 @metrics_port
 @metrics_host
@@ -94,7 +100,8 @@ def up(
     host_pci_devices: int,
     failure_rate: float,
     build_seconds: float,
-    config_file: Path | None,
+    config_files: tuple[str, ...],
+    settings: tuple[str, ...],
     seed: int,
     metrics_port: int | None,
     metrics_host: str,
@@ -102,9 +109,11 @@ def up(
 ) -> None:
     """Run placement, scheduler, conductors and cells of simulated hosts in one process.
 
-    The Placement API is at /, the conductor's at /v1/instances. For development: tokens are not checked, as
-    with upstream's noauth2. With the data directory of an earlier run or replay, the system continues in its
-    last state, also after a crash.
+    The Placement API is at /, the conductor's at /v1/instances. Databases are SQLite files in the data
+    directory, except those that the configuration names: [placement_database], [api_database], and of cells
+    [cell_NAME] and [cell0]. Tokens are not checked unless [api] auth_strategy says how. A cell that is down
+    joins when its database comes. With the data directory of an earlier run or replay, the system continues
+    in its last state, also after a crash.
     """
     inventory = {
         "VCPU": Inventory(host_vcpus),
@@ -114,45 +123,72 @@ def up(
     if host_numa_cells > host_vcpus:
         raise click.UsageError(f"--host-numa-cells {host_numa_cells} is more than --host-vcpus {host_vcpus}")
 
+    source = in_directory(placement_source(config_files, settings), data_dir)
+    configured = configured_cells(source)
+    named = [name for name in configured if name != CELL0]
+
     def new_layout(hosts: int, cells: int) -> Layout:
+        if named and cells != len(named):
+            names = ", ".join(named)
+            raise OperatorError(f"the configuration names {len(named)} cells, not {cells}: {names}")
         return uniform_layout(
             hosts,
             cells,
             inventory,
             numa_topology(host_numa_cells, host_vcpus, host_memory_gib * 1024),
             pci_device_pools(host_pci_devices, host_numa_cells),
+            named,
         )
 
-    check_exposure(listening.host, allowed=insecure)
-    listeners = listen(listening.address, 1)
-    conf = read_config(config_file, data_dir)
-    warn_of_options(config_file)
-    logs = log_options(conf)
-    configure_logs(logs)
-    tracing_from = tracing_options(conf)
-    tracing.check(tracing_from)
-    options = system_options(
-        conf,
+    options = read_system_options(
+        source,
+        configured,
         script=Script(build_seconds, (FailureRule(failure_rate),) if failure_rate else (), seed),
         seed=seed,
     )
 
+    http = options.conducting.http
+    if http.auth_strategy == "noauth2":
+        check_exposure(listening.host, allowed=insecure)
+    check_options(options.conducting)
+    warnings = options_without_effect(source, http.auth_strategy, schedules=True)
+    print_warnings([*warnings, *proxy_warnings(http)])
+    configure_logs(http.logs)
+    listeners = listen(listening.address, 1)
+
+    async def open_(layout: Layout, stack: AsyncExitStack) -> System:
+        records = await open_system_records(source, data_dir)
+        system = await System.open(data_dir, layout, records, options)
+        stack.push_async_callback(system.close)
+        return system
+
     async def run(layout: Layout, metrics: Path | None) -> None:
-        tracing.start(tracing_from)
-        async with counted(metrics):
-            records = await open_system_records(conf, data_dir)
-            system = await System.open(data_dir, layout, records, options)
-            report_of(system, conf).on_signal()
-            keep_what_is_loaded()
-            try:
+        tracing.start(http.tracing)
+        try:
+            async with counted(metrics), AsyncExitStack() as stack:
+                system = await _open_when_there(stack, partial(open_, layout), options.conducting)
+                report_of(system).on_signal()
+                keep_what_is_loaded()
                 announce = partial(_announce, data_dir, layout, listening)
-                await serve(system, listeners, announce, listening.tls, drain_seconds, logs)
-            finally:
-                await system.close()
-                tracing.stop()
+                await serve(system, listeners, announce, listening.tls, drain_seconds)
+        finally:
+            tracing.stop()
 
     with closing(listeners), locked(data_dir), exposed(metrics_host, metrics_port) as metrics:
-        asyncio.run(run(_layout(data_dir, hosts, cells, new_layout), metrics))
+        layout = _layout(data_dir, hosts, cells or len(named) or None, new_layout)
+        asyncio.run(run(layout, metrics))
+
+
+async def _open_when_there(
+    stack: AsyncExitStack,
+    open_: Callable[[AsyncExitStack], Awaitable[System]],
+    options: ConductingOptions,
+) -> System:
+    """Open a system once its servers of databases answer; for files nobody has to wait."""
+    urls = [url for url in options.databases.values() if url is not None]
+    if all(make_url(url).get_backend_name() == "sqlite" for url in urls):
+        return await open_(stack)
+    return await open_when_there(stack, open_)
 
 
 def _announce(data_dir: Path, layout: Layout, listening: Listening) -> None:

@@ -2,7 +2,8 @@
 
 layout    what the system is made of: cells and their hosts
 lock      one process at a time in a data directory
-system    opens everything in a data directory, runs it, and stops it
+config    its configuration: databases that no file names are in the data directory
+system    opens the parts of all services, runs them, and stops them
 server    the HTTP API of all of it
 timings   how long decisions and claims take
 """

@@ -1,96 +1,84 @@
-"""The configuration of a whole system: a file, and over it the environment as ``OS_<GROUP>__<OPTION>``.
+"""The configuration of a whole system: that of all services, with a data directory for what it leaves open.
 
-Each room defines the options of its group: ``conductor``, ``filter_scheduler``, ``healthcheck``, ``ledger``,
-``overload`` and ``records``. Those of logs are in ``DEFAULT``.
+The options are read from files, and over them the environment as ``OS_<GROUP>__<OPTION>``.
 """
 
 from pathlib import Path
 
-from oslo_config import cfg
+from msgspec.structs import replace
 
-from roost.conductor.options import GROUP as CONDUCTOR
-from roost.conductor.options import OPTIONS as CONDUCTOR_OPTIONS
-from roost.conductor.options import time_limits_from
-from roost.ledger.retention import GROUP as LEDGER
-from roost.ledger.retention import OPTIONS as LEDGER_OPTIONS
-from roost.ledger.retention import retention_from
-from roost.logs import LogOptions
-from roost.logs.options import OPTIONS as LOG_OPTIONS
-from roost.logs.options import log_options_from
+from roost.auth import Source
+from roost.auth.source import Setting
+from roost.conducting.options import read_conducting_options
+from roost.conductor.cell_mappings import CELL0, OPTIONS, section_of
 from roost.model.errors import OperatorError
-from roost.records import RecordQueue, open_records, register_options
-from roost.scheduler.options import options_from
-from roost.system.system import SystemOptions
-from roost.tracing import TracingOptions
-from roost.tracing.options import GROUP as TRACING
-from roost.tracing.options import OPTIONS as TRACING_OPTIONS
-from roost.tracing.options import tracing_options_from
-from roost.web.health import GROUP as HEALTHCHECK
-from roost.web.health import OPTIONS as HEALTH_OPTIONS
-from roost.web.health import health_options
-from roost.web.limits import GROUP as OVERLOAD
-from roost.web.limits import OPTIONS as OVERLOAD_OPTIONS
-from roost.web.limits import limits_from
+from roost.placement.unsupported import groups_in
+from roost.records import RecordQueue, open_records
+from roost.scheduling.options import open_conf
+from roost.system.system import API_DB, SystemOptions
 
 
-def read_config(config_file: Path | None, data_dir: Path) -> cfg.ConfigOpts:
-    """The configuration, with what it does not say about files put into ``data_dir``.
+def in_directory(source: Source, directory: Path) -> Source:
+    """The source, in which databases that it does not name are files in a data directory, and tokens are not
+    checked unless it says so."""
+    return replace(
+        source,
+        defaults=(
+            *_databases(directory),
+            *_records(directory),
+            Setting("api", "auth_strategy", "noauth2"),
+        ),
+    )
 
-    Raises `OperatorError` for a file or value that cannot be used.
+
+def only_in_directory(source: Source, directory: Path) -> Source:
+    """The source with its own records, but with all other databases in a data directory."""
+    return replace(source, settings=(*source.settings, *_databases(directory)), defaults=_records(directory))
+
+
+def configured_cells(source: Source) -> tuple[str, ...]:
+    """The cells whose databases the source names, in order of names; cell0 last, if it is one."""
+    prefix = section_of("")
+    names = sorted(group.removeprefix(prefix) for group in groups_in(source) if group.startswith(prefix))
+    return tuple(name for name in (*names, CELL0) if _connection(source, name) is not None)
+
+
+def read_system_options(source: Source, configured: tuple[str, ...] = (), **others: object) -> SystemOptions:
+    """The options of a system as a source has them.
+
+    ``configured``: the cells whose databases the source names; ``others``: further options. Raises
+    `OperatorError` for a file or value that cannot be used.
     """
-    conf = cfg.ConfigOpts()
-    conf.register_opts(LOG_OPTIONS)
-    conf.register_opts(TRACING_OPTIONS, group=TRACING)
-    conf.register_opts(CONDUCTOR_OPTIONS, group=CONDUCTOR)
-    conf.register_opts(LEDGER_OPTIONS, group=LEDGER)
-    conf.register_opts(HEALTH_OPTIONS, group=HEALTHCHECK)
-    conf.register_opts(OVERLOAD_OPTIONS, group=OVERLOAD)
-    register_options(conf)
-    conf.set_default("connection", f"sqlite:///{data_dir.resolve() / 'records.db'}", group="records")
-    conf.set_default("path", str(data_dir.resolve() / "records.jsonl"), group="records")
-    try:
-        conf([], project="roost", default_config_files=[] if config_file is None else [str(config_file)])
-    except cfg.Error as error:
-        raise OperatorError(f"configuration file {config_file}: {' '.join(str(error).split())}") from error
-    return conf
+    return SystemOptions(
+        conducting=read_conducting_options(source),
+        configured=frozenset(configured),
+        **others,  # type: ignore[arg-type]
+    )
 
 
-def system_options(conf: cfg.ConfigOpts, **others: object) -> SystemOptions:
-    """The options of a system as a configuration has them; ``others`` are further ones."""
-    try:
-        return SystemOptions(
-            scheduler=options_from(conf),
-            max_attempts=conf[CONDUCTOR].max_attempts,
-            time_limits=time_limits_from(conf),
-            retention=retention_from(conf),
-            health=health_options(conf),
-            limits=limits_from(conf),
-            **others,  # type: ignore[arg-type]
-        )
-    except (cfg.Error, ValueError) as error:
-        raise OperatorError(f"configuration: {' '.join(str(error).split())}") from error
-
-
-def log_options(conf: cfg.ConfigOpts) -> LogOptions:
-    """The options of logging as a configuration has them. Raises `OperatorError`."""
-    try:
-        return log_options_from(conf)
-    except (cfg.Error, ValueError) as error:
-        raise OperatorError(f"configuration: {' '.join(str(error).split())}") from error
-
-
-def tracing_options(conf: cfg.ConfigOpts) -> TracingOptions:
-    """The options of tracing as a configuration has them. Raises `OperatorError`."""
-    try:
-        return tracing_options_from(conf)
-    except (cfg.Error, ValueError) as error:
-        raise OperatorError(f"configuration: {' '.join(str(error).split())}") from error
-
-
-async def open_system_records(conf: cfg.ConfigOpts, data_dir: Path) -> RecordQueue:
+async def open_system_records(source: Source, data_dir: Path) -> RecordQueue:
     """The records that the configuration names. Raises `OperatorError`."""
     try:
         data_dir.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OperatorError(f"data directory {data_dir} cannot be used: {error.strerror}") from error
-    return await open_records(conf)
+    return await open_records(open_conf(source))
+
+
+def _databases(directory: Path) -> tuple[Setting, ...]:
+    url = f"sqlite:///{directory.resolve() / API_DB}"
+    return tuple(Setting(group, "connection", url) for group in ("placement_database", "api_database"))
+
+
+def _records(directory: Path) -> tuple[Setting, ...]:
+    files = directory.resolve()
+    return (
+        Setting("records", "connection", f"sqlite:///{files / 'records.db'}"),
+        Setting("records", "path", str(files / "records.jsonl")),
+    )
+
+
+def _connection(source: Source, cell: str) -> str | None:
+    conf = source.open()
+    source.register(conf, section_of(cell), OPTIONS)
+    return conf[section_of(cell)].connection  # type: ignore[no-any-return]

@@ -1,6 +1,7 @@
 """What a system is made of: cells and their simulated hosts."""
 
 from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -61,9 +62,13 @@ def uniform_layout(
     inventory: dict[str, Inventory],
     numa_topology: dict[str, object] | None = None,
     pci_device_pools: tuple[dict[str, object], ...] = (),
+    names: Sequence[str] = (),
 ) -> Layout:
-    """Equal hosts ``host-0001`` ..., dealt out to the cells in turn. What they have: see `SimulatedHost`."""
-    names = cell_names(cells)
+    """Equal hosts ``host-0001`` ..., dealt out to the cells in turn. What they have: see `SimulatedHost`.
+
+    ``names``: of the cells, as many as ``cells``; by default cell1, cell2, ...
+    """
+    names = names or cell_names(cells)
     dealt: dict[str, list[LayoutHost]] = {name: [] for name in names}
     for number in range(hosts):
         host = SimulatedHost(

@@ -3,26 +3,23 @@
 import asyncio
 import signal
 from collections.abc import Callable
+from contextlib import AsyncExitStack
 
-from roost.auth import NoAuth
+from roost.conducting.parts import conductor_application
+from roost.conducting.readiness import conducting_health
 from roost.conductor import http as conductor_http
-from roost.logs import LogOptions
-from roost.metrics import catalogue as metrics
-from roost.placement.http.app import create_app
-from roost.placement.http.document import document_at
+from roost.placement.access import open_authenticator
 from roost.placement.http.edge import with_edge
-from roost.placement.options import PlacementOptions
-from roost.placement.queries import QueryBudget
+from roost.placement.http.worker import open_api
 from roost.placement.v1.app import V1
-from roost.scheduling.http.app import create_app as create_scheduling_app
 from roost.scheduling.http.operations import OPERATIONS as SCHEDULING
 from roost.scheduling.http.operations import PATHS as SCHEDULING_PATHS
-from roost.scheduling.http.service import Service as SchedulingService
+from roost.scheduling.served import scheduling_application
 from roost.serving.granian import EmbeddedServer
 from roost.serving.listeners import Listeners
 from roost.serving.notify import Notifier
 from roost.serving.tls import Tls
-from roost.system.readiness import system_health
+from roost.serving.worker import STOP_SECONDS
 from roost.system.system import System
 from roost.web.connections import cut_clients_that_do_not_read, server_settings
 from roost.web.dispatch import Application, dispatch
@@ -37,27 +34,30 @@ async def serve(
     on_ready: Callable[[], None],
     tls: Tls | None = None,
     drain_seconds: float = 1.0,
-    logs: LogOptions | None = None,
 ) -> None:
     """Serve until SIGTERM, SIGINT or SIGHUP. Raises what kills a part of the system or the server.
 
     ``listeners``: of one slot. ``on_ready`` is called once requests are served. ``drain_seconds``: seconds
     that requests under way may take then.
     """
-    health = system_health(system, system.options.health)
-    options = PlacementOptions(
-        auth_strategy="noauth2",
-        logs=logs or LogOptions(),
-        health=system.options.health,
-        limits=system.options.limits,
-    )
-    queries = QueryBudget(system.ledger, options.limits)
-    v1 = V1(
-        system.ledger, options, queries, document_at, (*conductor_http.OPERATIONS, *SCHEDULING, *DOCUMENTED)
-    )
-    cut_clients_that_do_not_read(listeners.sockets[0], options.limits)
-    application = _application(system, v1, options, queries, health)
-    server = EmbeddedServer(application, listeners.sockets[0], tls, server_settings(options.limits))
+    options = system.options.conducting
+    http = options.http
+    health = conducting_health("api database", system.api, system.asked, http)
+    async with AsyncExitStack() as stack:
+        application, v1 = _application(stack, system, health)
+        cut_clients_that_do_not_read(listeners.sockets[0], http.limits)
+        server = EmbeddedServer(application, listeners.sockets[0], tls, server_settings(http.limits))
+        await _serve(system, server, v1, health, on_ready, drain_seconds)
+
+
+async def _serve(
+    system: System,
+    server: EmbeddedServer,
+    v1: V1,
+    health: Health,
+    on_ready: Callable[[], None],
+    drain_seconds: float,
+) -> None:
     notifier = Notifier()
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -81,6 +81,8 @@ async def serve(
             raise RuntimeError("the HTTP server ended by itself")
     finally:
         notifier.stopping()
+        for database in system.databases:
+            database.stop_within(STOP_SECONDS)
         v1.close()
         health.close()
         server.stop()  # type: ignore[no-untyped-call]
@@ -91,21 +93,15 @@ async def serve(
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _application(
-    system: System, v1: V1, options: PlacementOptions, queries: QueryBudget, health: Health
-) -> Application:
+def _application(stack: AsyncExitStack, system: System, health: Health) -> tuple[Application, V1]:
     """Conductor and scheduler have their paths under ``/v1``, V1 the rest; all else is Placement's."""
-    placement = create_app(system.ledger, options, queries)
-    conductor = conductor_http.create_app(
-        system.super_conductor,
-        system.requests,
-        system.aggregates,
-        system.groups,
-        system.placement,
-        NoAuth(),
-    )
-    scheduling = create_scheduling_app(
-        SchedulingService(system.scheduler, system.records, system.options.scheduler, system.ledger), NoAuth()
+    options = system.options.conducting
+    authenticator = open_authenticator(options.http)
+    documented = (*conductor_http.OPERATIONS, *SCHEDULING, *DOCUMENTED)
+    placement, v1 = open_api(stack, system.ledger, options.http, documented)
+    conductor = conductor_application(system.conducting, options, authenticator, documented=False)
+    scheduling = scheduling_application(
+        system.deciding, system.records, options.scheduling, system.ledger, authenticator, documented=False
     )
     services = dispatch(
         {
@@ -115,6 +111,4 @@ def _application(
         },
         placement,
     )
-    metrics.BUILD_REQUESTS.follow(lambda: system.super_conductor.in_progress)
-    metrics.WAITING_RECORDS.follow(lambda: system.records.waiting)
-    return with_edge(services, system.ledger, options, health)
+    return with_edge(services, system.ledger, options.http, health), v1

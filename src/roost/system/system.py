@@ -1,51 +1,60 @@
-"""Opens everything in a data directory, runs it, and stops it."""
+"""Runs a whole system in this process, and stops it."""
 
 import asyncio
 import random
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
+from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any
 
 import msgspec
+import sqlalchemy as sa
 import structlog
+from msgspec.structs import replace
 
 from roost.cells import Cell
 from roost.cells.cell import GONE, changed
 from roost.compute.drivers.simulated import Script, SimulatedDriver
 from roost.compute.host import AgentTimes
 from roost.compute.hosting import Hosting
-from roost.conductor.agents.endpoint import EndpointTimes
+from roost.conducting.opening import Asked
+from roost.conducting.options import ConductingOptions
+from roost.conducting.parts import (
+    Conducting,
+    open_agents,
+    open_aggregates,
+    open_cell_conductor,
+    open_cells,
+    open_super_conductor,
+)
 from roost.conductor.agents.service import AgentService
 from roost.conductor.aggregates.host_aggregates import HostAggregates
-from roost.conductor.aggregates.mirror import AggregateMirror
-from roost.conductor.aggregates.store import AggregateStore
-from roost.conductor.cell_conductor import CellConductor
-from roost.conductor.cell_mappings import CELL0
-from roost.conductor.node_feed import NodeFeed
+from roost.conductor.cell_mappings import CELL0, CellMapping, MapCells, mapped_cells, section_of
+from roost.conductor.open_cells import OpenCells
 from roost.conductor.requests import Requests
 from roost.conductor.server_groups.store import ServerGroups
 from roost.conductor.super_conductor import SuperConductor
-from roost.conductor.time_limits import TimeLimits
+from roost.conductor.tables import SCHEMA as CONDUCTOR
 from roost.ledger import Ledger
-from roost.ledger.retention import Retention, keep_trimming
+from roost.ledger.retention import keep_trimming
+from roost.model.errors import OperatorError
 from roost.model.instance import ACTIVE, ERROR
 from roost.placement.service import PlacementService
 from roost.records import RecordQueue
-from roost.records.errors import RecordsError
 from roost.scheduler import Scheduler, SchedulerOptions
-from roost.scheduler.gateways.local import LocalGateway
+from roost.scheduler.gateways import Gateway
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.scheduler import seeds_from
-from roost.scheduler.sources.reported import ReportedGateway
-from roost.scheduler.sources.switching import SwitchingGateway
-from roost.storage import Database
+from roost.scheduling.opening import Deciding, keep_records, open_database, open_deciding, open_ledger
+from roost.scheduling.running import Runtime, run_beside, run_for_ever
+from roost.storage import Database, DatabaseUnavailable, StorageError
 from roost.system.layout import Layout, keep_layout
 from roost.system.timings import TimedGateway
-from roost.web.health import HealthOptions
-from roost.web.limits import Limits
 
 API_DB = "api.db"
+
+JOIN_SECONDS = 1.0
+"""Seconds between two looks at the database of a cell that was down at the start."""
 
 _log = structlog.get_logger()
 
@@ -53,51 +62,58 @@ _log = structlog.get_logger()
 class SystemOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How a system behaves.
 
-    ``max_attempts``: hosts tried for an instance. ``time_limits``: of builds and deletions. ``retention``:
-    which commits the ledger keeps. ``trim_records_seconds``: seconds between two removals of old records.
-    ``health``: when it is ready. ``limits``: of its HTTP API.
+    ``conducting``: the options of all services. ``configured``: the cells, cell0 among them, whose databases
+    the configuration names; those of the others are files in the data directory. ``script``: of the simulated
+    hosts. ``seed``: of all random numbers. ``heartbeat_seconds``: the longest wait of a host's poll.
+    ``trim_records_seconds``: seconds between two removals of old records.
     """
 
+    conducting: ConductingOptions
+    configured: frozenset[str] = frozenset()
     script: Script = Script()
-    scheduler: SchedulerOptions = SchedulerOptions()
-    max_attempts: int = 3
-    time_limits: TimeLimits = TimeLimits()
     seed: int = 0
     heartbeat_seconds: float = 10.0
-    retention: Retention = Retention()
     trim_records_seconds: float = 60.0
-    health: HealthOptions = HealthOptions()
-    limits: Limits = Limits()
+
+    def deciding_by(self, scheduler: SchedulerOptions) -> "SystemOptions":
+        """The options with others of the scheduler."""
+        scheduling = replace(self.conducting.scheduling, scheduler=scheduler)
+        return replace(self, conducting=replace(self.conducting, scheduling=scheduling))
 
 
 class System:
-    """Placement, scheduler, conductors, cells and simulated hosts, on SQLite files in one directory.
+    """Placement, scheduler, conductors, cells and simulated hosts, from the parts of their own programs.
 
-    Open with `System.open`, which resumes whatever an earlier process left unfinished.
+    Their databases are SQLite files in one directory, unless the options name others. A cell whose database
+    is away is opened later, and its hosts join then. Open with `System.open`, which resumes whatever an
+    earlier process left unfinished.
     """
 
+    api: Database
     ledger: Ledger
     placement: PlacementService
-    requests: Requests
+    asked: Asked
     aggregates: HostAggregates
-    groups: ServerGroups
-    super_conductor: SuperConductor
+    conducting: Conducting
     gateway: TimedGateway
-    scheduler: Scheduler
-    records: RecordQueue
-    cells: dict[str, Cell]
-    table: NodeTable
+    deciding: Deciding
+    cells: OpenCells
 
     def __init__(
-        self, directory: Path, layout: Layout, options: SystemOptions, clock: Callable[[], float]
+        self,
+        directory: Path,
+        layout: Layout,
+        records: RecordQueue,
+        options: SystemOptions,
+        clock: Callable[[], float],
     ) -> None:
         self.directory = directory
         self.layout = layout
+        self.records = records
         self.options = options
-        self._databases: list[Database] = []
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._stack = AsyncExitStack()
+        self._runtime = Runtime(clock, self._end)
         self._broken: BaseException | None = None
-        self._clock = clock
 
     @classmethod
     async def open(
@@ -105,17 +121,16 @@ class System:
         directory: Path,
         layout: Layout,
         records: RecordQueue,
-        options: SystemOptions | None = None,
+        options: SystemOptions,
         clock: Callable[[], float] = time.time,
     ) -> "System":
         """Set up or take up the system in ``directory`` and start it. ``records`` is closed with it.
 
         ``clock``: seconds since 1970, for all parts of the system.
 
-        Raises `OperatorError` naming the directory or file that cannot be used.
+        Raises `OperatorError` naming the directory or database that cannot be used.
         """
-        system = cls(directory, layout, options or SystemOptions(), clock)
-        system.records = records
+        system = cls(directory, layout, records, options, clock)
         try:
             await system._open()
         except BaseException:
@@ -123,20 +138,39 @@ class System:
             raise
         return system
 
+    @property
+    def super_conductor(self) -> SuperConductor:
+        """The super conductor."""
+        return self.conducting.conductor
+
+    @property
+    def requests(self) -> Requests:
+        """What has been accepted."""
+        return self.conducting.requests
+
+    @property
+    def groups(self) -> ServerGroups:
+        """The server groups."""
+        return self.conducting.groups
+
+    @property
+    def scheduler(self) -> Scheduler:
+        """The scheduler, which all conductors ask."""
+        return self.deciding.scheduler
+
+    @property
+    def table(self) -> NodeTable:
+        """The scheduler's node table."""
+        return self.deciding.hosts.table
+
+    @property
+    def databases(self) -> list[Database]:
+        """All databases that are open."""
+        return [self.api, self.ledger.database, *(cell.database for cell in self.cells.values())]
+
     async def close(self) -> None:
         """Stop everything. What is unfinished is taken up at the next start."""
-        if hasattr(self, "super_conductor"):
-            await self.super_conductor.close()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        if hasattr(self, "_feed"):
-            await self._feed.close()
-        if hasattr(self, "ledger"):
-            await self.ledger.close()
-        await self.records.close()
-        for database in self._databases:
-            await database.close()
+        await self._stack.aclose()
 
     async def settle(self) -> None:
         """Wait until nobody has work to do. Raises if a part of the system has died."""
@@ -162,130 +196,144 @@ class System:
         return self._broken
 
     async def _open(self) -> None:
-        options = self.options
+        stack, options, runtime = self._stack, self.options.conducting, self._runtime
+        scheduling = options.scheduling
+        assert scheduling.api_database is not None and scheduling.database is not None
+        keep_records(stack, self.records, self.options.trim_records_seconds, runtime.clock)
         keep_layout(self.directory, self.layout)
-        api = self._database(API_DB)
-        self.ledger = await Ledger.open(api, self._clock)
+        self.api = api = open_database(stack, scheduling.api_database, scheduling)
+        # One writer: two on one SQLite file would wait for each other.
+        shared = scheduling.database == scheduling.api_database
+        placement_database = api if shared else open_database(stack, scheduling.database, scheduling)
+        self.ledger = await open_ledger(stack, placement_database, runtime.clock)
         self.placement = PlacementService(self.ledger)
-        self.requests = Requests(api)
-        self.cells = {
-            name: Cell(name, self._database(f"{name}.db"), self._clock, self.records)
-            for name in (CELL0, *self.layout.cells)
-        }
-        await self.requests.map_cells(
-            {
-                name: cell.database.url.render_as_string(hide_password=False)
-                for name, cell in self.cells.items()
-            }
-        )
-        self.groups = ServerGroups(api)
-        self.aggregates = HostAggregates(AggregateStore(api), self.cells.values())
-        self.table = NodeTable()
-        self._feed = feed = NodeFeed(
-            self.cells.values(),
-            self.table,
-            journal=api,
-            aggregates=self.aggregates.store,
-            retention=options.retention,
-            down_seconds=options.scheduler.service_down_time,
-            clock=self._clock,
-        )
-        await self._start_hosts()
-        mirror = AggregateMirror(
-            self.aggregates.store, self.placement, self.aggregates.nodes, self.aggregates.changed
-        )
+        CONDUCTOR.prepare(api)
+        await self._map_cells()
+        self.cells = await open_cells(stack, options, api, self.records, runtime)
+        there = [name for name in (CELL0, *self.layout.cells) if await self._is_there(name)]
+        for name in self.layout.cells:
+            fleet = self._open_hosts(name)
+            if name in there:
+                # Cell after cell, so that the providers of equal replays are made in the same order.
+                await fleet.started()
+        self.aggregates, mirror = open_aggregates(api, self.cells, self.placement)
         await self._make_aggregates()
         await mirror.heal()
-        await feed.refresh()
-        self.gateway = TimedGateway(SwitchingGateway(LocalGateway(self.ledger), ReportedGateway()))
-        self.scheduler = scheduler = Scheduler(
-            self.gateway,
-            self.table,
+        self.deciding = await open_deciding(
+            stack,
+            scheduling,
+            self.ledger,
             self.records,
-            options.scheduler,
-            self._clock,
-            seeds=seeds_from(random.Random(options.seed)),
-        )
-        self.super_conductor = SuperConductor(
+            self.cells.values(),
             api,
-            scheduler,
-            self.placement,
-            self.cells,
-            records=self.records,
-            max_attempts=options.max_attempts,
-            clock=self._clock,
+            runtime=runtime,
+            around=self._timed,
+            seeds=seeds_from(random.Random(self.options.seed)),
         )
-        self._start(feed.run())
-        self._start(mirror.run())
-        for cell in self.cells.values():
-            conductor = CellConductor(
-                cell,
-                self.placement,
-                scheduler,
-                self.records,
-                limits=options.time_limits,
-                alone=True,
-                clock=self._clock,
+        run_for_ever(stack, "aggregates", mirror.run(), runtime)
+        self.asked = Asked(self.placement, self.deciding.scheduler, self.ledger, None)
+        for name in (CELL0, *self.layout.cells):
+            cell = self.cells[name]
+            open_cell_conductor(
+                stack, options, cell, self.asked, self.records, runtime, alone=self._owns(cell.database)
             )
-            self._start(conductor.run())
-        if self.options.retention.interval:
-            self._start(keep_trimming(self.ledger, self.options.retention, self._clock))
-        self._start(self._trim_records())
-        # The lock of the data directory says that no other process works on it.
-        await self.super_conductor.begin(alone=True)
-        await self.super_conductor.resume()
+        run_beside(stack, keep_trimming(self.ledger, options.http.retention, runtime.clock))
+        self.conducting = await open_super_conductor(
+            stack,
+            options,
+            api,
+            self.cells,
+            self.asked,
+            self.records,
+            self.aggregates,
+            runtime,
+            alone=self._owns(api),
+        )
+
+    async def _map_cells(self) -> None:
+        """Have the API database name the databases of the layout's cells, and of cell0."""
+        known = await self.api.read(mapped_cells)
+        directory = self.directory.resolve()
+        wanted = []
+        for name in (CELL0, *self.layout.cells):
+            if name in self.options.configured:
+                wanted.append(CellMapping(name, section_of(name)))
+            elif name not in known or known[name].section is None:
+                wanted.append(CellMapping(name, database_url=f"sqlite:///{directory / name}.db"))
+        await self.api.write(MapCells(tuple(wanted)))
+
+    async def _is_there(self, name: str) -> bool:
+        """Whether the database of a cell answers.
+
+        Raises:
+            OperatorError: it is not configured, or its tables are of another revision.
+        """
+        if name not in self.cells:
+            raise OperatorError(
+                f"cell {name} has no database: set connection in [{section_of(name)}] to its URL"
+            )
+        try:
+            await self.cells[name].database.read(_look)
+        except DatabaseUnavailable as error:
+            _log.warning("a cell is down; it joins when its database answers", cell=name, error=str(error))
+            return False
+        return True
+
+    def _owns(self, database: Database) -> bool:
+        """Whether a database is in the data directory, whose lock says that no other process works on it."""
+        if not database.is_sqlite or database.url.database is None:
+            return False
+        return Path(database.url.database).resolve().parent == self.directory.resolve()
 
     async def _make_aggregates(self) -> None:
         """Make the aggregates of the layout, unless there have been aggregates before."""
         if await self.aggregates.store.changes(0) is None:
             await self.aggregates.add(self.layout.aggregates())
 
-    async def _start_hosts(self) -> None:
-        """Start the hosts of all cells, and wait for their first reports."""
-        seconds = self.options.heartbeat_seconds
-        fleets = []
-        for name, hosts in self.layout.cells.items():
-            service = AgentService(
-                self.cells[name],
-                self.placement,
-                self.records,
-                times=EndpointTimes(poll=seconds, build=self.options.time_limits.build_seconds),
-                clock=self._clock,
-            )
-            await service.free_sessions()
-            fleet = Hosting(
-                [
-                    (there.host.name, service, SimulatedDriver(there.host, self.options.script), None)
-                    for there in hosts
-                ],
-                times=AgentTimes(poll=seconds, health=seconds),
-            )
-            self._start(service.run())
-            self._start(fleet.run())
-            fleets.append(fleet)
-        for fleet in fleets:
-            await fleet.started()
+    def _open_hosts(self, name: str) -> Hosting:
+        """Open the agents of a cell's hosts; they run as soon as the cell's database answers."""
+        seconds, cell = self.options.heartbeat_seconds, self.cells[name]
+        agents = open_agents(
+            self._stack,
+            self.options.conducting,
+            cell,
+            self.placement,
+            self.records,
+            self._runtime,
+            poll_seconds=seconds,
+        )
+        fleet = Hosting(
+            [
+                (there.host.name, agents, SimulatedDriver(there.host, self.options.script), None)
+                for there in self.layout.cells[name]
+            ],
+            times=AgentTimes(poll=seconds, health=seconds),
+        )
+        if not self._owns(cell.database):
+            self._stack.push_async_callback(fleet.leave)
+        run_for_ever(self._stack, f"hosts of {name}", self._run_hosts(cell, agents, fleet), self._runtime)
+        return fleet
 
-    def _database(self, name: str) -> Database:
-        database = Database(f"sqlite:///{self.directory.resolve() / name}")
-        self._databases.append(database)
-        return database
-
-    async def _trim_records(self) -> None:
+    async def _run_hosts(self, cell: Cell, agents: AgentService, fleet: Hosting) -> None:
         while True:
-            await asyncio.sleep(self.options.trim_records_seconds)
             try:
-                await self.records.backend.trim(self._clock())
-            except RecordsError as error:
-                _log.warning("old records are removed later", error=str(error))
+                if self._owns(cell.database):
+                    await agents.free_sessions()
+                else:
+                    await cell.database.read(_look)
+                break
+            except StorageError as error:
+                _log.debug("the hosts of a cell wait for it", cell=cell.name, error=str(error))
+            await asyncio.sleep(JOIN_SECONDS)
+        await fleet.run()
 
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._ended)
+    def _timed(self, gateway: Gateway) -> Gateway:
+        self.gateway = TimedGateway(gateway)
+        return self.gateway
 
-    def _ended(self, task: "asyncio.Task[None]") -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and task.exception() is not None:
-            _log.error("a part of the system has died", exc_info=task.exception())
-            self._broken = task.exception()
+    def _end(self, error: BaseException | None) -> None:
+        self._broken = error or RuntimeError("a part of the system ended by itself")
+
+
+def _look(connection: sa.Connection) -> None:
+    connection.scalar(sa.select(1))

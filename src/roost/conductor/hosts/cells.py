@@ -149,5 +149,5 @@ class CellRegistry:
 
     def _changeable(self) -> OpenCells:
         if not isinstance(self._cells, OpenCells):
-            raise Conflict("the cells of this process are fixed: `roost up` has those it was begun with")
+            raise Conflict("the cells of this process are fixed")
         return self._cells
