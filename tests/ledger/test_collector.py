@@ -1,0 +1,39 @@
+"""What a process has loaded is kept from the garbage collector, which still finds what is garbage."""
+
+import gc
+import weakref
+from collections.abc import Iterator
+
+import pytest
+
+from roost.ledger import keep_what_is_loaded
+from roost.ledger.collector import YOUNG_OBJECTS
+
+
+@pytest.fixture(autouse=True)
+def collector() -> Iterator[None]:
+    before = gc.get_threshold()
+    yield
+    gc.unfreeze()
+    gc.set_threshold(*before)
+
+
+class Cycle:
+    def __init__(self) -> None:
+        self.itself = self
+
+
+def test_cycles_are_collected_after_some_thousands_of_objects_and_not_before():
+    keep_what_is_loaded()
+    cycle = weakref.ref(Cycle())
+    some = [[] for _ in range(YOUNG_OBJECTS // 2)]
+    assert cycle() is not None
+    more = [[] for _ in range(YOUNG_OBJECTS)]
+    assert cycle() is None
+    assert len(some) < len(more)
+
+
+def test_what_is_loaded_is_visited_no_more():
+    loaded = [[] for _ in range(100)]
+    keep_what_is_loaded()
+    assert not any(each is loaded for each in gc.get_objects())
