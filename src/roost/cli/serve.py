@@ -1,11 +1,14 @@
 """``roost serve``: the Placement API by itself."""
 
+from functools import partial
+
 import click
 
 from roost.auth import Source
 from roost.cli.configuration import options_without_effect, print_warnings
 from roost.cli.options import placement_database
 from roost.cli.serving_programs import Serving, serving_at
+from roost.logs import configure_logs
 from roost.metrics.enabling import exposed
 from roost.model.errors import OperatorError
 from roost.placement.http.server import (
@@ -17,6 +20,7 @@ from roost.placement.http.server import (
 from roost.placement.http.server import serve as serve_placement
 from roost.placement.options import proxy_warnings, read_options
 from roost.serving.listeners import listen
+from roost.serving.waiting import prepare_unless_away
 
 
 @click.command(
@@ -44,7 +48,8 @@ def serve(serving: Serving, source: Source, database: str | None) -> None:
         check_exposure(listening.host, serving.insecure)
     listeners = listen(listening.address, rules.workers)
     with exposed(serving.metrics_host, serving.metrics_port) as metrics:
-        prepare_database(url, options.upgrade_database)
+        configure_logs(options.logs)
+        prepare_unless_away(partial(prepare_database, url, options.upgrade_database), (url,))
         print_warnings([*warnings, *proxy_warnings(options)])
         announcement = f"roost: Placement API on {listening} with {rules.workers} worker(s)"
         service = PlacementService(

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import reduce, wraps
+from functools import partial, reduce, wraps
 from typing import Any, NamedTuple, TypeVar
 
 import click
@@ -13,11 +13,13 @@ from roost.cli.listening import Listening, listening_at
 from roost.cli.options import config_files, metrics_host, metrics_port, no_authentication, settings
 from roost.cli.placement_config import placement_source
 from roost.cli.workers import MIB, with_workers
+from roost.logs import configure_logs
 from roost.metrics.enabling import exposed
 from roost.placement.options import proxy_warnings, read_options
 from roost.scheduling.program import Kind, Program, ProgramOptions, serve
 from roost.serving.listeners import listen
 from roost.serving.supervision import Rules
+from roost.serving.waiting import prepare_unless_away
 
 Options = TypeVar("Options", bound=ProgramOptions)
 
@@ -89,7 +91,8 @@ def serve_program(name: str, kind: Kind[Options], source: Source, serving: Servi
     program.check()
     listeners = listen(listening.address, rules.workers)
     with exposed(serving.metrics_host, serving.metrics_port) as metrics:
-        kind.prepare(options)
+        configure_logs(http.logs)
+        prepare_unless_away(partial(kind.prepare, options), options.databases.values())
         print_warnings([*warnings, *proxy_warnings(http)])
         announcement = f"roost: {name} on {listening} with {rules.workers} worker(s)"
         serve(listeners, replace(program, metrics=metrics), lambda: click.echo(announcement, err=True))

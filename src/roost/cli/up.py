@@ -7,7 +7,6 @@ from functools import partial
 from pathlib import Path
 
 import click
-from sqlalchemy.engine import make_url
 
 from roost import tracing
 from roost.cli.configuration import options_without_effect, print_warnings
@@ -17,7 +16,6 @@ from roost.cli.placement_config import placement_source
 from roost.compute.drivers.simulated import FailureRule, Script
 from roost.conducting.options import ConductingOptions
 from roost.conducting.programs import check_options
-from roost.conducting.waiting import open_when_there
 from roost.conductor.cell_mappings import CELL0
 from roost.ledger import keep_what_is_loaded
 from roost.logs import configure_logs
@@ -27,6 +25,7 @@ from roost.model.inventory import Inventory
 from roost.placement.http.server import check_exposure
 from roost.placement.options import proxy_warnings
 from roost.serving.listeners import listen
+from roost.serving.waiting import on_servers, open_when_there, tell_away
 from roost.system import Layout, System, kept_layout, uniform_layout
 from roost.system.config import configured_cells, in_directory, open_system_records, read_system_options
 from roost.system.lock import locked
@@ -184,11 +183,14 @@ async def _open_when_there(
     open_: Callable[[AsyncExitStack], Awaitable[System]],
     options: ConductingOptions,
 ) -> System:
-    """Open a system once its servers of databases answer; for files nobody has to wait."""
-    urls = [url for url in options.databases.values() if url is not None]
-    if all(make_url(url).get_backend_name() == "sqlite" for url in urls):
+    """Open a system once its servers of databases answer."""
+    if not on_servers(options.databases.values()):
         return await open_(stack)
-    return await open_when_there(stack, open_)
+
+    async def away(error: OperatorError) -> None:
+        tell_away(error)
+
+    return await open_when_there(stack, open_, away)
 
 
 def _announce(data_dir: Path, layout: Layout, listening: Listening) -> None:

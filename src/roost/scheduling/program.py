@@ -11,6 +11,7 @@ from typing import Generic, Protocol, TypeVar
 from roost.auth import Source
 from roost.logs import configure_logs
 from roost.model.errors import OperatorError
+from roost.placement.http.edge import waiting_for
 from roost.placement.http.server import check_exposure
 from roost.placement.options import PlacementOptions
 from roost.report import Report as ProcessReport
@@ -120,6 +121,11 @@ class ProgramWorker(Worker, Generic[Options]):
             program.metrics,
             cause,
             program.rules.drain_seconds,
+            waiting_for(
+                program.options.databases.values(),
+                partial(program.kind.prepare, program.options),
+                program.options.http,
+            ),
         )
         self._program = program
 

@@ -1,6 +1,7 @@
 """A worker process of a service: an ASGI application that opens what it serves when the server starts."""
 
 import asyncio
+import os
 import signal
 import socket
 from abc import ABC, abstractmethod
@@ -23,6 +24,7 @@ from roost.serving.retiring import Retiring
 from roost.serving.supervision import Cause, Rules
 from roost.serving.supervisor import Report as ReportStart
 from roost.serving.tls import Tls
+from roost.serving.waiting import Waiting, open_when_there, tell_away
 from roost.storage import Database
 from roost.tracing import TracingOptions
 from roost.web.connections import cut_clients_that_do_not_read, server_settings
@@ -62,6 +64,7 @@ class Worker(ABC):
     the reason why it cannot; then the worker ends. ``metrics``: the folder that the worker publishes its
     metrics to; None: it counts nothing. ``cause``: why it is started. ``drain_seconds``: seconds that
     requests have after SIGTERM; then the parent kills the worker, and a second later it ends by itself.
+    ``waiting``: how it waits for databases that are away; None: it ends.
     """
 
     def __init__(
@@ -72,7 +75,10 @@ class Worker(ABC):
         metrics: Path | None = None,
         cause: Cause = "start",
         drain_seconds: float = 10.0,
+        waiting: Waiting | None = None,
     ) -> None:
+        self._waiting = waiting
+        self._waits = False
         self._tracing = tracing_options
         self._shown_options = options
         self._report = report
@@ -93,18 +99,27 @@ class Worker(ABC):
 
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()
+        shutdown = asyncio.ensure_future(receive())
         async with AsyncExitStack() as stack:
+            stack.callback(shutdown.cancel)
             try:
                 await stack.enter_async_context(counted(self._metrics))
                 WORKER_STARTS.labels(self._cause).inc()
                 tracing.start(self._tracing)
                 stack.callback(tracing.stop)
-                served = await self.open(stack)
-                stack.callback(served.health.close)
+                served = await self._opened(stack, send, shutdown)
             except Exception as error:
                 self._report(str(error) if isinstance(error, OperatorError) else f"cannot start: {error!r}")
-                await send({"type": "lifespan.startup.failed", "message": ""})
+                if not self._waits:
+                    await send({"type": "lifespan.startup.failed", "message": ""})
+                    return
+                os.kill(os.getpid(), signal.SIGTERM)
+                served = None
+            if served is None:
+                await shutdown
+                await send({"type": "lifespan.shutdown.complete"})
                 return
+            stack.callback(served.health.close)
             self._app = served.application
             # The default action of SIGALRM is the end. It needs neither the parent nor the event loop.
             stop = [partial(database.stop_within, STOP_SECONDS) for database in served.databases]
@@ -114,10 +129,40 @@ class Worker(ABC):
             checking = asyncio.create_task(keep_checking(served.health))
             stack.callback(checking.cancel)
             keep_what_is_loaded()
-            await send({"type": "lifespan.startup.complete"})
+            if not self._waits:
+                await send({"type": "lifespan.startup.complete"})
             self._report(None)
-            await receive()
+            await shutdown
         await send({"type": "lifespan.shutdown.complete"})
+
+    async def _opened(
+        self, stack: AsyncExitStack, send: Send, shutdown: "asyncio.Future[Message]"
+    ) -> Served | None:
+        """Open what is served, once its databases are there; None if the server is told to end before."""
+        waiting = self._waiting
+        if waiting is None:
+            return await self.open(stack)
+
+        async def away(error: OperatorError) -> None:
+            # Requests are answered from now on, with 503: health says why.
+            self._app, self._waits = waiting.application(), True
+            if self._cause != "start":
+                # At the start of the program the parent has warned.
+                tell_away(error)
+            await send({"type": "lifespan.startup.complete"})
+
+        async def open_(tried: AsyncExitStack) -> Served:
+            if self._waits:
+                await asyncio.to_thread(waiting.prepare)
+            return await self.open(tried)
+
+        opening = asyncio.create_task(open_when_there(stack, open_, away))
+        await asyncio.wait((opening, shutdown), return_when=asyncio.FIRST_COMPLETED)
+        if opening.done():
+            return opening.result()
+        opening.cancel()
+        await asyncio.gather(opening, return_exceptions=True)
+        return None
 
 
 def run_worker(

@@ -1,12 +1,13 @@
 """The edge of every service: `roost serve`, `roost scheduler` and `roost up` compose it in the same way."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable
 
 from roost import tracing
 from roost.ledger import Ledger
 from roost.metrics import catalogue as metrics
 from roost.metrics.instruments import counting
 from roost.placement.options import PlacementOptions
+from roost.serving.waiting import Waiting, on_servers
 from roost.web.access_log import AccessLines, RequestLines
 from roost.web.admission import Admission
 from roost.web.connections import Cutter
@@ -46,6 +47,22 @@ def with_edge(
         if ledger is not None:
             _follow_ledger(ledger)
     return edge
+
+
+def waiting_for(
+    urls: Iterable[str | None], prepare: Callable[[], None], options: PlacementOptions
+) -> Waiting | None:
+    """How a worker process waits for its databases; None: none of them is on a server.
+
+    ``prepare``: sets them up, or checks them.
+    """
+    if not on_servers(urls):
+        return None
+
+    def edge(application: Application, health: Health) -> Application:
+        return with_edge(application, None, options, health)
+
+    return Waiting(prepare, edge, options.health)
 
 
 def _follow(edge: Edge, admission: Admission) -> None:

@@ -5,6 +5,7 @@ import ipaddress
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import structlog
@@ -14,6 +15,7 @@ from roost.ledger import SCHEMA
 from roost.logs import configure_logs
 from roost.model.errors import OperatorError
 from roost.placement.access import open_authenticator, open_policy
+from roost.placement.http.edge import waiting_for
 from roost.placement.http.worker import Worker
 from roost.placement.options import PlacementOptions, read_options, shown_options
 from roost.report import Report as ProcessReport
@@ -92,11 +94,14 @@ class PlacementService:
     def run(self, listener: socket.socket, report: Report, cause: Cause) -> None:
         """Serve in this process, a worker, until it is told to end."""
 
+        options = self.options
+
         def make(report: Report) -> Worker:
             seconds = self.rules.drain_seconds
-            return Worker(self.database, self.options, report, self.metrics, cause, seconds)
+            prepare = partial(prepare_database, self.database, options.upgrade_database)
+            waiting = waiting_for((self.database,), prepare, options)
+            return Worker(self.database, options, report, self.metrics, cause, seconds, waiting)
 
-        options = self.options
         run_worker(
             make, listener, report, logs=options.logs, limits=options.limits, tls=self.tls, rules=self.rules
         )

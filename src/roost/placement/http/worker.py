@@ -20,6 +20,7 @@ from roost.placement.readiness import placement_health
 from roost.placement.v1.app import V1
 from roost.serving import worker
 from roost.serving.supervision import Cause
+from roost.serving.waiting import Waiting
 from roost.serving.worker import Served
 from roost.storage import Database
 from roost.web.dispatch import Application, dispatch
@@ -38,9 +39,16 @@ class Worker(worker.Worker):
         metrics: Path | None = None,
         cause: Cause = "start",
         drain_seconds: float = 10.0,
+        waiting: Waiting | None = None,
     ) -> None:
         super().__init__(
-            options.tracing, partial(shown_options, options), report, metrics, cause, drain_seconds
+            options.tracing,
+            partial(shown_options, options),
+            report,
+            metrics,
+            cause,
+            drain_seconds,
+            waiting,
         )
         self._url = database
         self._options = options

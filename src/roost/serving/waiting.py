@@ -1,0 +1,118 @@
+"""Waits for servers of databases that are away at the start, so that nobody has to start a program again."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import TypeVar
+
+import structlog
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError
+
+from roost.model.errors import OperatorError
+from roost.storage import DatabaseUnavailable
+from roost.web.dispatch import Application, Message, Receive, Send
+from roost.web.errors import RETRY_SECONDS
+from roost.web.health import Check, Health, HealthOptions
+
+T = TypeVar("T")
+
+PAUSE_SECONDS = 1.0
+"""Between two tries."""
+
+_BODY = (
+    b'{"errors":[{"status":503,"title":"Service Unavailable",'
+    b'"detail":"The service has started and waits for its database; try again."}]}'
+)
+
+_log = structlog.get_logger()
+
+
+def is_away(error: BaseException) -> bool:
+    """Whether an error says, or follows from one that says, that a database does not answer."""
+    cause = error.__cause__
+    return isinstance(error, DatabaseUnavailable) or (cause is not None and is_away(cause))
+
+
+def on_servers(urls: Iterable[str | None]) -> bool:
+    """Whether one of the databases is on a server. For a file that cannot be opened nobody has to wait."""
+    try:
+        return any(make_url(url).get_backend_name() != "sqlite" for url in urls if url is not None)
+    except ArgumentError:
+        return False
+
+
+def tell_away(error: Exception) -> None:
+    """Warn that the start waits."""
+    _log.warning("the start waits for a database", error=str(error))
+
+
+def prepare_unless_away(prepare: Callable[[], None], urls: Iterable[str | None]) -> None:
+    """Prepare databases; if a server is away, warn: worker processes wait for it, and prepare them then.
+
+    Raises: what ``prepare`` raises for another cause.
+    """
+    try:
+        prepare()
+    except OperatorError as error:
+        if not (on_servers(urls) and is_away(error)):
+            raise
+        tell_away(error)
+
+
+async def open_when_there(
+    stack: AsyncExitStack,
+    open_: Callable[[AsyncExitStack], Awaitable[T]],
+    away: Callable[[OperatorError], Awaitable[None]],
+    pause: float = PAUSE_SECONDS,
+) -> T:
+    """Open something once all its databases answer. What a try has opened is closed before the next one.
+
+    ``away``: called after the first try that fails. Raises: what ``open_`` raises for another cause.
+    """
+    is_told = False
+    while True:
+        try:
+            async with AsyncExitStack() as tried:
+                opened = await open_(tried)
+                stack.push_async_callback(tried.pop_all().aclose)
+                return opened
+        except OperatorError as error:
+            if not is_away(error):
+                raise
+            if not is_told:
+                await away(error)
+        is_told = True
+        await asyncio.sleep(pause)
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """What a worker process does while its databases are away.
+
+    - ``prepare``: sets up or checks the databases, in a thread, before a further try to open them.
+    - ``edge``: puts the edge of the service around an application, with health.
+    - ``health``: the options of health.
+    """
+
+    prepare: Callable[[], None]
+    edge: Callable[[Application, Health], Application]
+    health: HealthOptions
+
+    def application(self) -> Application:
+        """An application that answers 503, and to probes that the database is awaited."""
+        check = Check("database", judge=lambda _: "the start waits for it; the log has the error")
+        return self.edge(_unavailable, Health((check,), self.health))
+
+
+async def _unavailable(scope: Message, receive: Receive, send: Send) -> None:
+    if scope["type"] != "http":
+        return
+    headers = [
+        (b"content-type", b"application/json"),
+        (b"content-length", str(len(_BODY)).encode()),
+        (b"retry-after", str(RETRY_SECONDS).encode()),
+    ]
+    await send({"type": "http.response.start", "status": 503, "headers": headers})
+    await send({"type": "http.response.body", "body": _BODY})
