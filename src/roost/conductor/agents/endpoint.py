@@ -33,9 +33,10 @@ from roost.cells.building import AttemptKey
 from roost.cells.hosts import NoteProviders
 from roost.cells.orders import HostWork, orders_topic
 from roost.cells.watching import SESSION
+from roost.conductor.agents.new_nodes import judge_new_nodes
 from roost.conductor.agents.new_work import Known, NewWork
 from roost.conductor.agents.polls import PollLate, PollStored, StorePoll
-from roost.conductor.agents.relay import ReadProviders, RelayWrites
+from roost.conductor.agents.relay import PROVIDERS, ReadProviders, RelayWrites
 from roost.conductor.agents.sessions import CloseSession, HoldSession, OpenSession, SessionGone
 from roost.conductor.agents.works import ConfirmBuild, ReachesRoot, ReadIdentity, RenewHostToken
 from roost.leases import LeaseTimes, watch_leases
@@ -65,9 +66,6 @@ SESSION_TIMES = LeaseTimes(look=5.0, lease=60.0, forget=float("inf"))
 
 Its row is never forgotten: by its epochs an agent tells that the database was taken back.
 """
-
-PROVIDERS = "providers"
-"""The service that reads and writes providers in placement."""
 
 
 class EndpointTimes(msgspec.Struct, frozen=True, kw_only=True):
@@ -197,6 +195,10 @@ class AgentEndpoint:
     def _poll(self, poll: Poll) -> Machine[Polled]:
         host = poll.session.host
         began = yield from Monotonic().do()
+        new = yield from judge_new_nodes(self._database, host, poll.reports)
+        left_out = new.others | new.unsure
+        kept = tuple(each for each in poll.reports if each.node not in left_out)
+        poll = msgspec.structs.replace(poll, reports=kept)
         stored = yield from self._stored(poll, began)
         if isinstance(stored, SessionGone):
             raise _lost(poll.session)
@@ -204,7 +206,7 @@ class AgentEndpoint:
             raise LateMessage(f"a later poll of host {host} has arrived before poll {poll.counter}")
         yield from self._tell(poll, stored)
         wants_guests = self._wants_guests(poll, stored)
-        wants_reports = stored.is_reported is False and not stored.refused
+        wants_reports = stored.is_reported is False and not (stored.refused or left_out)
         known: Known = frozenset(
             [(False, *key) for key in poll.building] + [(True, *key) for key in poll.destroying]
         )
@@ -230,7 +232,8 @@ class AgentEndpoint:
             is_counted=stored.is_counted,
             orders=orders,
             wants_guests=wants_guests,
-            wants_reports=wants_reports,
+            # After the wait: placement is away.
+            wants_reports=wants_reports or bool(new.unsure),
             accepted=accepted,
         )
 

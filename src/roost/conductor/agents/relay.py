@@ -30,6 +30,16 @@ _NOT_OF_THE_WRITE = frozenset((401, 403, 429))
 """Statuses by which placement refuses this process, and not what it writes."""
 
 
+PROVIDERS = "providers"
+"""The service that reads and writes providers in placement."""
+
+
+class FindProvider(Question[Provider | None], frozen=True):
+    """Asks for one provider, as `ProviderRelay.find` does."""
+
+    uuid: str
+
+
 class ReadProviders(Question[tuple[ProviderState, ...]], frozen=True):
     """Asks for the providers of the tree of a root, as `ProviderRelay.read` does."""
 
@@ -52,11 +62,22 @@ class ProviderRelay:
     async def ask(self, question: Question[Any]) -> Any:
         """Answer one of the questions of this module."""
         match question:
+            case FindProvider(uuid):
+                return await self.find(uuid)
             case ReadProviders(root):
                 return await self.read(root)
             case RelayWrites(root, writes):
                 return await self.write(root, writes)
         raise UnknownService(f"the relay does not answer {type(question).__name__}")
+
+    async def find(self, uuid: str) -> Provider | None:
+        """A provider; None if placement has none of this uuid. Raises `EndpointUnavailable`."""
+        try:
+            return await self._placement.provider(uuid)
+        except PlacementError as error:
+            raise EndpointUnavailable(f"placement does not answer: {error}") from error
+        except _UNAVAILABLE as error:
+            raise EndpointUnavailable(f"placement cannot be reached: {error}") from error
 
     async def read(self, root: str) -> tuple[ProviderState, ...]:
         """The providers of the tree of a root; none if placement has none.

@@ -9,8 +9,8 @@ import structlog
 
 from roost.agents.errors import AgentProtocolError, EndpointUnavailable
 from roost.cells import Cell
-from roost.conductor.agents.endpoint import PROVIDERS, AgentEndpoint, EndpointTimes
-from roost.conductor.agents.relay import ProviderRelay
+from roost.conductor.agents.endpoint import AgentEndpoint, EndpointTimes
+from roost.conductor.agents.relay import PROVIDERS, ProviderRelay
 from roost.conductor.agents.sessions import FreeSessions
 from roost.machine import Performer, Question
 from roost.model.record import RecordSink

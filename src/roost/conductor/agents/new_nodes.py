@@ -1,0 +1,52 @@
+"""Which nodes a host may report for the first time: a report lets its agent change the tree of the node.
+
+A token is that of one host. With the uuid of the root of another cell's host, or of a provider that an
+operator has made, its agent could take what is not its own. So a root that is in placement before any host of
+the cell has reported it must have the name of the host, or be called by its own uuid like a bare metal node.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import NamedTuple
+
+from roost.agents.errors import EndpointUnavailable
+from roost.conductor.agents.polls import hosts_of
+from roost.conductor.agents.relay import PROVIDERS, FindProvider
+from roost.machine import Ask, Log, Machine, Read
+from roost.model.node import NodeReport
+from roost.placement.interface import Provider
+
+
+class NewNodes(NamedTuple):
+    """Nodes that are not to be stored. ``others`` are not the host's; ``unsure``: placement is away."""
+
+    others: frozenset[str]
+    unsure: frozenset[str]
+
+
+def judge_new_nodes(database: str, host: str, reports: Sequence[NodeReport]) -> Machine[NewNodes]:
+    """Which of the nodes that a host reports, and no host of the cell has reported, it may not report yet."""
+    named = tuple(each.node for each in reports)
+    known = (yield from Read(database, partial(hosts_of, named=named)).do()) if named else {}
+    others: dict[str, str] = {}
+    unsure: set[str] = set()
+    for node in named:
+        if node in known:
+            continue
+        try:
+            provider = yield from Ask(PROVIDERS, FindProvider(node)).do()
+        except EndpointUnavailable:
+            unsure.add(node)
+        else:
+            if provider is not None and not _is_own(host, provider):
+                others[node] = provider.name
+    if others:
+        values = {"host": host, "providers": others}
+        yield from Log("a host reports nodes whose providers do not carry its name", values, "error").do()
+    return NewNodes(frozenset(others), frozenset(unsure))
+
+
+def _is_own(host: str, provider: Provider) -> bool:
+    if provider.parent is not None:
+        return False
+    return provider.name in (host, provider.uuid) or provider.name.startswith(f"{host}.")
