@@ -14,6 +14,7 @@ from roost.cli.listening import Listening, listening
 from roost.cli.options import config_files, metrics_host, metrics_port, no_authentication, settings
 from roost.cli.placement_config import placement_source
 from roost.compute.drivers.simulated import FailureRule, Script
+from roost.compute.drivers.simulated_parts import numa_topology, pci_device_pools
 from roost.conducting.options import ConductingOptions
 from roost.conducting.programs import check_options
 from roost.conductor.cell_mappings import CELL0
@@ -31,7 +32,6 @@ from roost.system.config import configured_cells, in_directory, open_system_reco
 from roost.system.lock import locked
 from roost.system.report import report_of
 from roost.system.server import serve
-from roost.system.simulated_parts import numa_topology, pci_device_pools
 
 DEFAULT_HOSTS = 100
 DEFAULT_CELLS = 3

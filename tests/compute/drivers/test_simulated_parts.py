@@ -2,10 +2,10 @@
 
 import pytest
 
+from roost.compute.drivers.simulated_parts import numa_topology, pci_device_pools
 from roost.hardware.cpus import numbers_of
 from roost.hardware.host_topology import decoded
 from roost.hardware.pci_pools import pools_of
-from roost.system.simulated_parts import numa_topology, pci_device_pools
 
 
 @pytest.mark.parametrize(("cells", "vcpus"), [(1, 1), (2, 8), (3, 8), (4, 64)])

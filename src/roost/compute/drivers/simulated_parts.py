@@ -1,4 +1,4 @@
-"""NUMA cells and PCI devices for the simulated hosts of a system, as plain data in Nova's names."""
+"""NUMA cells and PCI devices for simulated hosts, as plain data in Nova's names."""
 
 from typing import Final
 
