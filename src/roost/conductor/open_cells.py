@@ -23,7 +23,7 @@ class OpenCells(Mapping[str, Cell]):
     """The cells by name. They follow the mappings while `run` runs, so views of the keys and values do too.
 
     A database that is down is opened at the first operation that finds it up. A cell that the configuration
-    does not name the database of is not among them; the log says so.
+    does not name the database of is not among them, and the log says so, until the configuration names it.
 
     Args:
         api: the API database.
@@ -50,6 +50,8 @@ class OpenCells(Mapping[str, Cell]):
         self._clock = clock
         self._cells: dict[str, Cell] = {}
         self._mappings: dict[str, CellMapping] = {}
+        self._unopened: dict[str, str] = {}
+        self._refreshing = asyncio.Lock()
 
     def __getitem__(self, name: str) -> Cell:
         return self._cells[name]
@@ -65,18 +67,20 @@ class OpenCells(Mapping[str, Cell]):
 
         Raises: `StorageError` of the API database.
         """
-        mapped = await self._api.read(mapped_cells)
-        wanted = {name: mapping for name, mapping in mapped.items() if name not in self._without}
-        if wanted == self._mappings:
-            return
-        gone = [name for name, mapping in self._mappings.items() if wanted.get(name) != mapping]
-        closing = [cell for name in gone if (cell := self._cells.pop(name, None)) is not None]
-        for name, mapping in wanted.items():
-            if name not in self._cells:
-                self._open(mapping)
-        self._mappings = wanted
-        for cell in closing:
-            await cell.database.close()
+        # One after the other: what the one that began first has read may be older.
+        async with self._refreshing:
+            mapped = await self._api.read(mapped_cells)
+            wanted = {name: mapping for name, mapping in mapped.items() if name not in self._without}
+            gone = [name for name, mapping in self._mappings.items() if wanted.get(name) != mapping]
+            closing = [self._cells.pop(name) for name in gone]
+            for name in gone:
+                del self._mappings[name]
+            self._unopened = {name: why for name, why in self._unopened.items() if name in wanted}
+            for name, mapping in wanted.items():
+                if name not in self._cells:
+                    self._open(mapping)
+            for cell in closing:
+                await cell.database.close()
 
     async def run(self) -> None:
         """Follow the mappings until cancelled."""
@@ -89,9 +93,11 @@ class OpenCells(Mapping[str, Cell]):
 
     async def close(self) -> None:
         """Close all databases."""
-        for cell in self._cells.values():
-            await cell.database.close()
+        closing = list(self._cells.values())
         self._cells.clear()
+        self._mappings.clear()
+        for cell in closing:
+            await cell.database.close()
 
     def open(self, mapping: CellMapping) -> Cell:
         """A cell on a connection of its own, which the caller closes. Raises `OperatorError`."""
@@ -103,4 +109,9 @@ class OpenCells(Mapping[str, Cell]):
         try:
             self._cells[mapping.name] = self.open(mapping)
         except OperatorError as error:
-            _log.error("a cell has no database here", cell=mapping.name, error=str(error))
+            if self._unopened.get(mapping.name) != str(error):
+                _log.error("a cell has no database here", cell=mapping.name, error=str(error))
+            self._unopened[mapping.name] = str(error)
+        else:
+            self._mappings[mapping.name] = mapping
+            self._unopened.pop(mapping.name, None)
