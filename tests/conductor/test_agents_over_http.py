@@ -1,7 +1,7 @@
 """Agents over HTTP: the same agents and endpoint as in one process, with tokens between them."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
 import httpx
@@ -10,6 +10,7 @@ import pytest
 import structlog.testing
 
 from roost.agents.client import HttpEndpoint
+from roost.agents.connections import Response
 from roost.agents.errors import (
     AccessRefused,
     EndpointUnavailable,
@@ -35,6 +36,33 @@ from support.agents import FAST, Hosts, hosts, until
 from support.cells import NOW, instance
 
 
+class InProcess:
+    """Sends messages to an application of this process."""
+
+    def __init__(self, app) -> None:
+        self._client = httpx.AsyncClient(base_url="http://cell", transport=httpx.ASGITransport(app=app))
+
+    async def send(self, path: str, content: bytes, headers: Mapping[str, str], seconds: float) -> Response:
+        response = await self._client.post(path, content=content, headers=headers)
+        return Response(response.status_code, response.content)
+
+    async def close(self) -> None:
+        await self._client.aclose()
+
+
+class Says:
+    """Gives one response to all messages."""
+
+    def __init__(self, response: Response) -> None:
+        self._response = response
+
+    async def send(self, *_: object) -> Response:
+        return self._response
+
+    async def close(self) -> None:
+        """There is nothing to close."""
+
+
 class Served:
     """The endpoint of hosts a and b, as an ASGI application. ``now``: its monotonic clock."""
 
@@ -51,7 +79,7 @@ class Served:
         return token
 
     def client(self, *tokens: str) -> HttpEndpoint:
-        made = HttpEndpoint("http://cell", lambda: tokens, transport=httpx.ASGITransport(app=self.app))
+        made = HttpEndpoint("http://cell", lambda: tokens, transport=InProcess(self.app))
         self._clients.append(made)
         return made
 
@@ -294,8 +322,7 @@ def test_token_that_is_in_use_ends_no_newer_one(tmp_path) -> None:
 )
 def test_whatever_answers_is_an_error_of_the_protocol(status, body, error) -> None:
     async def run() -> None:
-        transport = httpx.MockTransport(lambda _: httpx.Response(status, content=body))
-        client = HttpEndpoint("http://cell", lambda: ["t"], transport=transport)
+        client = HttpEndpoint("http://cell", lambda: ["t"], transport=Says(Response(status, body)))
         with pytest.raises(error):
             await client.ask(opening())
         await client.close()
@@ -303,24 +330,76 @@ def test_whatever_answers_is_an_error_of_the_protocol(status, body, error) -> No
     asyncio.run(run())
 
 
+@asynccontextmanager
+async def listening(talk) -> AsyncIterator[str]:
+    """The URL of a server whose connections are answered by ``talk``."""
+    server = await asyncio.start_server(talk, "127.0.0.1", 0)
+    async with server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+
 def test_broken_connection_is_tried_once_more() -> None:
     async def run() -> None:
-        sent = []
+        asked = []
 
-        def breaks(request: httpx.Request) -> httpx.Response:
-            sent.append(request)
-            raise httpx.RemoteProtocolError("closed") if len(sent) < 4 else httpx.ConnectError("refused")
+        async def breaks(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            asked.append(await reader.readuntil(b"\r\n\r\n"))
+            writer.close()
 
-        client = HttpEndpoint("http://cell", lambda: ["t"], transport=httpx.MockTransport(breaks))
-        with pytest.raises(EndpointUnavailable, match="the connection broke: RemoteProtocolError: closed"):
+        async with listening(breaks) as url:
+            client = HttpEndpoint(url, lambda: ["t"])
+            with pytest.raises(EndpointUnavailable, match="the connection broke: ServerDisconnectedError"):
+                await client.ask(opening())
+        assert len(asked) == 2
+        with pytest.raises(EndpointUnavailable, match="cannot be reached: ClientConnectorError"):
             await client.ask(opening())
-        assert len(sent) == 2
-        with pytest.raises(EndpointUnavailable, match="refused"):
-            await client.ask(opening())
-        assert len(sent) == 4
+        assert len(asked) == 2
         await client.close()
 
     asyncio.run(run())
+
+
+def test_connection_that_was_kept_open_and_closed_meanwhile_costs_nobody_a_failure() -> None:
+    async def run() -> None:
+        connections = []
+
+        async def answers_once(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            connections.append(writer)
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(b"HTTP/1.1 409 X\r\ncontent-length: 2\r\n\r\n{}")
+            await reader.readuntil(b"\r\n\r\n")
+            writer.close()
+
+        async with listening(answers_once) as url:
+            client = HttpEndpoint(url, lambda: ["t"])
+            for _ in range(3):
+                with pytest.raises(MessageRefused, match="the endpoint answers 409"):
+                    await client.ask(opening())
+            assert len(connections) == 3
+            await client.close()
+            for each in connections:
+                each.close()
+
+    asyncio.run(run())
+
+
+def test_token_that_another_message_has_renewed_meanwhile_is_no_failure() -> None:
+    """The use of a new token ends the old one, with which a message may be under way."""
+
+    class Renewing(Says):
+        async def send(self, path: str, content: bytes, headers: Mapping[str, str], _: float) -> Response:
+            token = headers["x-auth-token"]
+            used.append(token)
+            tokens[:] = ["new", "given"]
+            return Response(204, b"") if token == "new" else Response(401, b"")
+
+    async def run() -> None:
+        client = HttpEndpoint("http://cell", lambda: tokens, transport=Renewing(Response(401, b"")))
+        await client.ask(Closing(SessionKey("a", "nonce", 1)))
+
+    tokens, used = ["old", "given"], []
+    asyncio.run(run())
+    assert used == ["old", "new"]
 
 
 def test_message_that_cannot_be_encoded_is_refused() -> None:

@@ -2,12 +2,13 @@
 
 import ssl
 from collections.abc import Callable, Sequence
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, TypeVar
 
-import httpx
 import msgspec
 
+from roost.agents.connections import Connections, Response, Transport
 from roost.agents.errors import AccessRefused, EndpointUnavailable, MessageRefused
 from roost.agents.questions import Poll
 from roost.agents.wire import CODES, ROUTES
@@ -18,16 +19,7 @@ T = TypeVar("T")
 ANSWER_SECONDS = 30.0
 """Seconds that the endpoint may take for an answer, beside what a poll waits."""
 
-CONNECT_SECONDS = 30.0
-"""Seconds to connect: an endpoint that a thousand agents connect to at once needs some."""
-
-CONNECTIONS = httpx.Limits(max_connections=4, max_keepalive_connections=2, keepalive_expiry=25.0)
-"""Connections of a host. Two stay open, one of which has the poll that waits: to open one costs both sides
-more than many messages. The endpoint closes one that is not used for 30 seconds."""
-
-ATTEMPTS = 2
-"""Times that a question is sent in all if its connection breaks: one that was kept open may be closed by the
-endpoint just then. Every question may be repeated."""
+HEADERS = {"content-type": "application/json", "accept": "application/json"}
 
 _ROUTES: dict[type[Question[Any]], tuple[str, msgspec.json.Decoder[Any] | None]] = {
     route.question: (route.path, None if route.answer is None else msgspec.json.Decoder(route.answer))
@@ -55,7 +47,7 @@ class HttpEndpoint:
         url: The root URL of the endpoint.
         tokens: Returns the tokens of the host, the one to try first in front.
         verify: The TLS context (`tls_context`), which all hosts of a process share.
-        transport: What sends requests, for tests; by default connections of its own, which are kept open.
+        transport: What sends messages; by default connections of its own, which are kept open.
     """
 
     def __init__(
@@ -64,22 +56,14 @@ class HttpEndpoint:
         tokens: Callable[[], Sequence[str]],
         verify: ssl.SSLContext | bool = True,
         *,
-        transport: httpx.AsyncBaseTransport | None = None,
+        transport: Transport | None = None,
     ) -> None:
         self._tokens = tokens
-        self._refused: set[str] = set()
-        self._client = httpx.AsyncClient(
-            base_url=url,
-            verify=verify,
-            transport=transport,
-            trust_env=False,
-            timeout=None,
-            limits=CONNECTIONS,
-        )
+        self._transport = transport or Connections(url, verify)
 
     async def close(self) -> None:
         """Close all connections."""
-        await self._client.aclose()
+        await self._transport.close()
 
     async def ask(self, question: Question[T], /) -> T:
         """The answer to one of the questions of `roost.agents.questions`. Raises `AgentProtocolError`."""
@@ -92,8 +76,8 @@ class HttpEndpoint:
             raise MessageRefused(f"the message cannot be encoded: {error}") from error
         waits = question.wait_seconds if isinstance(question, Poll) else 0.0
         response = await self._authenticated(path, content, ANSWER_SECONDS + waits)
-        if response.status_code >= 300:
-            raise _error_of(response)
+        if response.status >= 300:
+            raise _error_of(response, path)
         if decoder is None:
             return None  # type: ignore[return-value]
         try:
@@ -101,32 +85,21 @@ class HttpEndpoint:
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise MessageRefused(f"this is no endpoint of a cell: {error}") from error
 
-    async def _authenticated(self, path: str, content: bytes, seconds: float) -> httpx.Response:
-        """Send a message with the first token that the endpoint takes."""
-        tokens = list(dict.fromkeys(self._tokens()))
-        # A token that was refused may be valid later: a new one may not have reached the database yet.
-        usable = [each for each in tokens if each not in self._refused] or tokens
-        if len(usable) == len(tokens):
-            self._refused.clear()
-        for token in usable:
-            response = await self._sent(path, content, seconds, token)
-            if response.status_code != httpx.codes.UNAUTHORIZED:
-                return response
-            self._refused.add(token)
-        raise AccessRefused("the endpoint refuses the token of the host" if tokens else "there is no token")
+    async def _authenticated(self, path: str, content: bytes, seconds: float) -> Response:
+        """Send a message with the first token that the endpoint takes.
 
-    async def _sent(self, path: str, content: bytes, seconds: float, token: str) -> httpx.Response:
-        headers = {"x-auth-token": token, "content-type": "application/json", "accept": "application/json"}
-        timeout = httpx.Timeout(seconds, connect=CONNECT_SECONDS)
-        for left in reversed(range(ATTEMPTS)):
-            try:
-                return await self._client.post(path, content=content, headers=headers, timeout=timeout)
-            except (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError) as error:
-                if not left:
-                    raise EndpointUnavailable(f"the connection broke: {_named(error)}") from error
-            except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
-                raise EndpointUnavailable(f"the endpoint cannot be reached: {_named(error)}") from error
-        raise AssertionError
+        The first one is always tried first, though it was refused before: a new token may reach the endpoint
+        a moment later, and only its use ends the old one. And while a message is under way, another one may
+        bring a token that ends that of this one.
+        """
+        tried: set[str] = set()
+        while (token := next((each for each in self._tokens() if each not in tried), None)) is not None:
+            headers = {"x-auth-token": token, **HEADERS}
+            response = await self._transport.send(path, content, headers, seconds)
+            if response.status != HTTPStatus.UNAUTHORIZED:
+                return response
+            tried.add(token)
+        raise AccessRefused("the endpoint refuses the token of the host" if tried else "there is no token")
 
 
 def tls_context(
@@ -143,22 +116,18 @@ def tls_context(
     return context
 
 
-def _error_of(response: httpx.Response) -> Exception:
-    """The error that a response stands for."""
+def _error_of(response: Response, path: str) -> Exception:
+    """The error that a response of a path stands for."""
     try:
         [error] = _decode_errors(response.content).errors
     except (msgspec.MsgspecError, UnicodeDecodeError, ValueError):
         error = _Error()
-    text = " ".join(error.detail.split()) or f"the endpoint answers {response.status_code}"
+    text = " ".join(error.detail.split()) or f"the endpoint answers {response.status}"
     if error.code in CODES:
         return CODES[error.code](text)
-    if response.status_code in (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN):
+    if response.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
         return AccessRefused(text)
-    status = response.status_code
-    if status >= 500 or status in (httpx.codes.TOO_MANY_REQUESTS, httpx.codes.REQUEST_TIMEOUT):
+    status = response.status
+    if status >= 500 or status in (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.REQUEST_TIMEOUT):
         return EndpointUnavailable(text)
-    return MessageRefused(f"{text} ({status} {response.url})")
-
-
-def _named(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return MessageRefused(f"{text} ({status} {path})")

@@ -21,8 +21,8 @@ REPORT_LOGGER = "roost.report"
 """The logger of the reports that an operator asks for by a signal. They are written at every level."""
 
 QUIET = (
-    "alembic", "asyncio", "dogpile", "hpack", "httpcore", "httpx", "keystoneauth", "keystonemiddleware",
-    "oslo_policy", "sqlalchemy", "stevedore", "urllib3",
+    "aiohttp", "alembic", "asyncio", "dogpile", "hpack", "httpcore", "httpx", "keystoneauth",
+    "keystonemiddleware", "oslo_policy", "sqlalchemy", "stevedore", "urllib3",
 )  # fmt: skip
 """The libraries of which only warnings and errors are logged, unless the options say otherwise."""
 
