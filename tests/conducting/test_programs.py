@@ -4,7 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from roost.auth import Source
 from roost.bench.loopback import free_port
+from roost.conducting.options import read_conducting_options
+from roost.conducting.programs import prepare
+from roost.storage import DatabaseUnavailable
 from support.processes import run_roost
 from support.programs import Program, write_config
 from support.serving import SECONDS
@@ -31,6 +35,19 @@ def test_conductor_ends_what_finds_no_host_and_forgets_it(tmp_path: Path) -> Non
         assert "/v1/instances" in conductor.client.get("/v1/openapi.json").json()["paths"]
         assert (conductor.end(), cell.end()) == (0, 0)
         assert "Traceback" not in conductor.said() + cell.said()
+
+
+def test_cell_conductor_with_a_scheduler_over_http_needs_no_api_database(tmp_path: Path) -> None:
+    config = tmp_path / "roost.conf"
+    config.write_text(
+        f"[api_database]\nconnection = sqlite:///{tmp_path}/away/api.db\n"
+        f"[cell_a]\nconnection = sqlite:///{tmp_path}/a.db\n"
+        "[conductor]\nuse_scheduler_service = true\n"
+    )
+    prepare(read_conducting_options(Source((str(config),)), "a"))
+    assert (tmp_path / "a.db").exists()
+    with pytest.raises(DatabaseUnavailable, match="unable to open"):
+        prepare(read_conducting_options(Source((str(config),))))
 
 
 @pytest.mark.parametrize(

@@ -23,8 +23,8 @@ async def open_cell(options: ConductingOptions, stack: AsyncExitStack) -> Served
     scheduling = options.scheduling
     assert options.cell is not None and options.cell_database is not None
     api = None
-    if scheduling.api_database is not None and not options.uses_service:
-        api = open_database(stack, scheduling.api_database, scheduling)
+    if options.api_database is not None:
+        api = open_database(stack, options.api_database, scheduling)
     records = await open_recording(stack, scheduling)
     database = open_database(stack, options.cell_database, scheduling)
     cell = Cell(options.cell, database, records=records)

@@ -48,6 +48,12 @@ class ConductingOptions(msgspec.Struct, frozen=True, kw_only=True):
         return self.scheduling.source
 
     @property
+    def api_database(self) -> str | None:
+        """The URL of the API database, None if the process needs none: the conductor of a cell has it for a
+        scheduler of its own alone."""
+        return None if self.cell is not None and self.uses_service else self.scheduling.api_database
+
+    @property
     def databases(self) -> dict[str, str | None]:
         """The URLs that change only with a restart, by the name of the option."""
         urls = dict(self.scheduling.databases)

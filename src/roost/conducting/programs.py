@@ -32,8 +32,8 @@ def prepare(options: ConductingOptions) -> None:
     """Set up empty SQLite files, and check the tables of other databases. Raises `StorageError`."""
     if options.scheduling.database is not None:
         prepare_database(options.scheduling.database, options.http.upgrade_database)
-    if options.scheduling.api_database is not None:
-        prepare_database(options.scheduling.api_database, schema=CONDUCTOR)
+    if options.api_database is not None:
+        prepare_database(options.api_database, schema=CONDUCTOR)
     if options.cell_database is not None:
         prepare_database(options.cell_database, schema=CELL)
 
