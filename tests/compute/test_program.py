@@ -94,6 +94,29 @@ def test_files_of_an_agent_are_its_owners_alone(tmp_path: Path, umask: int) -> N
     assert modes == {"lock": 0o600, "session.json": 0o600, "tokens.json": 0o600}
 
 
+def test_new_token_of_the_operator_is_used_before_the_kept_ones(tmp_path: Path) -> None:
+    """So that its use ends them: one of them may be known to somebody else."""
+    state = StateDirectory(tmp_path)
+    state.take_given("given")
+    for token in ("one", "two"):
+        asyncio.run(state.ask(KeepToken(token)))
+    state.close()
+    for given, expected in (
+        ("given", ("two", "one")),
+        ("newer", ("newer", "two", "one")),
+        ("newer", ("newer", "two", "one")),
+    ):
+        state = StateDirectory(tmp_path)
+        state.take_given(given)
+        assert state.tokens == expected
+        state.close()
+    state = StateDirectory(tmp_path)
+    asyncio.run(state.ask(KeepToken("three")))
+    state.take_given("newer")
+    assert state.tokens == ("three", "newer")
+    state.close()
+
+
 def test_state_directory_is_one_agents_and_keeps_what_it_was_told(tmp_path: Path) -> None:
     async def run() -> None:
         state = StateDirectory(tmp_path / "state")

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from roost.cells.host_tokens import ReadTokens
+from roost.cells.host_tokens import ReadTokens, UseToken
 from roost.cells.hosts import NoteProviders
 from roost.cells.orders import give_orders
 from roost.conductor.agents.sessions import FreeSessions, OpenSession
@@ -44,6 +44,29 @@ def test_hosts_are_added_and_their_tokens_are_shown_once(tmp_path) -> None:
             assert (await client.get("/v1/hosts/new-1", headers=ADMIN)).json()["state"] == "down"
             renewed = (await client.post("/v1/hosts/new-1/token", headers=ADMIN)).json()
             assert renewed["token"] not in tokens.values()
+
+    asyncio.run(run())
+
+
+def test_new_token_ends_the_others_at_once_if_one_may_be_known_to_others(tmp_path) -> None:
+    async def run() -> None:
+        async with api(tmp_path) as (now, client):
+            await client.post("/v1/hosts", json=CELL1, headers=ADMIN)
+            cell = now.cells["cell1"]
+
+            async def digests() -> set[str]:
+                return {
+                    each.digest for each in (await cell.read(ReadTokens())).values() if each.host == "new-1"
+                }
+
+            [first] = await digests()
+            await cell.write(UseToken(first))
+            path = "/v1/hosts/new-1/token"
+            second = (await client.post(path, headers=ADMIN)).json()["token"]
+            assert await digests() == {first, token_digest(second)}
+            answer = await client.post(path, params={"revoke": "true"}, headers=ADMIN)
+            assert await digests() == {token_digest(answer.json()["token"])}
+            assert await tokens_of(cell) == {"new-1", "new-2"}
 
     asyncio.run(run())
 

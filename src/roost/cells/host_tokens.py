@@ -21,15 +21,19 @@ class HostToken(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class IssueToken(msgspec.Struct, frozen=True, kw_only=True):
-    """Make a token of a host valid beside the one in use. One that was never used is not valid any more."""
+    """Make a token of a host valid beside the one in use. One that was never used is not valid any more.
+
+    ``alone``: nor is the one in use.
+    """
 
     host: str
     digest: str
     at: float
+    alone: bool = False
 
     def __call__(self, connection: Connection) -> None:
-        unused = (host_tokens.c.host == self.host, host_tokens.c.is_used == sa.false())
-        connection.execute(sa.delete(host_tokens).where(*unused))
+        ended = sa.delete(host_tokens).where(host_tokens.c.host == self.host)
+        connection.execute(ended if self.alone else ended.where(host_tokens.c.is_used == sa.false()))
         row = HostToken(digest=self.digest, host=self.host, issued_at=self.at)
         connection.execute(sa.insert(host_tokens), msgspec.structs.asdict(row))
 

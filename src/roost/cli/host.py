@@ -209,14 +209,24 @@ def remove(
 @host.command("renew-token", epilog="Example: roost host renew-token rack1-01")
 @click.argument("name", metavar="HOST")
 @of_cell
+@click.option("--revoke", is_flag=True, help="End the old ones now: somebody else may know one.")
 @token_file
 @as_json
 @with_conductor
 def renew_token(
-    conductor: ConductorClient, name: str, cell: str | None, token_file: Path | None, as_json: bool
+    conductor: ConductorClient,
+    name: str,
+    cell: str | None,
+    revoke: bool,
+    token_file: Path | None,
+    as_json: bool,
 ) -> None:
-    """Make a new token for a host's agent. The old one is valid until the new one is used."""
-    answer = conductor.ask("POST", f"/v1/hosts/{_part(name)}/token", query={"cell": cell})
+    """Make a new token for a host's agent. The old one is valid until the new one is used.
+
+    With --revoke the agent is refused until it is started with the new token; its guests go on.
+    """
+    query = {"cell": cell, "revoke": revoke or None}
+    answer = conductor.ask("POST", f"/v1/hosts/{_part(name)}/token", query=query)
     _give_tokens([answer], token_file, as_json)
 
 

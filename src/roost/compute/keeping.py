@@ -14,11 +14,13 @@ from roost.compute.errors import StateUnusable
 from roost.compute.provider_tree import provider_uuid
 from roost.durable_file import replace_file
 from roost.machine import Question, UnknownService
+from roost.model.token import token_digest
 
 T = TypeVar("T")
 
 SESSION = "session.json"
 TOKENS = "tokens.json"
+GIVEN = "given.json"
 LOCK = "lock"
 
 KEPT_TOKENS = 2
@@ -97,8 +99,8 @@ class MemoryState:
 class StateDirectory:
     """Answers the questions by files in a directory, which it locks: two agents cannot use it.
 
-    A file is replaced as a whole and is durable then. ``tokens``: those that the cell has given, newest
-    first.
+    A file is replaced as a whole and is durable then. ``tokens``: those that the cell has given, and a newer
+    one of an operator; newest first.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -145,6 +147,18 @@ class StateDirectory:
             case _:
                 raise UnknownService(f"a state does not answer {type(question).__name__}")
         return None
+
+    def take_given(self, token: str) -> None:
+        """An operator gives this token. One that was not given at the last start is tried first: its use ends
+        the kept ones, which others may know. Raises `StateUnusable`."""
+        digest = token_digest(token)
+        if self._load(GIVEN, str, str) == digest:
+            return
+        if self.tokens:
+            tokens = tuple(dict.fromkeys((token, *self.tokens)))
+            self._keep(TOKENS, tokens)
+            self.tokens = tokens
+        self._keep(GIVEN, digest)
 
     def load_session(self) -> KeptSession:
         """What was kept of the last session. Raises `StateUnusable`."""

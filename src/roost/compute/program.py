@@ -107,6 +107,7 @@ async def run_agents(plan: AgentPlan, on_ready: Callable[[], None]) -> None:
         for host, directory in plan.hosts.items():
             state = StateDirectory(directory)
             stack.callback(state.close)
+            state.take_given(plan.tokens[host])
             endpoint = HttpEndpoint(plan.endpoint, _tokens(state, plan.tokens[host]), context)
             stack.push_async_callback(endpoint.close)
             hosts.append((host, endpoint, make(host, directory), state))
@@ -132,7 +133,7 @@ async def _announce(hosting: Hosting, on_ready: Callable[[], None]) -> None:
 
 
 def _tokens(state: StateDirectory, given: str) -> Callable[[], Sequence[str]]:
-    """The tokens of a host: those that the cell has given last, then the operator's."""
+    """The tokens of a host: those that are kept, then the operator's."""
     return lambda: (*state.tokens, given)
 
 

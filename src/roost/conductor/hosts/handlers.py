@@ -22,6 +22,7 @@ from roost.conductor.hosts.types import (
     ShownHost,
     ShownNode,
     ShownService,
+    TokenQuery,
     WantedCell,
     WantedHosts,
     WantedMove,
@@ -85,8 +86,8 @@ async def move_host(service: Service, req: Request, resp: Response, host: str) -
 
 async def renew_token(service: Service, req: Request, resp: Response, host: str) -> AddedHost:
     """Make a new token for a host's agent. The old one is valid until the new one is used."""
-    query: HostQuery = req.query
-    cell, token = await service.hosts.renew_token(host, query.cell)
+    query: TokenQuery = req.query
+    cell, token = await service.hosts.renew_token(host, query.cell, revoke=query.revoke)
     return AddedHost(host, cell, token)
 
 

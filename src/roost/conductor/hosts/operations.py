@@ -34,6 +34,7 @@ from roost.conductor.hosts.types import (
     ServicesQuery,
     ShownCell,
     ShownHost,
+    TokenQuery,
     WantedCell,
     WantedHosts,
     WantedMove,
@@ -112,7 +113,13 @@ HOST_OPERATIONS: Final = (
         raises=(Conflict,),
     ),
     Operation(
-        "POST", f"{_ONE}/token", _rule("token"), renew_token, query=_OF_ONE, answer=AddedHost, status=201
+        "POST",
+        f"{_ONE}/token",
+        _rule("token"),
+        renew_token,
+        query=Query(TokenQuery),
+        answer=AddedHost,
+        status=201,
     ),
     Operation(
         "POST",

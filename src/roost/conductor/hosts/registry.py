@@ -145,10 +145,15 @@ class Hosts:
         await there.write(EnableHost(host, enabled, reason, self._clock()))
         return await self.find(host, there.name)
 
-    async def renew_token(self, host: str, cell: str | None = None) -> tuple[str, str]:
-        """The cell of a host and a new token; the old one ends when the new one is used. As `find`."""
+    async def renew_token(
+        self, host: str, cell: str | None = None, *, revoke: bool = False
+    ) -> tuple[str, str]:
+        """The cell of a host and a new token; the old ones end when it is used. As `find`.
+
+        ``revoke``: they end now.
+        """
         there = self._cell((await self.find(host, cell)).cell)
-        return there.name, await self._issue(there, host)
+        return there.name, await self._issue(there, host, alone=revoke)
 
     async def accept(self, host: str, cell: str | None = None) -> None:
         """Have a held agent carry out orders again, as its cell has them. As `find`.
@@ -235,9 +240,10 @@ class Hosts:
                 f"host {host!r} is in cell {cell.name} already; a new token is renew-token's to make"
             )
 
-    async def _issue(self, cell: Cell, host: str) -> str:
+    async def _issue(self, cell: Cell, host: str, *, alone: bool = False) -> str:
         token = new_token()
-        await cell.write(IssueToken(host=host, digest=token_digest(token), at=self._clock()))
+        work = IssueToken(host=host, digest=token_digest(token), at=self._clock(), alone=alone)
+        await cell.write(work)
         return token
 
     def _cell(self, name: str) -> Cell:

@@ -75,6 +75,14 @@ class RemovalQuery(HostQuery, forbid_unknown_fields=True):
     ] = None
 
 
+class TokenQuery(HostQuery, forbid_unknown_fields=True):
+    """The query of a new token of a host."""
+
+    revoke: Annotated[
+        bool, Meta(description="End the old ones now, not when the new one is used: others may know one.")
+    ] = False
+
+
 class HostsQuery(HostQuery, forbid_unknown_fields=True):
     """The query of a list of hosts."""
 
