@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from roost.cells.arriving import AddInstances
 from roost.conductor.build_requests import FinishRequest
 from roost.conductor.cell_mappings import CELL0
 from roost.conductor.mappings import PageOfMappings
@@ -11,7 +12,7 @@ from roost.model.instance import ACTIVE, ASSIGNED, DELETING, DESTROYED, ERROR
 from roost.model.spec import RequestedDestination
 from roost.placement.commands.allocations import ConsumerWrite
 from roost.storage import DatabaseUnavailable
-from support.conducting import HOSTS, VCPUS, Dead, Death, conducting, request
+from support.conducting import HOSTS, VCPUS, Dead, Death, conducting, intercept, request
 
 NIGHTLY = pytest.mark.nightly
 """The simulation of machines has the same moments, and more of them, in every run."""
@@ -20,8 +21,17 @@ NIGHTLY = pytest.mark.nightly
 def test_request_is_durable_before_it_is_accepted(tmp_path) -> None:
     async def run() -> None:
         async with conducting(tmp_path) as now:
+            looked = asyncio.Event()
+
+            async def later(work, write):
+                await looked.wait()
+                return await write(work)
+
+            for cell in now.cells.values():
+                intercept(cell, AddInstances, later)
             await now.super.accept(request(2))
             assert [each async for each in now.requests.waiting()] == [request(2)]
+            looked.set()
             await now.arrive()
             assert [each async for each in now.requests.waiting()] == []
 
