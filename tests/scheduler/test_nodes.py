@@ -1,30 +1,22 @@
-"""The node table."""
+"""The node table: its rows, hosts, services and columns."""
 
 import gc
 import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from roost.fleet import Fleet
-from roost.model.aggregate import Aggregate, HostAggregate
+from roost.model.aggregate import HostAggregate
 from roost.model.change import ProviderChanged, ProviderFacts
-from roost.model.node import NodeInstance, NodeReport, SupportedInstance
-from roost.model.node_event import AggregateEvent, AggregateRemoved, AggregateSet, MembershipsSet
-from roost.scheduler.asking import verdict
+from roost.model.node import NodeInstance, SupportedInstance
 from roost.scheduler.nodes import NodeTable
-from roost.scheduler.offers import HostView
-from roost.scheduler.options import SchedulerOptions
-from roost.scheduler.plugins import Filter, filters
-from roost.scheduler.question import Progress, Question
+from roost.scheduler.question import Progress
 from roost.scheduler.weighing import Weighing
-from support.clouds import NOW, InAggregates, join, replace_report, report, spec, table_of, tell
+from support.clouds import NOW, report, tell
 from support.offering import MadeUp, named_weighers, question
 
 FAST = HostAggregate("agg-fast", "fast", {"availability_zone": "az1", "ssd": "yes"})
-SLOW = HostAggregate("agg-slow", "slow", {"availability_zone": "az2"})
 
 
 def fleet_of(*uuids: str) -> Fleet:
@@ -75,83 +67,6 @@ def test_metrics_are_nan_where_not_reported() -> None:
 def test_metric_that_is_not_finite_counts_as_not_reported() -> None:
     table = NodeTable([report("a", "a", metrics={"heat": math.inf}), report("b", "b", metrics={"heat": 1.0})])
     assert math.isnan(table.metric("heat")[0])
-
-
-def test_metadata_follows_aggregates_and_their_members() -> None:
-    table = table_of([report("a", "a", aggregates=(FAST,)), report("b", "b", aggregates=(FAST, SLOW))])
-    zones = table.metadata("availability_zone")
-    assert zones is not None
-    assert [zones.of(0), zones.of(1)] == [("az1",), ("az1", "az2")]
-    assert table.metadata("other") is None
-    assert table.aggregates_with("availability_zone", "az1") == {"agg-fast"}
-    assert table.aggregates_with("availability_zone", "az2") == {"agg-slow"}
-
-    tell(table, [report("b", "b")])
-    assert table.aggregates(1) == ()
-    assert table.aggregates_with("availability_zone", "az2") == {"agg-slow"}, "an empty zone is a zone"
-    table.apply_to_aggregates(AggregateRemoved("agg-slow"))
-    assert table.aggregates_with("availability_zone", "az2") == frozenset()
-    table.apply_to_aggregates(AggregateRemoved("agg-fast"))
-    assert table.aggregates_with("availability_zone", "az1") == frozenset()
-    assert zones.of(0) == ()
-
-
-def test_aggregate_whose_metadata_changes_concerns_all_its_members() -> None:
-    table = table_of([report("a", "a", aggregates=(FAST,)), report("b", "b"), report("c", "c")])
-    join(table, "c", FAST)
-    end = table.invalidations.end
-    table.apply_to_aggregates(AggregateSet(HostAggregate("agg-fast", "fast", {"ssd": "no"})))
-    assert table.aggregates_with("availability_zone", "az1") == frozenset()
-    assert table.aggregates_with("ssd", "no") == {"agg-fast"}
-    ssd = table.metadata("ssd")
-    assert ssd is not None
-    assert [ssd.of(index) for index in range(3)] == [("no",), (), ("no",)]
-    changed = table.invalidations.since(end)
-    assert changed is not None
-    assert changed == {0, 2}
-
-
-def test_aggregates_are_read_as_they_are_kept_and_only_what_differs_is_an_event() -> None:
-    table = NodeTable([report("a", "a"), report("b", "b")])
-
-    def kept(uuid: str, zone: str, *members: str) -> Aggregate:
-        return Aggregate(
-            uuid=uuid, name=uuid, metadata={"availability_zone": zone}, members=frozenset(members)
-        )
-
-    one, two = kept("one", "az1", "a", "later"), kept("two", "az1", "a")
-    events = table.set_aggregates([one, two], {"one", "two"})
-    assert events == [
-        AggregateSet(one.named),
-        AggregateSet(two.named),
-        MembershipsSet("a", ("one", "two")),
-        MembershipsSet("later", ("one",)),
-    ]
-    table.update([report("later", "later")])
-    assert table.aggregates(2) == (one.named,), "a member that comes after its aggregate"
-    assert table.set_aggregates([one, two], {"one", "two"}) == []
-    one = kept("one", "az1", "b")
-    events = table.set_aggregates([one], {"one"})
-    assert events == [
-        MembershipsSet("a", ()),
-        MembershipsSet("b", ("one",)),
-        MembershipsSet("later", ()),
-        AggregateRemoved("two"),
-    ]
-    assert [table.aggregates(index) for index in range(3)] == [(), (one.named,), ()]
-    table.remove(["b"])
-    assert table.metadata("availability_zone") is None
-    table.update([report("b", "b")])
-    assert table.metadata("availability_zone") is not None, "a node that comes back is a member still"
-
-
-def test_membership_counts_once_its_aggregate_is_there() -> None:
-    """As where the journal has forgotten that an aggregate was made, since it was changed later."""
-    table = NodeTable([report("a", "a")])
-    table.apply(MembershipsSet("a", ("agg-fast",)))
-    assert table.aggregates(0) == ()
-    table.apply(AggregateSet(FAST))
-    assert table.aggregates(0) == (FAST,)
 
 
 def test_rows_without_a_host_and_hosts_without_a_row() -> None:
@@ -345,95 +260,6 @@ def test_nothing_is_left_of_nodes_that_come_and_go() -> None:
     assert kept() == before
 
 
-aggregates = st.builds(
-    HostAggregate,
-    st.sampled_from(["agg-1", "agg-2"]),
-    st.just("name"),
-    st.dictionaries(st.sampled_from(["availability_zone", "ssd"]), st.sampled_from(["x", "y"])),
-)
-reports = st.builds(
-    lambda name, node, nodename, cell, seen, heat: replace_report(
-        report(name, node),
-        nodename=nodename,
-        cell=cell,
-        last_seen=NOW - seen,
-        metrics={} if heat is None else {"heat": heat},
-    ),
-    st.sampled_from("abc"),
-    st.sampled_from(["n1", "n2", "n3", "n4"]),
-    st.sampled_from(["", "x"]),
-    st.sampled_from(["x", "y"]),
-    st.sampled_from([1, 100]),
-    st.none() | st.floats(0, 9),
-)
-memberships = st.builds(
-    MembershipsSet,
-    st.sampled_from(["n1", "n2", "n3", "n4"]),
-    st.sets(st.sampled_from(["agg-1", "agg-2"])).map(sorted).map(tuple),
-)
-events = st.builds(AggregateSet, aggregates) | memberships | st.builds(AggregateRemoved, st.just("agg-1"))
-Happening = NodeReport | AggregateEvent | str
-histories = st.lists(reports | events | st.sampled_from(["n1", "n2", "n3"]), max_size=20)
-"""Reports, events of aggregates, and the uuids of nodes that are removed."""
-
-
-def table_after(history: list[Happening]) -> tuple[NodeTable, dict[str, InAggregates]]:
-    """The table after a history, and the last report of each node that is there, with its aggregates."""
-    table = NodeTable()
-    last: dict[str, NodeReport] = {}
-    there: dict[str, HostAggregate] = {}
-    inside: dict[str, tuple[str, ...]] = {}
-    for each in history:
-        if isinstance(each, str):
-            table.remove([each])
-            last.pop(each, None)
-        elif isinstance(each, AggregateEvent):
-            table.apply_to_aggregates(each)
-            if isinstance(each, AggregateSet):
-                there[each.aggregate.uuid] = each.aggregate
-            elif isinstance(each, AggregateRemoved):
-                there.pop(each.uuid, None)
-            else:
-                inside[each.node] = each.aggregates
-        else:
-            table.update([each])
-            name = (each.host, each.nodename or each.host)
-            last = {n: r for n, r in last.items() if n == each.node or name != (r.host, r.nodename or r.host)}
-            last[each.node] = each
-        # As each decision does: who is alive is kept from here on.
-        table.seen_since(NOW - 60)
-    return table, {
-        node: replace_report(
-            each, aggregates=tuple(there[uuid] for uuid in inside.get(node, ()) if uuid in there)
-        )
-        for node, each in last.items()
-    }
-
-
-@settings(deadline=None)
-@given(histories, st.sampled_from(["ssd", "availability_zone"]))
-def test_filters_answer_by_what_is_reported_now_and_not_by_what_was(
-    history: list[Happening], key: str
-) -> None:
-    table, last = table_after(history)
-    fresh = table_of(last.values())
-    for extra_specs in ({key: "x"}, {f"aggregate_instance_extra_specs:{key}": "y"}):
-        asked = question(of=spec(extra_specs=extra_specs, availability_zone="x"))
-        for plugin in filters(SchedulerOptions()):
-            old, new = (_verdicts(each, plugin, asked) for each in (table, fresh))
-            assert old == new, plugin.name
-
-
-def _verdicts(table: NodeTable, plugin: Filter, asked: Question) -> dict[str, bool]:
-    mask = verdict(plugin, HostView(table, MadeUp([1] * table.size)), asked, Progress())
-    verdicts = np.ones(table.size, dtype=np.bool_) if mask is None else mask
-    return {
-        node: verdicts.item(index)
-        for index, node in enumerate(table.nodes)
-        if table.index_of_node(node) == index
-    }
-
-
 REPORTED = [
     {"num_instances": 1},
     {"num_io_ops": 1},
@@ -470,49 +296,3 @@ def test_a_run_goes_on_when_a_host_builds_again_in_the_middle() -> None:
     table.update([report("a", "a"), report("b", "b")])
     weighing.claimed([0, 1])
     assert [weighing.weight(0), weighing.weight(1)] == [0.0, 0.0]
-
-
-@pytest.mark.parametrize("comes", [False, True])
-def test_structure_rises_when_a_metadata_key_comes_or_goes(comes: bool) -> None:
-    plain, fast = report("a", "a"), report("a", "a", aggregates=(FAST,))
-    before, after = (plain, fast) if comes else (fast, plain)
-    table = table_of([before, report("b", "b")])
-    structure = table.structure
-    tell(table, [after])
-    assert table.structure > structure
-    assert (table.metadata("availability_zone") is not None) is comes
-
-
-@settings(deadline=None)
-@given(histories)
-def test_table_tells_what_the_last_reports_say(history: list[Happening]) -> None:
-    table, last = table_after(history)
-    assert len(table) == len(last)
-    beats = {
-        each.host: max(r.last_seen for r in last.values() if r.host == each.host) for each in last.values()
-    }
-    for node, each in last.items():
-        index = table.index_of_node(node)
-        assert index is not None
-        assert (table.hosts[index], table.nodes[index]) == (each.host, node)
-        assert table.index(each.host, each.nodename) == index
-        assert index in table.indexes_of_host(each.host)
-        assert table.cells[table.cell.item(index)] == each.cell
-        assert table.last_seen[table.service[index]] == beats[each.host]
-        assert table.alive[index] == (beats[each.host] >= NOW - 60)
-        heat = table.metric("heat").item(index)
-        assert heat == each.metrics["heat"] if each.metrics else math.isnan(heat)
-        for key in ("availability_zone", "ssd"):
-            labels = table.metadata(key)
-            expected = tuple(one.metadata[key] for one in each.aggregates if key in one.metadata)
-            assert (labels.of(index) if labels is not None else ()) == expected
-    for name in "abc":
-        assert len(table.indexes_of_host(name)) == sum(each.host == name for each in last.values())
-    for key in ("availability_zone", "ssd"):
-        for value in "xy":
-            assert table.aggregates_with(key, value) >= {
-                one.uuid
-                for each in last.values()
-                for one in each.aggregates
-                if one.metadata.get(key) == value
-            }
