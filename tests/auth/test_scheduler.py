@@ -31,6 +31,7 @@ from support.databases import Servers
 from support.keystone import PASSWORD, Keystone
 from support.schedulers import RunningScheduler
 from support.serving import SECONDS
+from support.upgrading import upgrade_empty
 from support.waiting import wait_for
 
 A, B, C = (uuid_of(0xA0 + number) for number in range(3))
@@ -123,12 +124,12 @@ def service(
 
 
 async def prepare(database: Database, records: str) -> None:
-    LEDGER.upgrade(database)
+    upgrade_empty(LEDGER, database)
     ledger = await Ledger.open(database)
     await fill(ledger, flat(5))
     await ledger.close()
     other = Database(records)
-    RECORDS.upgrade(other)
+    upgrade_empty(RECORDS, other)
     await other.close()
 
 

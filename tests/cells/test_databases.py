@@ -36,6 +36,7 @@ from roost.model.text import clean_text
 from roost.storage import Database
 from support.databases import Place
 from support.driven_cell import DrivenCell
+from support.upgrading import upgrade_empty
 
 LONG = "x" * 100_000
 """More than MariaDB's TEXT holds."""
@@ -44,8 +45,8 @@ LONG = "x" * 100_000
 def using(place: Place, use: Callable[[Database], Awaitable[None]]) -> None:
     async def run() -> None:
         database = Database(place.url)
-        SCHEMA.upgrade(database)
-        CONDUCTOR.upgrade(database)
+        upgrade_empty(SCHEMA, database)
+        upgrade_empty(CONDUCTOR, database)
         try:
             await use(database)
         finally:

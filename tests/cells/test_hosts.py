@@ -25,6 +25,7 @@ from roost.model.instance import ACTIVE
 from roost.model.node import NodeReport
 from roost.storage import Database
 from support.cells import NOW, instance
+from support.upgrading import upgrade_empty
 
 
 def session_of(host: str) -> AcquireLease:
@@ -35,7 +36,7 @@ def session_of(host: str) -> AcquireLease:
 def test_host_from_its_addition_to_its_removal(database_url: str) -> None:
     async def run() -> None:
         database = Database(database_url)
-        SCHEMA.upgrade(database)
+        upgrade_empty(SCHEMA, database)
         try:
             await database.write(AddHost("a", NOW))
             await database.write(AddHost("a", NOW + 1))

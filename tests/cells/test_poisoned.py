@@ -14,6 +14,7 @@ from roost.model.node import NodeReport
 from roost.storage import Database
 from support.databases import Place
 from support.driven_cell import DrivenCell
+from support.upgrading import upgrade_empty
 
 ODD = "no \udc80 IP\0"
 CLEAN = "no \ufffd IP\ufffd"
@@ -44,7 +45,7 @@ def instance(uuid: str = "i0", **more: object) -> Instance:
 def within(place: Place, work) -> None:
     async def main() -> None:
         database = Database(place.url)
-        SCHEMA.upgrade(database)
+        upgrade_empty(SCHEMA, database)
         try:
             await work(DrivenCell("cell1", database, lambda: 7.0))
         finally:

@@ -24,6 +24,7 @@ from roost.storage import Database, DatabaseUnavailable
 from support.cells import opened_cell
 from support.databases import Place
 from support.tables import seen_in
+from support.upgrading import upgrade_empty
 
 NOW = 1_000.0
 KEEP_ALL = Retention(interval=0)
@@ -157,7 +158,7 @@ def test_what_is_older_than_a_base_is_removed_and_so_are_ended_journals(tmp_path
 def test_a_journal_on_every_kind_of_database(place: Place) -> None:
     async def run() -> None:
         database = Database(place.url)
-        SCHEMA.upgrade(database)
+        upgrade_empty(SCHEMA, database)
         noise = random.Random(1)
         # More than 64 KiB that cannot be compressed: what a short column of bytes would cut.
         instances = {str(noise.getrandbits(400)): NodeInstance() for _ in range(2_000)}

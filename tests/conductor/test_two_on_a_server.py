@@ -22,6 +22,7 @@ from roost.storage import Database
 from support.conducting import HOSTS, NOW, VCPUS, Conductors, intercept, request
 from support.databases import Place
 from support.driven_cell import DrivenCell
+from support.upgrading import upgrade_empty
 
 REQUESTS = len(HOSTS) * VCPUS // 2
 """Each for two instances: together they fill the hosts."""
@@ -64,7 +65,7 @@ NIGHTLY = [pytest.param(kind, marks=pytest.mark.nightly) for kind in ("sqlite", 
 def test_one_dies_in_the_middle_of_its_work_and_the_other_ends_it(place, tmp_path) -> None:
     database = Database(place.url)
     for schema in (LEDGER, CONDUCTOR, CELL):
-        schema.upgrade(database)
+        upgrade_empty(schema, database)
     asyncio.run(database.close())
 
     async def run() -> None:

@@ -16,6 +16,7 @@ from roost.ledger.load import load
 from roost.ledger.verify import verify
 from roost.placement.options import PlacementOptions
 from roost.storage import Database
+from support.upgrading import upgrade_empty
 
 
 def at(path: Path) -> str:
@@ -26,7 +27,7 @@ def at(path: Path) -> str:
 def prepared(url: str) -> str:
     """Create Roost's tables in a database; return its URL."""
     database = Database(url)
-    SCHEMA.upgrade(database)
+    upgrade_empty(SCHEMA, database)
     asyncio.run(database.close())
     return url
 

@@ -16,6 +16,7 @@ from roost.records.rows import encoded
 from roost.records.tables import SCHEMA
 from roost.storage import Database
 from support.databases import Servers
+from support.upgrading import upgrade_empty
 
 T = TypeVar("T")
 
@@ -88,7 +89,7 @@ Using = Callable[..., T]
 
 def _using_database(url: str) -> Using[T]:
     database = Database(url)
-    SCHEMA.upgrade(database)
+    upgrade_empty(SCHEMA, database)
     asyncio.run(database.close())
 
     def using(use: Use[T], retention: Retention | None = None) -> T:

@@ -25,6 +25,7 @@ from roost.storage import ANSWER_SECONDS, Database
 from roost.storage.engine import reading_engine
 from support.databases import Place
 from support.fleets import snapshot
+from support.upgrading import upgrade_empty
 
 
 @asynccontextmanager
@@ -34,8 +35,7 @@ async def opened(
     """So many ledgers, each with a database of its own, on one SQLite file or other place."""
     place = _place(place)
     databases = [Database(place.at(number)) for number in range(count)]
-    if not databases[0].is_sqlite:
-        SCHEMA.upgrade(databases[0])
+    upgrade_empty(SCHEMA, databases[0])
     ledgers = [await Ledger.open(database, limits=limits) for database in databases]
     try:
         yield ledgers
@@ -49,7 +49,7 @@ async def opened(
 def upgrade(url: str) -> None:
     """What ``roost db upgrade`` does to the ledger's tables, without a process of its own."""
     database = Database(url)
-    SCHEMA.upgrade(database)
+    upgrade_empty(SCHEMA, database)
     asyncio.run(database.close())
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from roost.bench.errors import ServerMissing
 from roost.bench.loopback import free_port
-from roost.bench.server_process import ServerProcess, find_program, run_setup
+from roost.bench.server_process import ServerProcess, find_program, new_name, run_setup
 
 POSTGRESQL = find_program(
     *(f"/usr/lib/postgresql/{version}/bin/postgres" for version in (15, 16, 17, 18)), "postgres"
@@ -61,6 +61,12 @@ class PostgreSQL(ServerProcess):
     @property
     def _own_url(self) -> str:
         return self.url("postgres")
+
+    def create_database(self) -> str:
+        name = new_name()
+        # Copies the files of the template: a quarter of the time of the default, which logs each page.
+        self.ask(f"CREATE DATABASE {name} STRATEGY file_copy")
+        return name
 
     def drop_database(self, name: str) -> None:
         self.ask(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")

@@ -124,7 +124,7 @@ class ServerProcess(ABC):
 
     def create_database(self) -> str:
         """Create an empty database, and return its name."""
-        name = f"t{uuid.uuid4().hex[:12]}"
+        name = new_name()
         self.ask(f"CREATE DATABASE {name}")
         return name
 
@@ -150,6 +150,11 @@ class ServerProcess(ABC):
                 self._process.kill()
                 self._process.wait(STOP_SECONDS)
             self._process = None
+
+
+def new_name() -> str:
+    """Draw the name of a database."""
+    return f"t{uuid.uuid4().hex[:12]}"
 
 
 def as_account(account: str | None) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from roost.conductor.tables import SCHEMA
 from roost.model.aggregate import Aggregate
 from roost.storage import Database
 from support.databases import Place
+from support.upgrading import upgrade_empty
 
 
 def allow(changes: Mapping[str, ZoneChange]) -> None:
@@ -37,7 +38,7 @@ def using(place: Place, use: Callable[[AggregateStore, AggregateStore], Awaitabl
 
     async def run() -> None:
         databases = [Database(place.at(number)) for number in range(2)]
-        SCHEMA.upgrade(databases[0])
+        upgrade_empty(SCHEMA, databases[0])
         try:
             await use(AggregateStore(databases[0]), AggregateStore(databases[1]))
         finally:
