@@ -57,7 +57,10 @@ class RequestKey(NamedTuple):
 
     def matches(self) -> tuple[sa.ColumnElement[bool], ...]:
         """The condition that the owner is still this one."""
-        return tuple(column.is_not_distinct_from(value) for column, value in zip(_KEY, self, strict=True))
+        # IS NOT DISTINCT FROM would read the whole table: PostgreSQL has no index for it.
+        request_id, owner, epoch = _KEY
+        owned = owner.is_(None) if self.owner is None else owner == self.owner
+        return request_id == self.request_id, owned, epoch == self.epoch
 
 
 class OwnedRequest(msgspec.Struct, frozen=True):
