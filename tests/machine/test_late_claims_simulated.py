@@ -43,13 +43,15 @@ def test_a_claim_of_a_deleted_instance_in_no_cell_is_freed_by_another_conductor(
             seen.append((cloud.row(ONE), cloud.placement.held(ONE) is not None))
             return cloud.restart_after(process, 1.0)
 
+        def delete(process: Process) -> float:
+            cloud.delete(ONE)
+            return 5.0
+
         # It is deleted between its claim and its mapping, and is in no cell from then on.
-        cloud.pause_before(MapInstances, 5.0, "super")
+        cloud.before(MapInstances, delete, "super")
         cloud.before(AllocationsOf, die, "super")
         cloud.request(ONE)
-        cloud.wait(1.0)
-        cloud.delete(ONE)
-        cloud.wait(40.0)
+        cloud.wait(60.0)
         # The conductor that carried the deletion was dead; its lease said who worked on it, for some seconds.
         assert seen == [(None, True)]
         assert cloud.placement.held(ONE) is None
