@@ -78,7 +78,8 @@ class MariaDB(ServerProcess):
 
     @property
     def _own_url(self) -> str:
-        return self.url("mysql")
+        # PyMySQL reads the certificates of all authorities for each connection that may be encrypted.
+        return f"{self.url('mysql')}?ssl_disabled=true"
 
 
 class GaleraNode(MariaDB):
