@@ -5,6 +5,7 @@ configuration   options, tokens, policy, permissions
 database        reachable, revision, settings, clock, trimming
 machine         disk, processors, open files, port
 service         the running service and its metrics
+conductor       databases of the conductors and cells, placement and scheduler over HTTP, records
 scheduler       placement over HTTP, hosts, cells, node journal, records
 """
 
@@ -16,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from roost.cli.doctor import configuration, database, machine, scheduler, service
+from roost.cli.doctor import conductor, configuration, database, machine, scheduler, service
 from roost.cli.doctor.check import Deployment, Finding, run_checks
 from roost.cli.listening import Listening, listening
 from roost.cli.options import as_json, config_files, placement_database, print_json, settings
@@ -25,6 +26,9 @@ from roost.cli.workers import WorkerCount
 
 CHECKS: Final = (*configuration.CHECKS, *database.CHECKS, *machine.CHECKS, *service.CHECKS)
 """All checks, in the order in which they are made: what a check needs is checked before it."""
+
+OF_CONDUCTORS: Final = (*CHECKS, *conductor.CHECKS)
+"""All checks of `roost conductor` and `roost cell-conductor`."""
 
 OF_SCHEDULERS: Final = (*CHECKS, *scheduler.CHECKS)
 """All checks of `roost scheduler`."""
@@ -38,6 +42,8 @@ _STYLES: Final = {"ok": "green", "warn": "yellow", "fail": "bold red", "skip": "
 @click.option("--workers", type=WorkerCount(), default="1", show_default=True, help="Processes.")
 @click.option("--metrics", metavar="URL", help="The metrics address of the running service.")
 @click.option("--scheduler", "schedules", is_flag=True, help="Check the configuration of roost scheduler.")
+@click.option("--conductor", "conducts", is_flag=True, help="Check the configuration of roost conductor.")
+@click.option("--cell-conductor", "cell", metavar="NAME", help="Check that of roost cell-conductor NAME.")
 @config_files
 @settings
 @as_json
@@ -47,21 +53,27 @@ def doctor(
     workers: int,
     metrics: str | None,
     schedules: bool,
+    conducts: bool,
+    cell: str | None,
     config_files: tuple[str, ...],
     settings: tuple[str, ...],
     as_json: bool,
 ) -> None:
     """Check a configuration and what it names, and say what to change.
 
-    Takes the options of 'roost serve', or with --scheduler those of 'roost scheduler'. Nothing is changed,
-    and the service may run meanwhile or not.
+    Takes the options of 'roost serve', or with --scheduler, --conductor or --cell-conductor those of these
+    programs. Nothing is changed, and the service may run meanwhile or not.
 
     Exit status: 0 all is well, 1 there are warnings, 2 there are failures.
     """
+    if schedules + conducts + (cell is not None) > 1:
+        raise click.UsageError("give one of --scheduler, --conductor and --cell-conductor")
     source = placement_source(config_files, settings)
-    deployment = Deployment(source, listening, database, workers, metrics, schedules)
+    conducts = conducts or cell is not None
+    deployment = Deployment(source, listening, database, workers, metrics, schedules or conducts, cell)
+    checks = OF_CONDUCTORS if conducts else OF_SCHEDULERS if schedules else CHECKS
     try:
-        findings = list(run_checks(OF_SCHEDULERS if schedules else CHECKS, deployment))
+        findings = list(run_checks(checks, deployment))
     finally:
         asyncio.run(deployment.close())
     if as_json:

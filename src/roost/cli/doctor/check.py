@@ -52,8 +52,8 @@ class NotKnown(Exception):
 class Deployment:
     """The configuration and addresses of a service, as `roost serve` has them.
 
-    ``metrics``: the URL of the metrics address; None: not given. ``schedules``: it is `roost scheduler`,
-    which may have no ledger.
+    ``metrics``: the URL of the metrics address; None: not given. ``schedules``: it is `roost scheduler` or a
+    conductor, which may have no ledger. ``cell``: that of a cell's conductor.
     """
 
     source: Source
@@ -62,6 +62,7 @@ class Deployment:
     workers: int = 1
     metrics: str | None = None
     schedules: bool = False
+    cell: str | None = None
     _opened: list[Database] = field(default_factory=list)
 
     @cached_property

@@ -119,6 +119,10 @@ def check_permissions(deployment: Deployment) -> Iterator[Verdict]:
     files = [Path(each) for each in deployment.source.files]
     with contextlib.suppress(NotKnown):
         files += [deployment.sqlite_file or Path()]
+    with contextlib.suppress(NotKnown):
+        options = deployment.options
+        if options.auth_strategy == "tokens" and options.tokens_file is not None:
+            files.append(Path(options.tokens_file))
     if deployment.listening.tls is not None:
         files.append(deployment.listening.tls.key)
     for file in files:

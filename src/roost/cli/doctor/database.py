@@ -175,12 +175,17 @@ def _judge_collations(connection: Connection) -> Iterator[Verdict]:
 
 def check_clock(deployment: Deployment) -> Iterator[Verdict]:
     """The clock of the server agrees with ours."""
-    database = deployment.database
+    if (verdict := clock_of(deployment.database, "the database")) is not None:
+        yield verdict
+
+
+def clock_of(database: Database, what: str) -> Verdict | None:
+    """The verdict on the clock of a database's server; None for a file. Raises `StorageError`."""
     if database.is_sqlite:
-        return
+        return None
     now = "extract(epoch FROM clock_timestamp())" if _is_postgresql(database) else "UNIX_TIMESTAMP(NOW(6))"
     theirs = database.read_now(lambda connection: connection.execute(sa.text(f"SELECT {now}")).scalar_one())
-    yield judge_clock("the database", float(theirs) - time.time())
+    return judge_clock(what, float(theirs) - time.time())
 
 
 def _is_postgresql(database: Database) -> bool:

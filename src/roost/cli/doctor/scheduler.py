@@ -13,6 +13,7 @@ from oslo_config import cfg
 from roost.auth import IdentityUnavailable
 from roost.cells import SCHEMA as CELL_SCHEMA
 from roost.cli.doctor.check import ANSWER_SECONDS, Check, Deployment, Verdict
+from roost.cli.doctor.database import clock_of
 from roost.conductor.cell_mappings import CELL0, CellMapping, url_of
 from roost.conductor.requests import Requests
 from roost.conductor.tables import SCHEMA as CONDUCTOR_SCHEMA
@@ -90,7 +91,7 @@ def check_hosts(deployment: Deployment) -> Iterator[Verdict]:
         return
     api = Database(options.api_database, read_only=True, answer_seconds=ANSWER_SECONDS)
     try:
-        if (verdict := _at_revision(api, CONDUCTOR_SCHEMA, "the API database")) is not None:
+        if (verdict := at_revision(api, CONDUCTOR_SCHEMA, "the API database")) is not None:
             yield verdict
             return
         cells = asyncio.run(Requests(api).cells())
@@ -101,7 +102,7 @@ def check_hosts(deployment: Deployment) -> Iterator[Verdict]:
     if not hosts:
         yield Verdict("warn", "the API database names no cell with hosts", "start the conductors once")
     for mapping in hosts.values():
-        yield from _check_cell(deployment, mapping)
+        yield from check_cell(deployment, mapping)
     if newest is None:
         says = "no process has written a node journal yet: decisions cannot be made again"
         yield Verdict("warn", says, "start the scheduler, and let it write to the API database")
@@ -110,7 +111,8 @@ def check_hosts(deployment: Deployment) -> Iterator[Verdict]:
         yield Verdict("ok", f"the last node journal was written {hours:.1f} hours ago")
 
 
-def _check_cell(deployment: Deployment, mapping: CellMapping) -> Iterator[Verdict]:
+def check_cell(deployment: Deployment, mapping: CellMapping) -> Iterator[Verdict]:
+    """The database of a cell is configured, answers, has the tables of this program, and the right time."""
     name = mapping.name
     place = "in the API database" if mapping.section is None else f"in [{mapping.section}] connection"
     change = f"start the database of {name}, or correct its URL {place}"
@@ -120,13 +122,17 @@ def _check_cell(deployment: Deployment, mapping: CellMapping) -> Iterator[Verdic
     except OperatorError as error:
         yield Verdict("fail", f"{name}: {error}", change)
         return
+    clock = None
     try:
-        verdict = _at_revision(database, CELL_SCHEMA, name)
+        verdict = at_revision(database, CELL_SCHEMA, name)
+        clock = clock_of(database, f"the database of {name}")
     except OperatorError as error:
         verdict = Verdict("fail", f"{name}: {error}", change)
     finally:
         asyncio.run(database.close())
     yield verdict or Verdict("ok", f"the hosts of {name} can be read")
+    if clock is not None:
+        yield clock
 
 
 def check_records(deployment: Deployment) -> Iterator[Verdict]:
@@ -146,13 +152,13 @@ def check_records(deployment: Deployment) -> Iterator[Verdict]:
         yield Verdict("fail", str(error), "correct [records] connection, or start the database")
         return
     try:
-        verdict = _at_revision(database, RECORDS_SCHEMA, "the database of records")
+        verdict = at_revision(database, RECORDS_SCHEMA, "the database of records")
     finally:
         asyncio.run(database.close())
     yield verdict or Verdict("ok", f"runs are recorded in {database}")
 
 
-def _at_revision(database: Database, schema: Schema, what: str) -> Verdict | None:
+def at_revision(database: Database, schema: Schema, what: str) -> Verdict | None:
     """The verdict on a database whose tables this program cannot use; None if it can."""
     try:
         schema.check(database)
@@ -165,7 +171,9 @@ def _at_revision(database: Database, schema: Schema, what: str) -> Verdict | Non
 
 def _options(deployment: Deployment) -> SchedulingOptions:
     try:
-        return read_scheduling_options(deployment.source, deployment.database_url)
+        return read_scheduling_options(
+            deployment.source, deployment.database_url, hosts_needed=deployment.cell is None
+        )
     except cfg.Error as error:
         raise OperatorError(f"configuration: {error}") from error
 

@@ -1,0 +1,103 @@
+"""Checks of `roost conductor` and `roost cell-conductor`: their databases, and the services that they ask."""
+
+import asyncio
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import httpx
+
+from roost.auth import IdentityUnavailable
+from roost.cli.doctor.check import ANSWER_SECONDS, Check, Deployment, Verdict
+from roost.cli.doctor.database import clock_of
+from roost.cli.doctor.scheduler import at_revision, check_cell, check_placement, check_records
+from roost.conducting.options import ConductingOptions, read_conducting_options
+from roost.conducting.programs import check_options
+from roost.conductor.cell_mappings import CELL0, CellMapping, section_of
+from roost.conductor.requests import Requests
+from roost.conductor.tables import SCHEMA as CONDUCTOR_SCHEMA
+from roost.model.errors import OperatorError
+from roost.storage import Database
+
+if TYPE_CHECKING:
+    from roost.auth.keystone_credentials import ClientOptions
+
+
+def check_conductor(deployment: Deployment) -> Iterator[Verdict]:
+    """The options of the conductor are valid, and all of its databases are configured."""
+    check_options(_options(deployment))
+    yield Verdict("ok", "the conductor's options are valid")
+
+
+def check_databases(deployment: Deployment) -> Iterator[Verdict]:
+    """The API database and those of the cells answer, have the tables of this program, and the right time."""
+    options = _options(deployment)
+    api_url = options.scheduling.api_database
+    if deployment.cell is not None:
+        yield from check_cell(deployment, CellMapping(deployment.cell, section_of(deployment.cell)))
+    if api_url is None:
+        return
+    try:
+        api = Database(api_url, read_only=True, answer_seconds=ANSWER_SECONDS)
+    except OperatorError as error:
+        yield Verdict("fail", str(error), "start the API database, or correct [api_database] connection")
+        return
+    try:
+        if (verdict := at_revision(api, CONDUCTOR_SCHEMA, "the API database")) is not None:
+            yield verdict
+            return
+        clock = clock_of(api, "the API database")
+        cells = asyncio.run(Requests(api).cells())
+    finally:
+        asyncio.run(api.close())
+    yield Verdict("ok", f"the API database names {len(cells)} cells")
+    if clock is not None:
+        yield clock
+    if deployment.cell is not None:
+        if deployment.cell not in cells:
+            says = f"the API database does not know the cell {deployment.cell}"
+            yield Verdict("warn", says, f"run 'roost cell add {deployment.cell}'")
+        return
+    for mapping in {CELL0: CellMapping(CELL0, section_of(CELL0)), **cells}.values():
+        yield from check_cell(deployment, mapping)
+
+
+def check_service(deployment: Deployment) -> Iterator[Verdict]:
+    """A scheduler over HTTP answers and is ready."""
+    options = _options(deployment)
+    if not options.uses_service:
+        yield Verdict("skip", "not checked: the conductor decides itself")
+        return
+    # Imported only here: its import takes as long as all others together.
+    from roost.auth.keystone_credentials import read_client_options
+    from roost.scheduling.client.http import GROUP, SERVICE_TYPE
+
+    client = read_client_options(options.source, GROUP, SERVICE_TYPE)
+    change = f"start the scheduler, or correct [{GROUP}]"
+    try:
+        url, status = asyncio.run(_ask(client))
+    except (httpx.HTTPError, IdentityUnavailable, OSError) as error:
+        yield Verdict("fail", f"the scheduler: {type(error).__name__}: {error}", change)
+        return
+    if status == httpx.codes.OK:
+        yield Verdict("ok", f"the scheduler at {url} is ready")
+    else:
+        yield Verdict("fail", f"the scheduler at {url} answers /readyz with status {status}", change)
+
+
+async def _ask(options: "ClientOptions") -> tuple[str, int]:
+    url = (await options.credentials.access()).url.rstrip("/")
+    async with httpx.AsyncClient(verify=options.verify, timeout=ANSWER_SECONDS) as client:
+        return url, (await client.get(f"{url}/readyz")).status_code
+
+
+def _options(deployment: Deployment) -> ConductingOptions:
+    return read_conducting_options(deployment.source, deployment.cell)
+
+
+CHECKS = (
+    Check("conductor", check_conductor),
+    Check("conductors' databases", check_databases),
+    Check("placement over HTTP", check_placement),
+    Check("scheduler over HTTP", check_service),
+    Check("records", check_records),
+)
