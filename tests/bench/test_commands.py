@@ -1,12 +1,14 @@
 """``roost bench``: each command measures something small, prints it, and writes valid JSON."""
 
 import json
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import click
 import pytest
 
+from roost.bench.postgresql import POSTGRESQL
 from roost.cli.bench import bench
 from support.processes import run_roost
 
@@ -50,6 +52,17 @@ def test_claims(folder: Path):
     report = measured("claims", "--hosts", "100", "--clients", "4", *QUICK, folder=folder)
     assert [row["work"] for row in report["rows"]] == ["PUT", "DELETE", "POST of 100"]
     assert all(row["roost"]["per_second"] > 0 and not row["roost"]["failed"] for row in report["rows"])
+
+
+@pytest.mark.skipif(POSTGRESQL is None, reason="no PostgreSQL here")
+def test_agents():
+    few = ("--hosts", "3", "--idle", "1", "--singles", "1", "--many", "4")
+    with tempfile.TemporaryDirectory(prefix="roost-bench-", dir="/tmp") as reachable:
+        Path(reachable).chmod(0o755)  # pytest's folders are closed to PostgreSQL's account
+        [row] = measured("agents", *few, folder=Path(reachable))["rows"]
+    assert (row["hosts"], row["cells"], row["tls"]) == (3, 1, True)
+    assert row["builds_per_second"] > 0 and 0 < row["p50_ms"] <= row["p99_ms"]
+    assert row["processor_ms"] > 0
 
 
 def test_metrics(folder: Path):

@@ -201,7 +201,7 @@ def open_store(folder: Path, database: str) -> Iterator[Store]:
         if database == SqliteStore.kind:
             store: Store = SqliteStore(folder / database)
         else:
-            server = _server(folder / database)
+            server = durable_server(folder / database)
             stack.callback(server.stop)
             server.start()
             store = PostgresqlStore(server.url("postgres"))
@@ -209,7 +209,9 @@ def open_store(folder: Path, database: str) -> Iterator[Store]:
         yield store
 
 
-def _server(home: Path) -> PostgreSQL:
+def durable_server(home: Path) -> PostgreSQL:
+    """A PostgreSQL server with all syncs on, as in production. Raises `BenchError` if its account cannot
+    reach the folder."""
     if os.geteuid() == 0:  # PostgreSQL refuses to run as root
         shutil.chown(home, "postgres")
         closed = [str(each) for each in home.parents if not each.stat().st_mode & 0o001]

@@ -143,7 +143,7 @@ class RemoteReplay:
             if len(there) == len(accepted.instances) and all(each.state in _SETTLED for each in there):
                 return there
             await asyncio.sleep(pause)
-            pause = min(2 * pause, 1.0)
+            pause = min(2 * pause, 0.4)
 
     async def _send(self, method: str, target: str, body: object, *good: int) -> httpx.Response:
         """The answer to a request, which is repeated in an outage. Raises `ReplayError`."""

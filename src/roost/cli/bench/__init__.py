@@ -6,6 +6,7 @@ Each command is in a file of its name; ``options`` has what several of them shar
 import click
 
 from roost.bench.progress import show_with
+from roost.cli.bench.agents import agents
 from roost.cli.bench.all import all_command, render
 from roost.cli.bench.candidates import candidates
 from roost.cli.bench.claims import claims
@@ -42,6 +43,7 @@ COMMANDS = (
     limits,
     overload,
     metrics,
+    agents,
     all_command,
     render,
     peer_setup,

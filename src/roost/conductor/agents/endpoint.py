@@ -79,7 +79,7 @@ class EndpointTimes(msgspec.Struct, frozen=True, kw_only=True):
 
     poll: float = 20.0
     signs: float = 1.0
-    look: float = 1.0
+    look: float = 0.2
     build: float = 600.0
 
 

@@ -1,0 +1,232 @@
+"""A whole cloud as processes on this machine: a conductor, and cells with a conductor and agents each.
+
+The databases are on a private PostgreSQL server with all syncs on, as in production.
+"""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import httpx
+
+from roost.bench.errors import DidNotStart
+from roost.bench.loopback import free_port
+from roost.bench.process_memory import descendants, peak_resident_size, processor_seconds
+from roost.bench.server_process import die_with_parent
+from roost.bench.store import durable_server
+from roost.replay.workload import HostShape
+
+START_SECONDS = 300.0
+STOP_SECONDS = 20.0
+TOKEN = {"x-auth-token": "admin"}
+"""What noauth2 takes for an administrator."""
+
+CONFIGURATION = """\
+[api]
+auth_strategy = noauth2
+[placement_database]
+connection = {api}
+[api_database]
+connection = {api}
+[records]
+connection = {records}
+[cell0]
+connection = {cell0}
+[simulated]
+vcpus = {vcpus}
+memory_mb = {memory}
+disk_gb = {disk}
+"""
+
+
+class Program:
+    """A process of the cloud, killed with its parent."""
+
+    def __init__(self, folder: Path, name: str, *command: str) -> None:
+        self.name = name
+        self.log = folder / f"{name}.log"
+        program = str(Path(sys.executable).with_name("roost"))
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [program, *command],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=folder,
+                env={**os.environ, "OMP_NUM_THREADS": "1"},
+                preexec_fn=die_with_parent,
+            )
+
+    def wait(self, said: str) -> None:
+        """Wait until its log has a text. Raises `DidNotStart`."""
+        until = time.monotonic() + START_SECONDS
+        while said not in self.log.read_text():
+            if self.process.poll() is not None or time.monotonic() > until:
+                raise DidNotStart(f"{self.name} does not start:\n{self.log.read_text()[-2000:]}")
+            time.sleep(0.05)
+
+    def stop(self) -> None:
+        """End it in order, or kill it if it does not end."""
+        self.process.terminate()
+        try:
+            self.process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait(STOP_SECONDS)
+
+    def processor_seconds(self) -> float:
+        """The processor time that it and its children have used."""
+        return sum(map(processor_seconds, self._pids()))
+
+    def peak_mib(self) -> float:
+        """The peak memory of the largest of its processes."""
+        return max(map(peak_resident_size, self._pids())) / 2**20
+
+    def _pids(self) -> list[int]:
+        return [self.process.pid, *descendants(self.process.pid)]
+
+
+class Cloud:
+    """A conductor, and ``cells`` with a conductor and one process of agents each, for ``hosts`` hosts in all.
+
+    Agents reach their cell over HTTPS if ``tls``. Use it as a context manager; it starts all and waits until
+    each host has had its first poll and report, which took ``start_seconds``.
+
+    Raises:
+        BenchError: PostgreSQL's account cannot reach the folder.
+        ServerMissing: PostgreSQL is not installed.
+        DidNotStart: A process ended or did not start in time.
+    """
+
+    def __init__(self, folder: Path, hosts: int, cells: int, shape: HostShape, tls: bool = True) -> None:
+        self.folder = folder
+        self._hosts = hosts
+        self._cells = [f"cell{number + 1}" for number in range(cells)]
+        self._shape = shape
+        self._tls = tls
+        self._stack = ExitStack()
+        self._port = free_port()
+        self.url = f"http://127.0.0.1:{self._port}"
+        self.conductor: Program
+        self.cell_conductors: list[Program] = []
+        self.agents: list[Program] = []
+        self.start_seconds = 0.0
+
+    def __enter__(self) -> Self:
+        with self._stack:
+            self._start()
+            self._stack = self._stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    def request(self, method: str, path: str, body: Any = None) -> Any:
+        """Ask the conductor. Raises httpx.HTTPError."""
+        answer = httpx.request(method, self.url + path, json=body, headers=TOKEN, timeout=60.0)
+        answer.raise_for_status()
+        return answer.json() if answer.content else None
+
+    def processor_seconds(self) -> Mapping[str, float]:
+        """The processor time so far, by kind of process."""
+        return {
+            "conductor": self.conductor.processor_seconds(),
+            "cells": sum(each.processor_seconds() for each in self.cell_conductors),
+            "agents": sum(each.processor_seconds() for each in self.agents),
+        }
+
+    def _start(self) -> None:
+        folder = self.folder
+        data = folder / "postgresql"
+        data.mkdir()
+        self._server = durable_server(data)
+        self._server.start()
+        self._stack.callback(self._server.stop)
+        config = folder / "roost.conf"
+        config.write_text(self._configuration())
+        options = ("--config-file", str(config))
+        tls = self._certificate() if self._tls else ()
+        self.conductor = self._run("conductor", "conductor", "--port", str(self._port), *options)
+        self.conductor.wait(f":{self._port} with")
+        environment = {**os.environ, "ROOST_URL": self.url, "ROOST_TOKEN": "admin"}
+        shares = _shares(self._hosts, self._cells)
+        ports = {}
+        for cell, hosts in shares.items():
+            self._roost(environment, "cell", "add", cell)
+            ports[cell] = free_port()
+            name = f"cell-conductor-{cell}"
+            own = [*tls, "--port", str(ports[cell])]
+            self.cell_conductors.append(self._run(name, "cell-conductor", cell, *own, *options))
+            self.cell_conductors[-1].wait(f":{ports[cell]} with")
+            names = [f"{cell}-{number:04}" for number in range(1, hosts + 1)]
+            tokens = str(folder / f"{cell}.tokens")
+            for first in range(0, len(names), 100):
+                some = names[first : first + 100]
+                self._roost(environment, "host", "add", "--cell", cell, "--token-file", tokens, *some)
+        began = time.monotonic()
+        for cell, hosts in shares.items():
+            own = [*options, "--hosts", str(hosts), "--host-prefix", f"{cell}-"]
+            own += ["--token-file", str(folder / f"{cell}.tokens"), "--state-dir", str(folder / cell)]
+            own += ["--ca-file", str(folder / "tls.crt")] if self._tls else []
+            scheme = "https" if self._tls else "http"
+            own += ["--endpoint", f"{scheme}://127.0.0.1:{ports[cell]}"]
+            self.agents.append(self._run(f"agents-{cell}", "agent", *own))
+        for agents in self.agents:
+            agents.wait("roost: agent of")
+        self.start_seconds = time.monotonic() - began
+
+    def _run(self, name: str, *command: str) -> Program:
+        program = Program(self.folder, name, *command)
+        self._stack.callback(program.stop)
+        return program
+
+    def _roost(self, environment: Mapping[str, str], *command: str) -> None:
+        program = str(Path(sys.executable).with_name("roost"))
+        done = subprocess.run(
+            [program, *command], env=environment, capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            raise DidNotStart(f"roost {command[0]} {command[1]}: {done.stderr}")
+
+    def _configuration(self) -> str:
+        urls = {
+            name: self._server.url(self._server.create_database())
+            for name in ("api", "records", "cell0", *self._cells)
+        }
+        for name, url in urls.items():
+            role = name if name in ("api", "records") else "cell"
+            self._roost(os.environ, "db", "upgrade", "--role", role, "--database", url)
+        resources = self._shape.resources
+        text = CONFIGURATION.format(
+            api=urls["api"],
+            records=urls["records"],
+            cell0=urls["cell0"],
+            vcpus=resources["VCPU"],
+            memory=resources["MEMORY_MB"],
+            disk=resources.get("DISK_GB", 10_000),
+        )
+        return text + "".join(f"[cell_{name}]\nconnection = {urls[name]}\n" for name in self._cells)
+
+    def _certificate(self) -> tuple[str, ...]:
+        certificate, key = self.folder / "tls.crt", self.folder / "tls.key"
+        subprocess.run(
+            ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+             "-keyout", str(key), "-out", str(certificate), "-days", "2", "-subj", "/CN=roost-bench",
+             "-addext", "subjectAltName=IP:127.0.0.1"],
+            check=True,
+            capture_output=True,
+        )  # fmt: skip
+        return "--tls-cert", str(certificate), "--tls-key", str(key)
+
+
+def _shares(hosts: int, cells: list[str]) -> dict[str, int]:
+    """The number of hosts of each cell."""
+    return {cell: hosts // len(cells) + (number < hosts % len(cells)) for number, cell in enumerate(cells)}

@@ -1,0 +1,50 @@
+"""``roost bench agents``."""
+
+from pathlib import Path
+
+import click
+
+from roost.bench import agents as benchmark
+from roost.cli.bench.options import directory, output, show_report
+from roost.cli.options import as_json
+
+
+@click.command(epilog="Example: roost bench agents --hosts 1000 --idle 60")
+@click.option(
+    "--hosts", type=click.IntRange(1), multiple=True, default=(1_000,), show_default=True, help="Hosts."
+)
+@click.option("--cells", type=click.IntRange(1), default=1, show_default=True, help="Cells.")
+@click.option("--tls/--no-tls", default=True, show_default=True, help="Agents reach their cells by HTTPS.")
+@click.option(
+    "--idle", type=click.FloatRange(1), default=60.0, show_default=True, help="Seconds without requests."
+)
+@click.option(
+    "--singles", type=click.IntRange(1), default=20, show_default=True, help="Instances one after the other."
+)
+@click.option("--many", type=click.IntRange(1), default=300, show_default=True, help="Instances at once.")
+@click.option("--trace", type=click.Path(path_type=Path), help="Then replay the Azure trace in this folder.")
+@click.option("--bins", type=click.IntRange(1), help="Only its first N bins.")
+@directory
+@output
+@as_json
+def agents(
+    hosts: tuple[int, ...],
+    cells: int,
+    tls: bool,
+    idle: float,
+    singles: int,
+    many: int,
+    trace: Path | None,
+    bins: int | None,
+    folder: Path,
+    output: Path | None,
+    as_json: bool,
+) -> None:
+    """Measure agents over the wire: a conductor, cells and agents as processes on a PostgreSQL server.
+
+    The server is a private one, with all syncs on.
+
+    Exit status: 0 done, 2 could not run.
+    """
+    report = benchmark.measure(folder, hosts, cells, tls, idle, singles, many, trace, bins)
+    show_report(report, as_json, output)
