@@ -62,3 +62,24 @@ def test_a_request_that_is_taken_over_is_found_by_its_key(servers: Servers, tmp_
     assert len(plans) >= 5
     whole = {statement: plan for statement, plan in plans.items() if any("Seq Scan" in line for line in plan)}
     assert whole == {}
+
+
+def test_a_table_that_must_be_read_as_a_whole_is_read_without_compiling_the_plan(
+    servers: Servers, tmp_path: Path
+) -> None:
+    async def use() -> None:
+        with servers.place("postgresql", tmp_path) as place:
+            database = Database(place.url)
+            SCHEMA.upgrade(database)
+            try:
+                for ask in (database.read, database.write):
+                    plan = await ask(lambda connection: connection.execute(WHOLE).scalars().all())
+                    assert any("Seq Scan" in line for line in plan)
+                    assert not [line for line in plan if "JIT" in line]
+            finally:
+                await database.close()
+
+    asyncio.run(use())
+
+
+WHOLE = sa.text("EXPLAIN SELECT * FROM build_requests")

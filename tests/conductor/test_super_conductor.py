@@ -8,6 +8,8 @@ from roost.cells.arriving import AddInstances
 from roost.conductor.build_requests import FinishRequest
 from roost.conductor.cell_mappings import CELL0
 from roost.conductor.mappings import PageOfMappings
+from roost.conductor.super_conductor import KIND
+from roost.leases import ReadLeases
 from roost.model.instance import ACTIVE, ASSIGNED, DELETING, DESTROYED, ERROR
 from roost.model.spec import RequestedDestination
 from roost.placement.commands.allocations import ConsumerWrite
@@ -189,6 +191,28 @@ def test_killed_while_deleting_it_forgets_neither_more_nor_less(tmp_path, monkey
     deleted = asyncio.run(first_life())
     death.revive()
     asyncio.run(second_life(deleted))
+
+
+def test_lease_is_kept_while_the_work_of_the_start_is_taken_up(tmp_path, monkeypatch) -> None:
+    """After an outage there may be more of it than a conductor takes up while a lease lasts."""
+
+    async def run() -> None:
+        async with conducting(tmp_path) as now:
+
+            async def stamp() -> object:
+                [lease] = await now.ledger.database.read(ReadLeases(KIND))
+                return lease.stamp
+
+            async def taking_long() -> None:
+                before = await stamp()
+                while await stamp() == before:
+                    await asyncio.sleep(0.01)
+
+            monkeypatch.setattr(now.super, "step", taking_long)
+            async with asyncio.timeout(60):
+                await now.super.resume()
+
+    asyncio.run(run())
 
 
 def test_members_of_a_group_stay_apart_though_a_crash_came_between_them(tmp_path, monkeypatch) -> None:

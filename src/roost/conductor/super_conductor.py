@@ -29,7 +29,7 @@ from roost.conductor.questions import (
 )
 from roost.conductor.working import DELETIONS, FINISHED, Working
 from roost.leases import LeaseTimes, ReleaseLease, Tenure, VacateAll, keep_lease, renew, watch_leases
-from roost.machine import Performer, lasting
+from roost.machine import Machine, Performer, lasting
 from roost.machine.performing import Transactor
 from roost.model.instance import BuildRequest
 from roost.model.record import RecordSink
@@ -114,20 +114,22 @@ class SuperConductor:
         await self._performer.run(renew("api", self._tenure))
 
     async def resume(self) -> None:
-        """Take up all work that nobody carries, then keep the lease and look for further work, for ever.
+        """Keep the lease, take up all work that nobody carries, and look for further work, for ever.
 
         Raises: `StorageError` of the API database.
         """
+        # First of all: after an outage the work that is to be taken up may take longer than the lease.
+        self._run_for_ever(
+            keep_lease=lambda: keep_lease("api", self._tenure),
+            watch_leases=lambda: watch_leases("api", KIND, self._tenure.times),
+        )
         await self.step()
-        for name, begin in (
-            ("keep_lease", lambda: keep_lease("api", self._tenure)),
-            ("watch_leases", lambda: watch_leases("api", KIND, self._tenure.times)),
-            ("seek", self._working.seek),
-            ("carry_deletions", self._working.carry_deletions),
-            ("free_late_claims", self._working.free_late_claims),
-            ("complete_mappings", self._working.complete_mappings),
-        ):
-            self._performer.start(name, lasting(name, begin))
+        self._run_for_ever(
+            seek=self._working.seek,
+            carry_deletions=self._working.carry_deletions,
+            free_late_claims=self._working.free_late_claims,
+            complete_mappings=self._working.complete_mappings,
+        )
         self._listening.add(asyncio.create_task(self.watch.run()))
         for cell in self.cells.values():
             self._listening.add(asyncio.create_task(self._listen(cell)))
@@ -176,6 +178,11 @@ class SuperConductor:
                 await self._api.write(ReleaseLease(self._tenure.name, self._tenure.holder))
             except StorageError as error:
                 _log.warning("the lease could not be given back", error=str(error))
+
+    def _run_for_ever(self, **machines: Callable[[], Machine[None]]) -> None:
+        """Run machines for ever."""
+        for name, begin in machines.items():
+            self._performer.start(name, lasting(name, begin))
 
     def _database(self, name: str) -> Transactor:
         if name == "api":

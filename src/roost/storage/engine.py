@@ -41,7 +41,9 @@ WHOLE_TABLE_PLANS = ("enable_seqscan", "enable_hashjoin", "enable_mergejoin")
 # table was empty reads the whole table, however long it becomes, until ANALYZE. Appends and autocommit reads
 # fetch a few rows by key, so plans that read whole tables are off for them. (PostgreSQL estimates a JSON list
 # at a hundred rows, and would read all of ten thousand providers for it.) Long reads are planned each time.
-_BY_KEY = tuple(f"SET {setting} = off" for setting in WHOLE_TABLE_PLANS)
+# A table that must be read as a whole all the same, as that of a cell's tokens, gets a cost beyond each limit
+# with that, and the plan would be compiled: fifty milliseconds for what takes a third of one.
+_BY_KEY = tuple(f"SET {setting} = off" for setting in (*WHOLE_TABLE_PLANS, "jit"))
 _EACH_TIME = ("SET plan_cache_mode = force_custom_plan",)
 
 _KEEPALIVE = {
