@@ -229,12 +229,12 @@ def test_a_system_counts_decisions_builds_and_records(tmp_path: Path) -> None:
         found = wait_for(port, lambda found: found["roost_records_total", "written"] == 9)
         assert found["roost_scheduler_explanations_total", "explained"] == 1
         assert found["roost_records_waiting",] == 0
-        found = wait_for(port, lambda found: ("roost_health_check_passed", "cell") in found)
+        found = wait_for(port, lambda found: ("roost_health_check_passed", "api") in found)
         assert {name[1] for name in found if name[0] == "roost_health_check_passed"} == {
+            "api",
             "database",
             "ledger",
             "history",
-            "cell",
         }
         assert found["roost_health_check_passed", "database"] == 1
         assert found["roost_ledger_lag_commits",] == 0

@@ -2,21 +2,36 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from support.serving import roost
+from support.serving import Serving, roost
+from support.waiting import wait_for
 
 PASSWORD = "pa55word-of-the-database"
 
 
 @pytest.mark.parametrize("scheme", ["postgresql+psycopg", "mysql+pymysql"])
-@pytest.mark.parametrize("command", [("serve",), ("db", "verify"), ("db", "upgrade"), ("db", "trim")])
+@pytest.mark.parametrize("command", [("db", "verify"), ("db", "upgrade"), ("db", "trim")])
 def test_the_password_of_a_database_is_in_no_error(scheme: str, command: tuple[str, ...]) -> None:
     url = f"{scheme}://roost:{PASSWORD}@127.0.0.1:1/roost"
     done = roost(*command, "--database", url)
     assert done.returncode == 2 and done.stderr.startswith("roost: ")
     assert PASSWORD not in done.stderr + done.stdout
+
+
+@pytest.mark.parametrize("scheme", ["postgresql+psycopg", "mysql+pymysql"])
+def test_the_password_of_a_database_is_in_no_warning(scheme: str, tmp_path: Path) -> None:
+    """A service waits for the server."""
+    url = f"{scheme}://roost:{PASSWORD}@127.0.0.1:1/roost"
+    log = tmp_path / "log"
+    serving = Serving(url, log, waits=False)
+    try:
+        wait_for(lambda: "the start waits for a database" in log.read_text())
+    finally:
+        serving.end()
+    assert PASSWORD not in log.read_text()
 
 
 @pytest.mark.parametrize(

@@ -85,13 +85,14 @@ HEALTH_CHECKS: Final = Gauge(
     "roost_health_check_passed",
     "Whether a check of readiness passes in every process: 1 or 0.",
     "Alert on 0. `/readyz` says what is wrong. `database`: it does not answer. `ledger`: a process is far "
-    "behind the head. `history`: its position is trimmed away. `keystone`: no token can be checked. `cell`: "
-    "the database of a cell does not answer.",
+    "behind the head. `history`: its position is trimmed away. `keystone`: no token can be checked. "
+    "`placement`, `hosts`: the scheduler has no placement, or no hosts. `api`, `cell`: the database of "
+    "requests, or that of a cell, does not answer.",
     (
         Label(
             "check",
-            "`database`, `ledger`, `history`, `keystone` or `cell`.",
-            ("database", "ledger", "history", "keystone", "cell"),
+            "`database`, `ledger`, `history`, `keystone`, `placement`, `hosts`, `api` or `cell`.",
+            ("database", "ledger", "history", "keystone", "placement", "hosts", "api", "cell"),
         ),
     ),
     across="min",

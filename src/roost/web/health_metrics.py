@@ -16,7 +16,7 @@ async def keep_checking(health: Health) -> None:
         report = await health.readiness()
         passed: dict[str, bool] = {}
         for check in report.checks:
-            # A system has a check of each cell, which share one metric.
+            # The label is the first word: `cell NAME` has one for all names, `api database` is `api`.
             kind = check.name.partition(" ")[0]
             passed[kind] = passed.get(kind, True) and check.passed
         for kind, value in passed.items():

@@ -9,14 +9,14 @@ from typing import NamedTuple
 import httpx
 import pytest
 
-from roost.bench.loopback import free_port
 from roost.bench.server_process import ServerProcess
 from support.databases import Servers
 from support.ledgers import upgrade
 from support.placement_api import allocation, uuid_of
 from support.servers import Galera
-from support.serving import SECONDS, Serving, roost
+from support.serving import SECONDS, Serving
 from support.stopping import stopped
+from support.waiting import wait_for
 
 HOST = uuid_of("host")
 NOT_FOR_LONG = "placement_database.answer_timeout=2"
@@ -124,12 +124,16 @@ def test_a_service_that_is_told_to_stop_answers_what_waits_and_ends(
         assert serving.wait() == 0
 
 
-def test_a_service_does_not_start_on_a_server_that_hangs(database: Database) -> None:
+def test_a_service_waits_at_its_start_for_a_server_that_hangs(database: Database, tmp_path: Path) -> None:
     with stopped(database.server):
-        done = roost("serve", "--port", str(free_port()), "--database", database.url)
-    assert done.returncode == 2
-    assert done.stderr.startswith("roost: cannot open database")
-    assert done.stderr.count("\n") == 1
+        serving = Serving(database.url, tmp_path / "log", waits=False)
+        wait_for(lambda: "the start waits for a database" in serving.said())
+    try:
+        wait_for(lambda: "roost: Placement API on" in serving.said())
+        assert serving.ask("GET", "/resource_providers").status_code == 200
+        assert serving.said().count("the start waits for a database") == 1
+    finally:
+        serving.end()
 
 
 def test_requests_past_the_limit_are_refused_at_once_while_others_wait(
