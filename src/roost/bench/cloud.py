@@ -17,13 +17,14 @@ import httpx
 
 from roost.bench.errors import DidNotStart
 from roost.bench.loopback import free_port
-from roost.bench.process_memory import descendants, peak_resident_size, processor_seconds
+from roost.bench.process_memory import descendants, processor_seconds
 from roost.bench.server_process import die_with_parent
 from roost.bench.store import durable_server
 from roost.replay.workload import HostShape
 
 START_SECONDS = 300.0
 STOP_SECONDS = 20.0
+ROOST = str(Path(sys.executable).with_name("roost"))
 TOKEN = {"x-auth-token": "admin"}
 """What noauth2 takes for an administrator."""
 
@@ -51,10 +52,9 @@ class Program:
     def __init__(self, folder: Path, name: str, *command: str) -> None:
         self.name = name
         self.log = folder / f"{name}.log"
-        program = str(Path(sys.executable).with_name("roost"))
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                [program, *command],
+                [ROOST, *command],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -83,10 +83,6 @@ class Program:
     def processor_seconds(self) -> float:
         """The processor time that it and its children have used."""
         return sum(map(processor_seconds, self._pids()))
-
-    def peak_mib(self) -> float:
-        """The peak memory of the largest of its processes."""
-        return max(map(peak_resident_size, self._pids())) / 2**20
 
     def _pids(self) -> list[int]:
         return [self.process.pid, *descendants(self.process.pid)]
@@ -189,10 +185,7 @@ class Cloud:
         return program
 
     def _roost(self, environment: Mapping[str, str], *command: str) -> None:
-        program = str(Path(sys.executable).with_name("roost"))
-        done = subprocess.run(
-            [program, *command], env=environment, capture_output=True, text=True, check=False
-        )
+        done = subprocess.run([ROOST, *command], env=environment, capture_output=True, text=True, check=False)
         if done.returncode:
             raise DidNotStart(f"roost {command[0]} {command[1]}: {done.stderr}")
 

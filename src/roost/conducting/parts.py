@@ -25,11 +25,8 @@ from roost.conductor.super_conductor import SuperConductor
 from roost.metrics import catalogue as metrics
 from roost.placement.interface import Placement
 from roost.records import RecordQueue
-from roost.scheduling.running import Runtime, run_for_ever
+from roost.scheduling.running import RUNTIME, Runtime, run_for_ever
 from roost.storage import Database
-
-RUNTIME = Runtime()
-"""That of a worker process."""
 
 
 class Conducting(NamedTuple):

@@ -27,7 +27,7 @@ from roost.scheduler.sources.switching import SwitchingGateway
 from roost.scheduling.hosts.hosts import Hosts
 from roost.scheduling.hosts.roots import HttpRoots, LedgerRoots, RootSource
 from roost.scheduling.options import SchedulingOptions, open_conf
-from roost.scheduling.running import Runtime, run_beside, run_for_ever
+from roost.scheduling.running import RUNTIME, Runtime, run_beside, run_for_ever
 from roost.storage import Database
 
 TRIM_SECONDS = 60.0
@@ -93,7 +93,7 @@ async def open_deciding(
     cells: Iterable[Cell],
     api: Database | None,
     *,
-    runtime: Runtime = Runtime(),  # noqa: B008 - it is a tuple
+    runtime: Runtime = RUNTIME,
     around: Callable[[Gateway], Gateway] = lambda gateway: gateway,
     seeds: Callable[[], int] | None = None,
 ) -> Deciding:

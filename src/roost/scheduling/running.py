@@ -29,6 +29,10 @@ class Runtime(NamedTuple):
     died: Callable[[BaseException | None], None] = end_process
 
 
+RUNTIME = Runtime()
+"""That of a worker process."""
+
+
 def run_beside(stack: AsyncExitStack, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
     """Run work beside the requests until the stack is closed."""
     task = asyncio.create_task(work)
@@ -45,7 +49,7 @@ def run_for_ever(
     stack: AsyncExitStack,
     name: str,
     work: Coroutine[Any, Any, None],
-    runtime: Runtime = Runtime(),  # noqa: B008 - it is a tuple
+    runtime: Runtime = RUNTIME,
 ) -> None:
     """Run work that must not end before the stack is closed. ``name``: of the part, for the log."""
     task = run_beside(stack, work)
