@@ -15,7 +15,7 @@ from prometheus_client.multiprocess import MultiProcessCollector, mark_process_d
 
 from roost.bench.server_process import die_with_parent
 from roost.metrics import catalogue as metrics
-from roost.metrics.folder import dead_processes, metrics_folder
+from roost.metrics.folder import ProcessNumber, dead_processes, metrics_folder
 from roost.metrics.publishing import Publisher
 
 PROGRAM = """
@@ -193,3 +193,24 @@ def test_a_folder_is_private_and_removed_at_the_end(tmp_path: Path, monkeypatch:
     with metrics_folder() as folder:
         assert folder.stat().st_mode & 0o077 == 0
     assert not folder.exists()
+
+
+def test_a_process_that_starts_during_the_look_takes_the_number_of_a_dead_one(folder: Path) -> None:
+    Publishing(folder, 1).kill()
+    started = threading.Event()
+    numbers: list[int] = []
+
+    def start() -> None:
+        started.set()
+        successor = ProcessNumber(folder)
+        numbers.append(successor.number)
+        successor.release()
+
+    thread = threading.Thread(target=start)
+    with dead_processes(folder) as dead:
+        thread.start()
+        started.wait(30)
+        thread.join(0.3)
+        assert dead == [1]
+    thread.join()
+    assert numbers == [1]

@@ -29,6 +29,9 @@ os.register_at_fork(
 
 _PREFIX = "roost-metrics-"
 _OWNER = "owner.lock"
+_CHOICE = "choice.lock"
+"""Held by a process that chooses its number, and by one that looks who lives: its trials of the locks would
+seem to be living processes, and a successor would take a number beyond them."""
 
 
 @contextlib.contextmanager
@@ -54,9 +57,10 @@ class ProcessNumber:
     def __init__(self, folder: Path) -> None:
         self.number = 0
         lock = None
-        while lock is None:
-            self.number += 1
-            lock = _locked(_lock_file(folder, self.number))
+        with _choosing(folder):
+            while lock is None:
+                self.number += 1
+                lock = _locked(_lock_file(folder, self.number))
         self._lock = lock
 
     def release(self) -> None:
@@ -68,7 +72,7 @@ class ProcessNumber:
 def dead_processes(folder: Path) -> Iterator[list[int]]:
     """The numbers that no living process has. None of them is given to a process during the context."""
     numbers = [int(path.stem.removeprefix("process-")) for path in folder.glob("process-*.lock")]
-    with _LOOKING:
+    with _LOOKING, _choosing(folder):
         locks = {number: _locked(_lock_file(folder, number)) for number in numbers}
         try:
             yield [number for number, lock in locks.items() if lock is not None]
@@ -76,6 +80,16 @@ def dead_processes(folder: Path) -> Iterator[list[int]]:
             for lock in locks.values():
                 if lock is not None:
                     os.close(lock)
+
+
+@contextlib.contextmanager
+def _choosing(folder: Path) -> Iterator[None]:
+    descriptor = os.open(folder / _CHOICE, os.O_CREAT | os.O_RDWR, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _lock_file(folder: Path, number: int) -> Path:
