@@ -410,3 +410,19 @@ def test_message_that_cannot_be_encoded_is_refused() -> None:
         await client.close()
 
     asyncio.run(run())
+
+
+def test_the_first_uses_of_many_tokens_cost_one_look(tmp_path) -> None:
+    async def run() -> None:
+        async with served(tmp_path) as api:
+            hosts = [f"h{number}" for number in range(20)]
+            for host in hosts:
+                await api.world.cell.write(IssueToken(host=host, digest=token_digest(host), at=NOW))
+            cell = Hanging(api.world.cell)
+            authenticator = HostTokens(cell, lambda: 0.0)
+            for host in hosts:
+                identity = await authenticator.identify({"x-auth-token": host})
+                assert identity is not None and identity.user_id == host
+            assert cell.reads == 1
+
+    asyncio.run(run())

@@ -33,7 +33,7 @@ from roost.cells.building import AttemptKey
 from roost.cells.hosts import NoteProviders
 from roost.cells.orders import HostWork, orders_topic
 from roost.cells.watching import SESSION
-from roost.conductor.agents.new_nodes import judge_new_nodes
+from roost.conductor.agents.new_nodes import NewNodesJudge
 from roost.conductor.agents.new_work import Known, NewWork
 from roost.conductor.agents.polls import PollLate, PollStored, StorePoll
 from roost.conductor.agents.relay import PROVIDERS, ReadProviders, RelayWrites
@@ -103,6 +103,7 @@ class AgentEndpoint:
         times = times or EndpointTimes()
         # A build has its time from the moment when the agent sent the poll that brought it.
         self._times = msgspec.structs.replace(times, poll=min(times.poll, times.build / 4))
+        self._new_nodes = NewNodesJudge(self._database)
         self._compared: dict[str, tuple[int, int]] = {}
         self._waiting: dict[str, Known] = {}
         self._found: dict[str, HostWork] = {}
@@ -195,7 +196,7 @@ class AgentEndpoint:
     def _poll(self, poll: Poll) -> Machine[Polled]:
         host = poll.session.host
         began = yield from Monotonic().do()
-        new = yield from judge_new_nodes(self._database, host, poll.reports)
+        new = yield from self._new_nodes.judge(poll.session, poll.reports)
         left_out = new.others | new.unsure
         kept = tuple(each for each in poll.reports if each.node not in left_out)
         poll = msgspec.structs.replace(poll, reports=kept)

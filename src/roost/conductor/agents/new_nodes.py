@@ -10,6 +10,7 @@ from functools import partial
 from typing import NamedTuple
 
 from roost.agents.errors import EndpointUnavailable
+from roost.agents.types import SessionKey
 from roost.conductor.agents.polls import hosts_of
 from roost.conductor.agents.relay import PROVIDERS, FindProvider
 from roost.machine import Ask, Log, Machine, Read
@@ -24,15 +25,33 @@ class NewNodes(NamedTuple):
     unsure: frozenset[str]
 
 
-def judge_new_nodes(database: str, host: str, reports: Sequence[NodeReport]) -> Machine[NewNodes]:
-    """Which of the nodes that a host reports, and no host of the cell has reported, it may not report yet."""
-    named = tuple(each.node for each in reports)
-    known = (yield from Read(database, partial(hosts_of, named=named)).do()) if named else {}
+class NewNodesJudge:
+    """Judges the nodes that hosts report. It keeps in memory which nodes a session has in the cell's
+    database, so that most reports cost no look."""
+
+    def __init__(self, database: str) -> None:
+        self._database = database
+        self._own: dict[str, tuple[int, frozenset[str]]] = {}
+
+    def judge(self, session: SessionKey, reports: Sequence[NodeReport]) -> Machine[NewNodes]:
+        """Which of the nodes that a host reports, and no host of the cell has reported, it may not report
+        yet."""
+        epoch, own = self._own.get(session.host, (session.epoch, frozenset()))
+        if epoch != session.epoch:
+            own = frozenset()
+        named = tuple(each.node for each in reports if each.node not in own)
+        if not named:
+            return NewNodes(frozenset(), frozenset())
+        known = yield from Read(self._database, partial(hosts_of, named=named)).do()
+        there = frozenset(node for node, host in known.items() if host == session.host)
+        self._own[session.host] = session.epoch, own | there
+        return (yield from _judged(session.host, [node for node in named if node not in known]))
+
+
+def _judged(host: str, nodes: Sequence[str]) -> Machine[NewNodes]:
     others: dict[str, str] = {}
     unsure: set[str] = set()
-    for node in named:
-        if node in known:
-            continue
+    for node in nodes:
         try:
             provider = yield from Ask(PROVIDERS, FindProvider(node)).do()
         except EndpointUnavailable:

@@ -4,6 +4,8 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping
 
+import msgspec
+
 from roost.auth import Identity, IdentityUnavailable
 from roost.cells import Cell
 from roost.cells.host_tokens import HostToken, ReadTokens, UseToken
@@ -90,9 +92,16 @@ class HostTokens:
     async def _use(self, digest: str) -> HostToken | None:
         """Note the first use of a token, which ends the other tokens of its host."""
         is_valid = await self._cell.write(UseToken(digest))
-        self._read_at, self._reading = float("-inf"), None
-        await self._refresh(digest)
-        return self._known.get(digest) if is_valid else None
+        # A look that goes on may have seen the tokens as they were before.
+        self._reading = None
+        known = self._known.get(digest)
+        if known is None or not is_valid:
+            self._read_at = float("-inf")
+            await self._refresh(digest)
+            return self._known.get(digest) if is_valid else None
+        self._known = {key: token for key, token in self._known.items() if token.host != known.host}
+        self._known[digest] = used = msgspec.structs.replace(known, is_used=True)
+        return used
 
 
 def _retrieved(reading: asyncio.Task[None]) -> None:

@@ -1,0 +1,57 @@
+"""What the judge of reported nodes reads of the cell's database."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from roost.agents.types import SessionKey
+from roost.conductor.agents.new_nodes import NewNodes, NewNodesJudge
+from roost.machine import Ask, Read
+from roost.model.node import NodeReport
+
+SESSION = SessionKey("host1", "nonce", 1)
+NOTHING = NewNodes(frozenset(), frozenset())
+
+
+def report(node: str) -> NodeReport:
+    return NodeReport(node=node, host="host1", cell="a")
+
+
+def judged(
+    judge: NewNodesJudge, session: SessionKey, nodes: list[str], stored: Mapping[str, str]
+) -> list[str]:
+    """Judge reports of nodes that placement does not know; returns what was read or asked for."""
+    machine = judge.judge(session, [report(node) for node in nodes])
+    done: list[str] = []
+    try:
+        step = next(machine)
+        while True:
+            done.append(type(step).__name__)
+            assert isinstance(step, Read | Ask)
+            step = machine.send(stored if isinstance(step, Read) else None)
+    except StopIteration as ended:
+        assert ended.value == NOTHING
+    return done
+
+
+def test_the_database_is_read_until_the_nodes_are_known_to_be_the_sessions_own() -> None:
+    judge = NewNodesJudge("cell/a")
+    assert judged(judge, SESSION, ["n1"], {}) == ["Read", "Ask"], "not stored yet"
+    assert judged(judge, SESSION, ["n1"], {"n1": "host1"}) == ["Read"]
+    assert judged(judge, SESSION, ["n1"], {}) == []
+    assert judged(judge, SESSION, ["n1", "n2"], {}) == ["Read", "Ask"]
+
+
+@pytest.mark.parametrize(
+    "later", [SessionKey("host1", "other", 2), SessionKey("host2", "nonce", 1)], ids=["session", "host"]
+)
+def test_what_another_session_has_is_read_anew(later: SessionKey) -> None:
+    judge = NewNodesJudge("cell/a")
+    judged(judge, SESSION, ["n1"], {"n1": "host1"})
+    assert judged(judge, later, ["n1"], {"n1": "host1"}) == ["Read"]
+
+
+def test_a_node_of_another_host_is_never_taken_for_the_sessions_own() -> None:
+    judge = NewNodesJudge("cell/a")
+    assert judged(judge, SESSION, ["n1"], {"n1": "host2"}) == ["Read"]
+    assert judged(judge, SESSION, ["n1"], {"n1": "host2"}) == ["Read"]
