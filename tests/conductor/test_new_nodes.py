@@ -43,7 +43,14 @@ def test_the_database_is_read_until_the_nodes_are_known_to_be_the_sessions_own()
 
 
 @pytest.mark.parametrize(
-    "later", [SessionKey("host1", "other", 2), SessionKey("host2", "nonce", 1)], ids=["session", "host"]
+    "later",
+    [
+        SessionKey("host1", "other", 2),
+        # Of a host that was removed and added again: its epochs may begin anew.
+        SessionKey("host1", "other", 1),
+        SessionKey("host2", "nonce", 1),
+    ],
+    ids=["session", "session of the same epoch", "host"],
 )
 def test_what_another_session_has_is_read_anew(later: SessionKey) -> None:
     judge = NewNodesJudge("cell/a")

@@ -1,6 +1,7 @@
 """Several processes publish to one folder: numbers of processes, what stays of a dead one, folders."""
 
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from prometheus_client.multiprocess import MultiProcessCollector, mark_process_d
 
 from roost.bench.server_process import die_with_parent
 from roost.metrics import catalogue as metrics
-from roost.metrics.folder import ProcessNumber, dead_processes, metrics_folder
+from roost.metrics.folder import dead_processes, metrics_folder
 from roost.metrics.publishing import Publisher
 
 PROGRAM = """
@@ -33,6 +34,15 @@ metrics.RESIDENT_MEMORY.labels(str(publisher.number)).set(1)
 publisher.publish()
 print(publisher.number, flush=True)
 sys.stdin.read()
+"""
+
+CHOOSING = """
+import sys
+from pathlib import Path
+from roost.metrics.folder import ProcessNumber
+print("ready", flush=True)
+sys.stdin.readline()
+print(ProcessNumber(Path(sys.argv[1])).number, flush=True)
 """
 
 
@@ -197,20 +207,20 @@ def test_a_folder_is_private_and_removed_at_the_end(tmp_path: Path, monkeypatch:
 
 def test_a_process_that_starts_during_the_look_takes_the_number_of_a_dead_one(folder: Path) -> None:
     Publishing(folder, 1).kill()
-    started = threading.Event()
-    numbers: list[int] = []
-
-    def start() -> None:
-        started.set()
-        successor = ProcessNumber(folder)
-        numbers.append(successor.number)
-        successor.release()
-
-    thread = threading.Thread(target=start)
-    with dead_processes(folder) as dead:
-        thread.start()
-        started.wait(30)
-        thread.join(0.3)
-        assert dead == [1]
-    thread.join()
-    assert numbers == [1]
+    # It is there before the look: forks of this process wait until the look has ended.
+    with subprocess.Popen(
+        [sys.executable, "-c", CHOOSING, str(folder)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        preexec_fn=die_with_parent,
+    ) as successor:
+        assert successor.stdin is not None and successor.stdout is not None
+        assert successor.stdout.readline() == "ready\n"
+        with dead_processes(folder) as dead:
+            successor.stdin.write("\n")
+            successor.stdin.flush()
+            chosen, _, _ = select.select([successor.stdout], [], [], 0.5)
+            assert dead == [1]
+            assert not chosen
+        assert successor.stdout.readline() == "1\n"

@@ -20,8 +20,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 _LOOKING = threading.Lock()
-"""Held while this process looks who lives, and during a fork. A worker that inherited one of the locks that
-are tried meanwhile would keep the number of a dead process taken."""
+"""Held while this process looks who lives or chooses its number, and during a fork. A worker that inherited
+one of the locks that are tried meanwhile would keep the number of a dead process taken."""
 
 os.register_at_fork(
     before=_LOOKING.acquire, after_in_parent=_LOOKING.release, after_in_child=_LOOKING.release
@@ -72,7 +72,7 @@ class ProcessNumber:
 def dead_processes(folder: Path) -> Iterator[list[int]]:
     """The numbers that no living process has. None of them is given to a process during the context."""
     numbers = [int(path.stem.removeprefix("process-")) for path in folder.glob("process-*.lock")]
-    with _LOOKING, _choosing(folder):
+    with _choosing(folder):
         locks = {number: _locked(_lock_file(folder, number)) for number in numbers}
         try:
             yield [number for number, lock in locks.items() if lock is not None]
@@ -84,12 +84,14 @@ def dead_processes(folder: Path) -> Iterator[list[int]]:
 
 @contextlib.contextmanager
 def _choosing(folder: Path) -> Iterator[None]:
-    descriptor = os.open(folder / _CHOICE, os.O_CREAT | os.O_RDWR, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
+    """Keep the numbers as they are: against other processes, and against forks of this one."""
+    with _LOOKING:
+        descriptor = os.open(folder / _CHOICE, os.O_CREAT | os.O_RDWR, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)
 
 
 def _lock_file(folder: Path, number: int) -> Path:

@@ -31,20 +31,20 @@ class NewNodesJudge:
 
     def __init__(self, database: str) -> None:
         self._database = database
-        self._own: dict[str, tuple[int, frozenset[str]]] = {}
+        self._own: dict[str, tuple[SessionKey, frozenset[str]]] = {}
 
     def judge(self, session: SessionKey, reports: Sequence[NodeReport]) -> Machine[NewNodes]:
         """Which of the nodes that a host reports, and no host of the cell has reported, it may not report
         yet."""
-        epoch, own = self._own.get(session.host, (session.epoch, frozenset()))
-        if epoch != session.epoch:
+        of, own = self._own.get(session.host, (session, frozenset()))
+        if of != session:
             own = frozenset()
         named = tuple(each.node for each in reports if each.node not in own)
         if not named:
             return NewNodes(frozenset(), frozenset())
         known = yield from Read(self._database, partial(hosts_of, named=named)).do()
         there = frozenset(node for node, host in known.items() if host == session.host)
-        self._own[session.host] = session.epoch, own | there
+        self._own[session.host] = session, own | there
         return (yield from _judged(session.host, [node for node in named if node not in known]))
 
 

@@ -51,7 +51,7 @@ class HostTokens:
             known = self._known.get(digest)
             if known is not None and not known.is_used:
                 async with asyncio.timeout(CELL_SECONDS):
-                    known = await self._use(digest)
+                    known = await self._use(known)
         except (StorageError, TimeoutError) as error:
             # The database away: a host that is known asks in vain, and learns that from the answer.
             known = self._known.get(digest)
@@ -89,18 +89,17 @@ class HostTokens:
         longest = FRESH_SECONDS if digest in self._known else UNKNOWN_SECONDS
         return self._monotonic() - self._read_at >= longest
 
-    async def _use(self, digest: str) -> HostToken | None:
-        """Note the first use of a token, which ends the other tokens of its host."""
-        is_valid = await self._cell.write(UseToken(digest))
+    async def _use(self, token: HostToken) -> HostToken | None:
+        """Note the first use of a token, which ends the other tokens of its host. None if it is not valid."""
+        is_valid = await self._cell.write(UseToken(token.digest))
         # A look that goes on may have seen the tokens as they were before.
         self._reading = None
-        known = self._known.get(digest)
-        if known is None or not is_valid:
-            self._read_at = float("-inf")
-            await self._refresh(digest)
-            return self._known.get(digest) if is_valid else None
-        self._known = {key: token for key, token in self._known.items() if token.host != known.host}
-        self._known[digest] = used = msgspec.structs.replace(known, is_used=True)
+        if not is_valid:
+            self._known.pop(token.digest, None)
+            return None
+        used = msgspec.structs.replace(token, is_used=True)
+        others = {digest: each for digest, each in self._known.items() if each.host != token.host}
+        self._known = {**others, token.digest: used}
         return used
 
 
