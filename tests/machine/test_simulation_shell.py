@@ -76,6 +76,7 @@ class Echoing:
 
     patience = 10.0
     local = False
+    repeats_late = True
 
     def __init__(self, process: Process | None = None) -> None:
         self.process = process

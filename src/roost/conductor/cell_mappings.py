@@ -107,3 +107,10 @@ def mapped_cells(connection: Connection) -> dict[str, CellMapping]:
     """The cells that a database knows, by name, in order of names."""
     rows = connection.execute(sa.select(cell_mappings).order_by(cell_mappings.c.name))
     return {row.name: CellMapping(row.name, row.section, row.database_url) for row in rows}
+
+
+def hold_cell(connection: Connection, name: str) -> bool:
+    """Keep a cell from being removed, and from getting hosts, until the transaction ends. Returns whether
+    there is one."""
+    query = sa.select(cell_mappings.c.name).where(cell_mappings.c.name == name).with_for_update()
+    return connection.scalar(query) is not None

@@ -36,6 +36,7 @@ class DriverService:
 
     patience = 1e9
     local = True
+    repeats_late = True
 
     def __init__(self, host: Host) -> None:
         self._host = host
@@ -94,6 +95,7 @@ class StateService:
 
     patience = 1e9
     local = True
+    repeats_late = True
 
     def __init__(self, host: Host) -> None:
         self._state = host.state
@@ -113,6 +115,7 @@ class EndpointService:
 
     patience = 45.0
     local = False
+    repeats_late = True
 
     def __init__(self, cell: str, servers: Callable[[], Sequence[Process]], confirms: bool) -> None:
         self._cell = cell

@@ -92,6 +92,7 @@ class ConductorsService:
 
     patience = 60.0
     local = False
+    repeats_late = True
 
     def __init__(self, world: "CloudWorld") -> None:
         self._world = world

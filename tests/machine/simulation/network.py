@@ -46,10 +46,12 @@ class BrokenPromise(BaseException):
 
 class Service(Protocol):
     """What machines ask. ``patience``: seconds that its clients wait for an answer. ``local``: it is in the
-    process of its asker, and no message to it is lost."""
+    process of its asker, and no message to it is lost. ``repeats_late``: a message to it may come a second
+    time when the first has long been answered."""
 
     patience: float
     local: bool
+    repeats_late: bool
 
     def handle(self, asker: Process, question: Any) -> Any:
         """Answer a question at this moment. Raises what the service raises."""
@@ -192,7 +194,8 @@ class Network:
         if drawn.arrives is not None and not cut:
             self.loop.after(drawn.arrives, arrive, True)
             if drawn.again is not None:
-                self.loop.after(drawn.again, arrive, False)
+                again = drawn.again if service.repeats_late else min(drawn.again, drawn.answers)
+                self.loop.after(again, arrive, False)
         patience = drawn.answers if drawn.lost or drawn.refused or cut else service.patience
         self.loop.after(patience, give_up)
 

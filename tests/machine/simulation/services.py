@@ -21,10 +21,16 @@ from roost.storage import OutcomeUnknown
 
 
 class SchedulerService:
-    """The scheduler."""
+    """The scheduler.
+
+    What comes twice is a claim, that a proxy in front of placement sends to a second server. Placement takes
+    that for a new claim if the consumer has come and gone before: its API has no guard against that, and only
+    a comparison of all consumers with all instances finds it (`roost db verify`).
+    """
 
     patience = 30.0
     local = False
+    repeats_late = False
 
     def __init__(self, placement: SimulatedPlacement) -> None:
         self._placement = placement
@@ -58,6 +64,7 @@ class PlacementService:
 
     patience = 30.0
     local = False
+    repeats_late = True
 
     def __init__(self, placement: SimulatedPlacement) -> None:
         self._placement = placement
@@ -83,6 +90,7 @@ class ProvidersService:
 
     patience = 30.0
     local = False
+    repeats_late = True
 
     def __init__(self, placement: SimulatedPlacement) -> None:
         self._relay = ProviderRelay(placement.service)

@@ -12,7 +12,7 @@ from roost.cells.hosts import HostsAfter
 from roost.cells.tables import instances
 from roost.conductor.asking_cells import ask_cell
 from roost.conductor.cell_conductor import KIND
-from roost.conductor.cell_mappings import CELL0, CellMapping, KnowCell, mapped_cells, section_of
+from roost.conductor.cell_mappings import CELL0, CellMapping, KnowCell, hold_cell, mapped_cells, section_of
 from roost.conductor.hosts.errors import CellInUse, CellUnavailable, NoSuchCell
 from roost.conductor.hosts.watch import UP, ServiceWatch
 from roost.conductor.open_cells import OpenCells
@@ -42,6 +42,7 @@ class ForgetCell(msgspec.Struct, frozen=True):
     name: str
 
     def __call__(self, connection: Connection) -> str | None:
+        hold_cell(connection, self.name)
         for table, what in ((host_mappings, "hosts"), (instance_mappings, "instances")):
             query = sa.select(sa.func.count()).select_from(table).where(table.c.cell == self.name)
             if number := connection.execute(query).scalar_one():

@@ -4,17 +4,24 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from roost.conductor.cell_mappings import hold_cell
+from roost.conductor.hosts.errors import NoSuchCell
 from roost.conductor.tables import host_mappings
 from roost.storage import in_batches, insert_missing
 
 
 class MapHosts(msgspec.Struct, frozen=True):
-    """Map hosts to a cell. Answers the cell of each that another cell has; then nothing is written."""
+    """Map hosts to a cell. Answers the cell of each that another cell has; then nothing is written.
+
+    Raises `NoSuchCell`: the cell has been removed meanwhile.
+    """
 
     hosts: tuple[str, ...]
     cell: str
 
     def __call__(self, connection: Connection) -> dict[str, str]:
+        if not hold_cell(connection, self.cell):
+            raise NoSuchCell(self.cell)
         there = CellsOfHosts(self.hosts)(connection)
         elsewhere = {host: cell for host, cell in there.items() if cell != self.cell}
         new = [{"host": host, "cell": self.cell} for host in self.hosts if host not in there]

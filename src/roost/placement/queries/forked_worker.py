@@ -11,9 +11,11 @@ import socket
 import struct
 import time
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from typing import Final
 
 from roost.placement.queries.forked import (
+    NICENESS,
     ForkedTooLong,
     ForkedUnavailable,
     be_child,
@@ -36,12 +38,15 @@ class ForkedWorker:
     other thread, no file and no event loop, as the handler that it returns.
 
     ``more_bytes``: memory that the process may allocate beside what it shares. ``seconds``: of processor time
-    that it may take for one message. ``forking``: the seconds for which the fork kept the event loop.
+    that it may take for one message. ``niceness``: added to that of this process. ``forking``: the seconds for
+    which the fork kept the event loop.
 
     Raises: `ForkedUnavailable`.
     """
 
-    def __init__(self, begin: Callable[[], Handler], more_bytes: int, seconds: float) -> None:
+    def __init__(
+        self, begin: Callable[[], Handler], more_bytes: int, seconds: float, niceness: int = NICENESS
+    ) -> None:
         with system_errors():
             self._socket, theirs = socket.socketpair()
         with theirs:
@@ -51,7 +56,8 @@ class ForkedWorker:
                 started = time.perf_counter()
 
                 def be(parent: int) -> None:
-                    be_child(lambda: _serve(theirs, begin, seconds), theirs.fileno(), parent, more_bytes)
+                    serve = partial(_serve, theirs, begin, seconds)
+                    be_child(serve, theirs.fileno(), parent, more_bytes, niceness)
 
                 child = fork(be)
                 self.forking = time.perf_counter() - started

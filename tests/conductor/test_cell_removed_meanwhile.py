@@ -1,0 +1,56 @@
+"""A cell that is removed while hosts are added to it: one of the two is refused, in words."""
+
+import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import sqlalchemy as sa
+
+from roost.conductor.cell_mappings import CellMapping, KnowCell
+from roost.conductor.hosts.cells import ForgetCell
+from roost.conductor.hosts.errors import NoSuchCell
+from roost.conductor.hosts.mappings import MapHosts
+from roost.conductor.tables import SCHEMA
+from roost.placement.http.server import prepare_database
+from roost.storage import Database
+
+
+@pytest.fixture
+def database(database_url: str):
+    prepare_database(database_url, True, SCHEMA)
+    database = Database(database_url)
+    database.write_now(KnowCell(CellMapping("c", "s")))
+    yield database
+    asyncio.run(database.close())
+
+
+def test_hosts_are_not_mapped_to_a_cell_that_is_gone(database: Database) -> None:
+    assert database.write_now(ForgetCell("c")) is None
+    with pytest.raises(NoSuchCell, match="no cell 'c'"):
+        database.write_now(MapHosts(("h",), "c"))
+
+
+@pytest.mark.parametrize("database_url", ["postgresql", "mariadb"], indirect=True)
+def test_a_cell_that_gets_hosts_at_this_moment_stays(database: Database) -> None:
+    mapped, asked = threading.Event(), threading.Event()
+
+    def add(connection: sa.Connection) -> None:
+        MapHosts(("h",), "c")(connection)
+        mapped.set()
+        assert asked.wait(30)
+
+    def remove(connection: sa.Connection) -> str | None:
+        def execute(there, cursor, statement: str, *_: object) -> None:
+            # What it waits for: a lock, or the end of all that refers to the row.
+            if "FOR UPDATE" in statement or statement.startswith("DELETE"):
+                asked.set()
+
+        assert mapped.wait(30)
+        sa.event.listen(connection, "before_cursor_execute", execute)
+        return ForgetCell("c")(connection)
+
+    with ThreadPoolExecutor(2) as threads:
+        adding, removing = threads.submit(database.write_now, add), threads.submit(database.write_now, remove)
+        adding.result()
+        assert removing.result() == "cell c has 1 hosts"
