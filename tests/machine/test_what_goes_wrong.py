@@ -337,6 +337,36 @@ def test_a_build_is_not_given_to_another_host_because_the_database_has_forgotten
         assert not cloud.read("cell/c1", ReadHeldHosts())
 
 
+def a_cell_is_taken_back_while_a_host_waits_that_has_failed_to_build(faults, seed):
+    with Scripted(faults, seed, cells=("c1",), hosts=3, fails_over=True) as cloud:
+        cell = cloud.network.databases["cell/c1"]
+        cloud.fail(ONE, 1)
+        cloud.build_in(3.0)
+        cloud.request(ONE)
+        failed_on = cloud.wait_for(ONE, ASSIGNED).host
+        cloud.wait(1.0)
+        kept_at = cloud.loop.now
+        cell.run(lambda connection: None, True)
+        while cloud.row(ONE).attempt == 1:
+            cloud.wait(0.1)
+        runs_on = cloud.wait_for(ONE, ACTIVE).host
+        for host in cloud.guests.hosts.values():
+            host.fails.clear()
+        # The host's poll was counted before, and waits: its answer has what there was to do before.
+        cell.fail_over(cloud.loop.now - kept_at)
+        assert cloud.row(ONE).attempt == 1
+        cloud.wait(60.0)
+        assert cloud.guests.running(ONE) == [(runs_on, 2)]
+        # An operator decides whose word counts, before anybody accepts the cell's.
+        assert failed_on in cloud.read("cell/c1", ReadHeldHosts())
+
+
+def test_a_host_starts_nothing_for_a_cell_that_was_taken_back_since_its_last_poll():
+    script = a_cell_is_taken_back_while_a_host_waits_that_has_failed_to_build
+    play(script)
+    assert "while it runs as" in found(script, faults.NO_COUNT)
+
+
 def test_failed_attempts_are_recorded_once():
     with Scripted(cells=("c1",), hosts=3) as cloud:
         cloud.fail(ONE, 1, 2)

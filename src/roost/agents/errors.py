@@ -4,6 +4,7 @@ AgentProtocolError
 ├── EndpointUnavailable  the endpoint does not answer, or cannot reach its database: ask again later
 ├── SessionTaken         another agent has the session of the host: ask again later
 ├── SessionLost          the session is not the caller's any more: open another one
+├── CellTakenBack        the cell's database was taken back to an earlier state: an operator has to decide
 ├── LateMessage          a message that was sent later has arrived before this one: it changed nothing
 ├── AccessRefused        the token is missing or wrong, or it is another host's
 └── MessageRefused       the endpoint refuses the message; it would refuse it again
@@ -27,6 +28,10 @@ class SessionTaken(AgentProtocolError):
 
 class SessionLost(AgentProtocolError):
     """The session is not the caller's: another agent has taken it, or the cell's database lacks it."""
+
+
+class CellTakenBack(AgentProtocolError):
+    """The cell's database has not counted a poll that it had answered: it was taken back since."""
 
 
 class LateMessage(AgentProtocolError):

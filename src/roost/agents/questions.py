@@ -40,13 +40,15 @@ class Poll(Question[Polled], frozen=True, kw_only=True, omit_defaults=True):
     that the results tell of and without those that were destroyed; None if the driver cannot list them.
     ``guests``: the list, if the endpoint has asked for it. ``building`` and ``destroying``: the orders that
     the agent knows, by instance and attempt; the endpoint does not send them again. ``held``: why the agent
-    carries out no orders.
+    carries out no orders. ``counted``: the last poll of the session that the agent knows to be counted, 0 if
+    that does not matter to it.
 
-    Raises `SessionLost`, `LateMessage`.
+    Raises `SessionLost`, `CellTakenBack`, `LateMessage`.
     """
 
     session: SessionKey
     counter: int
+    counted: int = 0
     wait_seconds: float = 0.0
     wants_orders: bool = True
     results: tuple[BuildResult, ...] = ()
@@ -62,12 +64,15 @@ class Poll(Question[Polled], frozen=True, kw_only=True, omit_defaults=True):
 class Confirm(Question[bool], frozen=True):
     """Asks whether a build that is prepared may start; the answer to a question that is repeated is the same.
 
-    From the answer yes on, only this host ends the attempt. Raises `SessionLost`.
+    From the answer yes on, only this host ends the attempt. ``counted``: as in `Poll`.
+
+    Raises `SessionLost`, `CellTakenBack`.
     """
 
     session: SessionKey
     instance: str
     attempt: int
+    counted: int = 0
 
 
 class ReadTree(Question[tuple[ProviderState, ...]], frozen=True):

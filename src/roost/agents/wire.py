@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from roost.agents.errors import (
     AccessRefused,
     AgentProtocolError,
+    CellTakenBack,
     EndpointUnavailable,
     LateMessage,
     MessageRefused,
@@ -50,6 +51,7 @@ ROUTES = (
 CODES: dict[str, type[AgentProtocolError]] = {
     "agents.session_taken": SessionTaken,
     "agents.session_lost": SessionLost,
+    "agents.cell_taken_back": CellTakenBack,
     "agents.late_message": LateMessage,
     "agents.access_refused": AccessRefused,
     "agents.message_refused": MessageRefused,

@@ -8,11 +8,16 @@ import msgspec
 from roost.compute.driving import Metrics, ReadHardware
 from roost.compute.hardware import Hardware
 from roost.compute.provider_tree import provider_uuid
-from roost.machine import Ask, Log, Machine
+from roost.compute.troubles import Troubles
+from roost.machine import Ask, Machine
 from roost.model.assignment import digest
 from roost.model.node import NodeInstance, NodeReport
-from roost.model.text import clean_text, error_text, is_storable
+from roost.model.text import is_storable
 from roost.model.vocabulary import MAX_NAME
+
+_NO_HARDWARE = "the driver cannot tell its hardware"
+_NO_METRICS = "the driver has no metrics"
+_LEFT_OUT = "metrics of the driver cannot be reported"
 
 
 class Facts(msgspec.Struct, frozen=True):
@@ -22,10 +27,10 @@ class Facts(msgspec.Struct, frozen=True):
     metrics: dict[str, float]
 
 
-def read_facts(host: str) -> Machine[Facts]:
-    """Ask the driver. What it cannot tell is left out: it must not stop the heartbeat."""
-    hardware = yield from _hardware(host)
-    return Facts(hardware, (yield from _metrics(host)))
+def read_facts(troubles: Troubles) -> Machine[Facts]:
+    """Ask the driver. What it cannot tell is left out, and told: it must not stop the heartbeat."""
+    hardware = yield from _hardware(troubles)
+    return Facts(hardware, (yield from _metrics(troubles)))
 
 
 def node_report(
@@ -59,31 +64,31 @@ def node_report(
     )
 
 
-def _hardware(host: str) -> Machine[Hardware | None]:
+def _hardware(troubles: Troubles) -> Machine[Hardware | None]:
     try:
-        return (yield from Ask("driver", ReadHardware()).do())
+        hardware = yield from Ask("driver", ReadHardware()).do()
     except Exception as error:
         # Then no claim is assigned any of it.
-        values = {"host": host, "error": error_text(error)}
-        yield from Log("the driver cannot tell its hardware", values, "error").do()
+        yield from troubles.tell(_NO_HARDWARE, error, "error")
         return None
+    yield from troubles.over(_NO_HARDWARE)
+    return hardware
 
 
-def _metrics(host: str) -> Machine[dict[str, float]]:
+def _metrics(troubles: Troubles) -> Machine[dict[str, float]]:
     try:
         told = yield from Ask("driver", Metrics()).do()
     except Exception as error:
-        values = {"host": host, "error": error_text(error)}
-        yield from Log("the driver has no metrics", values, "error").do()
+        yield from troubles.tell(_NO_METRICS, error, "error")
         return {}
-    numbers: dict[str, float] = {}
-    for name, value in told.items():
-        if is_metric(name, value):
-            numbers[name] = float(value)
-        else:
-            # JSON has neither NaN nor half a character: the message would be refused, and the host be silent.
-            values = {"host": host, "metric": clean_text(str(name))}
-            yield from Log("a metric of the driver cannot be reported", values, "warning").do()
+    yield from troubles.over(_NO_METRICS)
+    numbers = {name: float(value) for name, value in told.items() if is_metric(name, value)}
+    if len(numbers) < len(told):
+        # JSON has neither NaN nor half a character: the message would be refused, and the host be silent.
+        left_out = ", ".join(sorted(ascii(name)[:MAX_NAME] for name in told.keys() - numbers.keys()))
+        yield from troubles.tell(_LEFT_OUT, left_out)
+    else:
+        yield from troubles.over(_LEFT_OUT)
     return numbers
 
 

@@ -3,8 +3,8 @@
 import msgspec
 
 from roost.agents.digest import digest_of
-from roost.agents.errors import AgentProtocolError, LateMessage, SessionLost
-from roost.agents.questions import Opening, Poll, RenewToken
+from roost.agents.errors import AgentProtocolError, CellTakenBack, LateMessage, SessionLost
+from roost.agents.questions import Confirm, Opening, Poll, RenewToken
 from roost.agents.types import Guest, Opened, Polled, Position, ProviderState, SessionKey
 from roost.compute.applied import Applied
 from roost.compute.driving import Guests, Recover
@@ -12,17 +12,26 @@ from roost.compute.errors import StateUnusable
 from roost.compute.health import node_report, read_facts
 from roost.compute.keeping import KeepSession, KeepToken, KeptSession, LoadApplied, LoadSession
 from roost.compute.reporting import report_providers
+from roost.compute.troubles import Troubles
 from roost.compute.workload import Workload
 from roost.machine import Ask, Await, Count, Draw, Log, Machine, Monotonic, Sleep, Start, Wake
 from roost.metrics import catalogue as metrics
 from roost.model.instance import ACTIVE, DELETING
 from roost.model.node import NodeReport
-from roost.model.text import error_text
 
 OTHER_DATABASE = "the cell's database is another one, or was restored from a backup"
 TAKEN_BACK = "the cell's database was taken back to an earlier state"
 EMPTY_LIST = "the cell's database knows no guest of this host, but there are some"
 """Why an agent carries out no orders."""
+
+_NO_SESSION = "no session can be opened"
+_NO_POLL = "the cell does not take a poll"
+_NOT_KEPT = "the state of a host cannot be kept"
+_NOT_RECOVERED = "the driver cannot take up the guests of a host"
+_NO_GUESTS = "the driver cannot list its guests"
+_NO_TOKEN = "the token of a host is renewed later"
+_NO_REPORT = "a host cannot report to placement"
+_REFUSED = "placement refuses a part of a host's report"
 
 
 class AgentTimes(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,7 +75,8 @@ class HostAgent:
         self._times = times or AgentTimes()
         self._service_version = service_version
         self._topic = f"agent/{host}"
-        self._work = Workload(host, self._topic, self._session_for_work, self._times.start, self._times.retry)
+        self._troubles = Troubles(host)
+        self._work = Workload(host, self._topic, self._confirmation, self._times.start, self._times.retry)
         self._kept = KeptSession()
         self._session: SessionKey | None = None
         self._recovered = False
@@ -94,17 +104,17 @@ class HostAgent:
                     yield from self._open()
                 yield from self._poll(self._wait)
                 failures = 0
+                yield from self._troubles.over(_NO_POLL)
                 yield from self._has_begun()
             except AgentProtocolError as error:
                 failures += 1
-                if failures == 1:
-                    yield from self._tell("the cell does not take a poll", error)
+                yield from self._troubles.tell(_NO_POLL, error)
                 yield from self._has_begun()
                 yield from Sleep(self._pause(failures)).do()
             except StateUnusable as error:
                 # A disk that is full for a while ends no host: it goes on with what it has in memory.
                 failures += 1
-                yield from self._tell("the state of a host cannot be kept", error, "error")
+                yield from self._troubles.tell(_NOT_KEPT, error, "error")
                 yield from Sleep(self._pause(failures)).do()
 
     def _has_begun(self) -> Machine[None]:
@@ -134,9 +144,9 @@ class HostAgent:
                 break
             except AgentProtocolError as error:
                 failures += 1
-                if failures == 1:
-                    yield from self._tell("no session can be opened", error)
+                yield from self._troubles.tell(_NO_SESSION, error)
                 yield from Sleep(self._pause(failures)).do()
+        yield from self._troubles.over(_NO_SESSION)
         reason = None if self._kept.accepted else (yield from self._doubt(opened))
         if reason is not None and self.held is None:
             yield from self._hold(reason)
@@ -164,9 +174,10 @@ class HostAgent:
             try:
                 yield from Ask("driver", recovering).do()
                 self._recovered = True
+                yield from self._troubles.over(_NOT_RECOVERED)
             except Exception as error:
                 failures += 1
-                yield from self._tell("the driver cannot take up the guests of a host", error, "error")
+                yield from self._troubles.tell(_NOT_RECOVERED, error, "error")
                 yield from Sleep(self._pause(failures)).do()
 
     def _doubt(self, opened: Opened) -> Machine[str | None]:
@@ -202,8 +213,11 @@ class HostAgent:
         """The session of the host, None if it has none."""
         return self._session
 
-    def _session_for_work(self) -> SessionKey | None:
-        return None if self.held is not None else self._session
+    def _confirmation(self, instance: str, attempt: int) -> Confirm | None:
+        """The question whether a build may start; None while no order may be carried out."""
+        if self._session is None or self.held is not None:
+            return None
+        return Confirm(self._session, instance, attempt, self._counted)
 
     def _keep(self, **changes: object) -> Machine[None]:
         # What could not be kept is not believed to be: the nonce of the session stays among the last ones.
@@ -211,6 +225,7 @@ class HostAgent:
         yield from Ask("state", KeepSession(kept)).do()
         self._kept = kept
         self._kept_at = yield from Monotonic().do()
+        yield from self._troubles.over(_NOT_KEPT)
 
     # Polls
 
@@ -219,7 +234,7 @@ class HostAgent:
         session = self._session
         if session is None:
             return
-        facts = yield from read_facts(self.host)
+        facts = yield from read_facts(self._troubles)
         asked = yield from Monotonic().do()
         # From here to the question nothing may change in between: results and digest belong together.
         guests = yield from self._guests()
@@ -237,6 +252,8 @@ class HostAgent:
         poll = Poll(
             session=session,
             counter=self._counter,
+            # With the operator's word begins a new session.
+            counted=self._counted if self.held is None else 0,
             wait_seconds=wait,
             wants_orders=wants_orders,
             results=tuple(self._work.results.values()),
@@ -248,7 +265,6 @@ class HostAgent:
             destroying=self._work.known(destroying=True),
             held=self.held,
         )
-        seen = self._counted
         self._sent.add(poll.counter)
         try:
             answer = yield from Ask("cell", poll).do()
@@ -256,16 +272,18 @@ class HostAgent:
             if self._session == session:
                 self._session = None
             raise
+        except CellTakenBack:
+            return (yield from self._hold(TAKEN_BACK))
         except LateMessage:
             return
         finally:
             self._sent.discard(poll.counter)
         yield from Count(metrics.HEARTBEATS).do()
         if self._session == session:
-            yield from self._take(poll, report, answer, seen, asked)
+            yield from self._take(poll, report, answer, asked)
 
-    def _take(self, poll: Poll, report: NodeReport, answer: Polled, seen: int, asked: float) -> Machine[None]:
-        """Take the answer to a poll. ``seen``: the last poll that was counted when it was sent."""
+    def _take(self, poll: Poll, report: NodeReport, answer: Polled, asked: float) -> Machine[None]:
+        """Take the answer to a poll."""
         if answer.accepted and self.held is not None and self.held == poll.held:
             return (yield from self._accept())
         self._work.acknowledged(poll.results, poll.destroyed, poll.counter)
@@ -284,8 +302,6 @@ class HostAgent:
         known = self._kept.position
         if self.held is None and known is not None and identity != (known.database, known.incarnation):
             yield from self._hold(OTHER_DATABASE)
-        elif self.held is None and answer.is_counted and answer.position.counter < seen:
-            yield from self._hold(TAKEN_BACK)
         if self.held is not None:
             return
         self._kept = msgspec.structs.replace(
@@ -313,18 +329,19 @@ class HostAgent:
                 yield from self._poll(0.0, wants_orders=False)
             except AgentProtocolError as error:
                 # They stay, and the next poll has them.
-                yield from self._tell("results are sent later", error)
+                yield from self._troubles.tell(_NO_POLL, error)
             except StateUnusable as error:
-                yield from self._tell("the state of a host cannot be kept", error, "error")
+                yield from self._troubles.tell(_NOT_KEPT, error, "error")
 
     def _guests(self) -> Machine[dict[str, int] | None]:
         """The guests that run on the host; None if the driver cannot tell."""
         try:
-            return (yield from Ask("driver", Guests()).do())
+            guests = yield from Ask("driver", Guests()).do()
         except Exception as error:
-            values = {"host": self.host, "error": error_text(error)}
-            yield from Log("the driver cannot list its guests", values, "error").do()
+            yield from self._troubles.tell(_NO_GUESTS, error, "error")
             return None
+        yield from self._troubles.over(_NO_GUESTS)
+        return guests
 
     def _keep_token(self) -> Machine[None]:
         """Ask for a new token now and then. The old one is valid until the new one is used."""
@@ -337,11 +354,12 @@ class HostAgent:
                     token = yield from Ask("cell", RenewToken(session)).do()
                     yield from Ask("state", KeepToken(token)).do()
                 failures, pause = 0, self._times.token
+                yield from self._troubles.over(_NO_TOKEN)
             except (AgentProtocolError, StateUnusable) as error:
                 # A new one that could not be kept is never used, and ends with the next one.
                 failures += 1
                 pause = self._pause(failures)
-                yield from self._tell("the token of a host is renewed later", error)
+                yield from self._troubles.tell(_NO_TOKEN, error)
 
     # Providers
 
@@ -364,17 +382,18 @@ class HostAgent:
                         session, self.host, applied, enabled=self.enabled and self.held is None, read=read
                     )
                     applied, read = reported.applied, reported.unchanged
+                    yield from self._troubles.over(_NO_REPORT)
                     failures = failures + 1 if reported.refusals else 0
                     if reported.refusals:
-                        values = {"host": self.host, "refusals": reported.refusals}
-                        yield from Log("placement refuses a part of a host's report", values, "error").do()
+                        yield from self._troubles.tell(_REFUSED, "; ".join(reported.refusals), "error")
                     else:
                         self.registered = True
+                        yield from self._troubles.over(_REFUSED)
                 except Exception as error:
                     # What was written may have no answer, and is kept as applied since before it was written.
                     applied = None
                     failures += 1
-                    yield from self._tell("a host cannot report to placement", error, "error")
+                    yield from self._troubles.tell(_NO_REPORT, error, "error")
             if session is not None and not self.reported:
                 self.reported = True
                 yield from Wake(start_topic(self.host)).do()
@@ -384,10 +403,6 @@ class HostAgent:
     def _pause(self, failures: int) -> float:
         doubled: float = self._times.retry * 2 ** min(max(failures, 1) - 1, 10)
         return min(doubled, self._times.longest_retry)
-
-    def _tell(self, event: str, error: Exception, level: str = "warning") -> Machine[None]:
-        values = {"host": self.host, "error": error_text(error)}
-        yield from Log(event, values, "error" if level == "error" else "warning").do()
 
 
 def start_topic(host: str) -> str:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from roost.agents.errors import AgentProtocolError
 from roost.agents.questions import Confirm
-from roost.agents.types import Build, Destroy, Destroyed, Order, SessionKey
+from roost.agents.types import Build, Destroy, Destroyed, Order
 from roost.compute.driving import DestroyGuest, Guests, Prepare, StartGuest
 from roost.compute.errors import ANY_FAULT, BuildEnded, BuildFailed
 from roost.logs import RequestIds
@@ -41,7 +41,8 @@ class _Given(NamedTuple):
 class Workload:
     """What one host is at, and what it has done. Its machines change it; the polls of the host send it.
 
-    ``session``: the session of the host now; None while it has none, or while no order may be carried out.
+    ``confirmation``: the question whether an attempt at an instance may start; None while no order may be
+    carried out.
     ``start_seconds``: how long the start of a guest may take. ``retry_seconds``: the first pause after a
     failure.
     """
@@ -50,13 +51,13 @@ class Workload:
         self,
         host: str,
         topic: str,
-        session: Callable[[], SessionKey | None],
+        confirmation: Callable[[str, int], Confirm | None],
         start_seconds: float,
         retry_seconds: float,
     ) -> None:
         self._host = host
         self._topic = topic
-        self._session = session
+        self._confirmation = confirmation
         self._start_seconds = start_seconds
         self._retry_seconds = retry_seconds
         self._current: dict[str, _Given] = {}
@@ -217,10 +218,10 @@ class Workload:
         """Whether the cell still wants an attempt; None if it does not answer before the deadline."""
         pause = self._retry_seconds
         while True:
-            session = self._session()
-            if session is not None:
+            question = self._confirmation(*key)
+            if question is not None:
                 try:
-                    return (yield from Ask("cell", Confirm(session, *key)).do())
+                    return (yield from Ask("cell", question).do())
                 except AgentProtocolError as error:
                     values = {"host": self._host, "instance": key[0], "error": error_text(error)}
                     yield from Log("a build cannot be confirmed now", values, "warning").do()

@@ -9,6 +9,7 @@ from roost.compute.drivers.simulated import Script, SimulatedDriver, SimulatedHo
 from roost.compute.driving import DriverService
 from roost.compute.errors import BuildFailed
 from roost.compute.health import node_report, read_facts
+from roost.compute.troubles import Troubles
 from roost.hardware.cpus import numbers_of
 from roost.hardware.host_topology import decoded
 from roost.hardware.pci_pools import pools_of
@@ -88,7 +89,7 @@ def test_a_guest_is_not_built_on_what_another_one_has() -> None:
 async def report_of(driver: SimulatedDriver) -> NodeReport:
     """What the agent of host a reports of its node."""
     performer = Performer(lambda name: pytest.fail(name), {"driver": DriverService(driver).ask})
-    facts = await performer.run(read_facts("a"))
+    facts = await performer.run(read_facts(Troubles("a")))
     return node_report("a", facts, enabled=True, running=driver.guests(), building=(), failed_builds=0)
 
 

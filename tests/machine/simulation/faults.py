@@ -6,6 +6,7 @@ import msgspec
 import sqlalchemy as sa
 
 from machine.simulation.world import Faults
+from roost.agents.questions import Confirm, Poll
 from roost.cells.arriving import AddInstances
 from roost.cells.ending import DeleteInstances
 from roost.cells.tables import fences
@@ -66,8 +67,15 @@ def _no_owner(_: str, work: Any) -> Any:
     return WithoutOwners(work) if owned else work
 
 
+def _no_count(_: str, question: Any) -> Any:
+    if isinstance(question, Poll | Confirm):
+        return msgspec.structs.replace(question, counted=0)
+    return question
+
+
 NO_FENCE = Faults(work=_no_fence)
 NO_TOMBSTONE = Faults(work=_no_tombstone)
 NO_OWNER = Faults(work=_no_owner)
 NO_GENERATION = Faults(generations=False)
 NO_CONFIRMATION = Faults(confirms=False)
+NO_COUNT = Faults(question=_no_count)

@@ -11,7 +11,6 @@ from roost.agents.errors import (
     EndpointUnavailable,
     LateMessage,
     MessageRefused,
-    SessionLost,
     SessionTaken,
 )
 from roost.agents.questions import Closing, Confirm, Opening, Poll, ReadTree, RenewToken, WriteProviders
@@ -35,9 +34,9 @@ from roost.cells.orders import HostWork, orders_topic
 from roost.cells.watching import SESSION
 from roost.conductor.agents.new_nodes import NewNodesJudge
 from roost.conductor.agents.new_work import Known, NewWork
-from roost.conductor.agents.polls import PollLate, PollStored, StorePoll
+from roost.conductor.agents.polls import NotStored, PollLate, PollStored, StorePoll
 from roost.conductor.agents.relay import PROVIDERS, ReadProviders, RelayWrites
-from roost.conductor.agents.sessions import CloseSession, HoldSession, OpenSession, SessionGone
+from roost.conductor.agents.sessions import CloseSession, HoldSession, OpenSession, SessionGone, refusal_of
 from roost.conductor.agents.works import ConfirmBuild, ReachesRoot, ReadIdentity, RenewHostToken
 from roost.leases import LeaseTimes, watch_leases
 from roost.machine import (
@@ -132,12 +131,12 @@ class AgentEndpoint:
                 return (yield from self._poll(question))
             case Opening():
                 return (yield from self._open(question))
-            case Confirm(session, instance, attempt):
+            case Confirm(session, instance, attempt, counted):
                 at = yield from Clock().do()
-                work = ConfirmBuild(session, AttemptKey(instance, attempt), at)
+                work = ConfirmBuild(session, AttemptKey(instance, attempt), at, counted)
                 wanted = yield from Write(self._database, work).do()
-                if wanted is None:
-                    raise _lost(session)
+                if not isinstance(wanted, bool):
+                    raise refusal_of(session, wanted)
                 return wanted
             case ReadTree(session, root):
                 return (yield from self._read_tree(session, root))
@@ -161,7 +160,7 @@ class AgentEndpoint:
         at = yield from Clock().do()
         work = RenewHostToken(session, token_digest(token), at)
         if not (yield from Write(self._database, work).do()):
-            raise _lost(session)
+            raise refusal_of(session)
         return token
 
     def _open(self, opening: Opening) -> Machine[Opened]:
@@ -201,10 +200,10 @@ class AgentEndpoint:
         kept = tuple(each for each in poll.reports if each.node not in left_out)
         poll = msgspec.structs.replace(poll, reports=kept)
         stored = yield from self._stored(poll, began)
-        if isinstance(stored, SessionGone):
-            raise _lost(poll.session)
         if isinstance(stored, PollLate):
             raise LateMessage(f"a later poll of host {host} has arrived before poll {poll.counter}")
+        if not isinstance(stored, PollStored):
+            raise refusal_of(poll.session, stored)
         yield from self._tell(poll, stored)
         wants_guests = self._wants_guests(poll, stored)
         wants_reports = stored.is_reported is False and not (stored.refused or left_out)
@@ -218,7 +217,7 @@ class AgentEndpoint:
             at = yield from Clock().do()
             noted = yield from Write(self._database, HoldSession(poll.session, poll.held, at)).do()
             if noted is None:
-                raise _lost(poll.session)
+                raise refusal_of(poll.session)
             accepted = noted
         else:
             orders = self._orders(stored.work, known)
@@ -238,7 +237,7 @@ class AgentEndpoint:
             accepted=accepted,
         )
 
-    def _stored(self, poll: Poll, now: float) -> Machine[PollStored | SessionGone | PollLate]:
+    def _stored(self, poll: Poll, now: float) -> Machine[PollStored | NotStored]:
         """Store a poll. One that brings nothing soon after another costs nothing."""
         host = poll.session.host
         brings = poll.results or poll.destroyed or poll.reports or poll.guests is not None
@@ -254,6 +253,7 @@ class AgentEndpoint:
         work = StorePoll(
             session=poll.session,
             counter=poll.counter,
+            counted=poll.counted,
             results=tuple(each for each in poll.results if each.host == host),
             destroyed=tuple(DestroyOrder(each.instance, each.attempt, host) for each in poll.destroyed),
             reports=tuple(msgspec.structs.replace(each, host=host, cell=self.cell) for each in poll.reports),
@@ -371,7 +371,7 @@ class AgentEndpoint:
         """The tree of a node, if the session's host may reach it."""
         reaches = yield from Read(self._database, ReachesRoot(session, root)).do()
         if isinstance(reaches, SessionGone):
-            raise _lost(session)
+            raise refusal_of(session)
         tree: tuple[ProviderState, ...] = ()
         if reaches is not False:
             tree = yield from Ask(PROVIDERS, ReadProviders(root)).do()
@@ -393,7 +393,3 @@ class AgentEndpoint:
                     f"provider {root} is no node that host {session.host} has reported: "
                     f"it cannot be made as {names[0]!r}"
                 )
-
-
-def _lost(session: SessionKey) -> SessionLost:
-    return SessionLost(f"the session {session.epoch} of host {session.host} is another agent's or unknown")

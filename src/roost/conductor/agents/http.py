@@ -44,6 +44,12 @@ class SessionLost(Conflict):
     code: ClassVar[str] = "agents.session_lost"
 
 
+class CellTakenBack(Conflict):
+    """The cell's database was taken back to an earlier state: an operator has to accept it."""
+
+    code: ClassVar[str] = "agents.cell_taken_back"
+
+
 class LateMessage(Conflict):
     """A poll that was sent later has arrived before this one."""
 
@@ -70,7 +76,15 @@ class EndpointUnavailable(Unavailable):
 
 _REFUSALS: dict[type[errors.AgentProtocolError], type[HTTPError]] = {
     CODES[each.code]: each
-    for each in (SessionTaken, SessionLost, LateMessage, AccessRefused, MessageRefused, EndpointUnavailable)
+    for each in (
+        SessionTaken,
+        SessionLost,
+        CellTakenBack,
+        LateMessage,
+        AccessRefused,
+        MessageRefused,
+        EndpointUnavailable,
+    )
 }
 
 

@@ -15,7 +15,7 @@ from roost.cells.node_reports import KeepReports
 from roost.cells.orders import HostWork, WorkOfHosts
 from roost.cells.tables import leases, nodes
 from roost.cells.watching import session_name
-from roost.conductor.agents.sessions import SessionGone, counters_of
+from roost.conductor.agents.sessions import SessionGone, TakenBack, counters_of
 from roost.model.instance import DESTROYED, BuildResult, DestroyOrder
 from roost.model.node import NodeReport
 from roost.model.record import Attempt
@@ -43,15 +43,21 @@ class PollLate(msgspec.Struct, frozen=True):
     """A later poll of the session has arrived before."""
 
 
-class StorePoll(CellWork, frozen=True, kw_only=True):
-    """Store what a poll brings, if the session is the agent's and no later poll has arrived.
+NotStored = SessionGone | TakenBack | PollLate
+"""Why a poll is not stored."""
 
-    ``wants_orders``: what the host has to do is read. ``is_sign``: look whether there is a
-    report of the host.
+
+class StorePoll(CellWork, frozen=True, kw_only=True):
+    """Store what a poll brings, if the session is the agent's, its last poll is known, and no later one has
+    arrived.
+
+    ``counted``: the last poll of the session that the agent knows to be counted. ``wants_orders``: what the
+    host has to do is read. ``is_sign``: look whether there is a report of the host.
     """
 
     session: SessionKey
     counter: int
+    counted: int = 0
     results: tuple[BuildResult, ...]
     destroyed: tuple[DestroyOrder, ...]
     reports: tuple[NodeReport, ...]
@@ -70,13 +76,11 @@ class StorePoll(CellWork, frozen=True, kw_only=True):
     def keys(self) -> Collection[str]:
         return (self.session.host,)
 
-    def __call__(self, connection: Connection) -> PollStored | SessionGone | PollLate:
+    def __call__(self, connection: Connection) -> PollStored | NotStored:
         return self.together(connection, (self,))[0]
 
     @classmethod
-    def together(
-        cls, connection: Connection, works: "Sequence[StorePoll]"
-    ) -> list[PollStored | SessionGone | PollLate]:
+    def together(cls, connection: Connection, works: "Sequence[StorePoll]") -> list[PollStored | NotStored]:
         counters = counters_of(connection, [work.session for work in works], lock=True)
         before = [work.judged(counter) for work, counter in zip(works, counters, strict=True)]
         current = [work for work, judged in zip(works, before, strict=True) if isinstance(judged, int)]
@@ -86,10 +90,12 @@ class StorePoll(CellWork, frozen=True, kw_only=True):
             for judged in before
         ]
 
-    def judged(self, counter: int | None) -> int | SessionGone | PollLate:
-        """The counter of the session before this poll, if it is the agent's and the poll is not late."""
+    def judged(self, counter: int | None) -> int | NotStored:
+        """The counter of the session before this poll, if it is to be stored."""
         if counter is None:
             return SessionGone()
+        if counter < self.counted:
+            return TakenBack()
         return PollLate() if counter >= self.counter else counter
 
 

@@ -7,6 +7,7 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from roost.agents.errors import CellTakenBack, SessionLost
 from roost.agents.types import Position, SessionKey
 from roost.cells.arriving import INSTANCES
 from roost.cells.held_hosts import HoldHost, ReleaseHosts
@@ -21,6 +22,23 @@ from roost.storage import in_batches, read_identity
 
 class SessionGone(msgspec.Struct, frozen=True):
     """The session is not the agent's any more."""
+
+
+class TakenBack(msgspec.Struct, frozen=True):
+    """The session has not counted a poll that it had counted: the database was taken back since."""
+
+
+def refusal_of(
+    session: SessionKey,
+    why: SessionGone | TakenBack = SessionGone(),  # noqa: B008 - it is frozen
+) -> SessionLost | CellTakenBack:
+    """The error of a message that was refused because of its session."""
+    of_it = f"session {session.epoch} of host {session.host}"
+    if isinstance(why, SessionGone):
+        return SessionLost(f"the {of_it} is another agent's or unknown")
+    return CellTakenBack(
+        f"the cell's database knows less of {of_it} than its agent: it was taken back to an earlier state"
+    )
 
 
 def counters_of(

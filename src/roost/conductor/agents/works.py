@@ -9,34 +9,47 @@ from roost.agents.types import SessionKey
 from roost.cells.building import AttemptKey, ConfirmAttempt
 from roost.cells.host_tokens import IssueToken
 from roost.conductor.agents.polls import hosts_of
-from roost.conductor.agents.sessions import SessionGone, counters_of
+from roost.conductor.agents.sessions import SessionGone, TakenBack, counters_of
 from roost.storage import DatabaseIdentity, read_identity
 
 
 class ConfirmBuild(msgspec.Struct, frozen=True):
-    """Whether a host is to start what it has prepared; None if the session is not the agent's any more."""
+    """Whether a host is to start what it has prepared.
+
+    ``counted``: the last poll of the session that the agent knows to be counted. A host of the database as it
+    was before may start what has been moved to another host since.
+    """
 
     session: SessionKey
     key: AttemptKey
     at: float
+    counted: int = 0
 
     @property
     def keys(self) -> Collection[str]:
         return (self.key.instance,)
 
-    def __call__(self, connection: Connection) -> bool | None:
+    def __call__(self, connection: Connection) -> bool | SessionGone | TakenBack:
         return self.together(connection, (self,))[0]
 
     @classmethod
-    def together(cls, connection: Connection, works: "Sequence[ConfirmBuild]") -> list[bool | None]:
+    def together(
+        cls, connection: Connection, works: "Sequence[ConfirmBuild]"
+    ) -> list[bool | SessionGone | TakenBack]:
         counters = counters_of(connection, [work.session for work in works], lock=True)
+        refused = [work._refused(counter) for work, counter in zip(works, counters, strict=True)]
         asked = [
             ConfirmAttempt(work.key, work.session.host, work.at)
-            for work, counter in zip(works, counters, strict=True)
-            if counter is not None
+            for work, refusal in zip(works, refused, strict=True)
+            if refusal is None
         ]
         wanted = iter(ConfirmAttempt.together(connection, asked) if asked else ())
-        return [None if counter is None else next(wanted) for counter in counters]
+        return [next(wanted) if refusal is None else refusal for refusal in refused]
+
+    def _refused(self, counter: int | None) -> SessionGone | TakenBack | None:
+        if counter is None:
+            return SessionGone()
+        return TakenBack() if counter < self.counted else None
 
 
 class ReadIdentity(msgspec.Struct, frozen=True):

@@ -38,7 +38,7 @@ class ForkedWorker:
     other thread, no file and no event loop, as the handler that it returns.
 
     ``more_bytes``: memory that the process may allocate beside what it shares. ``seconds``: of processor time
-    that it may take for one message. ``niceness``: added to that of this process. ``forking``: the seconds for
+    that it may take for one message. ``niceness``: added to that of this process. ``forking``: seconds for
     which the fork kept the event loop.
 
     Raises: `ForkedUnavailable`.

@@ -38,8 +38,8 @@ MOST_WAITING: Final = 256
 SECONDS: Final = 10.0
 """For which an explanation may take, with all that the process was told of before it."""
 NICENESS: Final = 4
-"""Of the process: a refusal waits for it, and it takes a core from the writer only while it explains. At the 10 of other
-forks a refusal of a fleet of trees took twice as long, while claims were as many."""
+"""Of the process. A refusal waits for it, and at the niceness of other forks one in a fleet of trees waited
+twice as long, while claims were no fewer."""
 MORE_BYTES: Final = 512 * 2**20
 """Memory that a process may take beside what it shares."""
 SHARE: Final = 0.03

@@ -1,0 +1,32 @@
+"""What goes wrong on a host, as the log of its agent tells it: once when it begins, and once when it is over.
+
+An agent polls for ever, and a disk that is full or a driver that cannot tell its metrics fails each poll.
+"""
+
+from typing import Literal
+
+from roost.machine import Log, Machine
+from roost.model.text import error_text
+
+
+class Troubles:
+    """The troubles of a host, by what the log says of them."""
+
+    def __init__(self, host: str) -> None:
+        self._host = host
+        self._present: dict[str, str] = {}
+
+    def tell(
+        self, trouble: str, error: Exception | str, level: Literal["warning", "error"] = "warning"
+    ) -> Machine[None]:
+        """Log a trouble, unless the same error was logged and is not over."""
+        text = error if isinstance(error, str) else error_text(error)
+        if self._present.get(trouble) != text:
+            self._present[trouble] = text
+            yield from Log(trouble, {"host": self._host, "error": text}, level).do()
+
+    def over(self, *troubles: str) -> Machine[None]:
+        """Log the end of those of the troubles that there are."""
+        for trouble in troubles:
+            if self._present.pop(trouble, None) is not None:
+                yield from Log("a trouble of a host is over", {"host": self._host, "trouble": trouble}).do()
