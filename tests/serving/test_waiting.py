@@ -6,6 +6,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+import structlog.testing
 
 from roost.ledger import SCHEMA
 from roost.model.errors import OperatorError
@@ -39,6 +40,27 @@ def test_opening_waits_until_the_database_answers_and_closes_what_it_had_opened(
         assert story[-1] == "close"
 
     asyncio.run(run())
+
+
+def test_another_error_while_it_waits_is_told_and_the_same_one_is_not() -> None:
+    errors = ["no route", "no route", "wrong password", "wrong password"]
+    first: list[str] = []
+
+    async def open_(_: AsyncExitStack) -> None:
+        if errors:
+            raise DatabaseUnavailable(errors.pop(0))
+
+    async def away(error: OperatorError) -> None:
+        first.append(str(error))
+
+    async def run() -> None:
+        async with AsyncExitStack() as stack:
+            await open_when_there(stack, open_, away, pause=0.0)
+
+    with structlog.testing.capture_logs() as logs:
+        asyncio.run(run())
+    assert first == ["no route"]
+    assert [each["error"] for each in logs] == ["wrong password"]
 
 
 def test_a_wrong_configuration_ends_the_start_at_once() -> None:

@@ -69,9 +69,10 @@ async def open_when_there(
 ) -> T:
     """Open something once all its databases answer. What a try has opened is closed before the next one.
 
-    ``away``: called after the first try that fails. Raises: what ``open_`` raises for another cause.
+    ``away``: called after the first try that fails; the log tells of others with another error. Raises: what
+    ``open_`` raises for another cause.
     """
-    is_told = False
+    told: str | None = None
     while True:
         try:
             async with AsyncExitStack() as tried:
@@ -81,9 +82,11 @@ async def open_when_there(
         except OperatorError as error:
             if not is_away(error):
                 raise
-            if not is_told:
+            if told is None:
                 await away(error)
-        is_told = True
+            elif told != str(error):
+                tell_away(error)
+            told = str(error)
         await asyncio.sleep(pause)
 
 
