@@ -63,6 +63,11 @@ def test_durable_decisions_are_counted(tmp_path: Path):
     assert note.endswith(": 50% of the rate, +0 µs of the processor a decision.")
 
 
+def test_a_fleet_that_is_full_is_no_measure_of_durable_decisions(tmp_path: Path):
+    with pytest.raises(BenchError, match="has no room after [1-9].* decisions: measure a larger one"):
+        decide.measure_durable(SqliteStore(tmp_path), [flat(2)], [1], 0, 30.0)
+
+
 @pytest.mark.parametrize("kind", get_args(Kind))
 def test_each_kind_of_request_is_decided_on_trees_and_undone(kind: Kind):
     plan = {"pinned": pinned, "devices": devices}.get(NEEDED_FLEETS.get(kind, ""), nested)(40)

@@ -210,7 +210,7 @@ def measure_durable(
     because other processes and the disk slow each of them down at another time.
 
     Raises:
-        BenchError: The fleet's database cannot be made.
+        BenchError: The fleet's database cannot be made, or the fleet is full before the time is over.
         StorageError: The database cannot be used.
     """
     rows = []
@@ -270,7 +270,13 @@ async def _decide(
     async def ask() -> None:
         while (now := time.perf_counter()) < started + seconds:
             spec = RequestSpec(project_id="project", user_id="user", flavor=next(wanted))
-            await scheduler.select_destinations(spec, 1, alternates)
+            try:
+                await scheduler.select_destinations(spec, 1, alternates)
+            except NoValidHost as error:
+                raise BenchError(
+                    f"the fleet has no room after {len(durable.times):,} decisions: "
+                    "measure a larger one, or for a shorter time"
+                ) from error
             durable.times.append(time.perf_counter() - now)
 
     async def ask_for_too_much() -> None:
