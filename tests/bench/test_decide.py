@@ -64,7 +64,7 @@ def test_durable_decisions_are_counted(tmp_path: Path):
 
 
 def test_a_fleet_that_is_full_is_no_measure_of_durable_decisions(tmp_path: Path):
-    with pytest.raises(BenchError, match="has no room after [1-9].* decisions: measure a larger one"):
+    with pytest.raises(BenchError, match=r"has no room after [1-9].* decisions: measure a larger one"):
         decide.measure_durable(SqliteStore(tmp_path), [flat(2)], [1], 0, 30.0)
 
 
