@@ -167,17 +167,13 @@ def _run(function: Callable[[], bytes], result: int, parent: int, seconds: float
     be_child(work, result, parent, more_bytes)
 
 
-def be_child(
-    work: Callable[[], None], file: int, parent: int, more_bytes: int, niceness: int = NICENESS
-) -> NoReturn:
+def be_child(work: Callable[[], None], file: int, parent: int, more_bytes: int) -> NoReturn:
     """Do the work of a forked process, and end it.
 
-    ``file``: the one that it keeps. ``parent``: the process that it ends with. ``niceness``: added to that of
-    its parent.
+    ``file``: the one that it keeps. ``parent``: the process that it ends with.
     """
     code = _FAILED
     try:
-        os.nice(niceness)
         _become_child(file, parent, more_bytes)
         work()
         code = 0
@@ -208,5 +204,6 @@ def _become_child(file: int, parent: int, more_bytes: int) -> None:
     for number in _SIGNALS:
         signal.signal(number, signal.SIG_DFL)
     gc.disable()
+    os.nice(NICENESS)
     size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (size + more_bytes, resource.RLIM_INFINITY))

@@ -11,11 +11,9 @@ import socket
 import struct
 import time
 from collections.abc import AsyncIterator, Callable
-from functools import partial
 from typing import Final
 
 from roost.placement.queries.forked import (
-    NICENESS,
     ForkedTooLong,
     ForkedUnavailable,
     be_child,
@@ -38,15 +36,12 @@ class ForkedWorker:
     other thread, no file and no event loop, as the handler that it returns.
 
     ``more_bytes``: memory that the process may allocate beside what it shares. ``seconds``: of processor time
-    that it may take for one message. ``niceness``: added to that of this process. ``forking``: seconds for
-    which the fork kept the event loop.
+    that it may take for one message. ``forking``: the seconds for which the fork kept the event loop.
 
     Raises: `ForkedUnavailable`.
     """
 
-    def __init__(
-        self, begin: Callable[[], Handler], more_bytes: int, seconds: float, niceness: int = NICENESS
-    ) -> None:
+    def __init__(self, begin: Callable[[], Handler], more_bytes: int, seconds: float) -> None:
         with system_errors():
             self._socket, theirs = socket.socketpair()
         with theirs:
@@ -56,8 +51,7 @@ class ForkedWorker:
                 started = time.perf_counter()
 
                 def be(parent: int) -> None:
-                    serve = partial(_serve, theirs, begin, seconds)
-                    be_child(serve, theirs.fileno(), parent, more_bytes, niceness)
+                    be_child(lambda: _serve(theirs, begin, seconds), theirs.fileno(), parent, more_bytes)
 
                 child = fork(be)
                 self.forking = time.perf_counter() - started

@@ -37,9 +37,6 @@ MOST_WAITING: Final = 256
 """Refusals that wait for their reasons. Further ones are not explained."""
 SECONDS: Final = 10.0
 """For which an explanation may take, with all that the process was told of before it."""
-NICENESS: Final = 4
-"""Of the process. A refusal waits for it, and at the niceness of other forks one in a fleet of trees waited
-twice as long, while claims were no fewer."""
 MORE_BYTES: Final = 512 * 2**20
 """Memory that a process may take beside what it shares."""
 SHARE: Final = 0.03
@@ -154,7 +151,7 @@ class _Process:
         def begin() -> Handler:
             return Copy(ledger.known(), job.table, job.plugins, job.question.options).handle
 
-        self._worker = ForkedWorker(begin, MORE_BYTES, SECONDS, NICENESS)
+        self._worker = ForkedWorker(begin, MORE_BYTES, SECONDS)
         self._commits = ledger.tap()
         self._events = job.table.listen()
         self._telling = asyncio.create_task(self._tell())
