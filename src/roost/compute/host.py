@@ -273,7 +273,9 @@ class HostAgent:
                 self._session = None
             raise
         except CellTakenBack:
-            return (yield from self._hold(TAKEN_BACK))
+            if self._session == session and self.held is None:
+                yield from self._hold(TAKEN_BACK)
+            return
         except LateMessage:
             return
         finally:

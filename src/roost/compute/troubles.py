@@ -25,8 +25,7 @@ class Troubles:
             self._present[trouble] = text
             yield from Log(trouble, {"host": self._host, "error": text}, level).do()
 
-    def over(self, *troubles: str) -> Machine[None]:
-        """Log the end of those of the troubles that there are."""
-        for trouble in troubles:
-            if self._present.pop(trouble, None) is not None:
-                yield from Log("a trouble of a host is over", {"host": self._host, "trouble": trouble}).do()
+    def over(self, trouble: str) -> Machine[None]:
+        """Log the end of a trouble, if there was one."""
+        if self._present.pop(trouble, None) is not None:
+            yield from Log("a trouble of a host is over", {"host": self._host, "trouble": trouble}).do()
