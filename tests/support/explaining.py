@@ -11,7 +11,7 @@ from roost.ledger.feed import Commit, encode_changes
 from roost.model.allocation import GroupPolicy
 from roost.model.folded_names import unfolded
 from roost.model.reasons import Reasons, Relaxation
-from roost.model.request import CandidateQuery, RequestGroup
+from roost.model.request import RequestGroup
 from roost.model.spec import Flavor, RequestedDestination, RequestSpec, ServerGroup
 from roost.scheduler.errors import BadRequestSpec, SchedulerError
 from roost.scheduler.gateways.local import Decide
@@ -166,8 +166,8 @@ class ExplainedWorld(World):
         spec = question.spec
         match relaxation.kind:
             case "amount":
-                constraint = named(question.query, relaxation)
-                query = with_amount(question.query, constraint, relaxation.after or 0)
+                constraint = named(question, relaxation)
+                changed = in_each(question, constraint, with_amount, relaxation.after or 0)
                 flavor = spec.flavor
                 if (
                     not constraint.group
@@ -175,9 +175,9 @@ class ExplainedWorld(World):
                     and flavor.vcpus == relaxation.before
                 ):
                     flavor = replace(flavor, vcpus=relaxation.after)
-                changed = replace(question, spec=replace(spec, flavor=flavor), query=query)
+                changed = replace(changed, spec=replace(spec, flavor=flavor))
             case "constraint":
-                changed = replace(question, query=without(question.query, named(question.query, relaxation)))
+                changed = in_each(question, named(question, relaxation), without)
             case "filter":
                 assert any(each.name == relaxation.name for each in filters)
                 return question, [each for each in filters if each.name != relaxation.name]
@@ -217,10 +217,21 @@ class ExplainedWorld(World):
         )
 
 
-def named(query: CandidateQuery, relaxation: Relaxation) -> Constraint:
-    """The constraint that a relaxation is of."""
-    [constraint] = {each for each in constraints_of(query) if str(each) == relaxation.name}
+def named(question: Question, relaxation: Relaxation) -> Constraint:
+    """The constraint that a relaxation is of, of whichever query."""
+    [constraint] = {
+        each for query in question.queries for each in constraints_of(query) if str(each) == relaxation.name
+    }
     return constraint
+
+
+def in_each(question: Question, constraint: Constraint, change: Any, *arguments: int) -> Question:
+    """A question whose queries are changed that have a constraint."""
+    query, *fallbacks = (
+        change(query, constraint, *arguments) if constraint in constraints_of(query) else query
+        for query in question.queries
+    )
+    return replace(question, query=query, fallbacks=tuple(fallbacks))
 
 
 @st.composite
