@@ -15,7 +15,7 @@ from roost.cells.node_reports import KeepReports
 from roost.cells.orders import HostWork, WorkOfHosts
 from roost.cells.tables import leases, nodes
 from roost.cells.watching import session_name
-from roost.conductor.agents.sessions import SessionGone, TakenBack, counters_of
+from roost.conductor.agents.sessions import SessionGone, TakenBack, counters_of, judged
 from roost.model.instance import DESTROYED, BuildResult, DestroyOrder
 from roost.model.node import NodeReport
 from roost.model.record import Attempt
@@ -92,11 +92,8 @@ class StorePoll(CellWork, frozen=True, kw_only=True):
 
     def judged(self, counter: int | None) -> int | NotStored:
         """The counter of the session before this poll, if it is to be stored."""
-        if counter is None:
-            return SessionGone()
-        if counter < self.counted:
-            return TakenBack()
-        return PollLate() if counter >= self.counter else counter
+        known = judged(counter, self.counted)
+        return PollLate() if isinstance(known, int) and known >= self.counter else known
 
 
 def _store(connection: Connection, polls: Sequence[StorePoll]) -> list[PollStored]:

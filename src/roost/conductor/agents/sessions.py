@@ -28,6 +28,16 @@ class TakenBack(msgspec.Struct, frozen=True):
     """The session has not counted a poll that it had counted: the database was taken back since."""
 
 
+def judged(counter: int | None, counted: int) -> int | SessionGone | TakenBack:
+    """The counter of a message's session, or why the message is refused.
+
+    ``counter``: as of `counters_of`. ``counted``: the last poll that the agent knows to be counted.
+    """
+    if counter is None:
+        return SessionGone()
+    return TakenBack() if counter < counted else counter
+
+
 def refusal_of(
     session: SessionKey,
     why: SessionGone | TakenBack = SessionGone(),  # noqa: B008 - it is frozen

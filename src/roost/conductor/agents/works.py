@@ -9,7 +9,7 @@ from roost.agents.types import SessionKey
 from roost.cells.building import AttemptKey, ConfirmAttempt
 from roost.cells.host_tokens import IssueToken
 from roost.conductor.agents.polls import hosts_of
-from roost.conductor.agents.sessions import SessionGone, TakenBack, counters_of
+from roost.conductor.agents.sessions import SessionGone, TakenBack, counters_of, judged
 from roost.storage import DatabaseIdentity, read_identity
 
 
@@ -37,19 +37,14 @@ class ConfirmBuild(msgspec.Struct, frozen=True):
         cls, connection: Connection, works: "Sequence[ConfirmBuild]"
     ) -> list[bool | SessionGone | TakenBack]:
         counters = counters_of(connection, [work.session for work in works], lock=True)
-        refused = [work._refused(counter) for work, counter in zip(works, counters, strict=True)]
+        known = [judged(counter, work.counted) for work, counter in zip(works, counters, strict=True)]
         asked = [
             ConfirmAttempt(work.key, work.session.host, work.at)
-            for work, refusal in zip(works, refused, strict=True)
-            if refusal is None
+            for work, counter in zip(works, known, strict=True)
+            if isinstance(counter, int)
         ]
         wanted = iter(ConfirmAttempt.together(connection, asked) if asked else ())
-        return [next(wanted) if refusal is None else refusal for refusal in refused]
-
-    def _refused(self, counter: int | None) -> SessionGone | TakenBack | None:
-        if counter is None:
-            return SessionGone()
-        return TakenBack() if counter < self.counted else None
+        return [next(wanted) if isinstance(each, int) else each for each in known]
 
 
 class ReadIdentity(msgspec.Struct, frozen=True):
