@@ -23,6 +23,7 @@ from roost.scheduler.request_filters import Facts
 from roost.scheduler.selection import Plugins
 from scheduler.gateways.test_same_answers import MEMORY
 from support.clouds import NOW, Ask, Cloud, Kept, Provider, asks, clouds, filled, flat, over_http, spec
+from support.offering import by_metrics
 
 FAST = {"trait:CUSTOM_FAST": "required"}
 
@@ -39,12 +40,19 @@ def replace_provider(provider: Provider, traits: frozenset[str], used: dict[str,
     return Provider(provider.uuid, provider.inventories, traits=traits, used=used)
 
 
-def explain(folder: Path, wanted: RequestSpec, count: int = 1, of: Cloud | None = None) -> Reasons:
+def explain(
+    folder: Path,
+    wanted: RequestSpec,
+    count: int = 1,
+    of: Cloud | None = None,
+    options: SchedulerOptions | None = None,
+) -> Reasons:
     """What a scheduler over HTTP says of a request. It claims nothing."""
 
     async def main() -> Reasons:
         async with filled(folder / "roost.db", of or cloud()) as ledger, over_http(ledger) as placement:
-            scheduler = Scheduler(HttpGateway(placement), (of or cloud()).table(), Kept(), clock=lambda: NOW)
+            table = (of or cloud()).table()
+            scheduler = Scheduler(HttpGateway(placement), table, Kept(), options, clock=lambda: NOW)
             reasons = await scheduler.explain(wanted, count)
             assert reasons is not None
             assert sum(stage.hosts for stage in reasons.stages) + reasons.left == reasons.hosts
@@ -83,6 +91,15 @@ def test_filters_are_judged_on_the_node_table(tmp_path: Path) -> None:
     reasons = explain(tmp_path, spec(2), of=down)
     assert reasons.sentence == "4 of 4 hosts have candidates in placement; none of these passes ComputeFilter"
     assert [(each.kind, each.name) for each in reasons.relaxations] == [("filter", "ComputeFilter")]
+
+
+def test_no_change_is_told_that_admits_a_host_without_a_weight(tmp_path: Path) -> None:
+    made = cloud()
+    made.reports[0] = replace(made.reports[0], metrics={"heat": 20.0})
+    made.reports[1] = replace(made.reports[1], metrics={"heat": 20.0})
+    options = SchedulerOptions(plugins=by_metrics({"heat": -1.0}))
+    reasons = explain(tmp_path, spec(6, extra_specs=FAST), of=made, options=options)
+    assert [each.text for each in reasons.relaxations] == ["4 VCPU instead of 6"]
 
 
 def test_several_instances_that_do_not_fit_together(tmp_path: Path) -> None:

@@ -11,7 +11,8 @@ from roost.model.inventory import Inventory
 from roost.placement.commands.inventories import SetInventories
 from roost.scheduler import SchedulerOptions
 from roost.scheduler.reasons import explainer
-from support.clouds import NOW, flat, replace_report, spec, uuid_of
+from support.clouds import NOW, Provider, flat, replace_report, spec, uuid_of
+from support.offering import by_metrics
 from support.scheduling import Room, Within
 
 PATIENT = SchedulerOptions(explain_seconds=60.0)
@@ -48,6 +49,29 @@ def test_one_process_follows_claims_commits_and_reports(within: Within) -> None:
         assert children() - others == {process}
 
     within(cloud, work, PATIENT)
+
+
+def test_no_change_is_told_that_admits_a_host_without_a_weight(within: Within) -> None:
+    cloud = flat(3)
+    full = cloud.providers[1]
+    cloud.providers[1] = Provider(
+        full.uuid, full.inventories, None, frozenset({"CUSTOM_FAST"}), used={"VCPU": 8}
+    )
+    cloud.reports[1:] = [replace_report(each, metrics={"heat": 20.0}) for each in cloud.reports[1:]]
+
+    async def changes(room: Room) -> list[str]:
+        reasons = await room.scheduler.explain(spec(8, extra_specs={"trait:CUSTOM_FAST": "required"}))
+        assert reasons is not None
+        return [each.text for each in reasons.relaxations]
+
+    async def work(room: Room) -> None:
+        # Without the trait host2 would take it, but host0 may be used as well, and fails the request.
+        assert await changes(room) == []
+        room.scheduler.table.update([replace_report(cloud.reports[0], metrics={"heat": 20.0})])
+        assert await changes(room) == ["without required CUSTOM_FAST"]
+
+    options = SchedulerOptions(explain_seconds=60.0, plugins=by_metrics({"heat": -1.0}))
+    within(cloud, work, options)
 
 
 def test_a_process_that_died_is_replaced_and_costs_one_explanation_at_most(within: Within) -> None:

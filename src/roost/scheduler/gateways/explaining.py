@@ -19,6 +19,7 @@ from roost.model.request import CandidateQuery
 from roost.placement.errors import BadRequest
 from roost.scheduler.answered_offers import AnsweredOffers
 from roost.scheduler.asking import ask_key
+from roost.scheduler.errors import CannotWeigh
 from roost.scheduler.field import KNOWN, OFFERED
 from roost.scheduler.filters.server_group_affinity import ServerGroupAffinityFilter
 from roost.scheduler.filters.server_group_anti_affinity import ServerGroupAntiAffinityFilter
@@ -235,9 +236,9 @@ class _Explanation:
             if not any(stage.name == each.name and stage.hosts for stage in judged.stages):
                 continue
             left = [other for other in self._plugins.filters if other is not each]
-            without_it = await self._judged(self._question, judged.offers, left)
-            for host in without_it.fitting[:1]:
-                name = self._name(without_it, host)
+            without_it = await self._changed(self._question, judged.offers, left)
+            if without_it is not None and without_it.fitting:
+                name = self._name(without_it, without_it.fitting[0])
                 text = f"without {each.name}"
                 relaxations.append(
                     Relaxation(kind="filter", name=each.name, text=text, distance=UNMEASURED, host=name)
@@ -334,7 +335,17 @@ class _Explanation:
             self._all_asked = False  # For one, a query of which nothing is left.
             return None
         changed = replace(question or self._question, query=query, fallbacks=())
-        return await self._judged(changed, AnsweredOffers(requests, summaries, self._table))
+        return await self._changed(changed, AnsweredOffers(requests, summaries, self._table))
+
+    async def _changed(
+        self, question: Question, answer: AnsweredOffers, filters: Sequence[Filter] | None = None
+    ) -> _Judged | None:
+        """As `_judged`, for a changed request; None if a host that may be used then has no weight, which
+        would fail it."""
+        try:
+            return await self._judged(question, answer, filters)
+        except CannotWeigh:
+            return None
 
     async def _sentences(self, judged: _Judged, misses: Sequence[Miss]) -> tuple[str, str]:
         known = len(self._table)

@@ -57,6 +57,7 @@ def explained(
             refused = {each.host for each in outcome.tries if each.instance == instance and each.refusal}
             survey = _survey(scratch, question, more, refused, clock)
             found = near(survey, NEAR_EACH + len(question.instances))
+            scratch.one_by_one = survey.can_weigh(plugins.weighers)
             stages, misses = survey.stages(), nearest(found, MOST_MISSES)
             told = sentences(survey, misses, placed + more, wanted, outcome.refusal or "")
     if more == len(question.instances):

@@ -34,11 +34,11 @@ _Changed = Callable[[int], RequestSpec]
 def lowered(scratch: Scratch, question: Question, survey: Survey, clock: Clock) -> Iterator[Proposal]:
     """Changes of the hardware that is asked for, on hosts that lack nothing else."""
     hardware = [each for each in survey.conditions if _is_hardware(each)]
-    hosts: list[int | None] = [survey.index.item(each) for each in _lacking_only(survey, hardware)]
+    hosts: Sequence[int | None] = [survey.index.item(each) for each in _lacking_only(survey, hardware)]
     requests = pci_requests(question.spec, question.options)
-    if question.options.pci.in_placement and requests and not hosts:
-        # The devices are part of the query, each in a group of its own.
-        hosts = [None]
+    # Where the devices are part of the query, each in a group of its own, no host is known to lack just them.
+    if hosts or (requests and question.options.pci.in_placement):
+        hosts = scratch.to_try(question, hosts)
     for each in requests:
         if each.alias is None or each.count < 2:
             continue
@@ -112,8 +112,7 @@ def _works(scratch: Scratch, question: Question, spec: RequestSpec, host: int | 
     except SchedulerError:
         # Flavor and image tell of single cells, or of CPUs by number: they contradict another amount.
         return False
-    only = host if len(question.instances) == 1 else None
-    return scratch.works(changed, None, only) is not None
+    return scratch.works(changed, None, host) is not None
 
 
 def _proposal(

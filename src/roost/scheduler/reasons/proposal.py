@@ -66,9 +66,7 @@ def working(scratch: Scratch, proposed: Iterable[Proposal], most: int, clock: Cl
 
 def _host_of(scratch: Scratch, proposal: Proposal) -> str | None:
     """The host of the last instance, where a proposal works."""
-    # One instance needs one host; of several, any may go anywhere.
-    only: Sequence[int | None] = proposal.hosts if len(proposal.question.instances) == 1 else (None,)
-    for host in only or (None,):
+    for host in scratch.to_try(proposal.question, proposal.hosts):
         node = scratch.works(proposal.question, proposal.filters, host)
         if node is not None:
             return _name(scratch.table, node)

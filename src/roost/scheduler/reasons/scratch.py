@@ -25,7 +25,8 @@ from roost.scheduler.selection import Draw, Plugins, choose
 class Scratch:
     """Decides as `roost.scheduler.gateways.local.Decide` does, by the same selection and the same claims.
 
-    Claims stay on the fleet and in the table until they are taken back.
+    Claims stay on the fleet and in the table until they are taken back. ``one_by_one``: False if a host that
+    a request may use can fail the request, so that what works on one host says nothing of all.
     """
 
     def __init__(self, fleet: Fleet, table: NodeTable, plugins: Plugins) -> None:
@@ -34,6 +35,7 @@ class Scratch:
         self.plugins = plugins
         self._state = State(fleet, {}, 0.0)
         self._claims: list[Claim] = []
+        self.one_by_one = True
 
     def decide(
         self,
@@ -80,6 +82,12 @@ class Scratch:
             self._state.take_back(mark)
             self.table.release(*(claim.instance for claim in self._claims[before:]))
             del self._claims[before:]
+
+    def to_try(self, question: Question, hosts: Sequence[int | None]) -> Sequence[int | None]:
+        """Which of some hosts to try a changed question on, each alone; None, for all hosts together, where
+        one alone does not tell. Of several instances any may go anywhere."""
+        alone = self.one_by_one and len(question.instances) == 1
+        return hosts if alone and hosts else (None,)
 
     def works(self, question: Question, filters: Sequence[Filter] | None, only: int | None) -> str | None:
         """The host that the last instance of a question goes to; None if it is refused, or a plugin fails."""

@@ -21,7 +21,7 @@ from roost.fleet.removals import Removal, removals
 from roost.model.folded_names import host_names
 from roost.model.reasons import HostNames, Stage, StageKind
 from roost.model.request import CandidateQuery
-from roost.scheduler.asking import ask_filter, ask_key, ask_to_narrow
+from roost.scheduler.asking import ask_filter, ask_key, ask_to_narrow, ask_weigher
 from roost.scheduler.candidate_order import MOST_CANDIDATES
 from roost.scheduler.declarations import in_order, looks_at, names_hosts
 from roost.scheduler.errors import SchedulerError
@@ -33,7 +33,7 @@ from roost.scheduler.nodes import NodeTable
 from roost.scheduler.offers import HostView, OneHost
 from roost.scheduler.paired_offers import fleet_offers
 from roost.scheduler.places import Place, ignored, is_forced
-from roost.scheduler.plugins import Filter
+from roost.scheduler.plugins import Filter, Weigher
 from roost.scheduler.question import Progress, Question
 from roost.scheduler.reasons.every_host import EveryHost, name_of
 
@@ -134,6 +134,16 @@ class Survey:
     def hosts(self) -> int:
         """All hosts that are known, with a tree or without."""
         return len(self.table)
+
+    def can_weigh(self, weighers: Sequence[Weigher]) -> bool:
+        """Whether each host has a weight, so that none can fail a request that may use it."""
+        judging = [each for each in weighers if ask_key(each, self.question) is not None]
+        try:
+            for weigher in judging:
+                ask_weigher(weigher, self._view, self.question, self.progress)
+        except SchedulerError:
+            return False
+        return True
 
     def positions(self, mask: Bools) -> list[int]:
         """The positions in ``roots`` of a mask."""
