@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 import msgspec
 
 from roost.cells import SCHEMA
+from roost.cells.history import PrunePast, ReadHistory
 from roost.cells.node_reports import ReadSigns
 from roost.conductor.build_requests import (
     AcceptRequest,
@@ -18,7 +19,9 @@ from roost.conductor.cell_mappings import at_urls, mapped_cells
 from roost.conductor.mappings import DeleteMapped, ForgetInstances, MapInstances, PageOfMappings
 from roost.conductor.requests import Requests
 from roost.conductor.tables import SCHEMA as CONDUCTOR
+from roost.model.history import GONE
 from roost.model.instance import (
+    ABANDONED,
     ACTIVE,
     ASSIGNED,
     DELETING,
@@ -100,6 +103,18 @@ def test_instances_go_their_way(place):
         assert {each.uuid for each in await cell.in_state(DESTROYED)} == {"a", "c"}
         await cell.forget(["a", "c", "b"])
         assert {each.uuid for each in await cell.every("request")} == {"A", "b"}
+        for uuid, states in (
+            ("a", [ASSIGNED, ACTIVE, DELETING, DESTROYED, GONE]),
+            ("A", [ASSIGNED, FAILED, ASSIGNED, FAILED, ABANDONED, ERROR]),
+            ("c", [ERROR, DELETING, DESTROYED, GONE]),
+        ):
+            history = await cell.read(ReadHistory(uuid))
+            assert history is not None
+            assert [each.state for each in history.transitions] == states
+            assert history.complete
+        assert await cell.write(PrunePast(5.0)) == 0
+        assert await cell.write(PrunePast(6.0)) == 2
+        assert await cell.read(ReadHistory("c")) is None
 
     using(place, use)
 

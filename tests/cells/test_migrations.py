@@ -11,11 +11,14 @@ from alembic.script import ScriptDirectory
 from roost.cells import SCHEMA, Cell
 from roost.cells.arriving import Arrival
 from roost.cells.attempts import AttemptsOf
+from roost.cells.history import ReadHistory
 from roost.model.instance import BuildResult, Fault
 from roost.model.node import NodeReport
 from roost.storage import Database
 from support.cells import instance
 
+HISTORY = "0010"
+"""The last revision without histories."""
 HOSTS = "0004"
 """The last revision with a table of hosts."""
 FAULTS = "0005"
@@ -25,16 +28,21 @@ FAULTS = "0005"
 def old_database(path: Path, last: str, *statements: sa.TextClause) -> None:
     """Make a database of the revision ``last`` and execute statements in it."""
     engine = sa.create_engine(f"sqlite:///{path}")
-    revisions = [*ScriptDirectory(str(SCHEMA.scripts)).walk_revisions("base", last)]
     with engine.begin() as connection:
-        with Operations.context(MigrationContext.configure(connection)):
-            for revision in reversed(revisions):
-                revision.module.upgrade()
-        connection.execute(sa.text("CREATE TABLE cell_schema (version_num VARCHAR(32) NOT NULL PRIMARY KEY)"))
-        connection.execute(sa.text(f"INSERT INTO cell_schema VALUES ('{last}')"))
+        made_at(connection, last)
         for statement in statements:
             connection.execute(statement)
     engine.dispose()
+
+
+def made_at(connection: sa.Connection, last: str) -> None:
+    """Make the tables of the revision ``last``."""
+    revisions = [*ScriptDirectory(str(SCHEMA.scripts)).walk_revisions("base", last)]
+    with Operations.context(MigrationContext.configure(connection)):
+        for revision in reversed(revisions):
+            revision.module.upgrade()
+    connection.execute(sa.text("CREATE TABLE cell_schema (version_num VARCHAR(32) NOT NULL PRIMARY KEY)"))
+    connection.execute(sa.text(f"INSERT INTO cell_schema VALUES ('{last}')"))
 
 
 def test_hosts_become_nodes(tmp_path) -> None:
@@ -86,6 +94,69 @@ def test_faults_become_attempts_and_instances_get_fences(tmp_path) -> None:
         await cell.report([BuildResult("i", "b", 2, "no disk")])
         [_, last] = await database.read(AttemptsOf("i"))
         assert (last.began, last.ended, last.node) == (20.0, 30.0, "node-b")
+        await database.close()
+
+    asyncio.run(run())
+
+
+def test_histories_begin_with_what_is_known(place) -> None:
+    columns = "uuid, request_id, run, project_id, user_id, flavor, state, host, node, attempt, alternates"
+    rows = (
+        ("moved", "starting", "b", 2, None, 20.0, 12.0),
+        ("failed", "failed", "a", 1, "no IP", 11.0, 10.0),
+        ("buried", "error", None, 0, "no valid host", 5.0, 5.0),
+        ("runs", "active", "a", 1, None, 11.0, 10.0),
+    )
+    engine = sa.create_engine(place.url)
+    with engine.begin() as connection:
+        made_at(connection, HISTORY)
+        for uuid, state, host, attempt, reason, changed_at, began in rows:
+            node = None if host is None else f"node-{host}"
+            values = dict(
+                zip("abcdefgh", (uuid, state, host, node, attempt, reason, changed_at, began), strict=True)
+            )
+            connection.execute(
+                sa.text(
+                    f"INSERT INTO instances ({columns}, reason, changed_at, began) VALUES"
+                    " (:a, 'req', 'run', 'project', 'user', 'small', :b, :c, :d, :e, '[]', :f, :g, :h)"
+                ),
+                values,
+            )
+        for uuid, attempt, host, ended, reason in (
+            ("moved", 1, "a", 11.0, "password=hunter2"),
+            ("failed", 1, "a", 11.0, "no IP"),
+            ("buried", 0, None, 5.0, "no valid host"),
+        ):
+            values = {"a": uuid, "b": attempt, "c": host, "d": ended, "e": reason}
+            connection.execute(
+                sa.text(
+                    "INSERT INTO build_attempts (instance_uuid, attempt, host, began, ended, result, reason)"
+                    " VALUES (:a, :b, :c, 10.0, :d, 'failed', :e)"
+                ),
+                values,
+            )
+    engine.dispose()
+
+    async def run() -> None:
+        database = Database(place.url)
+        SCHEMA.upgrade(database)
+        told = {}
+        for uuid, *_ in rows:
+            history = await database.read(ReadHistory(uuid))
+            assert history is not None
+            assert history.complete
+            told[uuid] = [(each.state, each.at, each.attempt, each.reason) for each in history.transitions]
+        assert told == {
+            "moved": [
+                ("assigned", 10.0, 1, None),
+                ("failed", 11.0, 0, "password=***"),
+                ("assigned", 12.0, 2, None),
+                ("starting", 20.0, 0, None),
+            ],
+            "failed": [("assigned", 10.0, 1, None), ("failed", 11.0, 0, "no IP")],
+            "buried": [("error", 5.0, 0, "no valid host")],
+            "runs": [("assigned", 10.0, 1, None), ("active", 11.0, 0, None)],
+        }
         await database.close()
 
     asyncio.run(run())

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from roost.model.allocation import GroupPolicy
 from roost.model.request import RequestGroup
+from roost.model.secrets import HIDDEN, is_secret
 from roost.model.spec import Flavor, Image, RequestSpec, ServerGroup
 from roost.records import DamagedRecords, redacted, spec_of
-from roost.records.redact import HIDDEN, is_secret
 
 SECRET_NAMES = [
     *("password", "passwd", "pwd", "pass", "passphrase", "secret", "token", "auth", "credential", "jwt"),

@@ -10,13 +10,15 @@ from sqlalchemy.engine import Connection
 from roost.cells.attempts import keep_attempts
 from roost.cells.cell_work import CellWork
 from roost.cells.fences import raise_fences
+from roost.cells.history import first_line
 from roost.cells.rows import instance_of, instance_row
 from roost.cells.tables import instances
 from roost.model import record
 from roost.model.instance import BuildAttempt, Fault, Instance
 from roost.storage import in_batches
 
-INSTANCES = sa.select(*(column for column in instances.columns if column.name not in ("changed_at", "began")))
+_NOT_OF_IT = ("changed_at", "began", "history")
+INSTANCES = sa.select(*(column for column in instances.columns if column.name not in _NOT_OF_IT))
 """The columns of which `roost.cells.rows.instance_of` makes an instance."""
 
 
@@ -70,7 +72,7 @@ class AddInstances(CellWork, frozen=True):
             arrivals[uuid] = Arrival.THERE
         added = [each for each in new.values() if arrivals[each.uuid] is Arrival.ADDED]
         if added:
-            connection.execute(sa.insert(instances), [instance_row(each, at) for each in added])
+            connection.execute(sa.insert(instances), [_row(each, at) for each in added])
         why = [fault for work in works for fault in work.why if arrivals[fault.instance] is Arrival.ADDED]
         keep_attempts(connection, [_ended(fault) for fault in why])
         return [{each.uuid: arrivals[each.uuid] for each in work.new} for work in works]
@@ -119,6 +121,10 @@ def uuids_here(connection: Connection, uuids: Collection[str]) -> set[str]:
     return {
         uuid for some in in_batches(uuids) for uuid in connection.execute(_HERE, {"uuids": some}).scalars()
     }
+
+
+def _row(new: Instance, at: float) -> dict[str, object]:
+    return {**instance_row(new, at), "history": first_line(new, at)}
 
 
 def _ended(fault: Fault) -> BuildAttempt:

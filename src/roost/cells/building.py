@@ -13,12 +13,14 @@ from sqlalchemy.engine import Connection
 
 from roost.cells.attempts import PRESENT, AttemptsOf, ended_attempt, keep_attempts, recorded_end
 from roost.cells.cell_work import CellWork
+from roost.cells.history import NEW_LINE, line, line_of_attempt, with_line
 from roost.cells.orders import give_orders
 from roost.cells.owning import Ownership
 from roost.cells.reported import clean_results
 from roost.cells.rows import Row, alternates_text, selection_text
 from roost.cells.tables import instances
 from roost.model import record
+from roost.model.history import Requester
 from roost.model.instance import (
     ABANDONED,
     ACTIVE,
@@ -67,13 +69,19 @@ class ConfirmAttempt(CellWork, frozen=True):
     @classmethod
     def together(cls, connection: Connection, works: "Sequence[ConfirmAttempt]") -> list[bool]:
         under_way = {
-            (row.uuid, row.attempt, row.host)
+            (row.uuid, row.attempt, row.host): row.state
             for some in in_batches(work.key.instance for work in works)
             for row in connection.execute(_BUILDING, {"uuids": some})
         }
         wanted = [(work.key.instance, work.key.attempt, work.host) in under_way for work in works]
-        confirmed = [work.key.instance for work, is_wanted in zip(works, wanted, strict=True) if is_wanted]
-        _enter(connection, confirmed, STARTING, None, max(work.at for work in works))
+        new = {uuid for (uuid, _, _), state in under_way.items() if state == ASSIGNED}
+        confirmed = [
+            work.key.instance
+            for work, is_wanted in zip(works, wanted, strict=True)
+            if is_wanted and work.key.instance in new
+        ]
+        at = max(work.at for work in works)
+        _enter(connection, confirmed, STARTING, None, at, line(STARTING, at))
         return wanted
 
 
@@ -103,7 +111,8 @@ class ReportResults(CellWork, frozen=True):
     @classmethod
     def together(cls, connection: Connection, works: "Sequence[ReportResults]") -> list[list[Attempt]]:
         ended: list[list[Attempt]] = [[] for _ in works]
-        entering: defaultdict[tuple[str, str | None], list[str]] = defaultdict(list)
+        at = max(work.at for work in works)
+        entering: defaultdict[tuple[str, str | None, str], list[str]] = defaultdict(list)
         failed: list[BuildAttempt] = []
         reported = [
             (place, result) for place, work in enumerate(works) for result in clean_results(work.results)
@@ -116,10 +125,10 @@ class ReportResults(CellWork, frozen=True):
                 failed.append(ended_attempt(row, record.FAILED, work.at, reason, result.code))
             if state == ABANDONED:
                 reason = clean_text(no_cure(AttemptsOf(result.instance)(connection), result))
-            entering[state, reason].append(result.instance)
-        at = max(work.at for work in works)
-        for (state, reason), uuids in entering.items():
-            _enter(connection, uuids, state, reason, at)
+            told = line(state, at, result.failure, result.code)
+            entering[state, reason, told].append(result.instance)
+        for (state, reason, told), uuids in entering.items():
+            _enter(connection, uuids, state, reason, at, told)
         keep_attempts(connection, failed)
         return ended
 
@@ -158,6 +167,7 @@ class FailAttempts(CellWork, frozen=True):
     cell: str
     states: tuple[str, ...] = (ASSIGNED,)
     code: str = "TimedOut"
+    by: Requester | None = None
 
     @property
     def enters(self) -> Collection[str]:
@@ -165,13 +175,15 @@ class FailAttempts(CellWork, frozen=True):
 
     def __call__(self, connection: Connection) -> list[Attempt]:
         rows: list[Row] = []
+        told = line(FAILED, self.at, self.reason, self.code, by=self.by)
+        failed = {"state": FAILED, "reason": clean_text(self.reason), "changed_at": self.at}
         for key in self.keys:
             of_it = instances.c.uuid == key.instance, instances.c.attempt == key.attempt
             still = *of_it, instances.c.state.in_(self.states)
             row = connection.execute(sa.select(*PRESENT).where(*still).with_for_update()).one_or_none()
             if row is not None:
-                failed = {"state": FAILED, "reason": clean_text(self.reason), "changed_at": self.at}
-                connection.execute(sa.update(instances).where(*still).values(**failed))
+                values = {**failed, "history": with_line(told)}
+                connection.execute(sa.update(instances).where(*still).values(**values))
                 rows.append(row)
         ended = [ended_attempt(row, record.FAILED, self.at, self.reason, self.code) for row in rows]
         keep_attempts(connection, ended)
@@ -195,20 +207,22 @@ class Reassign(CellWork, frozen=True, kw_only=True):
         return (ASSIGNED,)
 
     def __call__(self, connection: Connection) -> bool:
+        to, attempt = self.selection, self.key.attempt + 1
         moved = (
             sa.update(instances)
             .where(*_owned(self.key, FAILED, self.owner))
             .values(
                 state=ASSIGNED,
-                host=self.selection.host,
-                node=self.selection.node,
-                attempt=self.key.attempt + 1,
+                host=to.host,
+                node=to.node,
+                attempt=attempt,
                 alternates=alternates_text(self.alternates),
-                selection=selection_text(self.selection),
+                selection=selection_text(to),
                 reason=None,
                 owner=None,
                 began=self.at,
                 changed_at=self.at,
+                history=with_line(line_of_attempt(self.at, attempt, to.host, to.node, to.ordinal)),
             )
         )
         return connection.execute(moved).rowcount > 0
@@ -234,7 +248,13 @@ class Abandon(CellWork, frozen=True, kw_only=True):
         ended = (
             sa.update(instances)
             .where(*_owned(self.key, FAILED, self.owner))
-            .values(state=ABANDONED, alternates="[]", reason=clean_text(self.reason), changed_at=self.at)
+            .values(
+                state=ABANDONED,
+                alternates="[]",
+                reason=clean_text(self.reason),
+                changed_at=self.at,
+                history=with_line(line(ABANDONED, self.at, self.reason)),
+            )
         )
         return connection.execute(ended).rowcount > 0
 
@@ -252,7 +272,8 @@ class GiveUp(CellWork, frozen=True):
     def __call__(self, connection: Connection) -> None:
         for some in in_batches(self.uuids):
             abandoned = instances.c.uuid.in_(some), instances.c.state == ABANDONED
-            values = {"state": ERROR, "alternates": "[]", "selection": None, "owner": None}
+            values: dict[str, object] = {"state": ERROR, "alternates": "[]", "selection": None, "owner": None}
+            values["history"] = with_line(line(ERROR, self.at))
             connection.execute(sa.update(instances).where(*abandoned).values(**values, changed_at=self.at))
 
 
@@ -281,14 +302,21 @@ _BUILDING = (
 _ENTER = (
     sa.update(instances)
     .where(_NAMED)
-    .values(state=sa.bindparam("new_state"), reason=sa.bindparam("why"), changed_at=sa.bindparam("at"))
+    .values(
+        state=sa.bindparam("new_state"),
+        reason=sa.bindparam("why"),
+        changed_at=sa.bindparam("at"),
+        history=with_line(NEW_LINE),
+    )
 )
 
 
-def _enter(connection: Connection, uuids: Sequence[str], state: str, reason: str | None, at: float) -> None:
-    """Put instances whose rows are locked into a state."""
+def _enter(
+    connection: Connection, uuids: Sequence[str], state: str, reason: str | None, at: float, told: str
+) -> None:
+    """Put instances whose rows are locked into a state. ``told``: the line of their histories."""
     for some in in_batches(uuids):
-        connection.execute(_ENTER, {"uuids": some, "new_state": state, "why": reason, "at": at})
+        connection.execute(_ENTER, {"uuids": some, "new_state": state, "why": reason, "at": at, "line": told})
 
 
 def _current(

@@ -10,6 +10,7 @@ from roost.cells.attempts import PRESENT, recorded_end
 from roost.cells.building import UNDER_WAY, AttemptKey
 from roost.cells.cell_work import GONE, CellWork
 from roost.cells.fences import ABOVE_ALL, raise_fences
+from roost.cells.history import NEW_LINE, keep_histories, line, with_line
 from roost.cells.orders import acknowledge, give_orders
 from roost.cells.rows import Row
 from roost.cells.tables import build_attempts, instances
@@ -20,6 +21,9 @@ from roost.storage import in_batches
 
 DELETED = "the instance was deleted before its build had ended"
 """The reason of an attempt that is abandoned."""
+
+NOT_ANSWERED = "the deletion goes on without the host, which does not answer"
+"""The reason in the history of an instance that its host has not destroyed."""
 
 
 class Deleted(msgspec.Struct, frozen=True):
@@ -57,6 +61,8 @@ class DeleteInstances(CellWork, frozen=True):
     @classmethod
     def together(cls, connection: Connection, works: "Sequence[DeleteInstances]") -> list[Deleted]:
         at = max(work.at for work in works)
+        told = line(DELETING, at)
+        also = line(DESTROYED, at)
         uuids = [uuid for work in works for uuid in work.uuids]
         rows = _rows_of(connection, uuids)
         missing = [uuid for uuid in uuids if uuid not in rows]
@@ -65,7 +71,7 @@ class DeleteInstances(CellWork, frozen=True):
             # Some may have come in before the fence was raised.
             rows |= _rows_of(connection, missing)
         for some in in_batches(rows):
-            connection.execute(_MARK, {"uuids": some, "now": at})
+            connection.execute(_MARK, {"uuids": some, "now": at, "line": told, "also": also})
         return [work.found(rows) for work in works]
 
     def found(self, rows: Mapping[str, Row]) -> Deleted:
@@ -88,6 +94,9 @@ _MARK = (
         state=sa.case((instances.c.host.is_(None), DESTROYED), else_=DELETING),
         owner=None,
         changed_at=sa.bindparam("now"),
+        history=with_line(
+            NEW_LINE + sa.case((instances.c.host.is_(None), sa.bindparam("also", type_=sa.Text)), else_="")
+        ),
     )
 )
 
@@ -117,7 +126,9 @@ class Destroyed(CellWork, frozen=True):
             deleting = connection.execute(_DELETING, {"uuids": some}).all()
             ended = [row.uuid for row in deleting if (row.uuid, row.attempt, row.host) in done]
             if ended:
-                connection.execute(_DESTROYED, {"uuids": ended, "now": self.at})
+                connection.execute(
+                    _DESTROYED, {"uuids": ended, "now": self.at, "line": line(DESTROYED, self.at)}
+                )
 
 
 _DELETING = (
@@ -129,7 +140,7 @@ _DELETING = (
 _DESTROYED = (
     sa.update(instances)
     .where(instances.c.uuid.in_(_UUIDS))
-    .values(state=DESTROYED, owner=None, changed_at=sa.bindparam("now"))
+    .values(state=DESTROYED, owner=None, changed_at=sa.bindparam("now"), history=with_line(NEW_LINE))
 )
 
 
@@ -158,7 +169,12 @@ class EndDeletions(CellWork, frozen=True):
                 sa.select(instances.c.host).where(*deleting).with_for_update()
             ).one_or_none()
             if row is not None:
-                values = {"state": DESTROYED, "owner": None, "changed_at": self.at}
+                values = {
+                    "state": DESTROYED,
+                    "owner": None,
+                    "changed_at": self.at,
+                    "history": with_line(line(DESTROYED, self.at, NOT_ANSWERED)),
+                }
                 connection.execute(sa.update(instances).where(*deleting).values(**values))
                 give_orders(connection, [DestroyOrder(key.instance, key.attempt, row.host)], self.at)
                 gone.append(key)
@@ -166,7 +182,8 @@ class EndDeletions(CellWork, frozen=True):
 
 
 class Forget(CellWork, frozen=True):
-    """Remove destroyed instances, their claims having been freed. They cannot come back."""
+    """Remove destroyed instances, their claims having been freed. They cannot come back. Their histories are
+    kept."""
 
     uuids: tuple[str, ...]
     at: float
@@ -183,5 +200,6 @@ class Forget(CellWork, frozen=True):
             gone = connection.execute(ended).scalars().all()
             if gone:
                 raise_fences(connection, dict.fromkeys(gone, ABOVE_ALL), self.at)
+                keep_histories(connection, gone, self.at)
                 connection.execute(sa.delete(build_attempts).where(build_attempts.c.instance_uuid.in_(gone)))
                 connection.execute(sa.delete(instances).where(instances.c.uuid.in_(gone)))

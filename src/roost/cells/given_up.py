@@ -13,8 +13,10 @@ from sqlalchemy.engine import Connection
 from roost.cells.building import AttemptKey, FailAttempts
 from roost.cells.cell_work import CellWork
 from roost.cells.ending import EndDeletions
+from roost.cells.history import line, with_line
 from roost.cells.orders import give_orders
 from roost.cells.tables import instances
+from roost.model.history import Requester
 from roost.model.instance import (
     ABANDONED,
     ACTIVE,
@@ -42,7 +44,8 @@ class GivenUp(msgspec.Struct, frozen=True):
 
 
 class GiveUpOnHost(CellWork, frozen=True, kw_only=True):
-    """End what instances have on a host, for a ``reason``; of ``only`` one of them, if it is named.
+    """End what instances have on a host, for a ``reason``; of ``only`` one of them, if it is named. ``by``:
+    whose word it is.
 
     An attempt that has not ended fails, so that another host is tried. An instance that ran is abandoned: its
     claim is freed and it is in error. A deletion goes on. The host is ordered to destroy all of it, should it
@@ -54,6 +57,7 @@ class GiveUpOnHost(CellWork, frozen=True, kw_only=True):
     at: float
     cell: str
     only: str | None = None
+    by: Requester | None = None
     states: tuple[str, ...] = ON_ITS_HOST
 
     @property
@@ -70,10 +74,18 @@ class GiveUpOnHost(CellWork, frozen=True, kw_only=True):
             by_state.setdefault(row.state, []).append(AttemptKey(row.uuid, row.attempt))
         building = (*by_state.get(ASSIGNED, ()), *by_state.get(STARTING, ()))
         ran = (*by_state.get(ACTIVE, ()), *by_state.get(LOST, ()))
-        failing = FailAttempts(building, self.reason, self.at, self.cell, (ASSIGNED, STARTING), HOST_GONE)
+        failing = FailAttempts(
+            building, self.reason, self.at, self.cell, (ASSIGNED, STARTING), HOST_GONE, self.by
+        )
         ended = failing(connection)
+        told = line(ABANDONED, self.at, self.reason, HOST_GONE, by=self.by)
         for key in ran:
-            values = {"state": ABANDONED, "reason": clean_text(self.reason), "owner": None}
+            values = {
+                "state": ABANDONED,
+                "reason": clean_text(self.reason),
+                "owner": None,
+                "history": with_line(told),
+            }
             of_it = instances.c.uuid == key.instance
             connection.execute(sa.update(instances).where(of_it).values(**values, changed_at=self.at))
         given = [DestroyOrder(key.instance, key.attempt, self.host) for key in ran]

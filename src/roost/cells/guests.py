@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.cells.cell_work import CellWork
+from roost.cells.history import MOST_OF_GUESTS, line, with_line
 from roost.cells.tables import instances
 from roost.model.instance import ACTIVE, LOST, ON_ITS_HOST
 from roost.storage import in_batches
@@ -89,5 +90,6 @@ _ON_HOSTS = (
 
 def _put(connection: Connection, uuids: Sequence[str], state: str, reason: str | None, at: float) -> None:
     for some in in_batches(uuids):
-        values = {"state": state, "reason": reason, "changed_at": at}
+        told = with_line(line(state, at, reason), MOST_OF_GUESTS)
+        values = {"state": state, "reason": reason, "changed_at": at, "history": told}
         connection.execute(sa.update(instances).where(instances.c.uuid.in_(some)).values(**values))

@@ -84,9 +84,9 @@ def instance_of(row: Row) -> Instance:
         host=row.host,
         node=row.node,
         attempt=row.attempt,
-        alternates=_decoded(_ALTERNATES, row.alternates, (), f"alternates of instance {row.uuid}"),
+        alternates=decoded(_ALTERNATES, row.alternates, (), f"alternates of instance {row.uuid}"),
         reason=row.reason,
-        spec=None if row.spec is None else _decoded(_SPEC, row.spec, None, f"spec of instance {row.uuid}"),
+        spec=None if row.spec is None else decoded(_SPEC, row.spec, None, f"spec of instance {row.uuid}"),
         selection=selection_of(row),
         epoch=row.epoch,
         owner=row.owner,
@@ -98,7 +98,7 @@ def selection_of(row: Row) -> Selection | None:
     """What is claimed for the instance of a row, None if the row does not say."""
     if row.selection is None:
         return None
-    return _decoded(_SELECTION, row.selection, None, f"selection of instance {row.uuid}")
+    return decoded(_SELECTION, row.selection, None, f"selection of instance {row.uuid}")
 
 
 def attempt_row(ended: BuildAttempt) -> dict[str, object]:
@@ -146,7 +146,7 @@ def node_row(report: NodeReport) -> dict[str, object]:
 def report_of(row: Row, cell: str) -> NodeReport:
     """What a node of ``cell`` last reported. A fact that cannot be read is left out, with a log line."""
     facts: dict[str, object] = {}
-    for name, value in _decoded(_FACTS, row.facts, {}, f"facts of node {row.node}").items():
+    for name, value in decoded(_FACTS, row.facts, {}, f"facts of node {row.node}").items():
         if name in _OTHERS:
             try:
                 facts[name] = msgspec.convert(value, _OTHERS[name])
@@ -163,7 +163,7 @@ def report_of(row: Row, cell: str) -> NodeReport:
     return clean_report(report)
 
 
-def _decoded(decoder: msgspec.json.Decoder[T], text: str, otherwise: D, what: str) -> T | D:
+def decoded(decoder: msgspec.json.Decoder[T], text: str, otherwise: D, what: str) -> T | D:
     """The value of a column; ``otherwise``, with a log line, if it cannot be read.
 
     One row that cannot be read must not keep all nodes and instances from being read.

@@ -37,9 +37,27 @@ instances = sa.Table(
     sa.Column("owner_epoch", sa.BigInteger, nullable=False, server_default="0"),
     # When the present attempt began.
     sa.Column("began", sa.Double, nullable=False, server_default="0"),
+    # A line for each state that it entered: see `roost.cells.history`.
+    sa.Column("history", BIG_TEXT),
     sa.Index("instances_by_state", "state", "host"),
     sa.Index("instances_by_request", "request_id"),
     sa.Index("instances_by_project", "project_id", "uuid"),
+    **EXACT,
+)
+
+past_instances = sa.Table(
+    # The histories of instances that were removed, for a time.
+    "past_instances",
+    metadata,
+    sa.Column("uuid", UUID, primary_key=True),
+    sa.Column("request_id", NAME, nullable=False),
+    sa.Column("run", UUID, nullable=False),
+    sa.Column("project_id", NAME, nullable=False),
+    sa.Column("user_id", NAME, nullable=False),
+    sa.Column("flavor", NAME, nullable=False),
+    sa.Column("history", BIG_TEXT),
+    sa.Column("ended_at", sa.Double, nullable=False),
+    sa.Index("past_instances_by_end", "ended_at"),
     **EXACT,
 )
 

@@ -6,10 +6,10 @@ import msgspec
 
 from roost.model.errors import OperatorError
 from roost.model.record import PluginVersion, Run, Settings
+from roost.model.secrets import HIDDEN
 from roost.model.spec import RequestSpec
 from roost.records import spec_of
 from roost.records.errors import DamagedRecords
-from roost.records.redact import HIDDEN
 from roost.scheduler import plugins as found
 from roost.scheduler.errors import BadOptions, UnknownPlugin
 from roost.scheduler.options import SchedulerOptions

@@ -1,38 +1,19 @@
 """Turns a request spec into plain data without secrets, and back.
 
-Users choose the keys and values of image properties, scheduler hints and extra specs. A value is hidden if
-its key looks like the name of a secret. In other values, three parts are hidden: the user part of a URL,
-everything after an assignment such as ``password=``, and, if the value is JSON, the values of keys that
-look like names of secrets. A text that may be a secret is hidden, because a missing word in a record is a
-smaller harm than a leaked password.
+Users choose the keys and values of image properties, scheduler hints and extra specs: what looks like a
+secret in them is hidden (`roost.model.secrets`).
 """
 
 import re
-from functools import lru_cache
-from itertools import pairwise
 
 import msgspec
 
 from roost.model.record import Run
+from roost.model.secrets import HIDDEN, is_secret_key, redacted_text
 from roost.model.spec import Image, RequestSpec
 from roost.model.stored_spec import current_spec
 from roost.records.errors import DamagedRecords
 
-HIDDEN = "***"
-
-NAME_WORDS = 3
-"""Words before an assignment that are taken as its name, as in ``my api key = …``."""
-
-_WORD = re.compile(r"[^\W_]+")
-_CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
-# The end of a word decides: `authtoken` and `oauth` are secret, `author` and `tokenizer` are not.
-_SECRET_WORD = re.compile(
-    r"pass|jwt|bearer|creds?|\w*(?:password|passwd|passphrase|credential)\w*"
-    r"|\w*(?:pwd|secret|token|auth|authentication|authorization|userdata"
-    r"|(?:api|private|access|secret|encryption|signing|session|master|shared)key)s?"
-)
-_ASSIGNS = re.compile(r"=|:\s")
-_SPACE = re.compile(r"(\s+)")
 # Amounts and traits for placement are never secret, whatever the name of the class or trait.
 _PLACEMENT_KEY = re.compile(r"(?:resources|trait)[\w-]*:\w+")
 _PLACEMENT_VALUE = re.compile(r"\d{1,10}|required|forbidden")
@@ -73,23 +54,6 @@ def spec_of(run: Run) -> RequestSpec:
         raise DamagedRecords(f"run {run.id} does not contain a request spec: {error}") from error
 
 
-def redacted_text(text: str) -> str:
-    """Return a text of another's making without what looks like a secret."""
-    return _safe_text(text)
-
-
-def is_secret(key: str) -> bool:
-    """Return whether this looks like the name of a secret: ``adminPass``, ``x-api-key``, ``user_data``."""
-    spelt = _WORD.findall(key)
-    words = [word.lower().strip("0123456789") for word in spelt]
-    parts = [part.lower() for word in spelt for part in _CAMEL.findall(word)]
-    joined = [first + second for names in (words, parts) for first, second in pairwise(names)]
-    return any(_SECRET_WORD.fullmatch(word) for word in (*words, *parts, *joined))
-
-
-_is_secret_key = lru_cache(4096)(is_secret)
-
-
 def _searched(values: dict[str, str]) -> dict[str, str]:
     return {key: _safe_value(key, value) for key, value in values.items()}
 
@@ -101,53 +65,8 @@ def _searched_image(image: Image | None) -> Image | None:
 
 
 def _safe_value(key: str, value: str) -> str:
-    if not _is_secret_key(key):
-        return _safe_text(value)
+    if not is_secret_key(key):
+        return redacted_text(value)
     if _PLACEMENT_KEY.fullmatch(key) and _PLACEMENT_VALUE.fullmatch(value):
         return value
     return HIDDEN
-
-
-def _safe_text(text: str) -> str:
-    if text.lstrip()[:1] in ("{", "["):
-        try:
-            safe = _encode(_safe_json(msgspec.json.decode(text))).decode()
-        except msgspec.DecodeError:
-            pass
-        except RecursionError:
-            return HIDDEN
-        else:
-            # Decoding drops repeated keys, so that the text is safe only if it is the same again.
-            return text if _SPACE.sub("", text) == _SPACE.sub("", safe) else safe
-    if "://" in text:
-        text = "".join(map(_safe_url, _SPACE.split(text)))
-    return _safe_assignments(text)
-
-
-def _safe_json(value: object) -> object:
-    if isinstance(value, str):
-        return _safe_text(value)
-    if isinstance(value, list):
-        return [_safe_json(item) for item in value]
-    if isinstance(value, dict):
-        return {key: HIDDEN if is_secret(key) else _safe_json(item) for key, item in value.items()}
-    return value
-
-
-def _safe_url(word: str) -> str:
-    """Hide the text between ``://`` and the last ``@``: a password may contain any character but a space."""
-    scheme, separator, rest = word.partition("://")
-    return f"{scheme}://{HIDDEN}@{rest.rpartition('@')[2]}" if separator and "@" in rest else word
-
-
-def _safe_assignments(text: str) -> str:
-    """Hide everything after the first assignment to the name of a secret.
-
-    Where the assigned value ends depends on the program that reads it.
-    """
-    start = 0
-    for assigns in _ASSIGNS.finditer(text):
-        if is_secret(" ".join(text[start : assigns.start()].split()[-NAME_WORDS:])):
-            return text[: assigns.end()] + HIDDEN
-        start = assigns.end()
-    return text

@@ -227,6 +227,7 @@ class CloudWorld(World):
             promise(uuid not in rows, f"{uuid} is in two cells")
             rows[uuid] = row
             self._check_row(row)
+            self._check_history(CELL0, row)
         cells, requests, deletions = self.read("api", Mapped())
         promise(not requests, f"requests are never finished: {requests}")
         promise(not deletions, f"deletions never end: {deletions}")

@@ -32,6 +32,7 @@ from machine.simulation.process import Process
 from machine.simulation.services import PlacementService, ProvidersService, SchedulerService
 from machine.simulation.weather import CALM, Weather
 from roost.cells.arriving import INSTANCES
+from roost.cells.history import ReadHistory, StoredHistory
 from roost.cells.orders import HostsWithOrders
 from roost.cells.rows import instance_of
 from roost.cells.tables import SCHEMA as CELL_SCHEMA
@@ -44,7 +45,7 @@ from roost.conductor.questions import PLACEMENT, SCHEDULER
 from roost.conductor.tables import API
 from roost.conductor.time_limits import TimeLimits
 from roost.leases import LeaseTimes, Tenure
-from roost.model.instance import ACTIVE, ERROR, LOST, UNSETTLED, Instance
+from roost.model.instance import ACTIVE, ASSIGNED, ERROR, LOST, UNSETTLED, Instance
 
 POLL_SECONDS = 3.0
 LEASES = LeaseTimes(look=2.0)
@@ -361,6 +362,7 @@ class World:
                 promise(uuid not in rows, f"{uuid} is in two cells")
                 rows[uuid] = row
                 self._check_row(row)
+                self._check_history(cell, row)
         self.check_known(rows)
         known = self.accepted | self.doubtful | self.deleted
         consumers = self.placement.consumers()
@@ -406,6 +408,19 @@ class World:
         promise(there == expected, f"placement has the providers {there} and not {expected}")
         traits = self.placement.traits(host.node)
         promise(traits == {placement.OPERATORS}, f"{name} has the traits {traits}")
+
+    def _check_history(self, cell: str, row: Instance) -> None:
+        """Check that the history of an instance has all attempts, in order, and ends with its state."""
+        found: StoredHistory = self.read(f"cell/{cell}", ReadHistory(row.uuid))
+        told = [each.state for each in found.transitions]
+        promise(told[-1] == row.state, f"{row.uuid} is {row.state} and its history is {told}")
+        promise(found.complete, f"the history of {row.uuid} is not complete: {told}")
+        attempts = [each for each in found.transitions if each.state == ASSIGNED]
+        numbers = [each.attempt for each in attempts]
+        promise(numbers == [*range(1, row.attempt + 1)], f"{row.uuid} has the attempts {numbers}")
+        if attempts:
+            promise(told[0] == ASSIGNED, f"the history of {row.uuid} begins with {told[0]}")
+            promise(attempts[-1].host == row.host, f"{row.uuid} is on {row.host}, not {attempts[-1].host}")
 
     def _check_row(self, row: Instance) -> None:
         running = self.guests.running(row.uuid)

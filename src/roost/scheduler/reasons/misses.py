@@ -9,7 +9,7 @@ import numpy as np
 from roost.fleet.columns import Bools
 from roost.fleet.near_misses import NearMiss, RelaxedQuery, nearest_of, relaxed_queries
 from roost.model.reasons import Miss
-from roost.records.redact import redacted_text
+from roost.model.secrets import redacted_text
 from roost.scheduler.asking import fault
 from roost.scheduler.plugins import Lack
 from roost.scheduler.reasons.survey import Condition, Survey
