@@ -112,9 +112,8 @@ def test_histories_begin_with_what_is_known(place) -> None:
         made_at(connection, HISTORY)
         for uuid, state, host, attempt, reason, changed_at, began in rows:
             node = None if host is None else f"node-{host}"
-            values = dict(
-                zip("abcdefgh", (uuid, state, host, node, attempt, reason, changed_at, began), strict=True)
-            )
+            facts = (uuid, state, host, node, attempt, reason, changed_at, began)
+            values = dict(zip("abcdefgh", facts, strict=True))
             connection.execute(
                 sa.text(
                     f"INSERT INTO instances ({columns}, reason, changed_at, began) VALUES"
