@@ -2,14 +2,17 @@
 
 import asyncio
 
+from msgspec.structs import replace
+
 from roost.cells.building import AttemptKey, ConfirmAttempt
 from roost.cells.ending import DeleteInstances
+from roost.cells.history import PRUNED_AT_ONCE, ReadHistory
 from roost.cells.orders import WorkOfHosts
 from roost.cells.watching import SESSION, session_name
-from roost.conductor.time_limits import AT_ONCE, TimeLimits, limit_builds, limit_deletions
+from roost.conductor.time_limits import AT_ONCE, TimeLimits, limit_builds, limit_deletions, trim_past
 from roost.leases import AcquireLease, RenewLease
 from roost.machine import Machine, Performer
-from roost.model.instance import ASSIGNED, DELETING, DESTROYED, FAILED, STARTING, DestroyOrder
+from roost.model.instance import ASSIGNED, DELETING, DESTROYED, ERROR, FAILED, STARTING, DestroyOrder
 from roost.storage import DatabaseUnavailable
 from support.cells import NOW, instance, opened_cell
 
@@ -122,5 +125,24 @@ def test_deletion_waits_for_its_host_as_long_as_that_lives(tmp_path) -> None:
             await Clock(cell, 90, live).run(limit_deletions("cell1", LIMITS))
             assert await state(cell) == DESTROYED
             assert (await cell.read(WorkOfHosts(("a",)))).orders == [DestroyOrder("i", 1, "a")]
+
+    asyncio.run(run())
+
+
+def test_histories_are_forgotten_when_their_time_is_over(tmp_path) -> None:
+    """All of them, though one transaction does not take so many."""
+
+    async def run() -> None:
+        async with opened_cell(tmp_path) as cell:
+            many = [f"i{number}" for number in range(PRUNED_AT_ONCE + 1)]
+            await cell.add([instance(uuid, state=ERROR, host=None, attempt=0) for uuid in (*many, "kept")])
+            await cell.delete([*many, "kept"])
+            await cell.forget(many)
+            for days, there in ((1.0, True), (-1.0, False)):
+                limits = replace(LIMITS, history_days=days)
+                await Clock(cell, 0).run(trim_past("cell1", limits))
+                for uuid in (many[0], many[-1]):
+                    assert (await cell.read(ReadHistory(uuid)) is not None) is there
+            assert await cell.read(ReadHistory("kept")) is not None
 
     asyncio.run(run())

@@ -23,7 +23,7 @@ from roost.conductor.questions import (
     alternates_service,
     placement_service,
 )
-from roost.conductor.time_limits import TimeLimits, limit_builds, limit_deletions, trim_fences
+from roost.conductor.time_limits import TimeLimits, limit_builds, limit_deletions, trim_past
 from roost.leases import ReleaseLease, Tenure, VacateAll, keep_lease, renew, watch_leases
 from roost.machine import Await, Log, Machine, Performer, Sleep, Write, lasting
 from roost.model.record import RecordSink
@@ -76,7 +76,7 @@ def machines_of(work: CellWork, limits: TimeLimits, poll_seconds: float) -> list
         lasting("keep_working", lambda: keep_working(work, poll_seconds)),
         lasting("limit_builds", lambda: limit_builds(work.cell, limits)),
         lasting("limit_deletions", lambda: limit_deletions(work.cell, limits)),
-        lasting("trim_fences", lambda: trim_fences(work.cell, limits)),
+        lasting("trim_past", lambda: trim_past(work.cell, limits)),
     ]
 
 

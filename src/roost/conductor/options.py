@@ -40,6 +40,12 @@ OPTIONS = [
         help="Days for which a cell knows that an instance was deleted, so that a conductor that was stopped "
         "in the middle of its request cannot bring it back.",
     ),
+    cfg.FloatOpt(
+        "history_days",
+        default=30.0,
+        min=0.01,
+        help="Days for which the history of an instance is kept after its end.",
+    ),
 ]
 
 
@@ -50,4 +56,5 @@ def time_limits_from(conf: cfg.ConfigOpts) -> TimeLimits:
         build_seconds=group.build_seconds_limit,
         destroy_seconds=group.destroy_seconds_limit,
         tombstone_days=group.tombstone_days,
+        history_days=group.history_days,
     )

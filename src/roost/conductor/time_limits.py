@@ -12,6 +12,7 @@ import msgspec
 from roost.cells.building import AttemptKey, FailAttempts
 from roost.cells.ending import EndDeletions
 from roost.cells.fences import TrimFences
+from roost.cells.history import PRUNED_AT_ONCE, PrunePast
 from roost.cells.owning import work_topic
 from roost.cells.watching import AttemptsAssigned, DeletionsAwaited, Stamp
 from roost.leases import Standstill
@@ -34,12 +35,14 @@ class TimeLimits(msgspec.Struct, frozen=True, kw_only=True):
     """``build_seconds``: after so long without a confirmation of its host an attempt has failed.
     ``destroy_seconds``: after so long without a sign of life of its host a deletion goes on without it.
     ``tombstone_days``: days after which a deleted instance is forgotten for good; a conductor must not be
-    stopped for longer in the middle of a request.
+    stopped for longer in the middle of a request. ``history_days``: days for which the history of a deleted
+    instance is kept.
     """
 
     build_seconds: float = 600.0
     destroy_seconds: float = 600.0
     tombstone_days: float = 7.0
+    history_days: float = 30.0
 
 
 def limit_builds(cell: str, limits: TimeLimits) -> Machine[None]:
@@ -73,11 +76,14 @@ def limit_deletions(cell: str, limits: TimeLimits) -> Machine[None]:
         yield from Sleep(limits.destroy_seconds / LOOKS).do()
 
 
-def trim_fences(cell: str, limits: TimeLimits) -> Machine[None]:
+def trim_past(cell: str, limits: TimeLimits) -> Machine[None]:
     """Forget for good what was deleted long ago, once an hour, for ever."""
     while True:
-        older = (yield from Clock().do()) - limits.tombstone_days * DAY
-        yield from _written(cell, TrimFences(older))
+        now = yield from Clock().do()
+        yield from _written(cell, TrimFences(now - limits.tombstone_days * DAY))
+        prune = PrunePast(now - limits.history_days * DAY)
+        while (yield from _written(cell, prune)) == PRUNED_AT_ONCE:
+            pass
         yield from Sleep(3600.0).do()
 
 
