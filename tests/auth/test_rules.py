@@ -57,7 +57,7 @@ def test_folders_add_to_the_file(tmp_path: Path) -> None:
 
 
 def test_a_changed_file_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rules_module, "CACHE_SECONDS", 0.0)
+    monkeypatch.setattr(rules_module, "LOOK_SECONDS", 0.0)
     rules = opened(tmp_path, "see: '@'")
     assert rules.allows(CHIEF, "see", None)
     change(tmp_path / "policy.yaml", "see: '!'")
@@ -79,9 +79,11 @@ def test_what_is_remembered_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None
     assert len(rules._decisions) <= 10
 
 
-def test_oslo_policy_is_asked_once_in_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rules_module, "CACHE_SECONDS", 60.0)
-    rules = Rules(DEFAULTS, None, True)
+def test_oslo_policy_is_asked_once_while_its_files_stay_as_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rules_module, "LOOK_SECONDS", 0.0)
+    rules = opened(tmp_path, "see: role:reader")
     with patch.object(Enforcer, "authorize", autospec=True, side_effect=Enforcer.authorize) as asked:
         for _ in range(1_000):
             assert rules.allows(Identity("u", "p", ("reader",)), "see", None)
@@ -94,7 +96,7 @@ def test_a_rule_that_asks_another_server_is_refused(
 ) -> None:
     with pytest.raises(OperatorError, match="see: a rule cannot ask another server"):
         opened(tmp_path, f"see: '{rule}'")
-    monkeypatch.setattr(rules_module, "CACHE_SECONDS", 0.0)
+    monkeypatch.setattr(rules_module, "LOOK_SECONDS", 0.0)
     rules = opened(tmp_path, "see: role:reader")
     change(tmp_path / "policy.yaml", f"see: '{rule}'")
     assert rules.allows(READER, "see", None)
@@ -119,7 +121,7 @@ def test_an_invalid_policy_file_is_refused_in_one_line(
 def test_the_last_valid_rules_stay_while_a_file_is_invalid(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
-    monkeypatch.setattr(rules_module, "CACHE_SECONDS", 0.0)
+    monkeypatch.setattr(rules_module, "LOOK_SECONDS", 0.0)
     rules = opened(tmp_path, "see: role:chief")
     change(tmp_path / "policy.yaml", text)
     with capture_logs() as lines:
@@ -134,7 +136,7 @@ def test_the_last_valid_rules_stay_while_a_file_is_invalid(
 
 
 def test_an_invalid_file_of_a_folder_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rules_module, "CACHE_SECONDS", 0.0)
+    monkeypatch.setattr(rules_module, "LOOK_SECONDS", 0.0)
     (tmp_path / "more").mkdir()
     change(tmp_path / "more" / "a.yaml", "see: role:chief", 0)
     rules = opened(tmp_path, "own: '!'", "policy_dirs = more")

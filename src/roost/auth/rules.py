@@ -1,7 +1,7 @@
 """Policy rules: decisions by oslo.policy, from the defaults of a service and the operator's policy files.
 
-oslo.policy takes tens of microseconds for a check and looks at its files each time. `Rules` caches a
-decision for a second, so that a check takes about one microsecond and a changed file counts within a second.
+oslo.policy takes tens of microseconds for a check and looks at its files each time. `Rules` looks at them
+once a second and keeps decisions until the rules change, so that most checks take about one microsecond.
 """
 
 import os
@@ -19,11 +19,11 @@ from roost.model.errors import OperatorError
 
 _log = structlog.get_logger()
 
-CACHE_SECONDS = 1.0
-"""Seconds for which a decision is cached, and after which the policy files are read again if they changed."""
+LOOK_SECONDS = 1.0
+"""Seconds between two looks whether the policy files have changed."""
 
 CACHED_DECISIONS = 10_000
-"""Decisions that are cached at most. With more, the cache is emptied."""
+"""Decisions that are kept at most. With more, all are forgotten."""
 
 _REMOTE = re.compile(r"\bhttps?:")
 _PARSER = "oslo_policy._parser"
@@ -69,17 +69,18 @@ class Rules:
         self._valid: policy.Rules | None = None
         self._last_error: str | None = None
         self._decisions: dict[tuple[Identity, str, str | None], bool] = {}
-        self._expires_at = 0.0
+        self._look_at = 0.0
         if (error := self._load()) is not None:
             raise OperatorError(error)
 
     def allows(self, identity: Identity, rule: str, project_id: str | None) -> bool:
         """Whether a registered rule allows the identity to act on resources of a project."""
         now = time.monotonic()
-        if now >= self._expires_at or len(self._decisions) >= CACHED_DECISIONS:
-            self._decisions.clear()
-            self._expires_at = now + CACHE_SECONDS
+        if now >= self._look_at:
+            self._look_at = now + LOOK_SECONDS
             self._reload()
+        if len(self._decisions) >= CACHED_DECISIONS:
+            self._decisions.clear()
         key = (identity, rule, project_id)
         decision = self._decisions.get(key)
         if decision is None:
@@ -119,6 +120,7 @@ class Rules:
         ]
         if not errors:
             self._valid = policy.Rules(enforcer.rules, enforcer.default_rule)
+            self._decisions.clear()
             return None
         if self._valid is not None:
             enforcer.set_rules(self._valid)

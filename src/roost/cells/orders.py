@@ -60,6 +60,7 @@ class WorkOfHosts(msgspec.Struct, frozen=True):
 _HOSTS: sa.BindParameter[str] = sa.bindparam("hosts", expanding=True)
 _WORK = INSTANCES.where(instances.c.state.in_(sorted(FOR_HOSTS)), instances.c.host.in_(_HOSTS))
 _ORDERS = sa.select(orders).where(orders.c.host.in_(_HOSTS))
+_OWING = sa.select(orders.c.host).distinct()
 
 
 def read_orders(connection: Connection, hosts: Iterable[str]) -> list[DestroyOrder]:
@@ -75,7 +76,7 @@ class HostsWithOrders(msgspec.Struct, frozen=True):
     """The hosts that have not acknowledged an order to destroy."""
 
     def __call__(self, connection: Connection) -> frozenset[str]:
-        return frozenset(connection.execute(sa.select(orders.c.host).distinct()).scalars())
+        return frozenset(connection.execute(_OWING).scalars())
 
 
 def give_orders(connection: Connection, given: Collection[DestroyOrder], at: float) -> None:

@@ -33,7 +33,7 @@ from roost.cells.hosts import NoteProviders
 from roost.cells.orders import HostWork, orders_topic
 from roost.cells.watching import SESSION
 from roost.conductor.agents.new_nodes import NewNodesJudge
-from roost.conductor.agents.new_work import Known, NewWork
+from roost.conductor.agents.new_work import Known, new_work
 from roost.conductor.agents.polls import NotStored, PollLate, PollStored, StorePoll
 from roost.conductor.agents.relay import PROVIDERS, ReadProviders, RelayWrites
 from roost.conductor.agents.sessions import CloseSession, HoldSession, OpenSession, SessionGone, refusal_of
@@ -317,7 +317,7 @@ class AgentEndpoint:
             if not self._waiting:
                 continue
             try:
-                found = yield from Read(self._database, NewWork(dict(self._waiting))).do()
+                found = yield from new_work(self._database, dict(self._waiting))
                 failing = False
             except StorageError as error:
                 if not failing:
