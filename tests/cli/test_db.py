@@ -309,7 +309,28 @@ def test_upgrade_keeps_a_cell_a_cell(roost, tmp_path):
         answer = roost("db", "upgrade", "--database", url(path), "--json", *arguments)
         assert [step["schema"] for step in json.loads(answer.out)] == ["cell"]
     answer = roost("db", "version", "--database", url(path), "--json")
-    assert json.loads(answer.out) == [{"schema": "cell", "database": CELL.newest, "program": CELL.newest}]
+    assert json.loads(answer.out) == [
+        {"schema": "cell", "database": CELL.newest, "program": CELL.newest, "rolling": None}
+    ]
+
+
+def test_version_says_whether_an_upgrade_is_rolling_and_upgrade_can_insist_on_it(roost, tmp_path):
+    path = tmp_path / "cell.db"
+    assert roost("db", "upgrade", "--database", url(path), "--role", "cell").status == 0
+    works_from = CELL.works_from(CELL.newest)
+    before = max(each for each in CELL.revisions if each < works_from)
+    spoil(path, f"UPDATE cell_schema SET version_num = '{before}'")
+    answer = roost("db", "version", "--database", url(path))
+    assert answer.status == 1
+    assert re.search(rf"cell\W+{before}\W+{CELL.newest}\W+no", answer.out)
+    answer = roost("db", "upgrade", "--database", url(path), "--rolling")
+    assert (answer.status, answer.out) == (2, "")
+    assert f"processes that work with cell revision {before} do not work with {CELL.newest}" in answer.err
+    spoil(path, f"UPDATE cell_schema SET version_num = '{works_from}'")
+    [row] = json.loads(roost("db", "version", "--database", url(path), "--json").out)
+    assert row["rolling"] is (None if works_from == CELL.newest else True)
+    assert roost("db", "upgrade", "--database", url(path), "--rolling").status == 0
+    assert roost("db", "version", "--database", url(path)).status == 0
 
 
 @pytest.mark.parametrize("command", ["upgrade", "verify", "trim"])

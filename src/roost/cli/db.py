@@ -3,7 +3,7 @@
 import asyncio
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import click
 
@@ -16,7 +16,8 @@ from roost.cli.placement_config import placement_source
 from roost.cli.progress import no_progress, progress
 from roost.cli.verification import check_ledger, verify_database
 from roost.ledger.trim import trim as trim_commits
-from roost.storage import COMMAND_ANSWER_SECONDS, Database
+from roost.model.errors import OperatorError
+from roost.storage import COMMAND_ANSWER_SECONDS, Database, Schema
 
 
 @click.group()
@@ -71,18 +72,24 @@ def verify(url: str, config_files: tuple[str, ...], settings: tuple[str, ...], a
     type=click.Choice(list(ROLES)),
     help="Kind of the database. [default: its present kind; api for an empty database]",
 )
+@click.option(
+    "--rolling", is_flag=True, help="Refuse an upgrade with which the running processes would not work."
+)
 @no_progress
 @as_json
-def upgrade(url: str, role: str | None, as_json: bool) -> None:
+def upgrade(url: str, role: str | None, rolling: bool, as_json: bool) -> None:
     """Create the tables, or bring them to this program's revision.
 
-    Stop every process that uses the database first. A database that a newer Roost has written is left
-    as it is.
+    Stop every process that uses the database first, unless `roost db version` says that the upgrade is
+    rolling: then they go on, and are exchanged one by one afterwards. A database that a newer Roost has
+    written is left as it is.
     """
     database = Database(url, answer_seconds=COMMAND_ANSWER_SECONDS)
     try:
         schemas = ROLES[role] if role is not None else schemas_in(database)
         before = [schema.known_revision(database) for schema in schemas]
+        if rolling:
+            _check_rolling(url, schemas, before)
         with progress("upgrade") as meter:
             for schema in schemas:
                 left = schema.revisions_after(schema.revision(database))
@@ -101,14 +108,20 @@ def upgrade(url: str, role: str | None, as_json: bool) -> None:
 @database_url
 @as_json
 def version(url: str, as_json: bool) -> None:
-    """Show the revision of the tables, and the one that this program needs.
+    """Show the revision of the tables, and the one that this program needs. An upgrade is rolling if the
+    processes that run go on working with the tables that it makes.
 
     Exit status: 0 they are the same, 1 they are not, 2 the database cannot be read.
     """
     database = Database(url, read_only=True, answer_seconds=COMMAND_ANSWER_SECONDS)
     try:
         rows = [
-            {"schema": schema.name, "database": schema.revision(database), "program": schema.newest}
+            {
+                "schema": schema.name,
+                "database": (at := schema.revision(database)),
+                "program": schema.newest,
+                "rolling": schema.leaves_working(at) if at is not None and at < schema.newest else None,
+            }
             for schema in schemas_in(database)
         ]
     finally:
@@ -156,8 +169,24 @@ def trim(url: str, keep: int, days: float, as_json: bool) -> None:
         click.echo(f"{gone} commit(s) removed")
 
 
-def _print_rows(rows: Sequence[dict[str, str | None]], as_json: bool) -> None:
+def _check_rolling(url: str, schemas: Sequence[Schema], before: Sequence[str | None]) -> None:
+    """Raises `OperatorError` if a program of now would not work after an upgrade."""
+    for schema, was in zip(schemas, before, strict=True):
+        if not schema.leaves_working(was):
+            raise OperatorError(
+                f"the upgrade of {url} is not rolling: processes that work with {schema.name} revision {was} "
+                f"do not work with {schema.newest}; stop them all, and upgrade without --rolling"
+            )
+
+
+def _print_rows(rows: Sequence[Mapping[str, str | bool | None]], as_json: bool) -> None:
     if as_json:
         print_json(rows)
     else:
-        print_table(tuple(rows[0]), [tuple(value or "none" for value in row.values()) for row in rows])
+        print_table(tuple(rows[0]), [tuple(map(_shown, row.values())) for row in rows])
+
+
+def _shown(value: str | bool | None) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return value or "none"

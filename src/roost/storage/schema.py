@@ -2,11 +2,16 @@
 
 Several rooms may have tables in one database (the ledger and the conductor share the API database), so each
 has its own sequence of revisions and its own version table.
+
+A revision may leave the programs of earlier revisions working: it then says ``works_from``, the oldest of
+them. That is kept beside the revision of the tables, for programs that do not know it. So a database is
+upgraded while they run, and they are exchanged, or go back, one by one.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +21,8 @@ from sqlalchemy.engine import Connection
 from roost.storage.database import Database
 from roost.storage.engine import WHOLE_TABLE_PLANS
 from roost.storage.errors import SchemaTooNew, SchemaTooOld
+
+_WORKS_FROM = "works_from"
 
 _UPGRADE_LOCK_SECONDS = 600
 """Seconds that an upgrade waits on MariaDB for an upgrade by another process."""
@@ -54,7 +61,7 @@ class Schema:
         """Create the tables in a SQLite file that has none of them; check them otherwise.
 
         Raises:
-            SchemaTooOld, SchemaTooNew: the tables are not at the newest revision.
+            SchemaTooOld, SchemaTooNew: as `check`.
             DatabaseUnavailable: the database cannot be read or written.
         """
         revision = self.revision(database)
@@ -64,16 +71,21 @@ class Schema:
             self.check(database)
 
     def check(self, database: Database) -> None:
-        """Check that the tables are at the newest revision.
+        """Check that this program works with the tables.
 
         Raises:
-            SchemaTooOld, SchemaTooNew: they are not.
+            SchemaTooOld: they are at an earlier revision than this program needs.
+            SchemaTooNew: they are at a later one, which leaves this program not working.
             DatabaseUnavailable: the database cannot be read.
         """
-        revision = self.known_revision(database)
+        revision, works_from = database.read_now(self._at)
         head = self.newest
         if revision == head:
             return
+        if revision is not None and revision not in self.revisions:
+            if works_from is not None and works_from <= head:
+                return
+            raise self._too_new(database, revision)
         if revision is None:
             raise SchemaTooOld(
                 f"database {database} has no {self.name} tables: run 'roost db upgrade --database {database}'"
@@ -111,8 +123,26 @@ class Schema:
             )
             with _upgrade_lock(connection), Operations.context(context):
                 context.run_migrations()
+                self._keep_works_from(connection)
 
         database.write_now(run)
+
+    def works_from(self, revision: str) -> str:
+        """The oldest revision whose programs work with the tables of a revision."""
+        from alembic.script import ScriptDirectory
+
+        scripts = ScriptDirectory(str(self.scripts))
+        upto = [each for each in self.revisions if each <= revision]
+        oldest, needed = revision, ""
+        for earlier, later in reversed(list(pairwise(upto))):
+            script = scripts.get_revision(later)
+            assert script is not None
+            # What one revision leaves working, another one after it may not.
+            needed = max(needed, getattr(script.module, "works_from", later))
+            if needed > earlier:
+                break
+            oldest = earlier
+        return oldest
 
     def revision(self, database: Database) -> str | None:
         """The revision of the tables; None if the database has no version table for them."""
@@ -120,10 +150,7 @@ class Schema:
 
     def revision_in(self, connection: Connection) -> str | None:
         """Like `revision`, in the transaction of a connection."""
-        version = sa.table(self._version_table, sa.column("version_num", sa.String))
-        if not sa.inspect(connection).has_table(self._version_table):
-            return None
-        return connection.scalar(sa.select(version.c.version_num))
+        return self._at(connection)[0]
 
     def known_revision(self, database: Database) -> str | None:
         """Like `revision`, but only a revision of this program.
@@ -133,10 +160,7 @@ class Schema:
         """
         revision = self.revision(database)
         if revision is not None and revision not in self.revisions:
-            raise SchemaTooNew(
-                f"database {database} is at {self.name} revision {revision}, newer than this program, "
-                f"which knows up to {self.newest}: run a newer Roost"
-            )
+            raise self._too_new(database, revision)
         return revision
 
     @property
@@ -148,6 +172,10 @@ class Schema:
         """The revisions that an upgrade from ``revision`` applies; None: from no tables."""
         return [each for each in self.revisions if revision is None or each > revision]
 
+    def leaves_working(self, revision: str | None) -> bool:
+        """Whether programs of a revision work with the tables that an upgrade from it makes."""
+        return revision is None or self.works_from(self.newest) <= revision
+
     @property
     def newest(self) -> str:
         """The newest revision in this program."""
@@ -156,6 +184,42 @@ class Schema:
     @property
     def _version_table(self) -> str:
         return f"{self.name}_schema"
+
+    @property
+    def _version(self) -> sa.TableClause:
+        # ``works_from``: "REVISION OLDEST". Of another revision than the table's it says nothing: an upgrade
+        # that was cut off has not written it yet.
+        return sa.table(
+            self._version_table, sa.column("version_num", sa.String), sa.column(_WORKS_FROM, sa.String)
+        )
+
+    def _at(self, connection: Connection) -> tuple[str | None, str | None]:
+        """The revision of the tables, and the oldest one whose programs work with them, if that is known."""
+        inspector = sa.inspect(connection)
+        if not inspector.has_table(self._version_table):
+            return None, None
+        version = self._version
+        if all(each["name"] != _WORKS_FROM for each in inspector.get_columns(self._version_table)):
+            return connection.scalar(sa.select(version.c.version_num)), None
+        row = connection.execute(sa.select(version)).one_or_none()
+        if row is None:
+            return None, None
+        of, _, oldest = (row.works_from or "").partition(" ")
+        return row.version_num, oldest if of == row.version_num else None
+
+    def _keep_works_from(self, connection: Connection) -> None:
+        """Keep which programs work with the tables, for those that do not know the revision."""
+        table = self._version_table
+        if all(each["name"] != _WORKS_FROM for each in sa.inspect(connection).get_columns(table)):
+            connection.exec_driver_sql(f"ALTER TABLE {table} ADD COLUMN {_WORKS_FROM} VARCHAR(80)")
+        said = f"{self.newest} {self.works_from(self.newest)}"
+        connection.execute(sa.update(self._version).values({_WORKS_FROM: said}))
+
+    def _too_new(self, database: Database, revision: str) -> SchemaTooNew:
+        return SchemaTooNew(
+            f"database {database} is at {self.name} revision {revision}, newer than this program, "
+            f"which knows up to {self.newest}: run a newer Roost"
+        )
 
 
 @contextmanager

@@ -50,7 +50,7 @@ def check_reachable(deployment: Deployment) -> Iterator[Verdict]:
 
 
 def check_revision(deployment: Deployment) -> Iterator[Verdict]:
-    """The tables are at this program's revision."""
+    """The program works with the tables."""
     database = deployment.database
     try:
         SCHEMA.check(database)
@@ -62,7 +62,7 @@ def check_revision(deployment: Deployment) -> Iterator[Verdict]:
         else:
             yield Verdict("fail", str(error), f"run 'roost db upgrade --database {database}'")
         return
-    yield Verdict("ok", f"the tables are at revision {SCHEMA.newest}")
+    yield Verdict("ok", f"the tables are at revision {SCHEMA.revision(database)}")
 
 
 def check_settings(deployment: Deployment) -> Iterator[Verdict]:

@@ -19,6 +19,7 @@ revision = "0011"
 down_revision = "0010"
 branch_labels = None
 depends_on = None
+works_from = "0010"
 
 UUID = sa.String(length=36)
 NAME = sa.String(length=255)
