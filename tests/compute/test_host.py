@@ -15,7 +15,7 @@ from roost.cells.orders import WorkOfHosts, give_orders
 from roost.compute.errors import BuildFailed
 from roost.compute.host import EMPTY_LIST, OTHER_DATABASE, TAKEN_BACK
 from roost.compute.keeping import KeptSession
-from roost.compute.provider_tree import provider_uuid
+from roost.compute.tree_provider import provider_uuid
 from roost.compute.workload import OVERTIME
 from roost.conductor.agents.endpoint import EndpointTimes
 from roost.conductor.agents.service import AgentService

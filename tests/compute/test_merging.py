@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roost.agents.types import MoveProvider, SessionKey, SetInventories
-from roost.compute.provider_tree import ProviderTree, provider_uuid
+from roost.compute.provider_tree import ProviderTree
 from roost.compute.reporting import ATTEMPTS, report_providers
+from roost.compute.tree_provider import provider_uuid
 from roost.model.inventory import Inventory
 from roost.model.vocabulary import DISABLED_TRAIT
 from support.provider_worlds import ProviderWorld, amounts, inventories
@@ -204,9 +205,10 @@ def fill_of(wanted: dict[str, Wish]):
     def fill(tree: ProviderTree) -> None:
         for name in ("x", "y"):
             if wanted[name].parent is None and name in tree:
-                for child in tree.children(name):
-                    if child.name in wanted and wanted[child.name].parent is not None:
-                        tree.move(child.name, "host")
+                for child in ("x", "y"):
+                    below = child in tree and tree.data(child).parent_uuid == tree.data(name).uuid
+                    if below and wanted[child].parent is not None:
+                        tree.move(child, "host")
                 tree.remove(name)
         for name in ("host", "y", "x"):
             wish = wanted[name]

@@ -1,43 +1,54 @@
-"""A provider tree: parents before children, found by name."""
+"""A provider tree: what Nova's does not have, and what its rules mean. See tests/nova for the comparison."""
 
 import pytest
 
 from roost.compute.errors import NoSuchProvider
-from roost.compute.provider_tree import ProviderTree, provider_uuid
+from roost.compute.provider_tree import ProviderTree
+from roost.compute.tree_provider import provider_uuid
 from roost.model.inventory import Inventory
 
 
+def tree_of_host() -> ProviderTree:
+    tree = ProviderTree()
+    tree.new_root("host", "uuid-of-host")
+    return tree
+
+
 def names(tree: ProviderTree) -> list[str]:
-    return [provider.name for provider in tree]
+    return [tree.data(each).name for each in tree.get_provider_uuids()]
 
 
-def test_same_name_has_the_same_uuid_after_every_start() -> None:
-    assert ProviderTree("host").root.uuid == ProviderTree("host").root.uuid == provider_uuid("host")
-    assert ProviderTree("host", "given").root.uuid == "given"
+def test_child_without_a_uuid_has_the_same_one_after_every_start() -> None:
+    assert tree_of_host().new_child("gpu", "host") == provider_uuid("gpu")
 
 
-def test_children_come_after_their_parents() -> None:
-    tree = ProviderTree("host")
-    tree.new_child("numa", "host")
-    gpu = tree.new_child("gpu", "numa", "gpu-uuid")
-    assert names(tree) == ["host", "numa", "gpu"]
-    assert (gpu.uuid, gpu.parent) == ("gpu-uuid", tree.data("numa").uuid)
+def test_child_is_moved_with_all_below_it_and_never_below_itself() -> None:
+    tree = tree_of_host()
+    for name, parent in (("numa", "host"), ("gpu", "host"), ("vf", "gpu")):
+        tree.put_child(name, parent)
+    tree.put_child("gpu", "numa")
+    assert names(tree) == ["host", "numa", "gpu", "vf"]
+    for name, parent in (("numa", "vf"), ("numa", "numa"), ("host", "numa")):
+        with pytest.raises(ValueError, match=f"provider {name} cannot be moved below {parent}"):
+            tree.move(name, parent)
 
 
-def test_removed_provider_takes_all_below_it_along() -> None:
-    tree = ProviderTree("host")
-    tree.new_child("numa", "host")
-    tree.new_child("gpu", "numa")
-    tree.new_child("nic", "host")
+def test_root_that_gets_another_name_is_found_by_it_alone() -> None:
+    tree = tree_of_host()
+    tree.put_root("renamed", "uuid-of-host")
+    assert "renamed" in tree
+    assert "host" not in tree
+    tree.put_root("other", "uuid-of-other")
+    assert names(tree) == ["renamed", "other"]
+
+
+def test_removed_providers_are_noted_until_they_are_made_again() -> None:
+    tree = tree_of_host()
+    gpu = tree.new_child("gpu", tree.new_child("numa", "host"))
     tree.remove("numa")
-    assert names(tree) == ["host", "nic"]
-    assert "gpu" not in tree
-
-
-def test_name_that_is_taken_is_refused() -> None:
-    tree = ProviderTree("host")
-    with pytest.raises(ValueError, match="host has a provider host already"):
-        tree.new_child("host", "host")
+    assert tree.removed == {provider_uuid("numa"), gpu}
+    tree.new_child("gpu", "host")
+    assert tree.removed == {provider_uuid("numa")}
 
 
 @pytest.mark.parametrize(
@@ -52,18 +63,26 @@ def test_name_that_is_taken_is_refused() -> None:
     ],
 )
 def test_unknown_provider_is_named(ask) -> None:
-    with pytest.raises(NoSuchProvider, match="host has no provider gpu"):
-        ask(ProviderTree("host"))
+    with pytest.raises(NoSuchProvider, match="there is no provider gpu"):
+        ask(tree_of_host())
 
 
-def test_updates_replace_what_was_there() -> None:
-    tree = ProviderTree("host")
-    inventory = {"VCPU": Inventory(4)}
-    tree.update_inventory("host", {"DISK_GB": Inventory(1)})
+def test_driver_has_told_all_of_a_record_though_the_tree_keeps_the_fields_that_it_lacks() -> None:
+    tree = tree_of_host()
+    tree.update_inventory("host", {"VCPU": Inventory(8, allocation_ratio=16.0)})
+    assert not tree.update_inventory("host", {"VCPU": {"total": 8}})
+    assert tree.data("host").inventory["VCPU"]["allocation_ratio"] == 16.0
+    [told] = tree.told()
+    assert told.inventory == {"VCPU": Inventory(8)}
+    assert (told.traits, told.aggregates) == (None, None)
+
+
+def test_tree_keeps_copies_and_gives_copies() -> None:
+    tree = tree_of_host()
+    inventory = {"VCPU": {"total": 4}}
     tree.update_inventory("host", inventory)
-    tree.update_traits("host", ["A"])
-    tree.update_traits("host", ["B"])
-    tree.update_aggregates("host", ["agg"])
-    inventory.clear()
-    assert tree.root.inventory == {"VCPU": Inventory(4)}, "the tree keeps a copy"
-    assert (tree.root.traits, tree.root.aggregates) == (frozenset("B"), frozenset(["agg"]))
+    inventory["VCPU"]["total"] = 5
+    tree.data("host").inventory.clear()
+    tree.data("host").traits.add("A")
+    assert tree.data("host").inventory == {"VCPU": {"total": 4}}
+    assert tree.data("host").traits == set()

@@ -18,8 +18,9 @@ from roost.agents.types import (
 from roost.compute.driving import DriverService
 from roost.compute.errors import BadProviderName
 from roost.compute.keeping import MemoryState
-from roost.compute.provider_tree import ProviderTree, provider_uuid
+from roost.compute.provider_tree import ProviderTree
 from roost.compute.reporting import Reported, report_providers
+from roost.compute.tree_provider import provider_uuid
 from roost.conductor.agents.relay import ProviderRelay
 from roost.ledger import LedgerBusy
 from roost.machine import Performer

@@ -9,7 +9,7 @@ from roost.agents.errors import EndpointUnavailable
 from roost.agents.questions import WriteProviders
 from roost.compute.errors import StateUnusable
 from roost.compute.keeping import KeepApplied, KeepSession, KeepToken, MemoryState
-from roost.compute.provider_tree import provider_uuid
+from roost.compute.tree_provider import provider_uuid
 from roost.model.instance import ACTIVE
 from roost.model.inventory import Inventory
 from support.agents import FAST, Hosts, hosts, until

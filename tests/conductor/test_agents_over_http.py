@@ -27,7 +27,7 @@ from roost.agents.wire import CODES
 from roost.auth import IdentityUnavailable
 from roost.cells.host_tokens import IssueToken, ReadTokens, RevokeTokens, UseToken
 from roost.compute.hosting import Hosting
-from roost.compute.provider_tree import provider_uuid
+from roost.compute.tree_provider import provider_uuid
 from roost.conductor.agents import tokens
 from roost.conductor.agents.http import create_app
 from roost.conductor.agents.tokens import FRESH_SECONDS, HostTokens

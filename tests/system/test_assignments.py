@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 
 from roost.compute.drivers.simulated import SimulatedHost
-from roost.compute.provider_tree import provider_uuid
+from roost.compute.tree_provider import provider_uuid
 from roost.hardware.cpus import numbers_of
 from roost.hardware.host_topology import decoded
 from roost.model.assignment import Assignment

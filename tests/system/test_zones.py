@@ -10,7 +10,7 @@ import pytest
 
 from roost.auth import NoAuth
 from roost.compute.drivers.simulated import SimulatedHost
-from roost.compute.provider_tree import provider_uuid
+from roost.compute.tree_provider import provider_uuid
 from roost.conductor.http import create_app
 from roost.model.aggregate import HostAggregate
 from roost.model.inventory import Inventory

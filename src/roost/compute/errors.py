@@ -42,7 +42,7 @@ class ProvidersRefused(ComputeError):
     """Placement refuses a part of a report of providers; the rest is there."""
 
 
-class NoSuchProvider(ComputeError, KeyError):
+class NoSuchProvider(ComputeError, ValueError):
     """A provider tree is asked for a provider that it does not have."""
 
 

@@ -7,7 +7,7 @@ import msgspec
 
 from roost.compute.driving import Metrics, ReadHardware
 from roost.compute.hardware import Hardware
-from roost.compute.provider_tree import provider_uuid
+from roost.compute.tree_provider import provider_uuid
 from roost.compute.troubles import Troubles
 from roost.machine import Ask, Machine
 from roost.model.assignment import digest

@@ -11,7 +11,7 @@ import msgspec
 from roost.agents.types import Position
 from roost.compute.applied import Applied
 from roost.compute.errors import StateUnusable
-from roost.compute.provider_tree import provider_uuid
+from roost.compute.tree_provider import provider_uuid
 from roost.durable_file import replace_file
 from roost.machine import Question, UnknownService
 from roost.model.token import token_digest

@@ -22,7 +22,8 @@ from roost.agents.types import (
     SetTraits,
 )
 from roost.compute.applied import NOTHING, Applied, AppliedProvider
-from roost.compute.provider_tree import ProviderData, ProviderTree
+from roost.compute.provider_tree import ProviderTree
+from roost.compute.tree_provider import ToldProvider
 from roost.model.inventory import Inventory
 
 _FRESH = msgspec.structs.asdict(NOTHING)
@@ -82,7 +83,7 @@ def plan(
     before = {uuid: each for uuid, each in applied.items() if uuid in present or uuid in wanted}
     ahead = dict(before)
     writes: list[PlannedWrite] = []
-    for provider in wanted:
+    for provider in wanted.told():
         own = NOTHING if provider.uuid not in present else before.get(provider.uuid, NOTHING)
         for each in _writes(provider, own, present.get(provider.uuid)):
             writes.append(each)
@@ -95,7 +96,7 @@ def plan(
 
 
 def _writes(
-    provider: ProviderData, own: AppliedProvider, there: ProviderState | None
+    provider: ToldProvider, own: AppliedProvider, there: ProviderState | None
 ) -> Iterator[PlannedWrite]:
     """The writes to one provider that stays."""
     uuid, name, parent = provider.uuid, provider.name, provider.parent
@@ -103,20 +104,20 @@ def _writes(
         # What was applied of one that somebody has deleted since is gone with it.
         yield PlannedWrite(uuid, CreateProvider(uuid, name, parent), {**_FRESH, "made": True})
         there = ProviderState(uuid=uuid, name=name, parent=parent, generation=0)
-    elif "place" in provider.told and (there.name, there.parent) != (name, parent):
+    elif provider.is_placed and (there.name, there.parent) != (name, parent):
         yield PlannedWrite(uuid, MoveProvider(uuid, name, parent), {})
     at = there.generation
-    if "inventory" in provider.told:
+    if provider.inventory is not None:
         present = there.inventories
         for inventories, changes in _inventory_stages(provider.inventory, own, present):
             write = None if inventories == present else SetInventories(uuid, inventories, at)
             present = inventories
             yield PlannedWrite(uuid, write, changes)
-    if "traits" in provider.told:
+    if provider.traits is not None:
         traits, mine = _merged_names(provider.traits, own.traits, there.traits)
         write_traits = None if traits == there.traits else SetTraits(uuid, traits, at)
         yield PlannedWrite(uuid, write_traits, {"traits": mine})
-    if "aggregates" in provider.told:
+    if provider.aggregates is not None:
         names, mine = _merged_names(provider.aggregates, own.aggregates, there.aggregates)
         write_names = None if names == there.aggregates else SetAggregates(uuid, names, at)
         yield PlannedWrite(uuid, write_names, {"aggregates": mine})

@@ -17,7 +17,8 @@ from roost.compute.driving import FillTree
 from roost.compute.errors import BadProviderName
 from roost.compute.keeping import KeepApplied
 from roost.compute.merging import PlannedWrite, plan
-from roost.compute.provider_tree import ProviderData, ProviderTree, provider_uuid
+from roost.compute.provider_tree import ProviderTree
+from roost.compute.tree_provider import ToldProvider, provider_uuid
 from roost.machine import Ask, Log, Machine
 from roost.model.text import is_storable
 from roost.model.vocabulary import DISABLED_TRAIT, MAX_NAME
@@ -60,12 +61,14 @@ def report_providers(
     unchanged: tuple[ProviderState, ...] | None = None
     for _ in range(ATTEMPTS + (read is not None)):
         there = read if read is not None else (yield from Ask("cell", ReadTree(session, root)).do())
-        tree = yield from Ask("driver", FillTree(ProviderTree(node, root, there), node)).do()
+        tree = ProviderTree.of(there)
+        tree.put_root(node, root)
+        tree = yield from Ask("driver", FillTree(tree, node)).do()
         if enabled:
             tree.remove_traits(root, DISABLED_TRAIT)
         else:
             tree.add_traits(root, DISABLED_TRAIT)
-        for provider in tree:
+        for provider in tree.told():
             _check(provider)
         planned = plan(now, tree, there)
         settled = planned.changes_nothing(now)
@@ -130,8 +133,7 @@ def _without_what_follows(refused: ProviderWrite | None, left: Sequence[PlannedW
     return possible
 
 
-def _check(provider: ProviderData) -> None:
-    aggregates = provider.aggregates if "aggregates" in provider.told else ()
-    for text in (provider.name, *aggregates):
+def _check(provider: ToldProvider) -> None:
+    for text in (provider.name, *(provider.aggregates or ())):
         if not is_storable(text, MAX_NAME):
             raise BadProviderName(f"a provider cannot be named or be in the aggregate {text!r}")

@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 
 from roost.compute.drivers.simulated import SimulatedHost, SimulatedProvider
-from roost.compute.provider_tree import provider_uuid
+from roost.compute.tree_provider import provider_uuid
 from roost.conductor.cell_mappings import CELL0
 from roost.fleet import Fleet
 from roost.model.aggregate import HostAggregate

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from roost.compute.drivers.simulated import SimulatedHost
-from roost.compute.provider_tree import provider_uuid
+from roost.compute.tree_provider import provider_uuid
 from roost.model.aggregate import Aggregate, HostAggregate
 from roost.model.errors import OperatorError
 from roost.model.inventory import Inventory

@@ -13,6 +13,7 @@ from roost.compute.drivers.simulated import (
 )
 from roost.compute.errors import BuildFailed
 from roost.compute.provider_tree import ProviderTree
+from roost.compute.tree_provider import provider_uuid
 from roost.model.instance import Instance
 from roost.model.inventory import Inventory
 from support.cells import instance
@@ -81,10 +82,11 @@ def test_tree_is_what_the_host_has() -> None:
         traits=("CUSTOM_FAST",),
         aggregates=("agg",),
     )
-    tree = ProviderTree("a")
+    tree = ProviderTree()
+    node = tree.new_root("a", provider_uuid("a"))
     SimulatedDriver(host, Script()).update_provider_tree(tree, "a")
-    assert tree.root.inventory == host.inventory
-    assert (tree.root.traits, tree.root.aggregates) == (frozenset(host.traits), frozenset(host.aggregates))
-    child = tree.data("a-gpu0")
-    assert (child.parent, child.inventory) == (tree.root.uuid, {"VGPU": Inventory(2)})
+    root, child = tree.told()
+    assert root.inventory == host.inventory
+    assert (root.traits, root.aggregates) == (frozenset(host.traits), frozenset(host.aggregates))
+    assert (child.name, child.parent, child.inventory) == ("a-gpu0", node, {"VGPU": Inventory(2)})
     assert child.traits == {"CUSTOM_A100"}

@@ -9,7 +9,6 @@ from roost.auth.source import Setting
 from roost.compute.drivers.simulated_options import simulated_drivers
 from roost.compute.provider_tree import ProviderTree
 from roost.model.errors import OperatorError
-from roost.model.inventory import Inventory
 
 
 def source(*settings: str) -> Source:
@@ -23,19 +22,21 @@ def test_a_host_has_numa_cells_devices_gpus_and_traits(tmp_path: Path) -> None:
     assert hardware is not None and hardware.numa_topology is not None
     assert [each["cpuset"] for each in hardware.numa_topology["cells"]] == [[0, 1, 2], [3, 4, 5]]
     assert [each["numa_node"] for each in hardware.pci_device_pools] == [0, 1, 0]
-    tree = ProviderTree("a")
+    tree = ProviderTree()
+    tree.new_root("a", "uuid-of-a")
     driver.update_provider_tree(tree, "a")
-    assert tree.root.traits == {"CUSTOM_A"}
+    assert tree.data("a").traits == {"CUSTOM_A"}
     for name in ("a-gpu1", "a-gpu2"):
-        assert tree.data(name).inventory == {"VGPU": Inventory(4)}
+        assert tree.data(name).inventory["VGPU"]["total"] == 4
 
 
 def test_without_options_a_host_has_none_of_it(tmp_path: Path) -> None:
     driver = simulated_drivers(source())("a", tmp_path)
     assert driver.hardware() is None
-    tree = ProviderTree("a")
+    tree = ProviderTree()
+    tree.new_root("a", "uuid-of-a")
     driver.update_provider_tree(tree, "a")
-    assert [each.name for each in tree] == ["a"]
+    assert tree.get_provider_uuids() == ["uuid-of-a"]
 
 
 def test_more_cells_than_cpus_are_refused() -> None:

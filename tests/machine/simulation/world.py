@@ -36,7 +36,7 @@ from roost.cells.history import ReadHistory, StoredHistory
 from roost.cells.orders import HostsWithOrders
 from roost.cells.rows import instance_of
 from roost.cells.tables import SCHEMA as CELL_SCHEMA
-from roost.compute.provider_tree import provider_uuid
+from roost.compute.tree_provider import provider_uuid
 from roost.conductor.agents.endpoint import PROVIDERS, AgentEndpoint, EndpointTimes
 from roost.conductor.backoff import Backoff
 from roost.conductor.cell_conductor import KIND, machines_of
