@@ -159,7 +159,7 @@ def test_requests_wait_until_they_are_finished(place):
         assert [each async for each in requests.waiting()] == made[1:]
         assert await requests.cells_of(["ione", "iONE", "none"]) == {"ione": "Cell1"}
         await database.write(DeleteMapped(("ione",), 1.0, "B"))
-        await database.write(ForgetInstances(("ione",)))
+        await database.write(ForgetInstances(("ione",), 9.0))
         assert [each.instance_uuid for each in await requests.page(PageOfMappings(most=9))] == ["iONE"]
 
     using(place, use)

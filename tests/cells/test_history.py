@@ -17,6 +17,7 @@ from roost.cells.building import (
     ReportResults,
 )
 from roost.cells.ending import NOT_ANSWERED, DeleteInstances, Destroyed, EndDeletions, Forget
+from roost.cells.fences import TrimFences
 from roost.cells.given_up import HOST_GONE, GiveUpOnHost
 from roost.cells.guests import GuestsReported
 from roost.cells.history import MOST_OF_GUESTS, PrunePast, ReadHistory, StoredHistory
@@ -235,3 +236,14 @@ def test_past_histories_are_removed_in_time(cell: Tables) -> None:
 
 def test_instance_that_is_unknown_has_no_history(cell: Tables) -> None:
     assert cell.do(ReadHistory("i")) is None
+
+
+def test_instance_that_is_forgotten_twice_has_the_later_history(cell: Tables) -> None:
+    """Its fence was trimmed, and the API database was taken back to before its deletion."""
+    for begin in (10.0, 20.0):
+        cell.do(TrimFences(begin))
+        cell.add(begin)
+        cell.do(DeleteInstances(("i",), begin + 1, "cell1"))
+        cell.do(Destroyed((DestroyOrder("i", 1, "a"),), begin + 2))
+        cell.do(Forget(("i",), begin + 3))
+    assert cell.told()[0] == (ASSIGNED, 20.0)

@@ -110,7 +110,7 @@ def test_every_instance_of_a_request_is_mapped_from_its_acceptance(tmp_path) -> 
             assert await kept.accept(wanted) == 0, "it is there already"
             found = await kept.mappings([*wanted.instances, "unknown"])
             assert found.keys() == set(wanted.instances)
-            assert found["i7"] == InstanceMapping("i7", None, 0, "req", "project", "user", False)
+            assert found["i7"] == InstanceMapping("i7", None, 0, "req", "project", "user", False, 1.0)
             assert await kept.cells_of(wanted.instances) == {}
             cells = {uuid: f"cell{number % 2}" for number, uuid in enumerate(wanted.instances)}
             going = await database.write(MapInstances("req", "A", 1, cells))
@@ -118,7 +118,7 @@ def test_every_instance_of_a_request_is_mapped_from_its_acceptance(tmp_path) -> 
             assert await kept.cells_of(wanted.instances) == cells
             assert await database.write(FinishRequest(RequestKey("req", "A", 1)))
             assert [each async for each in kept.waiting()] == []
-            await database.write(ForgetInstances(wanted.instances[:1099]))
+            await database.write(ForgetInstances(wanted.instances[:1099], 9.0))
             assert [each.instance_uuid for each in await kept.page(PageOfMappings(most=10))] == ["i1099"]
 
     asyncio.run(run())
@@ -202,7 +202,7 @@ def test_a_deletion_is_work_that_has_one_owner(tmp_path) -> None:
             taken = await database.write(TakeDeletions(tuple(free), "B"))
             assert sorted(each.instance_uuid for each in taken) == ["i0", "i1"]
             assert await database.write(TakeDeletions(tuple(free), "C")) == []
-            await database.write(ForgetInstances(("i0", "i1")))
+            await database.write(ForgetInstances(("i0", "i1"), 9.0))
             assert (await kept.mappings(["i0", "i1", "i2"])).keys() == {"i2"}
             assert await database.read(FreeDeletions("B", 10)) == []
 

@@ -131,6 +131,7 @@ async def open_super_conductor(
         cells,
         records=records,
         max_attempts=options.max_attempts,
+        history_days=options.time_limits.history_days,
         clock=runtime.clock,
     )
     stack.push_async_callback(conductor.close)

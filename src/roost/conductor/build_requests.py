@@ -106,7 +106,7 @@ class AcceptRequest(msgspec.Struct, frozen=True):
         try:
             if new:
                 connection.execute(_ACCEPT, [work.row() for work in new])
-                insert_mappings(connection, [work.request for work in new])
+                insert_mappings(connection, [(work.request, work.at) for work in new])
         except IntegrityError as error:
             if not is_duplicate_key(error):
                 raise

@@ -27,6 +27,7 @@ from roost.conductor.possible_cells import possible_cells
 from roost.conductor.tables import API
 from roost.leases import Tenure
 from roost.machine import Clock, Log, Machine, Monotonic, Read, Record, Together, Write
+from roost.model.history import Requester
 from roost.placement.errors import PlacementError
 from roost.scheduler.claim_result import is_outage, one_line
 from roost.storage import StorageError
@@ -81,16 +82,18 @@ class Deletions:
 
 
 def accept_deletion(
-    uuids: Sequence[str], tenure: Tenure, deletions: Deletions
+    uuids: Sequence[str], tenure: Tenure, deletions: Deletions, by: Requester | None = None
 ) -> Machine[dict[str, InstanceMapping]]:
     """Accept the deletion of instances: durable when this returns. Returns the mappings of those known.
 
-    Their cells are told too, as far as they answer. Raises: `StorageError` of the API database.
+    Their cells are told too, as far as they answer. ``by``: who asks for it.
+
+    Raises: `StorageError` of the API database.
     """
     holds = tenure.holds((yield from Monotonic().do()))
     at = yield from Clock().do()
     owner = tenure.holder if holds else None
-    known = yield from Write(API, DeleteMapped(tuple(uuids), at, owner)).do()
+    known = yield from Write(API, DeleteMapped(tuple(uuids), at, owner, by)).do()
     if holds and known:
         yield from deletions.add(known.values())
         yield from tell_cells(deletions, known)
@@ -138,7 +141,7 @@ def carry_deletions(deletions: Deletions) -> Machine[None]:
         ended = [each for each in gone if each.mapping.request_id not in unfinished]
         for some in _batches(ended):
             uuids = yield from _freed(some)
-            yield from Write(API, ForgetInstances(uuids)).do()
+            yield from Write(API, ForgetInstances(uuids, (yield from Clock().do()))).do()
             deletions.forget(uuids)
     except Exception as error:
         # Placement over HTTP fails with the errors of its transport too.

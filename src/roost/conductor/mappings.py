@@ -7,10 +7,12 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from roost.conductor.history.past import columns_of, keep_past
 from roost.conductor.late_claims import note_late_claims
 from roost.conductor.server_groups.store import remove_members
 from roost.conductor.tables import build_requests, instance_deletions, instance_mappings
 from roost.leases import holders
+from roost.model.history import Requester
 from roost.model.instance import BuildRequest, Instance
 from roost.storage import in_batches
 
@@ -51,7 +53,8 @@ ANYWHERE = -1
 
 class InstanceMapping(msgspec.Struct, frozen=True):
     """A mapping. ``cell`` is None until a host is claimed. ``epoch``: the owner of the request that wrote it
-    last. ``deleted``: the deletion of the instance is accepted."""
+    last. ``deleted``: the deletion of the instance is accepted. ``accepted_at``: when the request was, in
+    seconds since the epoch; None where an earlier version wrote the mapping."""
 
     instance_uuid: str
     cell: str | None
@@ -60,6 +63,7 @@ class InstanceMapping(msgspec.Struct, frozen=True):
     project_id: str
     user_id: str
     deleted: bool
+    accepted_at: float | None = None
 
 
 # For the owner of a request
@@ -186,11 +190,13 @@ class DeleteMapped(msgspec.Struct, frozen=True):
     mappings of those that are known.
 
     ``owner``: the holder of the lease of the process that carries the deletions; None: any may take them.
+    ``by``: who asked for them; None: nobody did.
     """
 
     uuids: tuple[str, ...]
     at: float
     owner: str | None = None
+    by: Requester | None = None
 
     @property
     def keys(self) -> Collection[str]:
@@ -206,7 +212,7 @@ class DeleteMapped(msgspec.Struct, frozen=True):
         found = _find(connection, [uuid for work in works for uuid in work.uuids], lock=True)
         by_work = [{uuid: found[uuid] for uuid in work.uuids if uuid in found} for work in works]
         rows = [
-            {"instance_uuid": uuid, "at": work.at, "owner": work.owner}
+            {"instance_uuid": uuid, "at": work.at, "owner": work.owner, **columns_of(work.by)}
             for work, of_it in zip(works, by_work, strict=True)
             for uuid, mapping in of_it.items()
             if not mapping.deleted
@@ -268,15 +274,18 @@ class TakeDeletions(msgspec.Struct, frozen=True):
 
 
 class ForgetInstances(msgspec.Struct, frozen=True):
-    """Forget instances of which nothing is left, and their deletions.
+    """Forget instances of which nothing is left, and their deletions. What is known of them is kept for their
+    histories.
 
     Those whose requests have been others' before are noted: see `roost.conductor.late_claims`.
     """
 
     uuids: tuple[str, ...]
+    at: float
 
     def __call__(self, connection: Connection) -> None:
         for some in in_batches(self.uuids):
+            keep_past(connection, some, self.at)
             note_late_claims(connection, connection.execute(_OVERTAKEN, {"some": some}).scalars().all())
             for forget in _FORGET:
                 connection.execute(forget, {"some": some})
@@ -325,8 +334,8 @@ _COMPLETE = (
 )
 
 
-def insert_mappings(connection: Connection, requests: Sequence[BuildRequest]) -> None:
-    """Map the instances of new requests: to no cell yet."""
+def insert_mappings(connection: Connection, accepted: Sequence[tuple[BuildRequest, float]]) -> None:
+    """Map the instances of requests to no cell yet. ``accepted``: requests, and when each was accepted."""
     rows = [
         {
             "instance_uuid": uuid,
@@ -336,8 +345,9 @@ def insert_mappings(connection: Connection, requests: Sequence[BuildRequest]) ->
             "project_id": request.spec.project_id,
             "user_id": request.spec.user_id,
             "deleted": False,
+            "accepted_at": at,
         }
-        for request in requests
+        for request, at in accepted
         for uuid in request.instances
     ]
     if rows:

@@ -31,6 +31,7 @@ from roost.conductor.working import DELETIONS, FINISHED, Working
 from roost.leases import LeaseTimes, ReleaseLease, Tenure, VacateAll, keep_lease, renew, watch_leases
 from roost.machine import Machine, Performer, lasting
 from roost.machine.performing import Transactor
+from roost.model.history import Requester
 from roost.model.instance import BuildRequest
 from roost.model.record import RecordSink
 from roost.placement.interface import Placement
@@ -46,7 +47,8 @@ class SuperConductor:
     """The asyncio shell of a super conductor's machines.
 
     ``api``: the API database. ``cells`` by name, cell0 among them; more may come. ``max_attempts``: hosts
-    tried for an instance, the first included. ``backoff``: how often a request that fails is tried, and after
+    tried for an instance, the first included. ``history_days``: days for which the history of an instance is
+    kept after its end. ``backoff``: how often a request that fails is tried, and after
     which pauses; an outage of a database or service is waited out. ``sleep`` waits for some seconds.
 
     A request that is given up ends in cell0, in error, with the reason. ``failure`` is set to the error of a
@@ -63,6 +65,7 @@ class SuperConductor:
         *,
         records: RecordSink | None = None,
         max_attempts: int = 3,
+        history_days: float = 30.0,
         backoff: Backoff = Backoff(),  # noqa: B008 - it is frozen
         times: LeaseTimes = LeaseTimes(),  # noqa: B008 - it is frozen
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -72,6 +75,7 @@ class SuperConductor:
         self.cells = cells
         self.watch = ServiceWatch(api, cells, monotonic=monotonic)
         self._api = api
+        self._history_days = history_days
         self._performer = Performer(
             self._database,
             {SCHEDULER: scheduler_service(scheduler), PLACEMENT: placement_service(placement)},
@@ -129,6 +133,7 @@ class SuperConductor:
             carry_deletions=self._working.carry_deletions,
             free_late_claims=self._working.free_late_claims,
             complete_mappings=self._working.complete_mappings,
+            prune_past=lambda: self._working.prune_past(self._history_days),
         )
         self._listening.add(asyncio.create_task(self.watch.run()))
         for cell in self.cells.values():
@@ -151,14 +156,14 @@ class SuperConductor:
         """
         await self._performer.run(self._working.accept(clean_request(request)))
 
-    async def delete(self, instances: Sequence[str]) -> list[str]:
+    async def delete(self, instances: Sequence[str], by: Requester | None = None) -> list[str]:
         """Have instances destroyed and their claims freed; returns those that are known.
 
-        Durable when this returns. A cell that is down is told when it is back.
+        Durable when this returns. A cell that is down is told when it is back. ``by``: who asks for it.
 
         Raises: `StorageError` of the API database.
         """
-        known = await self._performer.run(self._working.delete(tuple(instances)))
+        known = await self._performer.run(self._working.delete(tuple(instances), by))
         return [each for each in instances if each in known]
 
     async def idle(self) -> None:

@@ -64,6 +64,8 @@ instance_mappings = sa.Table(
     sa.Column("project_id", NAME, nullable=False),
     sa.Column("user_id", NAME, nullable=False),
     sa.Column("deleted", sa.Boolean, nullable=False),
+    # When its request was accepted. None where an earlier version wrote the mapping.
+    sa.Column("accepted_at", sa.Double),
     sa.Index("instance_mappings_by_project", "project_id", "instance_uuid"),
     sa.Index("instance_mappings_by_request", "request_id", "instance_uuid"),
     **EXACT,
@@ -76,7 +78,31 @@ instance_deletions = sa.Table(
     sa.Column("instance_uuid", sa.String(36), primary_key=True),
     sa.Column("at", sa.Double, nullable=False),
     sa.Column("owner", sa.String(36)),
+    # Who asked for it: a user, the project of the user's token, and the id of the request. None: nobody did.
+    sa.Column("by_user", NAME),
+    sa.Column("by_project", NAME),
+    sa.Column("by_request", NAME),
     sa.Index("instance_deletions_by_owner", "owner", "instance_uuid"),
+    **EXACT,
+)
+
+past_mappings = sa.Table(
+    # What mappings and deletions said of instances of which nothing is left, for a time: see
+    # `roost.conductor.history.past`.
+    "past_mappings",
+    metadata,
+    sa.Column("instance_uuid", sa.String(36), primary_key=True),
+    sa.Column("cell", NAME),
+    sa.Column("request_id", NAME, nullable=False),
+    sa.Column("project_id", NAME, nullable=False),
+    sa.Column("user_id", NAME, nullable=False),
+    sa.Column("accepted_at", sa.Double),
+    sa.Column("deleted_at", sa.Double, nullable=False),
+    sa.Column("by_user", NAME),
+    sa.Column("by_project", NAME),
+    sa.Column("by_request", NAME),
+    sa.Column("ended_at", sa.Double, nullable=False),
+    sa.Index("past_mappings_by_end", "ended_at"),
     **EXACT,
 )
 

@@ -7,6 +7,7 @@ from roost.cells.arriving import FindInstances
 from roost.conductor.build_requests import AcceptRequest, FreeRequests, OwnedRequest, TakeRequests
 from roost.conductor.carrying import CarryOptions, carry_through
 from roost.conductor.deleting import Deletions, accept_deletion, carry_deletions, take_deletions
+from roost.conductor.history.past import PRUNED_AT_ONCE, PrunePastMappings
 from roost.conductor.late_claims import LOOK_SECONDS, free_late_claims
 from roost.conductor.mappings import (
     CompleteMappings,
@@ -15,9 +16,11 @@ from roost.conductor.mappings import (
     InstanceMapping,
 )
 from roost.conductor.tables import API
+from roost.conductor.time_limits import DAY
 from roost.leases import FREED, Tenure
 from roost.logs import RequestIds
 from roost.machine import Await, Clock, Log, Machine, Monotonic, Read, Sleep, Start, Wake, Write
+from roost.model.history import Requester
 from roost.model.instance import BuildRequest
 from roost.scheduler.claim_result import one_line
 from roost.storage import StorageError
@@ -74,9 +77,11 @@ class Working:
         if number and owner:
             yield from self._start(OwnedRequest(request, owner, number), fresh=True)
 
-    def delete(self, uuids: tuple[str, ...]) -> Machine[dict[str, InstanceMapping]]:
+    def delete(
+        self, uuids: tuple[str, ...], by: Requester | None = None
+    ) -> Machine[dict[str, InstanceMapping]]:
         """Accept the deletion of instances: see `roost.conductor.deleting.accept_deletion`."""
-        known = yield from accept_deletion(uuids, self.tenure, self.deletions)
+        known = yield from accept_deletion(uuids, self.tenure, self.deletions, by)
         yield from Wake(DELETIONS).do()
         return known
 
@@ -145,6 +150,18 @@ class Working:
             values = {"error": one_line(error)}
             yield from Log("late claims are looked for later", values, "warning").do()
 
+    def prune_past(self, days: float) -> Machine[None]:
+        """Forget for good the instances that ended more than ``days`` ago, once an hour, for ever."""
+        while True:
+            older = (yield from Clock().do()) - days * DAY
+            try:
+                while (yield from Write(API, PrunePastMappings(older)).do()) == PRUNED_AT_ONCE:
+                    pass
+            except StorageError as error:
+                values = {"error": one_line(error)}
+                yield from Log("histories are pruned later", values, "warning").do()
+            yield from Sleep(3600.0).do()
+
     def complete_mappings(self) -> Machine[None]:
         """Complete the mappings that an earlier version wrote, from the cells; then end."""
         after, late = "", 0
@@ -203,5 +220,5 @@ def _complete(found: list[InstanceMapping]) -> Machine[int]:
         yield from Write(API, CompleteMappings(tuple(there.values()))).do()
         gone = tuple(uuid for uuid in uuids if uuid not in there)
         if gone:
-            yield from Write(API, ForgetInstances(gone)).do()
+            yield from Write(API, ForgetInstances(gone, (yield from Clock().do()))).do()
     return late
