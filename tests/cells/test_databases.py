@@ -16,10 +16,16 @@ from roost.conductor.build_requests import (
     TakeRequests,
 )
 from roost.conductor.cell_mappings import at_urls, mapped_cells
+from roost.conductor.history.past import (
+    AcceptedDeletion,
+    FindKnown,
+    KnownInstance,
+    PrunePastMappings,
+)
 from roost.conductor.mappings import DeleteMapped, ForgetInstances, MapInstances, PageOfMappings
 from roost.conductor.requests import Requests
 from roost.conductor.tables import SCHEMA as CONDUCTOR
-from roost.model.history import GONE
+from roost.model.history import GONE, Requester
 from roost.model.instance import (
     ABANDONED,
     ACTIVE,
@@ -158,8 +164,24 @@ def test_requests_wait_until_they_are_finished(place):
         assert await database.write(FinishRequest(owned.key))
         assert [each async for each in requests.waiting()] == made[1:]
         assert await requests.cells_of(["ione", "iONE", "none"]) == {"ione": "Cell1"}
-        await database.write(DeleteMapped(("ione",), 1.0, "B"))
+        await database.write(DeleteMapped(("ione",), 1.0, "B", Requester("uma", "q", "req-2")))
         await database.write(ForgetInstances(("ione",), 9.0))
         assert [each.instance_uuid for each in await requests.page(PageOfMappings(most=9))] == ["iONE"]
+        assert await database.read(FindKnown("ione")) == KnownInstance(
+            uuid="ione",
+            cell="Cell1",
+            request_id="one",
+            project_id="p",
+            user_id="u",
+            accepted_at=2.0,
+            deletion=AcceptedDeletion(1.0, Requester("uma", "q", "req-2")),
+            ended_at=9.0,
+        )
+        present = await database.read(FindKnown("iONE"))
+        assert present is not None
+        assert (present.accepted_at, present.deletion, present.ended_at) == (1.0, None, None)
+        assert await database.write(PrunePastMappings(9.0)) == 0
+        assert await database.write(PrunePastMappings(10.0)) == 1
+        assert await database.read(FindKnown("ione")) is None
 
     using(place, use)

@@ -95,6 +95,10 @@ def test_waiting_requests_and_mappings_are_carried_over(tmp_path) -> None:
             assert held.consumer.generation == 2, "its claim was replaced"
             old = await now.requests.mapping("old")
             assert old is not None
+            assert old.accepted_at is None, "nobody knows it any more"
+            waiting = await now.requests.mapping("i1")
+            assert waiting is not None
+            assert waiting.accepted_at == 1.0, "its request waited"
             assert (old.request_id, old.project_id, old.user_id) == ("finished", "project", "user")
             await now.check()
 

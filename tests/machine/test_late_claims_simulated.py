@@ -45,7 +45,8 @@ def test_a_claim_of_a_deleted_instance_in_no_cell_is_freed_by_another_conductor(
 
         def delete(process: Process) -> float:
             cloud.delete(ONE)
-            return 5.0
+            # For longer than the user waits for an answer of this one.
+            return 10.0
 
         # It is deleted between its claim and its mapping, and is in no cell from then on.
         cloud.before(MapInstances, delete, "super")

@@ -65,6 +65,7 @@ OF_PROJECTS = {
     "/v1/instances",
     "/v1/instances/{uuid}",
     "/v1/instances/{uuid}/give-up",
+    "/v1/instances/{uuid}/history",
     "/v1/scheduler/records",
     "/v1/scheduler/records/{run}",
     "/v1/select_destinations",

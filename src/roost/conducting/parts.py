@@ -37,6 +37,7 @@ class Conducting(NamedTuple):
     aggregates: HostAggregates
     groups: ServerGroups
     placement: Placement
+    records: RecordQueue
 
 
 async def open_cells(
@@ -138,7 +139,7 @@ async def open_super_conductor(
     await conductor.begin(alone=alone)
     await conductor.resume()
     metrics.BUILD_REQUESTS.follow(lambda: conductor.in_progress)
-    return Conducting(conductor, Requests(api), aggregates, ServerGroups(api), asked.placement)
+    return Conducting(conductor, Requests(api), aggregates, ServerGroups(api), asked.placement, records)
 
 
 def conductor_application(
@@ -149,4 +150,15 @@ def conductor_application(
     Raises `OperatorError` for a policy file that cannot be used.
     """
     rules = Rules(conductor_http.default_rules(), options.source, options.http.enforce_new_defaults)
-    return conductor_http.create_app(*conducting, authenticator, rules, options.http, documented=documented)
+    return conductor_http.create_app(
+        conducting.conductor,
+        conducting.requests,
+        conducting.aggregates,
+        conducting.groups,
+        conducting.placement,
+        authenticator,
+        rules,
+        options.http,
+        records=conducting.records,
+        documented=documented,
+    )

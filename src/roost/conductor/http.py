@@ -18,6 +18,8 @@ from roost.auth.rules import Rules
 from roost.conductor.aggregates.host_aggregates import HostAggregates
 from roost.conductor.aggregates.operations import AGGREGATE_OPERATIONS, AGGREGATE_RULES
 from roost.conductor.aggregates.operations import PATH as AGGREGATES
+from roost.conductor.history.types import InstanceHistory
+from roost.conductor.history.views import Histories
 from roost.conductor.hosts.cells import CellRegistry
 from roost.conductor.hosts.operations import CELLS, HOST_OPERATIONS, HOST_RULES, HOSTS, SERVICES
 from roost.conductor.hosts.registry import Hosts
@@ -32,7 +34,7 @@ from roost.conductor.instance_types import (
 )
 from roost.conductor.instance_views import InstanceViews
 from roost.conductor.mappings import InstanceMapping
-from roost.conductor.requester import owner_of
+from roost.conductor.requester import owner_of, requester_of
 from roost.conductor.requests import Requests
 from roost.conductor.server_groups.operations import PATH as SERVER_GROUPS
 from roost.conductor.server_groups.operations import SERVER_GROUP_OPERATIONS, SERVER_GROUP_RULES
@@ -42,6 +44,7 @@ from roost.model.instance import BuildRequest
 from roost.model.spec import Flavor, Image, RequestSpec, ServerGroup
 from roost.placement.interface import Placement
 from roost.placement.options import PlacementOptions
+from roost.records import RecordQueue
 from roost.storage import StorageError
 from roost.web.app import Kernel
 from roost.web.app import create_app as create_web_app
@@ -63,6 +66,7 @@ DEFAULT_RULES: Final = {
     "conductor:instances:create": PROJECT_WRITER,
     "conductor:instances:list": PROJECT_READER,
     "conductor:instances:show": PROJECT_READER,
+    "conductor:instances:history": PROJECT_READER,
     "conductor:instances:delete": PROJECT_WRITER,
     "conductor:instances:give_up": ADMIN,
     _ALL_PROJECTS: ADMIN,
@@ -85,6 +89,7 @@ class Service:
     conductor: SuperConductor
     requests: Requests
     instances: InstanceViews
+    histories: Histories
     aggregates: HostAggregates
     groups: ServerGroups
     placement: Placement
@@ -103,18 +108,30 @@ def create_app(
     rules: Rules | None = None,
     options: PlacementOptions | None = None,
     *,
+    records: RecordQueue | None = None,
     documented: bool = False,
 ) -> falcon.asgi.App:  # type: ignore[type-arg]
     """The API of a super conductor.
 
-    ``rules`` are by default those without a policy file. ``documented``: it has the OpenAPI document of these
+    ``rules`` are by default those without a policy file. ``records``: where the runs of the scheduler are
+    found for histories. ``documented``: it has the OpenAPI document of these
     operations, as in a process that serves nothing else.
     """
     instances = InstanceViews(requests, conductor.cells)
+    histories = Histories(requests.database, conductor.cells, records)
     hosts = Hosts(requests.database, conductor.cells, placement, conductor.watch)
     known = CellRegistry(requests.database, conductor.cells, conductor.watch)
     service = Service(
-        conductor, requests, instances, aggregates, groups, placement, hosts, known, conductor.watch
+        conductor,
+        requests,
+        instances,
+        histories,
+        aggregates,
+        groups,
+        placement,
+        hosts,
+        known,
+        conductor.watch,
     )
     operations = (*OPERATIONS, DOCUMENT) if documented else OPERATIONS
     options = options or PlacementOptions()
@@ -210,6 +227,19 @@ async def show_instance(service: Service, req: Request, resp: Response, uuid: st
     return await _find(service, req, uuid)
 
 
+async def show_history(service: Service, req: Request, resp: Response, uuid: str) -> InstanceHistory:
+    """Show what happened to an instance, from its acceptance to its end: who asked for what, when, and where,
+    and what came of it.
+
+    Instances that are deleted have a history for some time. A project sees its own, without hosts and what is
+    told of them.
+    """
+    found = await service.histories.find(uuid)
+    if found is None or not req.projects.include(found.project_id):
+        raise NotFound(f"no instance {uuid}")
+    return found.whole() if req.projects.all else found.of_project()
+
+
 async def delete_instance(service: Service, req: Request, resp: Response, uuid: str) -> None:
     """Delete an instance. The deletion is durable when this is answered; its host destroys it later."""
     mapping = await service.requests.mapping(uuid)
@@ -218,7 +248,7 @@ async def delete_instance(service: Service, req: Request, resp: Response, uuid: 
     if mapping.deleted:
         # It may be gone, with only the mapping left.
         await _find(service, req, uuid)
-    await service.conductor.delete([uuid])
+    await service.conductor.delete([uuid], requester_of(req))
 
 
 async def give_up_instance(service: Service, req: Request, resp: Response, uuid: str) -> None:
@@ -232,7 +262,7 @@ async def give_up_instance(service: Service, req: Request, resp: Response, uuid:
     if mapping is None or mapping.cell is None or not await _includes(service, req, mapping):
         raise NotFound(f"no instance {uuid} in a cell")
     evidence = f"{owner_of(req)[1]} says that its guest is gone for good: {word.evidence.strip()}"
-    await service.hosts.give_up_instance(mapping.cell, uuid, evidence)
+    await service.hosts.give_up_instance(mapping.cell, uuid, evidence, requester_of(req))
 
 
 async def _includes(service: Service, req: Request, mapping: InstanceMapping) -> bool:
@@ -286,6 +316,13 @@ OPERATIONS: Final = (
         answer=InstancePage,
     ),
     Operation("GET", "/v1/instances/{uuid}", _rule("show"), show_instance, answer=ShownInstance),
+    Operation(
+        "GET",
+        "/v1/instances/{uuid}/history",
+        _rule("history"),
+        show_history,
+        answer=InstanceHistory,
+    ),
     Operation(
         "DELETE",
         "/v1/instances/{uuid}",

@@ -1,5 +1,6 @@
-"""The owner of what a request makes."""
+"""The owner of what a request makes, and who asks for an action."""
 
+from roost.model.history import Requester
 from roost.model.vocabulary import MAX_NAME
 from roost.web.errors import BadRequest
 from roost.web.request import Request
@@ -12,3 +13,9 @@ def owner_of(req: Request) -> tuple[str, str]:
         if len(name) > MAX_NAME:
             raise BadRequest(f"user and project have {MAX_NAME} characters at most, not {len(name)}")
     return owner
+
+
+def requester_of(req: Request) -> Requester:
+    """Who asks for an action, as histories tell it. Raises `BadRequest` as `owner_of`."""
+    project_id, user_id = owner_of(req)
+    return Requester(user_id, project_id, req.request_id)

@@ -11,9 +11,12 @@ from machine.simulation.network import Handling
 from machine.simulation.placement import FOREIGN
 from machine.simulation.process import Process
 from machine.simulation.world import LEASES, Kind, World, promise
+from roost.cells.history import ReadHistory
 from roost.cells.tables import SCHEMA as CELL_SCHEMA
 from roost.conductor.carrying import CarryOptions
 from roost.conductor.cell_mappings import CELL0
+from roost.conductor.history.past import FindKnown
+from roost.conductor.history.telling import actions_of
 from roost.conductor.super_conductor import KIND
 from roost.conductor.tables import (
     SCHEMA,
@@ -228,6 +231,8 @@ class CloudWorld(World):
             rows[uuid] = row
             self._check_row(row)
             self._check_history(CELL0, row)
+        for uuid in rows.keys() | self.deleted:
+            self._check_story(uuid)
         cells, requests, deletions = self.read("api", Mapped())
         promise(not requests, f"requests are never finished: {requests}")
         promise(not deletions, f"deletions never end: {deletions}")
@@ -235,3 +240,23 @@ class CloudWorld(World):
         for name in (*self.cells, CELL0):
             for uuid in self.rows(name):
                 promise(cells[uuid] == name, f"{uuid} is in {name} and mapped to {cells[uuid]}")
+
+    def _check_story(self, uuid: str) -> None:
+        """Check that the history of an instance begins with its acceptance and ends as the instance did."""
+        known = self.read("api", FindKnown(uuid))
+        promise(known is not None, f"{uuid} has no history")
+        stored = None if known.cell is None else self.read(f"cell/{known.cell}", ReadHistory(uuid))
+        actions = actions_of(known, stored, ())
+        create, last = actions[0], actions[-1]
+        promise(create.events[0].name == "accept", f"the history of {uuid} begins with {create.events[0]}")
+        promise(create.result is not None, f"the creation of {uuid} has not ended: {create}")
+        is_deleted = uuid in self.deleted
+        promise(
+            (last.kind == "delete") is is_deleted, f"{uuid} is deleted: {is_deleted}, and told: {actions}"
+        )
+        promise(
+            last.kind != "delete" or last.result == "success", f"the deletion of {uuid} never ended: {last}"
+        )
+        events = [event for action in actions for event in action.events]
+        going = [event for event in events if event.result is None]
+        promise(not going, f"the history of {uuid} goes on: {going}")

@@ -66,7 +66,7 @@ def keep_past(connection: Connection, uuids: Sequence[str], at: float) -> None:
     Raises:
         ConflictRolledBack: another transaction has forgotten one of them meanwhile: the work is to run again.
     """
-    rows = [{**row._mapping, "ended_at": at} for row in connection.execute(_DELETED, {"uuids": uuids})]
+    rows = [{**row._asdict(), "ended_at": at} for row in connection.execute(_DELETED, {"uuids": uuids})]
     if rows:
         # A database that was taken back to an earlier time forgets an instance twice.
         connection.execute(_PRUNE, {"uuids": [row["instance_uuid"] for row in rows]})

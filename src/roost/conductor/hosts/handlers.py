@@ -28,7 +28,7 @@ from roost.conductor.hosts.types import (
     WantedMove,
 )
 from roost.conductor.hosts.watch import DOWN, UNKNOWN, UP, ServiceWatch
-from roost.conductor.requester import owner_of
+from roost.conductor.requester import owner_of, requester_of
 from roost.placement.interface import Provider
 from roost.web.errors import BadRequest
 from roost.web.request import Request, Response
@@ -112,7 +112,8 @@ async def remove_host(service: Service, req: Request, resp: Response, host: str)
     if query.force != (query.evidence is not None and bool(query.evidence.strip())):
         raise BadRequest("force and evidence go together: say how it is known that no guest runs there")
     evidence = None if query.evidence is None else _evidence(req, host, query.evidence)
-    return _removed(host, *(await service.hosts.remove(host, cell=query.cell, evidence=evidence)))
+    by = requester_of(req)
+    return _removed(host, *(await service.hosts.remove(host, cell=query.cell, evidence=evidence, by=by)))
 
 
 async def list_nodes(service: Service, req: Request, resp: Response, host: str) -> HostNodes:

@@ -29,6 +29,7 @@ from roost.conductor.hosts.errors import (
 from roost.conductor.hosts.mappings import CellsOfHosts, MapHosts, MappedHostsAfter, RemapHost, UnmapHost
 from roost.conductor.hosts.removing import HostRemoval
 from roost.conductor.hosts.watch import ServiceWatch
+from roost.model.history import Requester
 from roost.model.token import token_digest
 from roost.placement.interface import Placement, Provider
 from roost.storage import Database
@@ -190,11 +191,17 @@ class Hosts:
         return (await self._enter(target, [host]))[host]
 
     async def remove(
-        self, host: str, *, cell: str | None = None, evidence: str | None = None
+        self,
+        host: str,
+        *,
+        cell: str | None = None,
+        evidence: str | None = None,
+        by: Requester | None = None,
     ) -> tuple[str, list[Provider]]:
         """Remove a host from its cell, and its providers; returns the cell and the providers that stay.
 
         ``evidence``: how it is known that no guest runs on the host any more; then its instances are ended.
+        ``by``: whose word it is.
         A removal that is refused after its beginning leaves the host disabled. One that was interrupted goes
         on where it stopped.
 
@@ -203,7 +210,7 @@ class Hosts:
             HostIsUp: its agent shows signs of life.
         """
         there = await self._cell_of(host, cell)
-        removed = await self._removal.remove(there, host, evidence)
+        removed = await self._removal.remove(there, host, evidence, by)
         if not await self._api.write(UnmapHost(host, there.name)) and removed is None:
             raise NoSuchHost(host)
         return there.name, removed or []
@@ -218,9 +225,11 @@ class Hosts:
             raise NoSuchNode(f"host {host!r} has no node {node!r}")
         return name, await self._removal.remove_node(self._cell(name), host, node)
 
-    async def give_up_instance(self, cell: str, uuid: str, evidence: str) -> None:
+    async def give_up_instance(
+        self, cell: str, uuid: str, evidence: str, by: Requester | None = None
+    ) -> None:
         """As `HostRemoval.give_up_instance`. Raises `NoSuchCell` too."""
-        await self._removal.give_up_instance(self._cell(cell), uuid, evidence)
+        await self._removal.give_up_instance(self._cell(cell), uuid, evidence, by)
 
     async def _cell_of(self, host: str, cell: str | None) -> Cell:
         """The cell that a host is in by its name, by its mapping, or by what the cells know. As `find`."""

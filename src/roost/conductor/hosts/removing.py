@@ -20,6 +20,7 @@ from roost.cells.hosts import (
 from roost.conductor.hosts.errors import HostInUse, HostIsUp
 from roost.conductor.hosts.providers import remove_providers
 from roost.conductor.hosts.watch import DOWN, UP, ServiceWatch
+from roost.model.history import Requester
 from roost.model.instance import ACTIVE, LOST, STARTING
 from roost.placement.interface import Placement, Provider
 from roost.web.errors import Conflict, NotFound
@@ -40,7 +41,9 @@ class HostRemoval:
         self._watch = watch
         self._clock = clock
 
-    async def remove(self, cell: Cell, host: str, evidence: str | None = None) -> list[Provider] | None:
+    async def remove(
+        self, cell: Cell, host: str, evidence: str | None = None, by: Requester | None = None
+    ) -> list[Provider] | None:
         """Remove a host from its cell, and its providers; returns those that stay, None if it is not there.
 
         ``evidence``: how it is known that no guest runs on the host any more; then its agent is locked out,
@@ -59,7 +62,7 @@ class HostRemoval:
         await cell.write(EnableHost(host, False, BEING_REMOVED, self._clock()))
         if evidence is not None:
             await cell.write(RevokeTokens(host))
-            await self._give_up(cell, host, evidence)
+            await self._give_up(cell, host, evidence, by)
         if number := await cell.read(InstancesAt(host)):
             raise HostInUse(
                 f"{number} instances are still on host {host!r}, which is disabled now: repeat the removal "
@@ -80,7 +83,9 @@ class HostRemoval:
         await cell.write(RemoveNode(host, node))
         return kept
 
-    async def give_up_instance(self, cell: Cell, uuid: str, evidence: str) -> None:
+    async def give_up_instance(
+        self, cell: Cell, uuid: str, evidence: str, by: Requester | None = None
+    ) -> None:
         """End what one instance has on its host, as an operator knows that no guest of it runs there.
 
         A start that has not ended fails, and another host is tried. An instance whose guest is gone is in
@@ -103,14 +108,16 @@ class HostRemoval:
             described = (await cell.read(DescribeHosts((host,)))).get(host)
             if described is not None:
                 self._check_down(cell.name, described)
-        await self._give_up(cell, host, evidence, only=uuid)
+        await self._give_up(cell, host, evidence, by, only=uuid)
 
-    async def _give_up(self, cell: Cell, host: str, evidence: str, only: str | None = None) -> None:
+    async def _give_up(
+        self, cell: Cell, host: str, evidence: str, by: Requester | None, only: str | None = None
+    ) -> None:
         """End what instances have on a host, as an operator knows that no guest runs there.
 
         ``only``: of one instance.
         """
-        work = GiveUpOnHost(host=host, reason=evidence, at=self._clock(), cell=cell.name, only=only)
+        work = GiveUpOnHost(host=host, reason=evidence, at=self._clock(), cell=cell.name, only=only, by=by)
         done = await cell.write(work)
         cell.keep_ends(done.ended)
         if done.instances:

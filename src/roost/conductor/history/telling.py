@@ -1,0 +1,289 @@
+"""Makes one story of what the API database, a cell and the records know of an instance.
+
+The cell's transitions are the backbone: they were written with the states. The records add the runs of the
+scheduler and the hosts whose claims were refused. What they know beside that is left out, so a history does
+not depend on them. If the cell cannot be asked, the records tell the builds.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from roost.cells.history import StoredHistory
+from roost.conductor.cell_mappings import CELL0
+from roost.conductor.history.past import KnownInstance
+from roost.conductor.history.types import HistoryEvent, InstanceAction
+from roost.model.history import GONE, Requester, Transition
+from roost.model.instance import (
+    ABANDONED,
+    ACTIVE,
+    ASSIGNED,
+    DELETING,
+    DESTROYED,
+    ERROR,
+    FAILED,
+    LOST,
+    STARTING,
+)
+from roost.model.record import PENDING, REFUSED, Attempt, Run
+from roost.records import RunWithAttempts
+
+
+def actions_of(
+    known: KnownInstance,
+    stored: StoredHistory | None,
+    runs: Sequence[RunWithAttempts],
+    *,
+    silent: bool = False,
+) -> list[InstanceAction]:
+    """The actions of an instance, in order, each with its events.
+
+    ``stored``: what its cell knows, None if it knows nothing. ``silent``: the cell cannot be asked. ``runs``:
+    those that were to place it, in any order.
+    """
+    story = _Story(known, stored, silent)
+    for transition in () if stored is None else stored.transitions:
+        story.tell(transition)
+    story.end()
+    story.join(sorted(runs, key=lambda each: each.run.started_at))
+    return story.actions
+
+
+class _Story:
+    def __init__(self, known: KnownInstance, stored: StoredHistory | None, silent: bool) -> None:
+        self._known = known
+        self._stored = stored
+        self._silent = silent
+        transitions = () if stored is None else stored.transitions
+        began = known.accepted_at
+        if began is None:
+            began = transitions[0].at if transitions else 0.0
+        self._create = InstanceAction(
+            kind="create",
+            request_id=known.request_id,
+            user_id=known.user_id,
+            project_id=known.project_id,
+            started_at=began,
+        )
+        self.actions = [self._create]
+        self._ordinals: dict[int, HistoryEvent] = {}
+        """The builds by the ordinals of their claims."""
+        self._build: HistoryEvent | None = None
+        self._free: HistoryEvent | None = None
+        self._host: Transition | None = None
+        """The transition to the present attempt."""
+        self._delete: InstanceAction | None = None
+        self._reason: str | None = None
+        """Why the instance is abandoned."""
+        self._told: dict[str, Callable[[Transition], None]] = {
+            ASSIGNED: self._assign,
+            STARTING: self._confirm,
+            ACTIVE: self._run,
+            FAILED: self._end_attempt,
+            ABANDONED: self._abandon,
+            ERROR: self._fail,
+            LOST: self._lose,
+            DELETING: self._begin_deletion,
+            DESTROYED: self._destroyed,
+            GONE: self._end_free,
+        }
+
+    # What the cell knows
+
+    def tell(self, new: Transition) -> None:
+        """Go on with the next transition."""
+        tell = self._told.get(new.state)
+        # A later version may know further states.
+        if tell is not None:
+            tell(new)
+
+    def _assign(self, new: Transition) -> None:
+        self._host = new
+        run = None if self._stored is None else self._stored.run
+        self._build = self._there("build", new.at, attempt=new.attempt, run=run or None)
+        self._create.events.append(self._build)
+        self._ordinals[new.ordinal] = self._build
+
+    def _confirm(self, new: Transition) -> None:
+        if self._build is not None:
+            self._build.confirmed_at = new.at
+
+    def _run(self, new: Transition) -> None:
+        if self._create.result is None:
+            self._end_build(new, "built")
+            _finish(self._create, new.at, "success")
+            return
+        found = self.actions[-1]
+        if found.kind == "lose":
+            found.events.append(self._there("find", new.at, finished_at=new.at, result="found"))
+            _finish(found, new.at, "success", found.reason)
+
+    def _lose(self, new: Transition) -> None:
+        lost = InstanceAction(kind="lose", started_at=new.at, reason=new.reason)
+        lost.events = [self._there("lose", new.at, finished_at=new.at, result="lost")]
+        self.actions.append(lost)
+
+    def _end_attempt(self, new: Transition) -> None:
+        self._end_build(new, "failed")
+        self._give_up(new)
+
+    def _end_build(self, new: Transition, result: str) -> None:
+        if self._build is not None:
+            self._build.finished_at, self._build.result = new.at, result
+            self._build.reason, self._build.code = new.reason, new.code
+            self._build = None
+
+    def _abandon(self, new: Transition) -> None:
+        """No further attempt is made; the claim is freed next."""
+        self._end_build(new, "failed")
+        self._reason = new.reason
+        self._give_up(new)
+        action = self._create if self._create.result is None else self.actions[-1]
+        self._free = self._there("free", new.at)
+        action.events.append(self._free)
+
+    def _give_up(self, new: Transition) -> None:
+        """An operator has ended an attempt, or an instance that ran."""
+        if new.by is None and self._create.result is None:
+            return
+        if self.actions[-1].kind == "lose" and self.actions[-1].result is None:
+            _finish(self.actions[-1], new.at, "error", self.actions[-1].reason)
+        action = _asked("give_up", new.by, new.at)
+        action.events = [self._there("give_up", new.at, finished_at=new.at, result="success")]
+        _finish(action, new.at, "success", new.reason)
+        self.actions.append(action)
+
+    def _fail(self, new: Transition) -> None:
+        self._end_free(new)
+        if self._create.result is None:
+            reason = new.reason or self._reason
+            if not self._create.events:
+                buried = HistoryEvent(name="bury", started_at=new.at, finished_at=new.at, result="error")
+                buried.reason, buried.cell = reason, CELL0
+                self._create.events.append(buried)
+            _finish(self._create, new.at, "error", reason)
+
+    def _begin_deletion(self, new: Transition) -> None:
+        self._end_build(new, "abandoned")
+        if self._free is not None and self._free.result is None:
+            self._free.finished_at, self._free.result = new.at, "abandoned"
+        if self._create.result is None:
+            _finish(self._create, new.at, "abandoned")
+        last = self.actions[-1]
+        if last.kind == "lose" and last.result is None:
+            _finish(last, new.at, "abandoned", last.reason)
+        self._delete = self._deletion(new.at)
+        if self._host is not None:
+            self._delete.events.append(self._there("destroy", new.at))
+
+    def _destroyed(self, new: Transition) -> None:
+        if self._delete is None:
+            self._delete = self._deletion(new.at)
+        for event in self._delete.events:
+            event.finished_at, event.result, event.reason = new.at, "success", new.reason
+        self._free = HistoryEvent(name="free", started_at=new.at, cell=self._known.cell)
+        self._delete.events.append(self._free)
+
+    def _end_free(self, new: Transition) -> None:
+        if self._free is not None and self._free.result is None:
+            self._free.finished_at, self._free.result = new.at, "success"
+
+    def _there(self, name: str, at: float, **facts: object) -> HistoryEvent:
+        """An event on the present host."""
+        host = self._host
+        return HistoryEvent(
+            name=name,  # type: ignore[arg-type]
+            started_at=at,
+            cell=self._known.cell,
+            host=None if host is None else host.host,
+            node=None if host is None else host.node,
+            **facts,  # type: ignore[arg-type]
+        )
+
+    # What the API database knows
+
+    def _deletion(self, at: float) -> InstanceAction:
+        """The action of the deletion. ``at``: its beginning, if the API database does not know it."""
+        known = self._known.deletion
+        action = _asked("delete", None if known is None else known.by, at if known is None else known.at)
+        self.actions.append(action)
+        return action
+
+    def end(self) -> None:
+        """Add the beginning and the end, which the API database knows."""
+        known = self._known
+        if known.accepted_at is not None:
+            accepted = HistoryEvent(
+                name="accept", started_at=known.accepted_at, finished_at=known.accepted_at, result="success"
+            )
+            self._create.events.insert(0, accepted)
+        if known.deletion is None:
+            return
+        if self._delete is None:
+            if self._stored is None and not self._silent:
+                _finish(self._create, known.deletion.at, "abandoned")
+            self._delete = self._deletion(known.deletion.at)
+        if known.ended_at is not None:
+            if not self._delete.events:
+                freed = HistoryEvent(name="free", started_at=known.deletion.at)
+                freed.finished_at, freed.result = known.ended_at, "success"
+                self._delete.events.append(freed)
+            _finish(self._delete, known.ended_at, "success")
+
+    # What the records know
+
+    def join(self, runs: Iterable[RunWithAttempts]) -> None:
+        """Put runs, and attempts that the cell does not know, among the events of the creation."""
+        events = self._create.events
+        first = 1 if events and events[0].name == "accept" else 0
+        before, rest = events[:first], events[first:]
+        told: list[HistoryEvent] = []
+        for whole in runs:
+            run = whole.run
+            attempts = [each for each in whole.attempts if each.instance == self._known.uuid]
+            told.append(self._scheduled(run, attempts))
+            mine = self._stored is not None and run.id == self._stored.run
+            builds = self._ordinals if mine else {}
+            claims = {each.ordinal: self._claim(each) for each in attempts if each.ordinal not in builds}
+            hosts = {**builds, **claims}
+            told += [hosts[ordinal] for ordinal in sorted(hosts)]
+        there = {id(event) for event in told}
+        self._create.events = [*before, *told, *(event for event in rest if id(event) not in there)]
+
+    def _scheduled(self, run: Run, attempts: Sequence[Attempt]) -> HistoryEvent:
+        chosen = next((each.selected for each in run.destinations if each.instance == self._known.uuid), None)
+        selected = chosen is not None or any(each.result != REFUSED for each in attempts)
+        return HistoryEvent(
+            name="schedule",
+            started_at=run.started_at,
+            finished_at=run.finished_at,
+            result="selected" if selected else "refused",
+            reason=None if selected else run.refusal,
+            host=None if chosen is None else chosen.host,
+            node=None if chosen is None else chosen.node,
+            cell=None if chosen is None else chosen.cell,
+            run=run.id,
+        )
+
+    def _claim(self, attempt: Attempt) -> HistoryEvent:
+        """An attempt that the cell does not know: if the cell cannot be asked it is a build."""
+        return HistoryEvent(
+            name="build" if self._silent and attempt.result != REFUSED else "claim",
+            started_at=attempt.at,
+            finished_at=attempt.finished_at,
+            result=None if attempt.result == PENDING else attempt.result,
+            reason=attempt.reason,
+            cell=attempt.cell,
+            host=attempt.host,
+            node=attempt.node or None,
+            run=attempt.run,
+        )
+
+
+def _asked(kind: str, by: Requester | None, at: float) -> InstanceAction:
+    action = InstanceAction(kind=kind, started_at=at)  # type: ignore[arg-type]
+    if by is not None:
+        action.request_id, action.user_id, action.project_id = by.request_id, by.user_id, by.project_id
+    return action
+
+
+def _finish(action: InstanceAction, at: float, result: str, reason: str | None = None) -> None:
+    action.finished_at, action.result, action.reason = at, result, reason  # type: ignore[assignment]

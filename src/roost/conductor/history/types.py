@@ -1,0 +1,77 @@
+"""Histories of instances as bodies of HTTP responses."""
+
+from typing import Literal
+
+import msgspec
+
+EventName = Literal[
+    "accept", "schedule", "claim", "build", "bury", "free", "lose", "find", "give_up", "destroy"
+]
+
+
+class HistoryEvent(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """What happened as part of an action. Times are in seconds since the epoch.
+
+    - `accept`: the request became durable.
+    - `schedule`: a run of the scheduler, from the records; `selected` or `refused`.
+    - `claim`: a host that was not built on: its claim was `refused`, or given back, from the records.
+    - `build`: an attempt on a host, which confirmed at `confirmed_at` that it starts the guest: `built`,
+      `failed`, or `abandoned` as the instance was deleted.
+    - `bury`: an instance that no host can take is kept in cell0.
+    - `free`: the claim is given back.
+    - `lose`, `find`: the host says that the guest is not there, or there again.
+    - `give_up`: an operator says that the guest is gone for good.
+    - `destroy`: the host destroys the guest.
+
+    `finished_at` and `result` are null while it lasts.
+    """
+
+    name: EventName
+    started_at: float
+    finished_at: float | None = None
+    result: str | None = None
+    reason: str | None = None
+    code: str | None = None
+    attempt: int | None = None
+    confirmed_at: float | None = None
+    cell: str | None = None
+    host: str | None = None
+    node: str | None = None
+    run: str | None = None
+
+
+class InstanceAction(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """Something that a user, an operator or a host did to an instance, and what came of it.
+
+    `request_id`, `user_id` and `project_id` are of who asked for it; null if nobody did, as when a host loses
+    a guest. `result` is `success`, `error` or `abandoned`, and null while it lasts.
+    """
+
+    kind: Literal["create", "lose", "give_up", "delete"]
+    request_id: str | None = None
+    user_id: str | None = None
+    project_id: str | None = None
+    started_at: float
+    finished_at: float | None = None
+    result: Literal["success", "error", "abandoned"] | None = None
+    reason: str | None = None
+    events: list[HistoryEvent] = []
+
+
+class InstanceHistory(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """The history of an instance, from its acceptance to its end: actions in order, each with its events.
+
+    `state` is as in the instance, and `deleted` after its end. `missing` names what the history lacks:
+    `records` that cannot be asked, runs that are no longer recorded, a cell that cannot be asked, events that
+    were left out.
+    """
+
+    uuid: str
+    request_id: str
+    project_id: str
+    user_id: str
+    flavor: str | None
+    state: str
+    cell: str | None
+    actions: list[InstanceAction]
+    missing: list[str]

@@ -1,0 +1,175 @@
+"""Reads histories of instances: from the API database, from their cells, and from the records."""
+
+import asyncio
+from collections.abc import Mapping
+
+import msgspec
+import structlog
+from sqlalchemy.engine import Connection
+
+from roost.cells import Cell
+from roost.cells.history import ReadHistory, StoredHistory
+from roost.conductor.asking_cells import CELL_SECONDS, ask_cell
+from roost.conductor.history.past import FindKnown, KnownInstance
+from roost.conductor.history.telling import actions_of
+from roost.conductor.history.types import HistoryEvent, InstanceAction, InstanceHistory
+from roost.conductor.instance_types import SCHEDULING, UNKNOWN
+from roost.model.history import GONE
+from roost.model.instance import DELETING
+from roost.records import RecordQueue, RecordsError, RunWithAttempts, Search, SearchableRecords
+from roost.records.project_view import project_view
+from roost.storage import Database
+
+DELETED = "deleted"
+"""State of an instance of which nothing is left."""
+
+MOST_RUNS = 20
+"""Runs of one instance in its history, the last ones. Each try of a request makes one."""
+
+RECORDS = "records"
+"""What a history lacks if the records cannot be asked."""
+
+EVENTS = "events"
+"""What a history lacks if transitions were left out, or cannot be read."""
+
+BUILD_FAILED = "No host could build the instance."
+"""The reason of a creation that failed, as a project sees it."""
+
+_log = structlog.get_logger()
+
+
+class KnownHistory(msgspec.Struct, frozen=True):
+    """All that is known of an instance: the sources of its history.
+
+    ``silent``: its cell cannot be asked. ``missing``: see `InstanceHistory`.
+    """
+
+    known: KnownInstance
+    stored: StoredHistory | None
+    silent: bool
+    runs: list[RunWithAttempts]
+    missing: list[str]
+
+    @property
+    def project_id(self) -> str:
+        """The project of the instance; empty if only its cell knows it, and cannot be asked."""
+        return self.known.project_id or ("" if self.stored is None else self.stored.project_id)
+
+    def whole(self) -> InstanceHistory:
+        """The history as operators see it."""
+        return self._told(self.runs)
+
+    def of_project(self) -> InstanceHistory:
+        """The history as its project sees it: as the records, without hosts and what is told of them.
+
+        An operator who has ended it has no name.
+        """
+        told = self._told([project_view(each) for each in self.runs])
+        return msgspec.structs.replace(
+            told,
+            cell=None,
+            actions=[self._of_project(each) for each in told.actions],
+            missing=sorted({each.partition(" ")[0] for each in told.missing}),
+        )
+
+    def _told(self, runs: list[RunWithAttempts]) -> InstanceHistory:
+        known, stored = self.known, self.stored
+        return InstanceHistory(
+            uuid=known.uuid,
+            request_id=known.request_id or ("" if stored is None else stored.request_id),
+            project_id=self.project_id,
+            user_id=known.user_id or ("" if stored is None else stored.user_id),
+            flavor=None if stored is None else stored.flavor,
+            state=self._state,
+            cell=known.cell,
+            actions=actions_of(known, stored, runs, silent=self.silent),
+            missing=self.missing,
+        )
+
+    @property
+    def _state(self) -> str:
+        known, stored = self.known, self.stored
+        if known.ended_at is not None:
+            return DELETED
+        if stored is not None:
+            return DELETING if stored.state == GONE else stored.state
+        if self.silent:
+            return UNKNOWN
+        return SCHEDULING if known.deletion is None else DELETING
+
+    def _of_project(self, action: InstanceAction) -> InstanceAction:
+        reason = None
+        if action.kind == "create" and action.result == "error":
+            refused = [each.reason for each in action.events if each.name == "schedule" and each.reason]
+            reason = refused[-1] if refused else BUILD_FAILED
+        by_itself = action.project_id in (None, self.project_id)
+        return msgspec.structs.replace(
+            action,
+            user_id=action.user_id if by_itself else None,
+            project_id=action.project_id if by_itself else None,
+            reason=reason,
+            events=[_of_project(each) for each in action.events],
+        )
+
+
+def _of_project(event: HistoryEvent) -> HistoryEvent:
+    reason = event.reason if event.name == "schedule" else None
+    return msgspec.structs.replace(event, reason=reason, code=None, cell=None, host=None, node=None)
+
+
+class Histories:
+    """Finds histories. ``records``: None if this process has none."""
+
+    def __init__(self, api: Database, cells: Mapping[str, Cell], records: RecordQueue | None) -> None:
+        self._api = api
+        self._cells = cells
+        self._records = records
+
+    async def find(self, uuid: str) -> KnownHistory | None:
+        """All that is known of an instance; None if it is unknown, or forgotten.
+
+        Raises: `StorageError` of the API database.
+        """
+        known = await self._api.read(FindKnown(uuid))
+        if known is None:
+            return None
+        missing: list[str] = []
+        stored, silent = None, False
+        if known.cell is not None:
+            asked = await ask_cell(self._cells.get(known.cell), _Asked(uuid))
+            if asked is None:
+                silent = True
+                missing.append(f"cell {known.cell}")
+            else:
+                stored = asked.found
+        if stored is not None and not stored.complete:
+            missing.append(EVENTS)
+        runs = await self._runs(uuid, missing)
+        placed_by = "" if stored is None else stored.run
+        if placed_by and RECORDS not in missing and placed_by not in {each.run.id for each in runs}:
+            missing.append(f"run {placed_by}")
+        return KnownHistory(known, stored, silent, runs, missing)
+
+    async def _runs(self, uuid: str, missing: list[str]) -> list[RunWithAttempts]:
+        backend = None if self._records is None else self._records.backend
+        if isinstance(backend, SearchableRecords):
+            try:
+                async with asyncio.timeout(CELL_SECONDS):
+                    return await backend.find(Search(instance=uuid), MOST_RUNS)
+            except (RecordsError, TimeoutError) as error:
+                _log.warning("the records cannot be asked", error=str(error))
+        missing.append(RECORDS)
+        return []
+
+
+class _Found(msgspec.Struct, frozen=True):
+    """The answer of a cell, which may be that it does not know the instance."""
+
+    found: StoredHistory | None
+
+
+class _Asked(msgspec.Struct, frozen=True):
+    uuid: str
+
+    def __call__(self, connection: Connection) -> _Found:
+        return _Found(ReadHistory(self.uuid)(connection))
