@@ -15,7 +15,7 @@ from roost.cells.cell_work import CellWork
 from roost.cells.rows import Row, decoded
 from roost.cells.tables import instances, past_instances
 from roost.model.history import GONE, Requester, Transition
-from roost.model.instance import ASSIGNED, Instance
+from roost.model.instance import ASSIGNED, ERROR, Instance
 from roost.model.secrets import redacted_text
 from roost.model.text import clean_text
 
@@ -161,7 +161,9 @@ def _stored(row: Row) -> StoredHistory:
     what = f"history of instance {row.uuid}"
     found = [decoded(_LINE, each, None, what) for each in text.split("\n")[:-1]]
     transitions = tuple(each for each in found if each is not None)
-    last = transitions[-1].state if transitions else None
+    # An earlier program, which may work on the same tables, writes no transitions.
+    begins = bool(transitions) and transitions[0].state in (ASSIGNED, ERROR)
+    ends = bool(transitions) and transitions[-1].state == row.state
     return StoredHistory(
         uuid=row.uuid,
         request_id=row.request_id,
@@ -171,5 +173,5 @@ def _stored(row: Row) -> StoredHistory:
         flavor=row.flavor,
         state=row.state,
         transitions=transitions,
-        complete=len(transitions) == len(found) and last == row.state and len(text) < MOST_OF_GUESTS,
+        complete=begins and ends and len(transitions) == len(found) and len(text) < MOST_OF_GUESTS,
     )

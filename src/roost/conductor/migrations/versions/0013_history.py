@@ -12,6 +12,7 @@ revision = "0013"
 down_revision = "0012"
 branch_labels = None
 depends_on = None
+works_from = "0012"
 
 UUID = sa.String(length=36)
 NAME = sa.String(length=255)
