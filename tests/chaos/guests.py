@@ -51,6 +51,9 @@ class WitnessedDriver:
         self._running = {instance: each.attempt for instance, each in running(events_of(folder, host.name))}
         self._file = os.open(folder / host.name, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
 
+    def nodes(self) -> Mapping[str, str] | None:
+        return None
+
     def update_provider_tree(
         self, tree: ProviderTree, nodename: str, allocations: Mapping[str, object] | None = None
     ) -> None:

@@ -81,7 +81,7 @@ class Reporter:
         }
         applied = self.state.applied.get("host", {})
         performer = Performer(lambda name: self.service.ledger.database, services)
-        return await performer.run(report_providers(SESSION, "host", applied, read=read))
+        return await performer.run(report_providers(SESSION, "host", ROOT, applied, read=read))
 
 
 @asynccontextmanager

@@ -13,7 +13,7 @@ class HeldDriver:
     """A driver whose builds wait for ``go``.
 
     ``calls`` lists what began and ended. Builds raise ``failure`` if it is set. The next ``destroy_failures``
-    destructions fail.
+    destructions fail. ``roots``: those of its nodes, by name.
     """
 
     def __init__(self) -> None:
@@ -23,6 +23,10 @@ class HeldDriver:
         self.destroy_failures = 0
         self.calls: list[str] = []
         self.there: dict[str, int] = {}
+        self.roots: dict[str, str] | None = None
+
+    def nodes(self) -> Mapping[str, str] | None:
+        return self.roots
 
     def update_provider_tree(
         self, tree: ProviderTree, nodename: str, allocations: Mapping[str, object] | None = None

@@ -21,6 +21,10 @@ class FillTree(Question[ProviderTree], frozen=True):
     node: str
 
 
+class ListNodes(Question[dict[str, str] | None], frozen=True):
+    """The roots of the host's nodes by their names; None if the host is the one node."""
+
+
 class Guests(Question[dict[str, int]], frozen=True):
     """The guests that run on the host: instance -> attempt."""
 
@@ -73,6 +77,9 @@ class DriverService:
             case FillTree(tree, node):
                 self._driver.update_provider_tree(tree, node)
                 return tree
+            case ListNodes():
+                nodes = self._driver.nodes()
+                return None if nodes is None else dict(nodes)
             case Guests():
                 return dict(self._driver.guests())
             case Metrics():

@@ -1,11 +1,11 @@
 """The report of a node: what the scheduler should know of it beside its inventory."""
 
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 import msgspec
 
-from roost.compute.driving import Metrics, ReadHardware
+from roost.compute.driving import ListNodes, Metrics, ReadHardware
 from roost.compute.hardware import Hardware
 from roost.compute.tree_provider import provider_uuid
 from roost.compute.troubles import Troubles
@@ -16,24 +16,36 @@ from roost.model.text import is_storable
 from roost.model.vocabulary import MAX_NAME
 
 _NO_HARDWARE = "the driver cannot tell its hardware"
+_NO_NODES = "the driver cannot tell its nodes"
 _NO_METRICS = "the driver has no metrics"
 _LEFT_OUT = "metrics of the driver cannot be reported"
 
 
 class Facts(msgspec.Struct, frozen=True):
-    """What a driver tells of its host at one moment."""
+    """What a driver tells of its host at one moment.
 
+    ``nodes``: the root of each node by the node's name; None if the driver failed to tell.
+    """
+
+    nodes: dict[str, str] | None
     hardware: Hardware | None
     metrics: dict[str, float]
 
 
-def read_facts(troubles: Troubles) -> Machine[Facts]:
+def read_facts(host: str, troubles: Troubles) -> Machine[Facts]:
     """Ask the driver. What it cannot tell is left out, and told: it must not stop the heartbeat."""
+    nodes = yield from _nodes(host, troubles)
     hardware = yield from _hardware(troubles)
-    return Facts(hardware, (yield from _metrics(troubles)))
+    return Facts(nodes, hardware, (yield from _metrics(troubles)))
 
 
-def node_report(
+def read_nodes(host: str) -> Machine[dict[str, str]]:
+    """The roots of a host's nodes by their names. Raises what the driver raises."""
+    nodes = yield from Ask("driver", ListNodes()).do()
+    return {host: provider_uuid(host)} if nodes is None else nodes
+
+
+def node_reports(
     host: str,
     facts: Facts,
     *,
@@ -41,17 +53,46 @@ def node_report(
     running: Collection[str],
     building: Collection[str],
     failed_builds: int,
-) -> NodeReport:
-    """The report of a host with one node. ``cell`` is the cell's to say.
+    node_of: Mapping[str, str],
+) -> tuple[NodeReport, ...]:
+    """The reports of a host's nodes; none if the driver failed to tell them. ``cell`` is the cell's to say.
 
     ``running`` and ``building`` are instances, as they were after ``facts``: those that came in between are
-    reported as not counted yet.
+    reported as not counted yet. ``node_of``: the node of each, for hosts with several. Hardware and metrics
+    are those of a host with one node.
     """
-    guests = sorted({*running, *building})
+    nodes = facts.nodes or {}
+    if len(nodes) == 1:
+        of_node = {node: ({*running}, {*building}) for node in nodes.values()}
+    else:
+        facts = Facts(facts.nodes, None, {})
+        of_node = {node: (set(), set()) for node in nodes.values()}
+        for position, some in enumerate((running, building)):
+            for guest in some:
+                if (node := node_of.get(guest)) in of_node:
+                    of_node[node][position].add(guest)
+    return tuple(
+        _report(host, "" if name == host else name, node, facts, enabled, *of_node[node], failed_builds)
+        for name, node in nodes.items()
+    )
+
+
+def _report(
+    host: str,
+    name: str,
+    node: str,
+    facts: Facts,
+    enabled: bool,
+    running: set[str],
+    building: set[str],
+    failed_builds: int,
+) -> NodeReport:
+    guests = sorted(running | building)
     hardware = facts.hardware
     return NodeReport(
         host=host,
-        node=provider_uuid(host),
+        nodename=name,
+        node=node,
         cell="",
         enabled=enabled,
         instances={guest: _reported(guest, hardware) for guest in guests},
@@ -62,6 +103,16 @@ def node_report(
         numa_topology=None if hardware is None else hardware.numa_topology,
         pci_device_pools=() if hardware is None else hardware.pci_device_pools,
     )
+
+
+def _nodes(host: str, troubles: Troubles) -> Machine[dict[str, str] | None]:
+    try:
+        nodes = yield from read_nodes(host)
+    except Exception as error:
+        yield from troubles.tell(_NO_NODES, error, "error")
+        return None
+    yield from troubles.over(_NO_NODES)
+    return nodes
 
 
 def _hardware(troubles: Troubles) -> Machine[Hardware | None]:

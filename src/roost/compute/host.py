@@ -5,19 +5,18 @@ import msgspec
 from roost.agents.digest import digest_of
 from roost.agents.errors import AgentProtocolError, CellTakenBack, LateMessage, SessionLost
 from roost.agents.questions import Confirm, Opening, Poll, RenewToken
-from roost.agents.types import Guest, Opened, Polled, Position, ProviderState, SessionKey
-from roost.compute.applied import Applied
+from roost.agents.types import Build, Guest, Opened, Polled, Position, SessionKey
 from roost.compute.driving import Guests, Recover
 from roost.compute.errors import StateUnusable
-from roost.compute.health import node_report, read_facts
-from roost.compute.keeping import KeepSession, KeepToken, KeptSession, LoadApplied, LoadSession
-from roost.compute.reporting import report_providers
+from roost.compute.health import node_reports, read_facts, read_nodes
+from roost.compute.keeping import KeepSession, KeepToken, KeptSession, LoadSession
+from roost.compute.node_providers import NodeProviders
+from roost.compute.told_reports import ToldReports
 from roost.compute.troubles import Troubles
 from roost.compute.workload import Workload
 from roost.machine import Ask, Await, Count, Draw, Log, Machine, Monotonic, Sleep, Start, Wake
 from roost.metrics import catalogue as metrics
 from roost.model.instance import ACTIVE, DELETING
-from roost.model.node import NodeReport
 
 OTHER_DATABASE = "the cell's database is another one, or was restored from a backup"
 TAKEN_BACK = "the cell's database was taken back to an earlier state"
@@ -32,6 +31,10 @@ _NO_GUESTS = "the driver cannot list its guests"
 _NO_TOKEN = "the token of a host is renewed later"
 _NO_REPORT = "a host cannot report to placement"
 _REFUSED = "placement refuses a part of a host's report"
+
+
+SHOWN = 10
+"""Refusals that are told, at most."""
 
 
 class AgentTimes(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,8 +86,8 @@ class HostAgent:
         self._wait = 0.0
         self._counter = self._answered = self._counted = 0
         self._sent: set[int] = set()
-        self._told: NodeReport | None = None
-        self._told_at = 0.0
+        self._told = ToldReports(self._times.health, self._times.refresh)
+        self._node_of: dict[str, str] = {}
         self._wants_guests = False
         self._kept_at = 0.0
 
@@ -159,7 +162,8 @@ class HostAgent:
         self._counter = self._answered = self._counted = 0
         self._sent.clear()
         self._work.forget(None)
-        self._told = None
+        self._told.forget()
+        self._node_of = {each.uuid: each.node for each in opened.expected if each.node is not None}
         self._wait = 0.0
         self._wants_guests = False
         self._session = opened.session
@@ -234,18 +238,21 @@ class HostAgent:
         session = self._session
         if session is None:
             return
-        facts = yield from read_facts(self._troubles)
+        facts = yield from read_facts(self.host, self._troubles)
         asked = yield from Monotonic().do()
         # From here to the question nothing may change in between: results and digest belong together.
         guests = yield from self._guests()
         running = {} if guests is None else guests
-        report = node_report(
+        building = self._work.under_construction
+        self._node_of = {i: node for i, node in self._node_of.items() if i in running or i in self._work.busy}
+        reports = node_reports(
             self.host,
             facts,
             enabled=self.enabled and self.held is None,
             running=running,
-            building=self._work.under_construction,
+            building=building,
             failed_builds=self._work.failed_builds,
+            node_of=self._node_of,
         )
         settled = {uuid: attempt for uuid, attempt in running.items() if uuid not in self._work.busy}
         self._counter += 1
@@ -258,7 +265,7 @@ class HostAgent:
             wants_orders=wants_orders,
             results=tuple(self._work.results.values()),
             destroyed=tuple(self._work.destroyed.values()),
-            reports=(report,) if self._is_due(report, asked) else (),
+            reports=self._told.due(reports, asked),
             digest=None if guests is None else digest_of(settled.items()),
             guests=_listed(settled) if self._wants_guests and guests is not None else None,
             building=self._work.known(destroying=False),
@@ -282,9 +289,9 @@ class HostAgent:
             self._sent.discard(poll.counter)
         yield from Count(metrics.HEARTBEATS).do()
         if self._session == session:
-            yield from self._take(poll, report, answer, asked)
+            yield from self._take(poll, answer, asked)
 
-    def _take(self, poll: Poll, report: NodeReport, answer: Polled, asked: float) -> Machine[None]:
+    def _take(self, poll: Poll, answer: Polled, asked: float) -> Machine[None]:
         """Take the answer to a poll."""
         if answer.accepted and self.held is not None and self.held == poll.held:
             return (yield from self._accept())
@@ -295,9 +302,9 @@ class HostAgent:
         if poll.counter > self._answered:
             self._answered = poll.counter
             if answer.wants_reports:
-                self._told = None
-            elif poll.reports:
-                self._told, self._told_at = report, asked
+                self._told.forget()
+            else:
+                self._told.take(poll.reports, asked)
             self._wants_guests = answer.wants_guests
             self._wait = 0.0 if answer.wants_guests or answer.wants_reports else self._times.poll
         identity = (answer.position.database, answer.position.incarnation)
@@ -313,13 +320,9 @@ class HostAgent:
         if asked - self._kept_at >= self._times.keep:
             yield from self._keep()
         for order in answer.orders:
+            if isinstance(order, Build) and order.instance.node is not None:
+                self._node_of[order.instance.uuid] = order.instance.node
             yield from self._work.take(order, asked, poll.counter)
-
-    def _is_due(self, report: NodeReport, now: float) -> bool:
-        """Whether a report is to be sent. What changes with each guest is sent now and then."""
-        if self._told is None or self._told.enabled != report.enabled:
-            return True
-        return report != self._told and now - self._told_at >= self._times.health
 
     def _keep_sending(self) -> Machine[None]:
         """Send results at once, beside the poll that waits."""
@@ -367,40 +370,37 @@ class HostAgent:
 
     def _keep_reporting(self) -> Machine[None]:
         """Bring placement in line with the host, again and again."""
-        applied: Applied | None = None
+        providers = NodeProviders(self.host, self._times.refresh)
         failures = 0
-        read: tuple[ProviderState, ...] | None = None
-        read_at, reported_to = 0.0, self._session
         while True:
             session = self._session
             if session is not None:
-                try:
-                    began = yield from Monotonic().do()
-                    if session != reported_to or began - read_at >= self._times.refresh:
-                        read, read_at, reported_to = None, began, session
-                    if applied is None:
-                        applied = yield from Ask("state", LoadApplied(self.host)).do()
-                    reported = yield from report_providers(
-                        session, self.host, applied, enabled=self.enabled and self.held is None, read=read
-                    )
-                    applied, read = reported.applied, reported.unchanged
-                    yield from self._troubles.over(_NO_REPORT)
-                    failures = failures + 1 if reported.refusals else 0
-                    if reported.refusals:
-                        yield from self._troubles.tell(_REFUSED, "; ".join(reported.refusals), "error")
-                    else:
-                        self.registered = True
-                        yield from self._troubles.over(_REFUSED)
-                except Exception as error:
-                    # What was written may have no answer, and is kept as applied since before it was written.
-                    applied = None
-                    failures += 1
-                    yield from self._troubles.tell(_NO_REPORT, error, "error")
+                failures = failures + 1 if (yield from self._report(session, providers)) else 0
             if session is not None and not self.reported:
                 self.reported = True
                 yield from Wake(start_topic(self.host)).do()
             pause = self._pause(failures) if failures or session is None else self._times.report
             yield from Sleep(pause).do()
+
+    def _report(self, session: SessionKey, providers: NodeProviders) -> Machine[bool]:
+        """Report the providers of all nodes. Returns whether it is to be done again soon."""
+        try:
+            nodes = yield from read_nodes(self.host)
+        except Exception as error:
+            yield from self._troubles.tell(_NO_REPORT, error, "error")
+            return True
+        enabled = self.enabled and self.held is None
+        failures = yield from providers.report(session, nodes, self._told.known, enabled=enabled)
+        if failures.error is not None:
+            yield from self._troubles.tell(_NO_REPORT, failures.error, "error")
+            return True
+        yield from self._troubles.over(_NO_REPORT)
+        if failures.refusals:
+            yield from self._troubles.tell(_REFUSED, "; ".join(failures.refusals[:SHOWN]), "error")
+        elif not failures.waiting:
+            self.registered = True
+            yield from self._troubles.over(_REFUSED)
+        return bool(failures)
 
     def _pause(self, failures: int) -> float:
         doubled: float = self._times.retry * 2 ** min(max(failures, 1) - 1, 10)

@@ -18,7 +18,7 @@ from roost.compute.errors import BadProviderName
 from roost.compute.keeping import KeepApplied
 from roost.compute.merging import PlannedWrite, plan
 from roost.compute.provider_tree import ProviderTree
-from roost.compute.tree_provider import ToldProvider, provider_uuid
+from roost.compute.tree_provider import ToldProvider
 from roost.machine import Ask, Log, Machine
 from roost.model.text import is_storable
 from roost.model.vocabulary import DISABLED_TRAIT, MAX_NAME
@@ -41,6 +41,7 @@ class Reported(NamedTuple):
 def report_providers(
     session: SessionKey,
     node: str,
+    root: str,
     applied: Mapping[str, AppliedProvider],
     *,
     enabled: bool = True,
@@ -48,6 +49,7 @@ def report_providers(
 ) -> Machine[Reported]:
     """Create, change, move and delete the providers of a node until placement has what the driver wants.
 
+    ``root``: the uuid of the node's root provider, which has its name.
     ``enabled``: False adds the trait by which Nova marks a disabled service. ``read``: the tree as it was
     read not long ago; if the driver would change nothing of it, the cell is not asked.
 
@@ -57,7 +59,6 @@ def report_providers(
     """
     now: Applied = dict(applied)
     refusals: tuple[str, ...] = ()
-    root = provider_uuid(node)
     unchanged: tuple[ProviderState, ...] | None = None
     for _ in range(ATTEMPTS + (read is not None)):
         there = read if read is not None else (yield from Ask("cell", ReadTree(session, root)).do())

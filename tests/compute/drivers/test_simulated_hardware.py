@@ -8,7 +8,7 @@ import pytest
 from roost.compute.drivers.simulated import Script, SimulatedDriver, SimulatedHost
 from roost.compute.driving import DriverService
 from roost.compute.errors import BuildFailed
-from roost.compute.health import node_report, read_facts
+from roost.compute.health import node_reports, read_facts
 from roost.compute.troubles import Troubles
 from roost.hardware.cpus import numbers_of
 from roost.hardware.host_topology import decoded
@@ -89,8 +89,12 @@ def test_a_guest_is_not_built_on_what_another_one_has() -> None:
 async def report_of(driver: SimulatedDriver) -> NodeReport:
     """What the agent of host a reports of its node."""
     performer = Performer(lambda name: pytest.fail(name), {"driver": DriverService(driver).ask})
-    facts = await performer.run(read_facts(Troubles("a")))
-    return node_report("a", facts, enabled=True, running=driver.guests(), building=(), failed_builds=0)
+    facts = await performer.run(read_facts("a", Troubles("a")))
+    guests = driver.guests()
+    [report] = node_reports(
+        "a", facts, enabled=True, running=guests, building=(), failed_builds=0, node_of={}
+    )
+    return report
 
 
 def test_a_report_says_which_assignment_of_each_guest_it_counts() -> None:

@@ -13,6 +13,7 @@ from roost.compute.driving import (
     DestroyGuest,
     FillTree,
     Guests,
+    ListNodes,
     Metrics,
     Prepare,
     ReadHardware,
@@ -52,7 +53,7 @@ class DriverService:
                 return tree
             case Metrics():
                 return {}
-            case ReadHardware() | Recover():
+            case ListNodes() | ReadHardware() | Recover():
                 return None
         return Handling(asker, self._do(question, asker.network))
 

@@ -16,10 +16,17 @@ class Driver(Protocol):
     `destroy` follows then.
     """
 
+    def nodes(self) -> Mapping[str, str] | None:
+        """The uuid of the root provider of each of the host's nodes, by the node's name. A node whose root
+        does not carry the host's name is called by that uuid.
+
+        None: the host is the one node, and has its name.
+        """
+
     def update_provider_tree(
         self, tree: ProviderTree, nodename: str, allocations: Mapping[str, object] | None = None
     ) -> None:
-        """Change the tree of a node, which has what placement has, to what the node has.
+        """Change the tree of one node, which has what placement has, to what the node has.
 
         The driver adds, moves and removes providers and sets what it knows. What it does not touch stays, and
         so does all that others have made. ``allocations`` are given for a change of the shape of the tree, by

@@ -96,6 +96,9 @@ class SimulatedDriver:
             uuid: _Guest(guest.attempt, guest.assignment, runs=True) for uuid, guest in there.items()
         }
 
+    def nodes(self) -> Mapping[str, str] | None:
+        return None
+
     def update_provider_tree(
         self, tree: ProviderTree, nodename: str, allocations: Mapping[str, object] | None = None
     ) -> None:

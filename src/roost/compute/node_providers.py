@@ -1,0 +1,76 @@
+"""The providers of a host's nodes between two reports of them."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from roost.agents.types import ProviderState, SessionKey
+from roost.compute.applied import Applied
+from roost.compute.keeping import LoadApplied
+from roost.compute.reporting import report_providers
+from roost.machine import Ask, Machine, Monotonic
+
+
+@dataclass(slots=True)
+class Failures:
+    """What went wrong in a report of all nodes. ``error``: the first one that is not a refusal."""
+
+    refusals: list[str]
+    error: Exception | None = None
+    waiting: bool = False
+    """A node is not reported yet: its providers come after it."""
+
+    def __bool__(self) -> bool:
+        return bool(self.refusals) or self.error is not None or self.waiting
+
+
+class NodeProviders:
+    """Reports the providers of the nodes of one host.
+
+    ``refresh``: seconds between two looks at what others have changed, if the driver has nothing to change.
+    """
+
+    def __init__(self, host: str, refresh: float) -> None:
+        self._host = host
+        self._refresh = refresh
+        self._applied: dict[str, Applied] = {}
+        self._read: dict[str, tuple[SessionKey, float, tuple[ProviderState, ...]]] = {}
+
+    def report(
+        self, session: SessionKey, nodes: dict[str, str], known: Collection[str], *, enabled: bool
+    ) -> Machine[Failures]:
+        """Bring placement in line with the nodes, given by the uuid of their roots by their names.
+
+        What goes wrong with one keeps no other from being reported. ``known``: the roots that the cell has
+        had reports of. Only those may be made under another name than the host's.
+        """
+        failures = Failures([])
+        for node, root in nodes.items():
+            if node != self._host and root not in known:
+                failures.waiting = True
+                continue
+            try:
+                refusals = yield from self._report(session, node, root, enabled)
+            except Exception as error:
+                # What was written may have no answer, and is kept as applied since before it was written.
+                self._applied.pop(node, None)
+                failures.error = failures.error or error
+            else:
+                failures.refusals += [each if len(nodes) == 1 else f"{node}: {each}" for each in refusals]
+        for gone in self._applied.keys() - nodes.keys():
+            del self._applied[gone]
+        return failures
+
+    def _report(self, session: SessionKey, node: str, root: str, enabled: bool) -> Machine[tuple[str, ...]]:
+        began = yield from Monotonic().do()
+        # What is read by another session, or long ago, may be another one's by now.
+        reader, read_at, there = self._read.pop(node, (session, began, None))
+        read = None if reader != session or began - read_at >= self._refresh else there
+        if read is None:
+            read_at = began
+        if (applied := self._applied.get(node)) is None:
+            applied = yield from Ask("state", LoadApplied(node)).do()
+        reported = yield from report_providers(session, node, root, applied, enabled=enabled, read=read)
+        self._applied[node] = reported.applied
+        if reported.unchanged is not None:
+            self._read[node] = session, read_at, reported.unchanged
+        return reported.refusals
