@@ -1,4 +1,4 @@
-"""A host with several nodes, as one with bare metal machines has: each has its report and its own providers."""
+"""A host with several nodes, as of bare metal: each has its report and its own providers."""
 
 import asyncio
 
