@@ -20,6 +20,7 @@ FIRST = (
     "auth/test_keystone.py",  # it installs Keystone, for which others wait
     "guides/test_guides.py",
     "chaos/test_chaos.py",
+    "chaos/test_rolling_upgrade.py",
     "system/test_kill.py",
     "bench/test_commands.py",
     "exchange/test_there_and_back.py",

@@ -11,7 +11,7 @@ import random
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -23,7 +23,7 @@ from chaos.programs import Program, Running
 from roost.agents.tokens import new_token
 from roost.backup.roles import ROLES
 from roost.bench.loopback import free_port
-from roost.bench.server_process import ServerProcess
+from roost.bench.server_process import ServerProcess, die_with_parent
 from roost.cells.host_tokens import IssueToken
 from roost.conductor.cell_mappings import CellMapping, KnowCell, section_of
 from roost.model.token import token_digest
@@ -38,21 +38,31 @@ OFFSETS = (0, 0, -7 * 3600, 3 * 3600, 40 * 86400)
 """Seconds by which the clocks of agents are off."""
 START_SECONDS = 120.0
 _AGENT = Path(__file__).with_name("agent.py")
+_ROOST = [sys.executable, "-c", "from roost.cli.main import main; main()"]
 
 
 class Cloud:
     """The processes, what they are reached by, and the files of their hosts.
 
     ``conductors`` are URLs of super conductors, ``placement`` that of the Placement API: users go there
-    without a link. ``hosts``: in all, in ``agents`` processes for each cell.
+    without a link. ``hosts``: in all, in ``agents`` processes for each cell. ``source``: the folder of the
+    sources that programs are started from from now on; None for those of the tests.
     """
 
     def __init__(
-        self, folder: Path, server: ServerProcess, links: Network, hosts: int, agents: int, seed: str
+        self,
+        folder: Path,
+        server: ServerProcess,
+        links: Network,
+        hosts: int,
+        agents: int,
+        seed: str,
+        source: Path | None = None,
     ) -> None:
         self.folder = folder
         self.server = server
         self.network = links
+        self.source = source
         self.programs: list[Program] = []
         self.guests = folder / "guests"
         self._logs = folder / "logs"
@@ -80,11 +90,17 @@ class Cloud:
 
     def start(self) -> None:
         """Start all programs, and wait until all hosts are known to placement."""
-        for program in self.programs:
+        self.replace(self.programs)
+
+    def replace(self, programs: Sequence[Program]) -> None:
+        """Kill some programs if they run, start them from ``source``, and wait until they have started."""
+        said = {program: program.text.count("roost: ") for program in programs}
+        for program in programs:
+            program.kill()
             program.start()
         until = time.monotonic() + START_SECONDS
-        for program in self.programs:
-            while "roost: " not in program.text:
+        for program in programs:
+            while program.text.count("roost: ") == said[program]:
                 assert time.monotonic() < until, f"{program} does not start: {program.text[-3000:]}"
                 time.sleep(0.1)
 
@@ -102,13 +118,30 @@ class Cloud:
         """What all programs have written."""
         return "\n".join(f"== {program}\n{program.text}" for program in self.programs)
 
+    def upgrade(self, *options: str) -> None:
+        """Bring the tables of all databases to the revisions of ``source``."""
+        for name, database in self._names.items():
+            role = name if name in ROLES else "cell"
+            url = self.server.url(database)
+            command = [*_ROOST, "db", "upgrade", "--role", role, "--database", url, *options]
+            subprocess.run(command, env=self._environment(), check=True, stdout=subprocess.DEVNULL)
+
+    def _environment(self) -> dict[str, str]:
+        """That of a program from ``source``."""
+        sources = [str(Path(__file__).parents[1])]
+        if self.source is not None:
+            sources.insert(0, str(self.source))
+        return {**os.environ, "PYTHONPATH": os.pathsep.join(sources), guests.FOLDER: str(self.guests)}
+
     def _prepare(self) -> None:
         """Create the tables, and name the cells in the API database."""
+        if self.source is not None:
+            self.upgrade()
 
         async def run() -> None:
             for name, database_name in self._names.items():
                 database = Database(self.server.url(database_name))
-                for schema in ROLES[name if name in ROLES else "cell"]:
+                for schema in ROLES[name if name in ROLES else "cell"] if self.source is None else ():
                     schema.upgrade(database)
                 if name == "api":
                     for cell in ("cell0", *CELLS):
@@ -123,7 +156,15 @@ class Cloud:
         options = ("--port", str(port), "--config-file", config)
 
         def launch(log: IO[bytes]) -> Running:
-            return Forked(*command, *options, env=ENVIRONMENT, stdout=log, stderr=log)
+            if self.source is None:
+                return Forked(*command, *options, env=ENVIRONMENT, stdout=log, stderr=log)
+            return subprocess.Popen(
+                [*_ROOST, *command, *options],
+                env={**self._environment(), **ENVIRONMENT},
+                stdout=log,
+                stderr=log,
+                preexec_fn=die_with_parent,
+            )
 
         self.programs.append(Program(name, self._logs / name, launch))
 
@@ -164,16 +205,11 @@ class Cloud:
             *("--state-dir", str(self.folder / "state" / name), "--driver", "chaos.guests:witnessed"),
             *("--set", "agent.poll_seconds=5", "--set", "agent.longest_retry_seconds=5"),
         ]
-        environment = {
-            **os.environ,
-            "PYTHONPATH": str(Path(__file__).parents[1]),
-            guests.FOLDER: str(self.guests),
-        }
 
         def launch(log: IO[bytes]) -> Running:
             offset = str(self._draw.choice(OFFSETS))
             command = [sys.executable, str(_AGENT), offset, *arguments]
-            return subprocess.Popen(command, stdout=log, stderr=log, env=environment)
+            return subprocess.Popen(command, stdout=log, stderr=log, env=self._environment())
 
         self.programs.append(Program(name, self._logs / name, launch))
 
@@ -188,10 +224,12 @@ class Cloud:
 
 
 @contextlib.contextmanager
-def cloud(folder: Path, server: ServerProcess, *, hosts: int, agents: int, seed: str) -> Iterator[Cloud]:
-    """Run a cloud on a database server that is started, until the end."""
+def cloud(
+    folder: Path, server: ServerProcess, *, hosts: int, agents: int, seed: str, source: Path | None = None
+) -> Iterator[Cloud]:
+    """Run a cloud on a database server that is started, until the end. ``source``: that of `Cloud`."""
     with network() as links:
-        made = Cloud(folder, server, links, hosts, agents, seed)
+        made = Cloud(folder, server, links, hosts, agents, seed, source)
         try:
             made.start()
             yield made

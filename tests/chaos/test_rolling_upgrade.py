@@ -1,0 +1,68 @@
+"""Processes of an earlier Roost are exchanged for those of today, and back, while users go on."""
+
+import io
+import subprocess
+import tarfile
+import time
+from pathlib import Path
+
+import pytest
+
+from chaos.books import Books
+from chaos.cloud import Cloud, cloud
+from chaos.load import Load, User
+from chaos.test_chaos import HEADERS, SETTLE_SECONDS, check, started
+from support.databases import Servers
+
+PROJECT = Path(__file__).parents[2]
+OLDER = Path(__file__).with_name("older_commit").read_text().strip()
+"""The earlier commit: the oldest one from which an upgrade to today's tables is rolling."""
+LIFETIMES = 10
+"""More at each stage are a test."""
+
+
+def earlier_sources(folder: Path) -> Path:
+    """The sources of the earlier commit. Skips where the history is not there, as in an archive."""
+    command = ["git", "-C", str(PROJECT), "archive", OLDER, "src"]
+    try:
+        done = subprocess.run(command, capture_output=True, check=False)
+    except FileNotFoundError:
+        pytest.skip("git is not installed")
+    if done.returncode:
+        pytest.skip(f"commit {OLDER} is not here: {done.stderr.decode().strip()}")
+    with tarfile.open(fileobj=io.BytesIO(done.stdout)) as archive:
+        archive.extractall(folder, filter="data")
+    return folder / "src"
+
+
+def test_processes_are_exchanged_one_by_one_under_load_and_back(tmp_path: Path, servers: Servers) -> None:
+    source = earlier_sources(tmp_path / "earlier")
+    server = started(servers, "postgresql")
+    books = Books()
+    try:
+        with cloud(tmp_path, server, hosts=18, agents=1, seed="rolling", source=source) as made:
+            load = Load([User(books, f"rolling.{number}", made.conductors) for number in range(2)], HEADERS)
+            live(books, made)
+            made.source = None
+            made.upgrade("--rolling")
+            live(books, made)
+            for sources in (None, source):
+                made.source = sources
+                # Of two that do the same one is there at any time.
+                for some in (made.programs[0::2], made.programs[1::2]):
+                    made.replace(some)
+                    live(books, made)
+            load.end()
+            assert not any(program.ended for program in made.programs), made.logs[-10_000:]
+            wrong = check(made, books)
+            assert not wrong, f"{books.answers}\n" + "\n".join(wrong[:50])
+    finally:
+        server.kill()
+
+
+def live(books: Books, made: Cloud) -> None:
+    """Wait until some more instances have lived."""
+    most, until = books.lifetimes + LIFETIMES, time.monotonic() + SETTLE_SECONDS
+    while books.lifetimes < most:
+        assert time.monotonic() < until, f"nothing lives any more: {books.answers}\n{made.logs[-10_000:]}"
+        time.sleep(0.1)
