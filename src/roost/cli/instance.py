@@ -1,4 +1,4 @@
-"""``roost instance``: asks for instances, lists, watches and deletes them."""
+"""``roost instance``: asks for instances, lists, watches and deletes them, and tells their histories."""
 
 import sys
 import time
@@ -8,6 +8,7 @@ import click
 
 from roost.cli.conductor_client import ConductorClient, ConductorRefused, with_conductor
 from roost.cli.host import print_facts, warn_of_cells
+from roost.cli.instance_history import print_history
 from roost.cli.options import as_json, print_json, print_table
 from roost.cli.watching import watched, watching
 
@@ -22,7 +23,7 @@ NOT_FOUND = 404
 
 @click.group()
 def instance() -> None:
-    """Ask for instances, list, show, watch and delete them.
+    """Ask for instances, list, show, watch and delete them, and tell their histories.
 
     Exit status: 0 done, 1 refused, or an instance is in error, 2 could not run.
     """
@@ -174,6 +175,23 @@ def watch(conductor: ConductorClient, uuids: tuple[str, ...], as_json: bool) -> 
     Exit status 1: one is in error, or its guest is lost.
     """
     _watch(conductor, uuids, as_json)
+
+
+@instance.command(epilog="Example: roost instance history 4f1c4f0e-5c26-4c6a-9d1b-2f6b1c1c8f11")
+@click.argument("uuid")
+@as_json
+@with_conductor
+def history(conductor: ConductorClient, uuid: str, as_json: bool) -> None:
+    """Show what happened to an instance, from its acceptance to its end.
+
+    Each action with who asked for it, each event with its host and what came of it. An instance that is
+    deleted has a history for [conductor] history_days.
+    """
+    found = conductor.ask("GET", f"/v1/instances/{uuid}/history")
+    if as_json:
+        print_json(found)
+    else:
+        print_history(found)
 
 
 @instance.command("give-up", epilog="Example: roost instance give-up UUID --evidence 'rack 7 burned'")

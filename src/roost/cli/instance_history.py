@@ -1,0 +1,75 @@
+"""The history of an instance as text: a line for each action, and a table of its events."""
+
+from datetime import UTC, date, datetime
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+HEADER = ("time (UTC)", "took", "event", "result", "host", "why")
+
+
+def print_history(found: dict[str, Any]) -> None:
+    """Print a history as `GET /v1/instances/{uuid}/history` answers it."""
+    console = Console(markup=False, highlight=False)
+    facts = [f"{name} {found[name]}" for name in ("flavor", "cell") if found[name]]
+    console.print(", ".join([f"{found['uuid']} is {found['state']}", *facts]))
+    for action in found["actions"]:
+        console.print()
+        console.print(heading(action))
+        table = Table(*HEADER, box=None, pad_edge=False, padding=(0, 2, 0, 0))
+        *narrow, why = table.columns
+        for column in narrow:
+            column.no_wrap = True
+        why.overflow = "fold"
+        for line in lines(action):
+            table.add_row(*line)
+        console.print(table)
+    if found["missing"]:
+        Console(stderr=True).print(f"missing: {', '.join(found['missing'])}", markup=False, highlight=False)
+
+
+def heading(action: dict[str, Any]) -> str:
+    """An action in one line: when it began, what came of it, who asked for it, and why it failed."""
+    result = action["result"] or "not at its end"
+    took = _took(action) if action["finished_at"] is not None else ""
+    parts = [f"{_began(action):%Y-%m-%d} {action['kind']}: {result}{f' after {took}' if took else ''}"]
+    if action["user_id"] is not None:
+        parts.append(f"by {action['user_id']}")
+    if action["request_id"] is not None:
+        parts.append(action["request_id"])
+    shown = {event["reason"] for event in action["events"]}
+    reason = "" if action["reason"] in (None, *shown) else f": {action['reason']}"
+    return ", ".join(parts) + reason
+
+
+def lines(action: dict[str, Any]) -> list[tuple[str, ...]]:
+    """The lines of the events of an action, in the columns of `HEADER`."""
+    day = _began(action).date()
+    return [_line(event, day) for event in action["events"]]
+
+
+def _line(event: dict[str, Any], day: date) -> tuple[str, ...]:
+    began = _began(event)
+    later = "" if began.date() == day else f"{began:%Y-%m-%d} "
+    number = "" if event["attempt"] is None else f" {event['attempt']}"
+    code = None if event["code"] is None else f"({event['code']})"
+    run = f"run {event['run']}" if event["name"] == "schedule" else None
+    return (
+        f"{later}{began:%H:%M:%S}.{began.microsecond // 1000:03}",
+        "…" if event["finished_at"] is None else _took(event),
+        f"{event['name']}{number}",
+        event["result"] or "",
+        event["host"] or "",
+        " ".join(each for each in (event["reason"], code, run) if each),
+    )
+
+
+def _began(entry: dict[str, Any]) -> datetime:
+    return datetime.fromtimestamp(entry["started_at"], UTC)
+
+
+def _took(entry: dict[str, Any]) -> str:
+    """How long something took; empty if it took no time."""
+    seconds = entry["finished_at"] - entry["started_at"]
+    return "" if seconds <= 0 else f"{seconds:.3f} s" if seconds < 100 else f"{seconds:.0f} s"
