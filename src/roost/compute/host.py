@@ -10,7 +10,7 @@ from roost.compute.driving import Guests, Recover
 from roost.compute.errors import StateUnusable
 from roost.compute.health import node_reports, read_facts, read_nodes
 from roost.compute.keeping import KeepSession, KeepToken, KeptSession, LoadSession
-from roost.compute.node_providers import NodeProviders
+from roost.compute.node_providers import Failures, NodeProviders
 from roost.compute.told_reports import ToldReports
 from roost.compute.troubles import Troubles
 from roost.compute.workload import Workload
@@ -375,32 +375,34 @@ class HostAgent:
         while True:
             session = self._session
             if session is not None:
-                failures = failures + 1 if (yield from self._report(session, providers)) else 0
-            if session is not None and not self.reported:
-                self.reported = True
-                yield from Wake(start_topic(self.host)).do()
+                failed = yield from self._report(session, providers)
+                failures = failures + 1 if failed else 0
+                # Providers that wait for the first poll come after it, unless it failed.
+                if not self.reported and (self.polled or not failed.waiting):
+                    self.reported = True
+                    yield from Wake(start_topic(self.host)).do()
             pause = self._pause(failures) if failures or session is None else self._times.report
             yield from Sleep(pause).do()
 
-    def _report(self, session: SessionKey, providers: NodeProviders) -> Machine[bool]:
-        """Report the providers of all nodes. Returns whether it is to be done again soon."""
+    def _report(self, session: SessionKey, providers: NodeProviders) -> Machine[Failures]:
+        """Report the providers of all nodes. It is to be done again soon if anything failed."""
         try:
             nodes = yield from read_nodes(self.host)
         except Exception as error:
             yield from self._troubles.tell(_NO_REPORT, error, "error")
-            return True
+            return Failures([], error)
         enabled = self.enabled and self.held is None
         failures = yield from providers.report(session, nodes, self._told.known, enabled=enabled)
         if failures.error is not None:
             yield from self._troubles.tell(_NO_REPORT, failures.error, "error")
-            return True
+            return failures
         yield from self._troubles.over(_NO_REPORT)
         if failures.refusals:
             yield from self._troubles.tell(_REFUSED, "; ".join(failures.refusals[:SHOWN]), "error")
         elif not failures.waiting:
             self.registered = True
             yield from self._troubles.over(_REFUSED)
-        return bool(failures)
+        return failures
 
     def _pause(self, failures: int) -> float:
         doubled: float = self._times.retry * 2 ** min(max(failures, 1) - 1, 10)

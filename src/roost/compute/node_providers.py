@@ -7,7 +7,10 @@ from roost.agents.types import ProviderState, SessionKey
 from roost.compute.applied import Applied
 from roost.compute.keeping import LoadApplied
 from roost.compute.reporting import report_providers
-from roost.machine import Ask, Machine, Monotonic
+from roost.machine import Ask, Machine, Monotonic, Together
+
+AT_ONCE = 16
+"""Nodes whose providers are reported at the same time: one commit may have the changes of several."""
 
 
 @dataclass(slots=True)
@@ -43,22 +46,31 @@ class NodeProviders:
         What goes wrong with one keeps no other from being reported. ``known``: the roots that the cell has
         had reports of. Only those may be made under another name than the host's.
         """
-        failures = Failures([])
-        for node, root in nodes.items():
-            if node != self._host and root not in known:
-                failures.waiting = True
-                continue
-            try:
-                refusals = yield from self._report(session, node, root, enabled)
-            except Exception as error:
-                # What was written may have no answer, and is kept as applied since before it was written.
-                self._applied.pop(node, None)
-                failures.error = failures.error or error
-            else:
-                failures.refusals += [each if len(nodes) == 1 else f"{node}: {each}" for each in refusals]
+        ready = [(node, root) for node, root in nodes.items() if node == self._host or root in known]
+        failures = Failures([], waiting=len(ready) < len(nodes))
+        for at in range(0, len(ready), AT_ONCE):
+            some = ready[at : at + AT_ONCE]
+            outcomes = yield from Together(
+                [self._outcome(session, node, root, enabled) for node, root in some]
+            ).do()
+            for (node, _), outcome in zip(some, outcomes, strict=True):
+                if isinstance(outcome, Exception):
+                    failures.error = failures.error or outcome
+                else:
+                    failures.refusals += [each if len(nodes) == 1 else f"{node}: {each}" for each in outcome]
         for gone in self._applied.keys() - nodes.keys():
             del self._applied[gone]
         return failures
+
+    def _outcome(
+        self, session: SessionKey, node: str, root: str, enabled: bool
+    ) -> Machine[tuple[str, ...] | Exception]:
+        try:
+            return (yield from self._report(session, node, root, enabled))
+        except Exception as error:
+            # What was written may have no answer, and is kept as applied since before it was written.
+            self._applied.pop(node, None)
+            return error
 
     def _report(self, session: SessionKey, node: str, root: str, enabled: bool) -> Machine[tuple[str, ...]]:
         began = yield from Monotonic().do()

@@ -15,15 +15,28 @@ from roost.compute.drivers.simulated_hardware import free_pools, used_topology
 from roost.compute.errors import BuildFailed
 from roost.compute.hardware import Hardware, assignment_of
 from roost.compute.provider_tree import ProviderTree
+from roost.compute.tree_provider import provider_uuid
 from roost.model.assignment import Assignment, clashes
 from roost.model.instance import Instance
 from roost.model.inventory import Inventory
 
 
 class SimulatedProvider(msgspec.Struct, frozen=True):
-    """A provider under the host's root, named ``<host>-<suffix>``."""
+    """A provider below the host's root, named ``<host>-<suffix>``.
+
+    ``parent``: the suffix of the one that it is below; empty: the root.
+    """
 
     suffix: str
+    inventory: dict[str, Inventory]
+    traits: tuple[str, ...] = ()
+    parent: str = ""
+
+
+class SimulatedNodes(msgspec.Struct, frozen=True):
+    """Equal nodes, each with a root provider that is called by its uuid."""
+
+    count: int
     inventory: dict[str, Inventory]
     traits: tuple[str, ...] = ()
 
@@ -32,7 +45,7 @@ class SimulatedHost(msgspec.Struct, frozen=True):
     """What a simulated host has.
 
     ``numa_topology`` and ``pci_device_pools`` are the objects of the empty host in Nova's names, as plain
-    data: see `roost.compute.hardware.Hardware`.
+    data: see `roost.compute.hardware.Hardware`. With ``nodes`` it has those, and nothing else.
     """
 
     name: str
@@ -43,6 +56,7 @@ class SimulatedHost(msgspec.Struct, frozen=True):
     metrics: dict[str, float] = {}
     numa_topology: dict[str, object] | None = None
     pci_device_pools: tuple[dict[str, object], ...] = ()
+    nodes: tuple[SimulatedNodes, ...] = ()
 
 
 class FailureRule(msgspec.Struct, frozen=True):
@@ -91,23 +105,28 @@ class SimulatedDriver:
         self._host = host
         self._script = script
         self._kept = kept
+        kinds = [kind for kind in host.nodes for _ in range(kind.count)]
+        self._nodes = {provider_uuid(f"{host.name}/{number}"): kind for number, kind in enumerate(kinds)}
         there = {} if kept is None else kept.load()
         self._guests = {
             uuid: _Guest(guest.attempt, guest.assignment, runs=True) for uuid, guest in there.items()
         }
 
     def nodes(self) -> Mapping[str, str] | None:
-        return None
+        return {node: node for node in self._nodes} or None
 
     def update_provider_tree(
         self, tree: ProviderTree, nodename: str, allocations: Mapping[str, object] | None = None
     ) -> None:
-        tree.update_inventory(nodename, self._host.inventory)
-        tree.update_traits(nodename, self._host.traits)
+        described = self._nodes.get(nodename, self._host)
+        tree.update_inventory(nodename, described.inventory)
+        tree.update_traits(nodename, described.traits)
+        if described is not self._host:
+            return
         tree.update_aggregates(nodename, self._host.aggregates)
         for child in self._host.children:
             name = f"{nodename}-{child.suffix}"
-            tree.put_child(name, nodename)
+            tree.put_child(name, f"{nodename}-{child.parent}" if child.parent else nodename)
             tree.update_inventory(name, child.inventory)
             tree.update_traits(name, child.traits)
 

@@ -15,12 +15,18 @@ from roost.compute.drivers.simulated import (
 )
 from roost.compute.drivers.simulated_guests import GuestFiles
 from roost.compute.drivers.simulated_parts import numa_topology, pci_device_pools
+from roost.compute.drivers.simulated_profiles import read_profile
 from roost.model.errors import OperatorError
 from roost.model.inventory import Inventory
 
 GROUP = "simulated"
 
 OPTIONS = [
+    cfg.StrOpt(
+        "profile",
+        help="The providers of a simulated host: the name of a profile, or the path of such a file, with a "
+        "slash. Instead of the amounts, NUMA cells, devices and GPUs of the other options.",
+    ),
     cfg.IntOpt("vcpus", default=64, min=1, help="vCPUs of a simulated host."),
     cfg.IntOpt("memory_mb", default=448 * 1024, min=1, help="Memory of a simulated host, in MiB."),
     cfg.IntOpt("disk_gb", default=4000, min=1, help="Disk of a simulated host, in GiB."),
@@ -68,20 +74,25 @@ def simulated_drivers(source: Source) -> MakeDriver:
         "DISK_GB": Inventory(group.disk_gb),
     }
 
+    profile = read_profile(group.profile) if group.profile else None
     of_gpu = {"VGPU": Inventory(group.vgpus_of_gpu)}
     gpus = tuple(SimulatedProvider(f"gpu{number}", of_gpu) for number in range(1, group.gpus + 1))
     topology = numa_topology(group.numa_cells, group.vcpus, group.memory_mb)
     pools = pci_device_pools(group.pci_devices, group.numa_cells)
 
     def make(host: str, directory: Path) -> SimulatedDriver:
-        simulated = SimulatedHost(
-            host,
-            inventory,
-            children=gpus,
-            traits=tuple(group.traits),
-            numa_topology=topology,
-            pci_device_pools=pools,
-        )
+        traits = tuple(group.traits)
+        if profile is not None:
+            simulated = profile.host(host, traits)
+        else:
+            simulated = SimulatedHost(
+                host,
+                inventory,
+                children=gpus,
+                traits=traits,
+                numa_topology=topology,
+                pci_device_pools=pools,
+            )
         return SimulatedDriver(simulated, script, GuestFiles(directory / "guests"))
 
     return make
