@@ -4,10 +4,17 @@ import asyncio
 
 from roost.cells import SCHEMA
 from roost.cells.arriving import AddInstances, Arrival, SettleTakeover
-from roost.cells.ending import DeleteInstances
+from roost.cells.ending import DeleteInstances, Forget
+from roost.cells.history import ReadHistory
 from roost.cells.owning import TakeWork, WantingWork
+from roost.conductor.build_requests import AcceptRequest
+from roost.conductor.history.past import FindKnown
+from roost.conductor.mappings import DeleteMapped, ForgetInstances
+from roost.conductor.tables import SCHEMA as CONDUCTOR
 from roost.leases import AcquireLease
-from roost.model.instance import FAILED
+from roost.model.history import GONE
+from roost.model.instance import ERROR, FAILED, BuildRequest
+from roost.model.spec import Flavor, RequestSpec
 from roost.storage import Database
 from support.cells import NOW, instance
 from support.databases import Place
@@ -59,6 +66,39 @@ def test_two_conductors_that_take_work_at_once_share_it(place: Place) -> None:
                 ):
                     taken += [each.uuid for each in got]
             assert sorted(taken) == sorted(each.uuid for each in new), "one was taken by both"
+        finally:
+            await first.close()
+            await second.close()
+
+    asyncio.run(run())
+
+
+def test_instances_that_two_conductors_forget_at_once_keep_their_histories(place: Place) -> None:
+    """In the cell, and in the API database."""
+
+    async def run() -> None:
+        first, second = Database(place.url), Database(place.url)
+        SCHEMA.upgrade(first)
+        CONDUCTOR.upgrade(first)
+        try:
+            for number in range(ROUNDS):
+                uuids = tuple(f"i{number}-{each}" for each in range(5))
+                spec = RequestSpec(project_id="p", user_id="u", flavor=Flavor("f", 1, 1))
+                request = BuildRequest(request_id=f"req{number}", spec=spec, instances=uuids, min_count=1)
+                await first.write(AcceptRequest(request, NOW))
+                await first.write(DeleteMapped(uuids, NOW))
+                buried = tuple(instance(uuid, host=None, state=ERROR) for uuid in uuids)
+                await first.write(AddInstances(buried, NOW))
+                await first.write(DeleteInstances(uuids, NOW, "cell0"))
+                for work in (Forget(uuids, NOW), ForgetInstances(uuids, NOW)):
+                    await asyncio.gather(first.write(work), second.write(work))
+                for uuid in uuids:
+                    history = await first.read(ReadHistory(uuid))
+                    assert history is not None
+                    assert [each.state for each in history.transitions][-1] == GONE
+                    known = await first.read(FindKnown(uuid))
+                    assert known is not None
+                    assert known.ended_at == NOW
         finally:
             await first.close()
             await second.close()

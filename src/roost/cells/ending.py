@@ -194,12 +194,18 @@ class Forget(CellWork, frozen=True):
 
     def __call__(self, connection: Connection) -> None:
         for some in in_batches(self.uuids):
-            ended = sa.select(instances.c.uuid).where(
-                instances.c.uuid.in_(some), instances.c.state == DESTROYED
-            )
-            gone = connection.execute(ended).scalars().all()
+            # Locked: of two conductors that forget an instance at once, the second must not find it.
+            gone = connection.execute(_GONE, {"uuids": some}).scalars().all()
             if gone:
                 raise_fences(connection, dict.fromkeys(gone, ABOVE_ALL), self.at)
                 keep_histories(connection, gone, self.at)
                 connection.execute(sa.delete(build_attempts).where(build_attempts.c.instance_uuid.in_(gone)))
                 connection.execute(sa.delete(instances).where(instances.c.uuid.in_(gone)))
+
+
+_GONE = (
+    sa.select(instances.c.uuid)
+    .where(instances.c.uuid.in_(_UUIDS), instances.c.state == DESTROYED)
+    .order_by(instances.c.uuid)
+    .with_for_update()
+)
