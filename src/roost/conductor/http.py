@@ -18,7 +18,7 @@ from roost.auth.rules import Rules
 from roost.conductor.aggregates.host_aggregates import HostAggregates
 from roost.conductor.aggregates.operations import AGGREGATE_OPERATIONS, AGGREGATE_RULES
 from roost.conductor.aggregates.operations import PATH as AGGREGATES
-from roost.conductor.history.types import InstanceHistory
+from roost.conductor.history.operations import HISTORY_RULES, history_operation
 from roost.conductor.history.views import Histories
 from roost.conductor.hosts.cells import CellRegistry
 from roost.conductor.hosts.operations import CELLS, HOST_OPERATIONS, HOST_RULES, HOSTS, SERVICES
@@ -66,13 +66,13 @@ DEFAULT_RULES: Final = {
     "conductor:instances:create": PROJECT_WRITER,
     "conductor:instances:list": PROJECT_READER,
     "conductor:instances:show": PROJECT_READER,
-    "conductor:instances:history": PROJECT_READER,
     "conductor:instances:delete": PROJECT_WRITER,
     "conductor:instances:give_up": ADMIN,
     _ALL_PROJECTS: ADMIN,
     _REQUESTED_DESTINATION: ADMIN,
     _FORCED_HOST: ADMIN,
     **AGGREGATE_RULES,
+    **HISTORY_RULES,
     **HOST_RULES,
     **SERVER_GROUP_RULES,
 }
@@ -227,19 +227,6 @@ async def show_instance(service: Service, req: Request, resp: Response, uuid: st
     return await _find(service, req, uuid)
 
 
-async def show_history(service: Service, req: Request, resp: Response, uuid: str) -> InstanceHistory:
-    """Show what happened to an instance, from its acceptance to its end: who asked for what, when, and where,
-    and what came of it.
-
-    Instances that are deleted have a history for some time. A project sees its own, without hosts and what is
-    told of them.
-    """
-    found = await service.histories.find(uuid)
-    if found is None or not req.projects.include(found.project_id):
-        raise NotFound(f"no instance {uuid}")
-    return found.whole() if req.projects.all else found.of_project()
-
-
 async def delete_instance(service: Service, req: Request, resp: Response, uuid: str) -> None:
     """Delete an instance. The deletion is durable when this is answered; its host destroys it later."""
     mapping = await service.requests.mapping(uuid)
@@ -316,13 +303,7 @@ OPERATIONS: Final = (
         answer=InstancePage,
     ),
     Operation("GET", "/v1/instances/{uuid}", _rule("show"), show_instance, answer=ShownInstance),
-    Operation(
-        "GET",
-        "/v1/instances/{uuid}/history",
-        _rule("history"),
-        show_history,
-        answer=InstanceHistory,
-    ),
+    history_operation("/v1/instances/{uuid}", _ALL_PROJECTS),
     Operation(
         "DELETE",
         "/v1/instances/{uuid}",
