@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 from roost.compute.drivers import Driver
 from roost.compute.errors import BuildEnded
 from roost.compute.hardware import Hardware
+from roost.compute.provider_config import ProviderConfig
 from roost.compute.provider_tree import ProviderTree
 from roost.machine import Question, UnknownService
 from roost.model.instance import Instance
@@ -67,8 +68,10 @@ class DestroyGuest(Question[None], frozen=True):
 class DriverService:
     """Answers the questions about one host by its driver."""
 
-    def __init__(self, driver: Driver) -> None:
+    def __init__(self, driver: Driver, config: ProviderConfig | None = None) -> None:
+        """``config``: what operators have configured beside what the driver says."""
         self._driver = driver
+        self._config = config or ProviderConfig()
         self._building: dict[str, asyncio.Task[None]] = {}
 
     async def ask(self, question: Question[Any]) -> Any:
@@ -76,6 +79,7 @@ class DriverService:
         match question:
             case FillTree(tree, node):
                 self._driver.update_provider_tree(tree, node)
+                self._config.apply(tree, node)
                 return tree
             case ListNodes():
                 nodes = self._driver.nodes()

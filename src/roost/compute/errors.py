@@ -4,6 +4,7 @@ ComputeError
 ├── BuildFailed         the driver could not build an instance; the text is the reason
 ├── BuildEnded          a build was ended because its instance is to be destroyed
 ├── BadProviderName     a provider has a name or aggregate that cannot be stored
+├── ProviderConfigConflict  a file says of a provider what its driver says as well
 ├── ProvidersRefused    placement refuses a part of a report; the rest is there
 ├── NoSuchProvider      a provider tree is asked for a provider that it does not have
 └── StateUnusable       the agent's state directory cannot be read or written, or another agent uses it
@@ -36,6 +37,10 @@ class BuildEnded(ComputeError):
 
 class BadProviderName(ComputeError):
     """A provider has a name or an aggregate that cannot be stored; the text shows it."""
+
+
+class ProviderConfigConflict(ComputeError):
+    """A file configures an inventory that the driver of the provider reports itself; the text names both."""
 
 
 class ProvidersRefused(ComputeError):

@@ -13,6 +13,7 @@ from roost.compute.drivers import Driver
 from roost.compute.driving import DriverService
 from roost.compute.host import AgentTimes, HostAgent, start_topic
 from roost.compute.keeping import MemoryState
+from roost.compute.provider_config import ProviderConfig
 from roost.machine import Performer, Question, Transactor
 
 
@@ -34,6 +35,7 @@ class Hosting:
     """The agents of one process, each with its own connection to the endpoint of a cell.
 
     ``hosts``: the name of each host, its endpoint, driver and state (None: in memory).
+    ``config``: what operators have configured of providers.
     """
 
     def __init__(
@@ -41,6 +43,7 @@ class Hosting:
         hosts: Sequence[tuple[str, CellEndpoint, Driver, State | None]],
         *,
         times: AgentTimes | None = None,
+        config: ProviderConfig | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self.agents: dict[str, HostedAgent] = {}
@@ -48,7 +51,7 @@ class Hosting:
         for host, endpoint, driver, state in hosts:
             services = {
                 "cell": endpoint.ask,
-                "driver": DriverService(driver).ask,
+                "driver": DriverService(driver, config).ask,
                 "state": (state or MemoryState()).ask,
             }
             performer = Performer(_no_database, services, monotonic=monotonic)

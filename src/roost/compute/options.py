@@ -13,6 +13,11 @@ OPTIONS = [
         help="The driver of the hosts: the name of an entry point of the group roost.compute.drivers, "
         "MODULE:ATTRIBUTE, or simulated.",
     ),
+    cfg.StrOpt(
+        "provider_config_location",
+        help="A folder of files *.yaml, as Nova's provider configuration: custom inventories and traits of "
+        "providers beside those of the driver. They are read at the start.",
+    ),
     cfg.FloatOpt(
         "poll_seconds",
         default=20.0,

@@ -17,6 +17,7 @@ from roost.compute.drivers.loading import load_driver
 from roost.compute.hosting import Hosting
 from roost.compute.keeping import StateDirectory
 from roost.compute.options import GROUP, OPTIONS, times_from
+from roost.compute.provider_config import read_provider_config
 from roost.logs import LogOptions
 from roost.logs.options import OPTIONS as LOG_OPTIONS
 from roost.logs.options import log_options_from
@@ -93,10 +94,12 @@ async def run_agents(plan: AgentPlan, on_ready: Callable[[], None]) -> None:
     ``on_ready`` is called when each host has sent its first poll and report, however these ended.
 
     Raises:
-        OperatorError: a state directory, a file of TLS or an option cannot be used.
+        OperatorError: a state directory, a file of TLS or of providers, or an option cannot be used.
     """
     conf = open_conf(plan.source)
     make = load_driver(plan.driver or conf[GROUP].driver)(plan.source)
+    location = conf[GROUP].provider_config_location
+    config = read_provider_config(Path(location)) if location else None
     context = _context(plan)
     _allow_files(FILES_OF_A_HOST * len(plan.hosts))
     stop = asyncio.Event()
@@ -111,7 +114,7 @@ async def run_agents(plan: AgentPlan, on_ready: Callable[[], None]) -> None:
             endpoint = HttpEndpoint(plan.endpoint, _tokens(state, plan.tokens[host]), context)
             stack.push_async_callback(endpoint.close)
             hosts.append((host, endpoint, make(host, directory), state))
-        hosting = Hosting(hosts, times=times_from(conf))
+        hosting = Hosting(hosts, times=times_from(conf), config=config)
         running = asyncio.create_task(hosting.run())
         starting = asyncio.create_task(_announce(hosting, on_ready))
         stopping = asyncio.create_task(stop.wait())

@@ -214,6 +214,17 @@ class ProviderTree:
         _raise_generation(provider, generation)
         return changes
 
+    def told_classes(self, name_or_uuid: str) -> frozenset[str]:
+        """The resource classes whose inventories the driver has told of a provider."""
+        return frozenset(self._found(name_or_uuid).told_inventory or ())
+
+    def add_inventory(self, name_or_uuid: str, inventory: Records) -> None:
+        """Add to a provider's inventory, or replace some of it; what else the driver has told stays told."""
+        provider, added = self._found(name_or_uuid), records_of(inventory)
+        before = provider.inventory if provider.told_inventory is None else provider.told_inventory
+        provider.told_inventory = {**before, **added}
+        provider.inventory = {**provider.inventory, **records_of(inventory)}
+
     def has_sharing_provider(self, resource_class: str) -> bool:
         """Whether a provider which shares what it has with its aggregates has inventory of a class."""
         return any(
