@@ -7,8 +7,11 @@ from pathlib import Path
 import pytest
 
 from roost.auth import Source
+from roost.auth.source import Setting
 from roost.cli.config import all_groups, describe_options, keystone_groups, markdown, sample_file
 from roost.cli.configuration import SYSTEM_GROUPS, options_without_effect
+from roost.conducting.options import read_conducting_options
+from roost.model.errors import OperatorError
 from support.processes import free_port, run_roost
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "configuration.md"
@@ -46,10 +49,17 @@ def commands(tmp_path: Path) -> dict[str, tuple[str, ...]]:
         "up": ("up", *port, "--data-dir", f"{tmp_path}/data"),
         "replay": ("replay", "demo", "--no-plot", "--data-dir", f"{tmp_path}/data"),
         "import": ("db", "import-placement", "--from", nothing, "--database", nothing),
+        "agent": (*agent(tmp_path), "--endpoint", "http://127.0.0.1:1"),
     }
 
 
-@pytest.mark.parametrize("command", ["up", "replay", "import"])
+def agent(tmp_path: Path) -> tuple[str, ...]:
+    """The command of an agent without a token, and without an endpoint."""
+    nowhere = ("--token-file", f"{tmp_path}/none", "--state-dir", f"{tmp_path}/state")
+    return ("agent", "--host", "a", *nowhere)
+
+
+@pytest.mark.parametrize("command", ["up", "replay", "import", "agent"])
 def test_every_command_warns_of_options_that_there_are_not(tmp_path: Path, file: Path, command: str) -> None:
     done = run_roost(*commands(tmp_path)[command], "--config-file", file)
     assert done.returncode == 2
@@ -82,6 +92,35 @@ def test_the_environment_is_looked_at_as_well(monkeypatch: pytest.MonkeyPatch) -
 def test_on_the_command_line_an_unknown_option_stops(tmp_path: Path, file: Path) -> None:
     done = run_roost(*commands(tmp_path)["serve"], "--config-file", file)
     assert (done.returncode, done.stderr) == (2, "roost: --set no.thing: no such option\n")
+
+
+@pytest.mark.parametrize(
+    "setting", ["agent.pol_seconds=3", "agent.poll_seconds=nan", "agent.poll_seconds=-1"]
+)
+def test_an_agent_refuses_a_wrong_setting(tmp_path: Path, setting: str) -> None:
+    done = run_roost(*agent(tmp_path), "--endpoint", "http://127.0.0.1:1", "--set", setting)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert setting.partition("=")[0].partition(".")[2] in done.stderr
+
+
+@pytest.mark.parametrize("endpoint", ["foo", "cell1:8781", "ftp://cell1", "http://", "http://[1"])
+def test_an_endpoint_that_is_no_url_ends_an_agent(tmp_path: Path, endpoint: str) -> None:
+    done = run_roost(*agent(tmp_path), "--endpoint", endpoint)
+    assert done.returncode == 2
+    assert f"--endpoint {endpoint!r} is no URL" in done.stderr
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "Infinity"])
+def test_no_option_is_a_number_that_is_not_finite(tmp_path: Path, value: str) -> None:
+    file = tmp_path / "roost.conf"
+    file.write_text(f"[conductor]\nbuild_seconds_limit = {value}\n")
+    for source, text in (
+        (Source((str(file),)), "it is no finite number"),
+        (Source((), (Setting("conductor", "build_seconds_limit", value),)), f"{value!r} is refused"),
+    ):
+        with pytest.raises(OperatorError, match=text) as refused:
+            read_conducting_options(source)
+        assert "build_seconds_limit" in str(refused.value)
 
 
 def test_the_documentation_has_the_options_as_they_are() -> None:

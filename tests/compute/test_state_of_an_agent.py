@@ -66,8 +66,9 @@ def test_disk_that_was_full_ends_nothing_of_an_agent(tmp_path) -> None:
                 "the token of a host is renewed later",
             ]
             assert sorted(each["event"] for each in logs if "no space" in each.get("error", "")) == troubles
-            over = [each["trouble"] for each in logs if each["event"] == "a trouble of a host is over"]
-            assert sorted(over) == troubles
+            over = [each for each in logs if each["event"] == "a trouble of a host is over"]
+            assert sorted(each["trouble"] for each in over) == troubles
+            assert {each["log_level"] for each in over} == {"warning"}
 
     asyncio.run(run())
 

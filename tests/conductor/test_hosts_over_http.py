@@ -90,7 +90,7 @@ def test_one_name_is_in_one_cell(tmp_path) -> None:
                 ({"cell": "cell9", "hosts": ["x"]}, 404),
                 ({"cell": "cell0", "hosts": ["x"]}, 409),
                 ({"cell": "cell1", "hosts": ["x", "x"]}, 400),
-                ({"cell": "cell1", "hosts": ["a/b"]}, 400),
+                *(({"cell": "cell1", "hosts": [name]}, 400) for name in ("a/b", ".", "..", "c\nd", "\u200b")),
                 ({"cell": "cell1", "hosts": []}, 400),
             ):
                 assert (await client.post("/v1/hosts", json=body, headers=ADMIN)).status_code == status

@@ -4,11 +4,13 @@ An environment variable replaces the value of the files, and the command line re
 an option is ``OS_<GROUP>__<OPTION>``, such as ``OS_API__AUTH_STRATEGY``; oslo.config reads it.
 """
 
+import copy
+import math
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
-from oslo_config import cfg
+from oslo_config import cfg, types
 
 from roost.model.errors import OperatorError
 
@@ -63,7 +65,7 @@ class Source(msgspec.Struct, frozen=True):
         """
         place = None if group == "DEFAULT" else group
         for option in options:
-            conf.register_opt(option, group=place)
+            conf.register_opt(_finite(option), group=place)
             for default in self.defaults:
                 if (default.group, default.option) == (group, option.dest):
                     conf.set_default(option.dest, default.value, place)
@@ -73,4 +75,31 @@ class Source(msgspec.Struct, frozen=True):
                     try:
                         conf.set_override(option.dest, value, place)
                     except ValueError as error:
-                        raise OperatorError(f"configuration: {group}.{option.dest}: {error}") from error
+                        raise OperatorError(
+                            f"configuration: {group}.{option.dest}: {setting.value!r} is refused: {error}"
+                        ) from error
+
+
+def _finite(option: cfg.Opt) -> cfg.Opt:
+    """An option that refuses what is a number of Python and no amount: nan, and infinity."""
+    if type(option.type) is not types.Float:
+        return option
+    refusing = copy.copy(option)
+    refusing.type = _Finite(min=option.type.min, max=option.type.max)
+    return refusing
+
+
+class _Finite(types.Float):
+    """A number with a fraction. Raises ValueError for one that is not finite."""
+
+    def __call__(self, value: Any) -> int | float | None:
+        number = super().__call__(value)
+        if number is not None and not math.isfinite(number):
+            raise ValueError("it is no finite number")
+        return number
+
+    def __eq__(self, other: object) -> bool:
+        # Libraries register options of theirs again, and oslo.config has them equal.
+        return isinstance(other, types.Float) and (self.min, self.max) == (other.min, other.max)
+
+    __hash__ = types.Float.__hash__

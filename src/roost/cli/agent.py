@@ -2,12 +2,15 @@
 
 import asyncio
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import click
 
 from roost import tracing
+from roost.cli.configuration import options_without_effect, print_warnings
 from roost.cli.options import config_files, metrics_host, metrics_port, settings
 from roost.cli.placement_config import placement_source
+from roost.compute.drivers.loading import BUILT_IN
 from roost.compute.errors import ComputeError
 from roost.compute.keeping import accept as accept_state
 from roost.compute.program import AgentPlan, read_log_options, read_tokens, run_agents
@@ -83,7 +86,11 @@ def agent(
         if endpoint is None or token_file is None:
             missing = "--endpoint" if endpoint is None else "--token-file"
             raise click.UsageError(f"{missing} is missing")
+        _check_url(endpoint)
         source = placement_source(config_files, settings)
+        if driver is None or driver in BUILT_IN:
+            # The options of other drivers are known to these alone.
+            print_warnings(options_without_effect(source))
         logs, tracing_from = read_log_options(source)
         plan = AgentPlan(
             hosts=directories,
@@ -118,6 +125,17 @@ async def _run(plan: AgentPlan, tracing_from: tracing.TracingOptions, metrics: P
     finally:
         notifier.stopping()
         tracing.stop()
+
+
+def _check_url(endpoint: str) -> None:
+    """Raises UsageError if the endpoint is no URL that can be asked."""
+    try:
+        parts = urlsplit(endpoint)
+        is_url = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_url = False
+    if not is_url:
+        raise click.UsageError(f"--endpoint {endpoint!r} is no URL: write https://HOST:PORT")
 
 
 def host_names(number: int, prefix: str) -> list[str]:

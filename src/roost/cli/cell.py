@@ -2,7 +2,7 @@
 
 import click
 
-from roost.cli.conductor_client import ConductorClient, with_conductor
+from roost.cli.conductor_client import ConductorClient, part_of_path, with_conductor
 from roost.cli.host import print_facts
 from roost.cli.options import as_json, print_json, print_table
 from roost.cli.watching import watched, watching
@@ -65,7 +65,7 @@ def list_cells(conductor: ConductorClient, watch: float | None, as_json: bool) -
 @with_conductor
 def show_cell(conductor: ConductorClient, name: str, as_json: bool) -> None:
     """Show a cell."""
-    found = conductor.ask("GET", f"/v1/cells/{name}")
+    found = conductor.ask("GET", f"/v1/cells/{part_of_path(name)}")
     (print_json if as_json else print_facts)(found)
 
 
@@ -74,4 +74,4 @@ def show_cell(conductor: ConductorClient, name: str, as_json: bool) -> None:
 @with_conductor
 def remove(conductor: ConductorClient, name: str) -> None:
     """Remove a cell without hosts and instances. Its database stays as it is."""
-    conductor.ask("DELETE", f"/v1/cells/{name}")
+    conductor.ask("DELETE", f"/v1/cells/{part_of_path(name)}")

@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from functools import wraps
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 import click
 import msgspec
@@ -19,6 +20,13 @@ PAGE = 1000
 _SERVER_ERROR = 500
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+def part_of_path(name: str) -> str:
+    """A name as a part of a path. Raises `OperatorError` for one that would lead to another path."""
+    if name in ("", ".", ".."):
+        raise OperatorError(f"{name!r} is no name")
+    return quote(name, safe="")
 
 
 class ConductorRefused(OperatorError):

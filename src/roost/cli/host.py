@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from roost.cli.conductor_client import ConductorClient, ConductorRefused, with_conductor
-from roost.cli.options import as_json, print_json, print_table
+from roost.cli.conductor_client import ConductorClient, ConductorRefused, part_of_path, with_conductor
+from roost.cli.options import as_json, print_json, print_table, utc
 from roost.cli.watching import watched, watching
 from roost.model.errors import OperatorError
 
@@ -91,7 +91,7 @@ def list_(
 @with_conductor
 def show(conductor: ConductorClient, name: str, cell: str | None, as_json: bool) -> None:
     """Show a host."""
-    found = conductor.ask("GET", f"/v1/hosts/{_part(name)}", query={"cell": cell})
+    found = conductor.ask("GET", f"/v1/hosts/{part_of_path(name)}", query={"cell": cell})
     if as_json:
         print_json(found)
         return
@@ -105,7 +105,7 @@ def show(conductor: ConductorClient, name: str, cell: str | None, as_json: bool)
 def enable(conductor: ConductorClient, hosts: tuple[str, ...], cell: str | None) -> None:
     """Let hosts have new instances."""
     for name in hosts:
-        conductor.ask("PUT", f"/v1/hosts/{_part(name)}", {"enabled": True}, {"cell": cell})
+        conductor.ask("PUT", f"/v1/hosts/{part_of_path(name)}", {"enabled": True}, {"cell": cell})
 
 
 @host.command(epilog="Example: roost host disable rack1-01 --reason 'fan 3'")
@@ -117,7 +117,7 @@ def disable(conductor: ConductorClient, hosts: tuple[str, ...], cell: str | None
     """Let hosts have no new instances. What is there stays."""
     for name in hosts:
         body = {"enabled": False, "reason": reason}
-        conductor.ask("PUT", f"/v1/hosts/{_part(name)}", body, {"cell": cell})
+        conductor.ask("PUT", f"/v1/hosts/{part_of_path(name)}", body, {"cell": cell})
 
 
 @host.command(epilog="Example: roost host drain rack1-01 --wait")
@@ -134,7 +134,7 @@ def drain(
 
     Exit status 1: instances are left.
     """
-    path = f"/v1/hosts/{_part(name)}"
+    path = f"/v1/hosts/{part_of_path(name)}"
     found = conductor.ask("PUT", path, {"enabled": False, "reason": reason}, {"cell": cell})
     query = {"host": name, "cell": found["cell"], "all_projects": True}
     while True:
@@ -172,7 +172,7 @@ def move(
     as_json: bool,
 ) -> None:
     """Move an empty host, whose agent is stopped, to another cell. Prints its new token."""
-    answer = conductor.ask("POST", f"/v1/hosts/{_part(name)}/move", {"cell": to}, {"cell": cell})
+    answer = conductor.ask("POST", f"/v1/hosts/{part_of_path(name)}/move", {"cell": to}, {"cell": cell})
     _give_tokens([answer], token_file, as_json)
 
 
@@ -197,7 +197,7 @@ def remove(
     until = time.monotonic() + 60.0
     while True:
         try:
-            answer = conductor.ask("DELETE", f"/v1/hosts/{_part(name)}", query=query)
+            answer = conductor.ask("DELETE", f"/v1/hosts/{part_of_path(name)}", query=query)
             break
         except ConductorRefused as error:
             if not force or error.status != CONFLICT or time.monotonic() > until:
@@ -226,7 +226,7 @@ def renew_token(
     With --revoke the agent is refused until it is started with the new token; its guests go on.
     """
     query = {"cell": cell, "revoke": revoke or None}
-    answer = conductor.ask("POST", f"/v1/hosts/{_part(name)}/token", query=query)
+    answer = conductor.ask("POST", f"/v1/hosts/{part_of_path(name)}/token", query=query)
     _give_tokens([answer], token_file, as_json)
 
 
@@ -236,7 +236,7 @@ def renew_token(
 @with_conductor
 def accept(conductor: ConductorClient, name: str, cell: str | None) -> None:
     """Have a held agent carry out orders again: what its cell's database says is right."""
-    conductor.ask("POST", f"/v1/hosts/{_part(name)}/accept", query={"cell": cell})
+    conductor.ask("POST", f"/v1/hosts/{part_of_path(name)}/accept", query={"cell": cell})
 
 
 @click.group()
@@ -254,7 +254,7 @@ def node() -> None:
 @with_conductor
 def list_nodes(conductor: ConductorClient, name: str, cell: str | None, as_json: bool) -> None:
     """List the nodes of a host."""
-    answer = conductor.ask("GET", f"/v1/hosts/{_part(name)}/nodes", query={"cell": cell})
+    answer = conductor.ask("GET", f"/v1/hosts/{part_of_path(name)}/nodes", query={"cell": cell})
     if as_json:
         print_json(answer)
         return
@@ -273,7 +273,7 @@ def list_nodes(conductor: ConductorClient, name: str, cell: str | None, as_json:
 @with_conductor
 def remove_node(conductor: ConductorClient, name: str, node: str, cell: str | None, as_json: bool) -> None:
     """Remove a node without instances, and its providers from placement."""
-    path = f"/v1/hosts/{_part(name)}/nodes/{_part(node)}"
+    path = f"/v1/hosts/{part_of_path(name)}/nodes/{part_of_path(node)}"
     _print_removed(conductor.ask("DELETE", path, query={"cell": cell}), as_json)
 
 
@@ -283,6 +283,8 @@ def print_facts(found: dict[str, Any]) -> None:
     for name, value in found.items():
         if isinstance(value, dict):
             value = ", ".join(f"{key}={each}" for key, each in value.items())
+        elif name.endswith("_at") and value is not None:
+            name, value = f"{name} (UTC)", utc(value)
         if value not in (None, "", []):
             rows.append((name, str(value)))
     print_table(("field", "value"), rows)
@@ -330,10 +332,3 @@ def _enabled(host: dict[str, Any]) -> str:
 
 def _number(value: int | None) -> str:
     return "?" if value is None else str(value)
-
-
-def _part(name: str) -> str:
-    """A name as a part of a path."""
-    from urllib.parse import quote
-
-    return quote(name, safe="")

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from roost.cli.conductor_client import ConductorClient, ConductorRefused, with_conductor
+from roost.cli.conductor_client import ConductorClient, ConductorRefused, part_of_path, with_conductor
 from roost.cli.host import print_facts, warn_of_cells
 from roost.cli.instance_history import print_history
 from roost.cli.options import as_json, print_json, print_table
@@ -142,7 +142,7 @@ def list_instances(
 @with_conductor
 def show_instance(conductor: ConductorClient, uuid: str, as_json: bool) -> None:
     """Show an instance with its claim and the attempts that failed."""
-    found = conductor.ask("GET", f"/v1/instances/{uuid}")
+    found = conductor.ask("GET", f"/v1/instances/{part_of_path(uuid)}")
     if as_json:
         print_json(found)
         return
@@ -162,7 +162,7 @@ def show_instance(conductor: ConductorClient, uuid: str, as_json: bool) -> None:
 def delete(conductor: ConductorClient, uuids: tuple[str, ...]) -> None:
     """Delete instances. Their deletion is durable when this returns."""
     for uuid in uuids:
-        conductor.ask("DELETE", f"/v1/instances/{uuid}")
+        conductor.ask("DELETE", f"/v1/instances/{part_of_path(uuid)}")
 
 
 @instance.command(epilog="Example: roost instance watch 4f1c4f0e-5c26-4c6a-9d1b-2f6b1c1c8f11")
@@ -204,7 +204,7 @@ def give_up(conductor: ConductorClient, uuid: str, evidence: str) -> None:
     One that starts on a host that is down is tried on another host. One that is lost, or ran on a host that
     is down, is in error, and its claim is freed.
     """
-    conductor.ask("POST", f"/v1/instances/{uuid}/give-up", {"evidence": evidence})
+    conductor.ask("POST", f"/v1/instances/{part_of_path(uuid)}/give-up", {"evidence": evidence})
 
 
 def _watch(conductor: ConductorClient, uuids: list[str] | tuple[str, ...], as_json: bool) -> None:
@@ -232,7 +232,7 @@ def _watch(conductor: ConductorClient, uuids: list[str] | tuple[str, ...], as_js
 
 def _find(conductor: ConductorClient, uuid: str) -> dict[str, Any]:
     try:
-        found: dict[str, Any] = conductor.ask("GET", f"/v1/instances/{uuid}")
+        found: dict[str, Any] = conductor.ask("GET", f"/v1/instances/{part_of_path(uuid)}")
         return found
     except ConductorRefused as error:
         if error.status != NOT_FOUND:

@@ -12,7 +12,7 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from roost.cli.options import as_json, print_json
+from roost.cli.options import as_json, print_json, utc
 from roost.cli.reasons_text import reasons_text, weights_table
 from roost.cli.record_sources import Source, opened
 from roost.model.errors import OperatorError
@@ -149,7 +149,7 @@ def _detailed(each: RunWithAttempts) -> Group:
         ("project, user", f"{run.project_id}, {run.user_id}"),
         ("instances", ", ".join(run.instances)),
         ("request spec", json.dumps(_without_nothing(run.spec))),
-        ("started", f"{_time(run.started_at)}, took {(run.finished_at - run.started_at) * 1000:.1f} ms"),
+        ("started", f"{utc(run.started_at)}, took {(run.finished_at - run.started_at) * 1000:.1f} ms"),
         ("ledger version", "unknown" if run.version is None else str(run.version)),
         ("seed", "unknown" if run.seed is None else str(run.seed)),
         ("settings", "unknown" if run.settings is None else run.settings.digest),
@@ -170,13 +170,13 @@ def _detailed(each: RunWithAttempts) -> Group:
         attempts.add_column(column, overflow="fold")
     for attempt in each.attempts:
         attempts.add_row(
-            _time(attempt.at),
+            utc(attempt.at),
             attempt.instance,
             Text(attempt.host),
             Text(attempt.cell),
             f"{attempt.weight:.3f}",
             attempt.result,
-            "" if attempt.finished_at is None else _time(attempt.finished_at),
+            "" if attempt.finished_at is None else utc(attempt.finished_at),
             Text(attempt.reason or ""),
         )
     parts = [] if run.reasons is None else [*reasons_text(run.reasons)]
@@ -218,7 +218,3 @@ def _outcome(each: RunWithAttempts) -> str:
     shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
     rest = "" if run.refusal is None else f"; {run.refusal}"
     return f"{len(claimed)} on {shown}{rest}"
-
-
-def _time(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")

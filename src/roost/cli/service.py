@@ -1,12 +1,10 @@
 """``roost service``: which processes and agents run."""
 
-import time
-
 import click
 
 from roost.cli.conductor_client import ConductorClient, with_conductor
 from roost.cli.host import warn_of_cells
-from roost.cli.options import as_json, print_json, print_table
+from roost.cli.options import as_json, print_json, print_table, utc
 from roost.cli.watching import watched, watching
 
 
@@ -42,7 +40,7 @@ def list_services(
                 each["cell"] or "",
                 each["state"],
                 str(each["service_version"]),
-                time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(each["since"])),
+                utc(each["since"]),
             )
             for each in answer["services"]
         ]

@@ -28,4 +28,6 @@ class Troubles:
     def over(self, trouble: str) -> Machine[None]:
         """Log the end of a trouble, if there was one."""
         if self._present.pop(trouble, None) is not None:
-            yield from Log("a trouble of a host is over", {"host": self._host, "trouble": trouble}).do()
+            # As loud as its beginning: who was woken by that is to see this.
+            values = {"host": self._host, "trouble": trouble}
+            yield from Log("a trouble of a host is over", values, "warning").do()

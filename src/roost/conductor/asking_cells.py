@@ -8,6 +8,7 @@ import structlog
 from sqlalchemy.engine import Connection
 
 from roost.cells import Cell
+from roost.model.text import error_text
 from roost.storage import StorageError
 
 CELL_SECONDS = 3.0
@@ -26,5 +27,5 @@ async def ask_cell(cell: Cell | None, work: Callable[[Connection], T]) -> T | No
         async with asyncio.timeout(CELL_SECONDS):
             return await cell.read(work)
     except (StorageError, TimeoutError) as error:
-        _log.warning("a cell cannot be asked", cell=cell.name, error=str(error))
+        _log.warning("a cell cannot be asked", cell=cell.name, error=error_text(error))
         return None

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from roost.conductor.aggregates.differences import Difference, differences
+from roost.conductor.aggregates.host_aggregates import KnownNodes
 from roost.conductor.aggregates.mirror import AggregateMirror
 from roost.conductor.aggregates.store import AggregateChanges
 from roost.conductor.backoff import Backoff
@@ -31,6 +32,7 @@ class Aggregates:
         self.members: dict[str, frozenset[str]] = dict.fromkeys(OURS, frozenset())
         self.gone: frozenset[str] = frozenset()
         self.version = 1
+        self.away = frozenset[str]()
 
     async def changes(self, after: int | None = None) -> AggregateChanges | None:
         if after == self.version:
@@ -44,8 +46,8 @@ class Aggregates:
     async def forget(self, deleted: Collection[str]) -> None:
         self.gone -= frozenset(deleted)
 
-    async def nodes(self) -> frozenset[str]:
-        return frozenset(NODES)
+    async def nodes(self) -> KnownNodes:
+        return KnownNodes(frozenset(NODES) - self.away, ("cell9",) if self.away else ())
 
 
 class Placement:
@@ -170,6 +172,27 @@ def test_difference_names_only_what_is_ours_and_only_nodes_leave() -> None:
         "c": Difference(frozenset(), frozenset({"one"})),
     }
     assert found["a"].applied(frozenset({"two", FOREIGN})) == {"one", FOREIGN}
+
+
+def test_a_cell_that_is_away_holds_up_nobody_and_nothing_of_its_nodes_is_forgotten() -> None:
+    async def run() -> None:
+        aggregates, placement = Aggregates(), Placement(random.Random(0))
+        here, there = NODES[:2]
+        for node in (here, there):
+            placement.providers[node] = 1, frozenset({"one", "deleted"})
+        aggregates.gone = frozenset({"deleted"})
+        aggregates.away = frozenset({there})
+        healing = mirror(aggregates, placement)
+        assert not await healing.heal()
+        assert placement.providers[here][1] == frozenset()
+        assert placement.providers[there][1] == {"one", "deleted"}
+        assert aggregates.gone == {"deleted"}
+        aggregates.away = frozenset()
+        assert await healing.heal()
+        assert placement.providers[there][1] == frozenset()
+        assert aggregates.gone == frozenset()
+
+    asyncio.run(run())
 
 
 def test_provider_that_others_change_again_and_again_is_tried_later() -> None:

@@ -123,7 +123,8 @@ class AgentEndpoint:
         except StorageError as error:
             # It may be another database when it is back.
             self._identity = None
-            raise EndpointUnavailable(f"cell {self.cell}: {error_text(error)}") from error
+            # Where the database is, is no business of hosts.
+            raise EndpointUnavailable(f"the database of cell {self.cell} does not answer") from error
 
     def _answer(self, question: Question[Any]) -> Machine[Any]:
         match question:

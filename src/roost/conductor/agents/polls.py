@@ -97,7 +97,21 @@ class StorePoll(CellWork, frozen=True, kw_only=True):
 
 
 def _store(connection: Connection, polls: Sequence[StorePoll]) -> list[PollStored]:
-    """Store polls whose leases are locked."""
+    """Store polls whose leases are locked, as if one after the other."""
+    stored: list[PollStored] = []
+    while polls:
+        refused = _of_others(connection, polls)
+        # What is another host's may be free once the polls before have replaced it.
+        doubtful = (n for n, nodes in enumerate(refused) if nodes and any(p.reports for p in polls[:n]))
+        cut = next(doubtful, len(polls))
+        stored += _store_together(connection, polls[:cut], refused[:cut])
+        polls = polls[cut:]
+    return stored
+
+
+def _store_together(
+    connection: Connection, polls: Sequence[StorePoll], refused: Sequence[frozenset[str]]
+) -> list[PollStored]:
     counted = [{"of_name": session_name(p.session.host), "new_counter": p.counter} for p in polls]
     connection.execute(_COUNT, counted)
     at = max(poll.at for poll in polls)
@@ -107,7 +121,6 @@ def _store(connection: Connection, polls: Sequence[StorePoll]) -> list[PollStore
         ended = ReportResults.together(connection, reports)
     if destroyed := tuple(each for poll in polls for each in poll.destroyed):
         Destroyed(destroyed, at)(connection)
-    refused = _of_others(connection, polls)
     kept = tuple(
         each
         for poll, others in zip(polls, refused, strict=True)

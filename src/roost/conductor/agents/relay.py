@@ -77,7 +77,7 @@ class ProviderRelay:
         except PlacementError as error:
             raise EndpointUnavailable(f"placement does not answer: {error}") from error
         except _UNAVAILABLE as error:
-            raise EndpointUnavailable(f"placement cannot be reached: {error}") from error
+            raise EndpointUnavailable("placement cannot be reached") from error
 
     async def read(self, root: str) -> tuple[ProviderState, ...]:
         """The providers of the tree of a root; none if placement has none.
@@ -91,7 +91,7 @@ class ProviderRelay:
         except PlacementError as error:
             raise EndpointUnavailable(f"placement does not answer: {error}") from error
         except _UNAVAILABLE as error:
-            raise EndpointUnavailable(f"placement cannot be reached: {error}") from error
+            raise EndpointUnavailable("placement cannot be reached") from error
 
     async def write(self, root: str, writes: Sequence[ProviderWrite]) -> Written:
         """Make writes one after the other, up to the first that placement refuses.
@@ -112,7 +112,7 @@ class ProviderRelay:
                 raise EndpointUnavailable(f"placement does not answer: {error}") from error
             return Written(done, ProviderRefusal(str(error), isinstance(error, ConcurrentUpdate | NotFound)))
         except _UNAVAILABLE as error:
-            raise EndpointUnavailable(f"placement cannot be reached: {error}") from error
+            raise EndpointUnavailable("placement cannot be reached") from error
         return Written(done)
 
     async def _tree(self, root: str) -> Sequence[Provider]:

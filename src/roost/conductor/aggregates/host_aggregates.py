@@ -5,7 +5,7 @@ import uuid as uuids
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from functools import partial
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -15,8 +15,16 @@ from roost.conductor.aggregates.errors import AggregateChanged, NoSuchNode, Zone
 from roost.conductor.aggregates.store import AggregateStore, Judge
 from roost.conductor.aggregates.zones import ZoneChange
 from roost.model.aggregate import Aggregate
+from roost.storage import StorageError
 
 T = TypeVar("T")
+
+
+class KnownNodes(NamedTuple):
+    """The root providers of nodes. ``away``: the cells whose nodes are not known now."""
+
+    uuids: frozenset[str]
+    away: tuple[str, ...]
 
 
 class HostAggregates:
@@ -98,9 +106,19 @@ class HostAggregates:
         found = await asyncio.gather(*(names_of(cell, nodes) for cell in self._cells))
         return {node: name for each in found for node, name in each.items()}
 
-    async def nodes(self) -> frozenset[str]:
-        """The root providers of all nodes of the cells."""
-        return frozenset().union(*await asyncio.gather(*(cell.node_uuids() for cell in self._cells)))
+    async def nodes(self) -> KnownNodes:
+        """The root providers of all nodes of the cells whose databases answer."""
+        cells = list(self._cells)
+        found = await asyncio.gather(*(cell.node_uuids() for cell in cells), return_exceptions=True)
+        uuids, away = set[str](), list[str]()
+        for cell, nodes in zip(cells, found, strict=True):
+            if isinstance(nodes, frozenset):
+                uuids |= nodes
+            elif isinstance(nodes, StorageError):
+                away.append(cell.name)
+            else:
+                raise nodes
+        return KnownNodes(frozenset(uuids), tuple(away))
 
     async def _resolved(self, names: Collection[str]) -> dict[str, str]:
         """The uuid of the node of each name: its uuid, else its own name, else that of its service.

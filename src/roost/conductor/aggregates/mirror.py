@@ -2,13 +2,13 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable
-from collections.abc import Set as AbstractSet
 from typing import Protocol
 
 import structlog
 
 from roost.cells.cell import changed
 from roost.conductor.aggregates.differences import Difference, differences
+from roost.conductor.aggregates.host_aggregates import KnownNodes
 from roost.conductor.aggregates.known import AggregateSource, KnownAggregates
 from roost.conductor.backoff import Backoff
 from roost.ledger import LedgerError
@@ -55,7 +55,8 @@ class AggregateMirror:
     at its generation. A lost answer is repaired in the next round like any other difference. Aggregates that
     are not Roost's own, and providers that are no compute nodes, are left alone. Several mirrors may run.
 
-    ``nodes``: reads the root providers of all compute nodes. ``changed_event``: set when members have
+    ``nodes``: reads the root providers of all compute nodes; nodes of a cell that is away leave no aggregate
+    until it is back. ``changed_event``: set when members have
     changed.
     """
 
@@ -63,7 +64,7 @@ class AggregateMirror:
         self,
         source: MirroredSource,
         placement: MirrorPlacement,
-        nodes: Callable[[], Awaitable[AbstractSet[str]]],
+        nodes: Callable[[], Awaitable[KnownNodes]],
         changed_event: asyncio.Event,
         every_seconds: float = EVERY_SECONDS,
         backoff: Backoff = Backoff(),  # noqa: B008 - it is frozen
@@ -98,8 +99,10 @@ class AggregateMirror:
         except (StorageError, LedgerError, PlacementError) as error:
             _log.warning("host aggregates cannot be mirrored to placement", error=error_text(error))
             return False
-        whole = True
-        for provider, difference in differences(wanted, present, nodes).items():
+        if nodes.away:
+            _log.warning("what the nodes of cells are to leave in placement waits", cells=nodes.away)
+        whole = not nodes.away
+        for provider, difference in differences(wanted, present, nodes.uuids).items():
             whole &= await self._tried(provider, difference)
         if whole and deleted:
             try:

@@ -27,8 +27,10 @@ class WantedHosts(msgspec.Struct, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         for host in self.hosts:
-            if not is_storable(host, MAX_NAME) or host != host.strip() or "/" in host:
-                raise ValueError(f"{host!r} is no name of a host: no slash, and no space at its ends")
+            if not is_storable(host, MAX_NAME) or host != host.strip() or not host.isprintable():
+                raise ValueError(f"{host!r} is no name of a host: no space at its ends, all printable")
+            if "/" in host or host in (".", ".."):
+                raise ValueError(f"{host!r} is no name of a host: it is part of paths")
         if len(set(self.hosts)) < len(self.hosts):
             raise ValueError("a host is named twice")
 
@@ -191,7 +193,7 @@ class ServiceList(msgspec.Struct, forbid_unknown_fields=True):
     cells_down: list[str]
 
 
-_CellName = Annotated[str, Meta(pattern="^[A-Za-z0-9_.-]{1,64}$")]
+_CellName = Annotated[str, Meta(pattern="^[A-Za-z0-9_-][A-Za-z0-9_.-]{0,63}$")]
 
 
 class WantedCell(msgspec.Struct, forbid_unknown_fields=True):
