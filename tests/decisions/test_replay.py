@@ -54,8 +54,13 @@ def test_a_mixed_workload_is_decided_again_also_after_restarts(workload: Path) -
 
 
 def test_another_process_decides_the_same(workload: Path) -> None:
+    config = workload / "roost.conf"
+    api, records = (f"connection = sqlite:///{workload / name}.db\n" for name in ("api", "records"))
+    config.write_text(f"[placement_database]\n{api}[records]\n{records}")
     done = run_roost("replay-decision", "--data-dir", workload, "--last", "12", "--json")
     assert done.returncode == 0, done.stderr
+    configured = run_roost("replay-decision", "--config-file", config, "--last", "12", "--json")
+    assert configured.stdout == done.stdout, configured.stderr
     answers = json.loads(done.stdout)
     assert len(answers) == 12
     assert all(each["same"] is True or each["impossible"] for each in answers)

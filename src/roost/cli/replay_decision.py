@@ -3,7 +3,7 @@
 import asyncio
 import sys
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import click
@@ -12,9 +12,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from roost.auth import Source
 from roost.cli.main import FOUND_WRONG
 from roost.cli.options import as_json, print_json
 from roost.cli.progress import Meter, no_progress, progress
+from roost.cli.record_sources import FOREVER, open_backend
 from roost.cli.verification import check_ledger
 from roost.conductor.node_journal import NodeJournals
 from roost.decisions import Difference, NotReproducible, Replay, Replayed, in_order
@@ -24,9 +26,9 @@ from roost.ledger.past_fleet import PastFleet
 from roost.model.errors import OperatorError
 from roost.model.record import Step
 from roost.model.spec import Destination
-from roost.records import Retention, RunWithAttempts, Search, SearchableRecords, spec_of
+from roost.records import RunWithAttempts, Search, SearchableRecords, spec_of
 from roost.records.backend import open_sql_records
-from roost.records.jsonl import JsonLinesRecords
+from roost.scheduling.options import read_scheduling_options
 from roost.storage import COMMAND_ANSWER_SECONDS, Database
 
 
@@ -61,6 +63,11 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     metavar="URL",
     help="The database of records. [default: in the data directory]",
 )
+@click.option(
+    "--config-file",
+    type=click.Path(path_type=Path),
+    help="A configuration that names these databases.",
+)
 @click.option("--last", type=click.IntRange(min=1), help="Decide the last N runs again, instead of one.")
 @click.option(
     "--without",
@@ -83,6 +90,7 @@ def replay_decision(
     database: str | None,
     ledger: str | None,
     records_url: str | None,
+    config_file: Path | None,
     last: int | None,
     without: tuple[str, ...],
     flavor: str | None,
@@ -99,11 +107,27 @@ def replay_decision(
     """
     if (name is None) == (last is None):
         raise click.UsageError("name a RUN, or the number of runs with --last")
-    if data_dir is None and (database is None or records_url is None):
-        raise click.UsageError("name --data-dir, or --database and --records")
+    if (data_dir or config_file) is None and (database is None or records_url is None):
+        raise click.UsageError("name --data-dir, or --config-file, or --database and --records")
+    if data_dir is not None and config_file is not None:
+        raise click.UsageError("--data-dir and --config-file name different databases: give one of them")
+    if config_file is not None:
+        options = read_scheduling_options(Source((str(config_file),)), hosts_needed=False)
+        ledger = ledger or options.database
+        database = database or options.api_database or options.database
+    database = database or f"sqlite:///{(data_dir or Path()).resolve() / 'api.db'}"
     with progress("replay") as meter:
         answers = asyncio.run(
-            _answers(name, data_dir, database, ledger, records_url, last, without, flavor, now, meter)
+            _answers(
+                name,
+                database,
+                ledger,
+                _records(data_dir, config_file, records_url),
+                last,
+                Changes(without, None, now),
+                flavor,
+                meter,
+            )
         )
     changed = bool(without or flavor or now)
     if as_json:
@@ -119,29 +143,26 @@ def replay_decision(
 
 async def _answers(
     name: str | None,
-    data_dir: Path | None,
-    database: str | None,
+    database: str,
     ledger: str | None,
-    records_url: str | None,
+    opened_records: AbstractAsyncContextManager[SearchableRecords],
     last: int | None,
-    without: tuple[str, ...],
+    changes: Changes,
     flavor: str | None,
-    now: bool,
     meter: Meter,
 ) -> list[Answer]:
-    async with _records(data_dir, records_url) as records:
+    async with opened_records as records:
         runs = await _runs(records, name, last)
-    url = database or f"sqlite:///{(data_dir or Path()).resolve() / 'api.db'}"
     async with AsyncExitStack() as stack:
-        api = _database(stack, url)
-        placement = api if ledger is None else _database(stack, ledger)
+        api = _database(stack, database)
+        placement = api if ledger in (None, database) else _database(stack, ledger)
         check_ledger(placement)
         meter.begin("ledger", "commits")
         replay = Replay(await PastFleet.open(placement, meter.count), NodeJournals(api))
         answers = []
         for each in in_order(runs):
             other = None if flavor is None else flavor_from(spec_of(each.run).flavor, flavor)
-            answers.append(await _answer(replay, each, Changes(without, other, now)))
+            answers.append(await _answer(replay, each, msgspec.structs.replace(changes, flavor=other)))
     place = {each.run.id: number for number, each in enumerate(runs)}
     return sorted(answers, key=lambda each: place[each.run])
 
@@ -171,16 +192,13 @@ async def _answer(replay: Replay, recorded: RunWithAttempts, changes: Changes) -
 
 
 @asynccontextmanager
-async def _records(data_dir: Path | None, url: str | None) -> AsyncIterator[SearchableRecords]:
-    forever = Retention(0, 0)
-    lines = None if data_dir is None else data_dir / "records.jsonl"
-    if url is None and lines is not None and lines.exists():
-        backend: SearchableRecords = JsonLinesRecords(lines, forever)
+async def _records(
+    data_dir: Path | None, config_file: Path | None, url: str | None
+) -> AsyncIterator[SearchableRecords]:
+    if url is None:
+        backend = await open_backend(data_dir, config_file)
     else:
-        file = (data_dir or Path()).resolve() / "records.db"
-        if url is None and not file.exists():
-            raise OperatorError(f"data directory {data_dir} contains neither records.db nor records.jsonl")
-        backend = await open_sql_records(url or f"sqlite:///{file}", forever)
+        backend = await open_sql_records(url, FOREVER)
     try:
         yield backend
     finally:
