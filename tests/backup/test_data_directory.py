@@ -11,7 +11,7 @@ import pytest
 
 from backup.backing import content
 from roost.backup.data_directory import back_up_directory
-from roost.conductor.verify import LEAKED_CLAIM, MISSING_CLAIM, UNMAPPED_INSTANCE
+from roost.conductor.comparison import LEAKED_CLAIM, MISSING_CLAIM, UNMAPPED_INSTANCE
 from support.processes import RoostUp, run_roost
 
 FLAVOR = {"name": "small", "vcpus": 1, "memory_mb": 256, "disk_gb": 1}

@@ -21,6 +21,7 @@ COMMANDS = {
     "agent": "roost.cli.agent:agent",
     "archive-records": "roost.cli.archived_records:archive_records",
     "ask": "roost.cli.ask:ask",
+    "audit": "roost.cli.audit:audit",
     "bench": "roost.cli.bench:bench",
     "cell-conductor": "roost.cli.cell_conductor:cell_conductor",
     "cell": "roost.cli.cell:cell",

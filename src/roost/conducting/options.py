@@ -7,11 +7,12 @@ import msgspec
 from oslo_config import cfg
 
 from roost.auth import Source
+from roost.conductor.audit.rounds import AuditOptions
 from roost.conductor.cell_mappings import OPTIONS as CELL_OPTIONS
 from roost.conductor.cell_mappings import CellMapping, section_of, url_of
 from roost.conductor.options import GROUP as CONDUCTOR
 from roost.conductor.options import OPTIONS as CONDUCTOR_OPTIONS
-from roost.conductor.options import time_limits_from
+from roost.conductor.options import audit_options_from, time_limits_from
 from roost.conductor.time_limits import TimeLimits
 from roost.model.errors import OperatorError
 from roost.placement.options import PlacementOptions
@@ -34,6 +35,7 @@ class ConductingOptions(msgspec.Struct, frozen=True, kw_only=True):
     uses_service: bool
     max_attempts: int
     time_limits: TimeLimits
+    audits: AuditOptions = AuditOptions()
     cell: str | None = None
     cell_database: str | None = None
 
@@ -74,6 +76,7 @@ def read_conducting_options(source: Source, cell: str | None = None) -> Conducti
         uses_service = conf[CONDUCTOR].use_scheduler_service
         max_attempts = conf[CONDUCTOR].max_attempts
         limits = time_limits_from(conf)
+        audits = audit_options_from(conf)
     except (cfg.Error, ValueError) as error:
         raise OperatorError(f"configuration: {' '.join(str(error).split())}") from error
     scheduling = read_scheduling_options(source, hosts_needed=False)
@@ -84,6 +87,7 @@ def read_conducting_options(source: Source, cell: str | None = None) -> Conducti
         uses_service=uses_service,
         max_attempts=max_attempts,
         time_limits=limits,
+        audits=audits,
         cell=cell,
         cell_database=None if cell is None else url_of(CellMapping(cell, section_of(cell)), source),
     )

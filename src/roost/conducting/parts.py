@@ -133,6 +133,7 @@ async def open_super_conductor(
         records=records,
         max_attempts=options.max_attempts,
         history_days=options.time_limits.history_days,
+        audits=options.audits,
         clock=runtime.clock,
     )
     stack.push_async_callback(conductor.close)

@@ -18,6 +18,8 @@ from roost.auth.rules import Rules
 from roost.conductor.aggregates.host_aggregates import HostAggregates
 from roost.conductor.aggregates.operations import AGGREGATE_OPERATIONS, AGGREGATE_RULES
 from roost.conductor.aggregates.operations import PATH as AGGREGATES
+from roost.conductor.audit.operations import AUDIT_OPERATIONS, AUDIT_RULES
+from roost.conductor.audit.operations import PATH as AUDIT
 from roost.conductor.history.operations import HISTORY_RULES, history_operation
 from roost.conductor.history.views import Histories
 from roost.conductor.hosts.cells import CellRegistry
@@ -72,13 +74,14 @@ DEFAULT_RULES: Final = {
     _REQUESTED_DESTINATION: ADMIN,
     _FORCED_HOST: ADMIN,
     **AGGREGATE_RULES,
+    **AUDIT_RULES,
     **HISTORY_RULES,
     **HOST_RULES,
     **SERVER_GROUP_RULES,
 }
 """The policy rules as they are without a policy file."""
 
-PATHS: Final = ("/v1/instances", AGGREGATES, CELLS, HOSTS, SERVER_GROUPS, SERVICES)
+PATHS: Final = ("/v1/instances", AGGREGATES, AUDIT, CELLS, HOSTS, SERVER_GROUPS, SERVICES)
 """The paths of a conductor: these, and all below them."""
 
 
@@ -324,6 +327,7 @@ OPERATIONS: Final = (
         raises=(Conflict,),
     ),
     *AGGREGATE_OPERATIONS,
+    *AUDIT_OPERATIONS,
     *HOST_OPERATIONS,
     *SERVER_GROUP_OPERATIONS,
 )

@@ -2,6 +2,7 @@
 
 from oslo_config import cfg
 
+from roost.conductor.audit.rounds import AuditOptions
 from roost.conductor.time_limits import TimeLimits
 
 GROUP = "conductor"
@@ -41,6 +42,27 @@ OPTIONS = [
         "in the middle of its request cannot bring it back.",
     ),
     cfg.FloatOpt(
+        "audit_seconds",
+        default=60.0,
+        min=1.0,
+        help="Seconds between two rounds of the audit, in each of which one of the conductors compares all "
+        "claims, mappings and instances.",
+    ),
+    cfg.FloatOpt(
+        "audit_settle_seconds",
+        default=30.0,
+        min=1.0,
+        help="Seconds between the two looks of a round at what differs. What both see is a finding. Nothing "
+        "is repaired on hosts whose agents have not polled in between.",
+    ),
+    cfg.IntOpt(
+        "audit_repairs_limit",
+        default=10,
+        min=0,
+        help="A round of the audit with more repairs than this makes none, and asks an operator: `roost "
+        "audit`. With 0 it always does.",
+    ),
+    cfg.FloatOpt(
         "history_days",
         default=30.0,
         min=0.01,
@@ -57,4 +79,14 @@ def time_limits_from(conf: cfg.ConfigOpts) -> TimeLimits:
         destroy_seconds=group.destroy_seconds_limit,
         tombstone_days=group.tombstone_days,
         history_days=group.history_days,
+    )
+
+
+def audit_options_from(conf: cfg.ConfigOpts) -> AuditOptions:
+    """The options of the audit of a configuration in which `OPTIONS` are registered."""
+    group = conf[GROUP]
+    return AuditOptions(
+        every=group.audit_seconds,
+        settle=group.audit_settle_seconds,
+        most_repairs=group.audit_repairs_limit,
     )

@@ -70,6 +70,22 @@ class FreeConsumers(Question[None], frozen=True):
     consumers: tuple[str, ...]
 
 
+class ProviderRoots(Question[dict[str, str]], frozen=True):
+    """Asks for all providers, each with the root of its tree. Raises `PlacementError`."""
+
+
+class ConsumersOn(Question[frozenset[str]], frozen=True):
+    """Asks which consumers hold something of a provider. Raises `NotFound`."""
+
+    provider: str
+
+
+class TraitsOf(Question[frozenset[str]], frozen=True):
+    """Asks for the traits of a provider. Raises `NotFound`."""
+
+    provider: str
+
+
 class Alternates(Protocol):
     """The use of alternates, which is all that a cell's conductor asks of a scheduler."""
 
@@ -164,6 +180,12 @@ def placement_service(placement: Placement) -> Service:
                 return await placement.write_allocations(writes)
             case FreeConsumers(consumers):
                 return await placement.delete_allocations(consumers)
+            case ProviderRoots():
+                return await placement.provider_roots()
+            case ConsumersOn(provider):
+                return await placement.consumers_on(provider)
+            case TraitsOf(provider):
+                return await placement.traits(provider)
         raise UnknownService(f"placement is not asked for {question!r}")
 
     return answer

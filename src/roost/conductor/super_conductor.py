@@ -15,6 +15,8 @@ import structlog
 
 from roost.cells import Cell
 from roost.cells.cell import GONE, changed
+from roost.conductor.audit.rounds import AuditOptions, audit, audit_tenure
+from roost.conductor.audit.store import LEASE
 from roost.conductor.backoff import Backoff
 from roost.conductor.build_requests import clean_request
 from roost.conductor.carrying import CarryOptions
@@ -68,6 +70,7 @@ class SuperConductor:
         history_days: float = 30.0,
         backoff: Backoff = Backoff(),  # noqa: B008 - it is frozen
         times: LeaseTimes = LeaseTimes(),  # noqa: B008 - it is frozen
+        audits: AuditOptions = AuditOptions(),  # noqa: B008 - it is frozen
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         clock: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
@@ -87,6 +90,8 @@ class SuperConductor:
         host = socket.gethostname()
         name = f"{KIND}/{host}/{os.getpid()}-{uuid.uuid4().hex[:8]}"
         self._tenure = Tenure(name, KIND, host, times=times)
+        self._auditing = audit_tenure(name, times)
+        self._audits = audits
         options = CarryOptions(max_attempts=max_attempts, backoff=backoff)
         self._working = Working(self._tenure, options)
         self._listening: set[asyncio.Task[None]] = set()
@@ -114,7 +119,8 @@ class SuperConductor:
         Raises: `StorageError`.
         """
         if alone:
-            await self._api.write(VacateAll(KIND))
+            for kind in (KIND, LEASE):
+                await self._api.write(VacateAll(kind))
         await self._performer.run(renew("api", self._tenure))
 
     async def resume(self) -> None:
@@ -134,6 +140,9 @@ class SuperConductor:
             free_late_claims=self._working.free_late_claims,
             complete_mappings=self._working.complete_mappings,
             prune_past=lambda: self._working.prune_past(self._history_days),
+            keep_audit=lambda: keep_lease("api", self._auditing),
+            watch_audit=lambda: watch_leases("api", LEASE, self._auditing.times),
+            audit=lambda: audit(self._auditing, self._audits),
         )
         self._listening.add(asyncio.create_task(self.watch.run()))
         for cell in self.cells.values():
@@ -178,9 +187,11 @@ class SuperConductor:
             task.cancel()
         await asyncio.gather(*self._listening, return_exceptions=True)
         await self._performer.close()
-        if self._tenure.holder:
+        for tenure in (self._tenure, self._auditing):
+            if not tenure.holder:
+                continue
             try:
-                await self._api.write(ReleaseLease(self._tenure.name, self._tenure.holder))
+                await self._api.write(ReleaseLease(tenure.name, tenure.holder))
             except StorageError as error:
                 _log.warning("the lease could not be given back", error=str(error))
 

@@ -192,6 +192,44 @@ server_group_members = sa.Table(
     **EXACT,
 )
 
+_TEXT = sa.Text().with_variant(LONGTEXT(), "mysql", "mariadb")
+
+audit_state = sa.Table(
+    # One row: the rounds of the audit. See `roost.conductor.audit`.
+    "audit_state",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("begun", sa.BigInteger, nullable=False),
+    sa.Column("ended", sa.BigInteger, nullable=False),
+    sa.Column("ended_at", sa.Double, nullable=False),
+    # Whether an operator has asked for a round, and the repairs that it may make.
+    sa.Column("asked", sa.Boolean, nullable=False),
+    sa.Column("permitted", sa.BigInteger, nullable=False),
+    sa.Column("report", _TEXT, nullable=False),
+    **EXACT,
+)
+
+audit_findings = sa.Table(
+    # What the last round found and did not repair.
+    "audit_findings",
+    metadata,
+    sa.Column("number", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("finding", _TEXT, nullable=False),
+    **EXACT,
+)
+
+audit_repairs = sa.Table(
+    "audit_repairs",
+    metadata,
+    sa.Column("number", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("at", sa.Double, nullable=False),
+    sa.Column("by", NAME, nullable=False),
+    sa.Column("finding", _TEXT, nullable=False),
+    # None from just before the repair to its end.
+    sa.Column("result", _TEXT),
+    **EXACT,
+)
+
 database_identity = identity_table(metadata)
 
 leases_table(metadata)

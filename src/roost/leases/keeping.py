@@ -34,12 +34,21 @@ class Tenure:
     """The lease of one process: under which nonce it owns work now. Its machines share it.
 
     ``holder`` is empty while the process holds no lease. ``drawn`` is the nonce that it acquires the lease
-    with: the same one until it has it, as the answer to the write may be lost.
+    with: the same one until it has it, as the answer to the write may be lost. ``shared``: several processes
+    want the lease, and one that does not have it waits.
     """
 
     def __init__(
-        self, name: str, kind: str, host: str, service_version: int = 0, times: LeaseTimes = TIMES
+        self,
+        name: str,
+        kind: str,
+        host: str,
+        service_version: int = 0,
+        times: LeaseTimes = TIMES,
+        *,
+        shared: bool = False,
     ) -> None:
+        self.shared = shared
         self.name = name
         self.kind = kind
         self.host = host
@@ -91,6 +100,8 @@ def renew(database: str, tenure: Tenure) -> Machine[None]:
         ),
     ).do()
     if lease is None:
+        if tenure.shared:
+            return None
         return (yield from Log("another process has the same lease", {"lease": tenure.name}, "error").do())
     return tenure.acquired(lease, began)
 

@@ -33,7 +33,7 @@ UNEXPLAINED = "unexplained"
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """One difference. ``kind``: a constant of this file or of `roost.conductor.verify`. ``subject``: the
+    """One difference. ``kind``: a constant of this file or of `roost.conductor.comparison`. ``subject``: the
     name of the thing. ``detail``: its fault."""
 
     kind: str

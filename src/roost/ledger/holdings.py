@@ -92,8 +92,13 @@ def holdings_of(connection: Connection, uuids: Iterable[str]) -> Holdings:
 
 def held_on(connection: Connection, provider: str) -> dict[str, Held]:
     """The consumers with an allocation from a provider, with all their allocations."""
+    return held_by(connection, sorted(consumers_on(connection, provider)))
+
+
+def consumers_on(connection: Connection, provider: str) -> frozenset[str]:
+    """The consumers with an allocation from a provider."""
     rows = connection.execute(_ON_PROVIDER.where(resource_providers.c.uuid == provider).distinct())
-    return held_by(connection, rows.scalars().all())
+    return frozenset(rows.scalars())
 
 
 def held_by_all(connection: Connection) -> dict[str, Held]:

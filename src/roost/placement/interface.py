@@ -73,6 +73,9 @@ class Placement(Protocol):
     async def tree(self, uuid: str) -> list[Provider]:
         """Return all providers of the tree with ``uuid``, in no order; none if ``uuid`` is unknown."""
 
+    async def provider_roots(self) -> dict[str, str]:
+        """Return all providers, each with the root of its tree."""
+
     async def inventories(self, provider: str) -> dict[str, Inventory]:
         """Return a provider's inventories by class. Raises `NotFound`."""
 
@@ -127,6 +130,9 @@ class Placement(Protocol):
 
     async def allocations_of(self, consumer: str) -> Held | None:
         """Return a consumer and its allocations, None if it has none."""
+
+    async def consumers_on(self, provider: str) -> frozenset[str]:
+        """Return the consumers with allocations from a provider. Raises `NotFound`."""
 
     async def group_members(self, group: str) -> dict[str, list[str]] | None:
         """Return the members of a server group: consumer -> uuids of its hosts, which are root providers.

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from roost.fleet import Fleet
 from roost.ledger import Held, Ledger
-from roost.ledger.holdings import held_by
+from roost.ledger.holdings import consumers_on, held_by
 from roost.model.inventory import Inventory
 from roost.placement.addressing import provider_row
 from roost.placement.commands.allocations import ConsumerWrite, FreeConsumers, WriteAllocations
@@ -53,6 +53,10 @@ class PlacementService:
             return []
         return [_provider(fleet, row) for row in fleet.subtree(fleet.root.item(fleet.row(uuid)))]
 
+    async def provider_roots(self) -> dict[str, str]:
+        fleet = await self.ledger.current()
+        return {fleet.uuid(row): fleet.uuid(fleet.root.item(row)) for row in fleet.rows().tolist()}
+
     async def inventories(self, provider: str) -> dict[str, Inventory]:
         fleet = await self.ledger.current()
         return fleet.inventories(provider_row(fleet, provider))
@@ -97,6 +101,10 @@ class PlacementService:
     async def allocations_of(self, consumer: str) -> Held | None:
         held = await self.ledger.database.read(lambda connection: held_by(connection, (consumer,)))
         return held.get(consumer)
+
+    async def consumers_on(self, provider: str) -> frozenset[str]:
+        provider_row(await self.ledger.current(), provider)
+        return await self.ledger.database.read(lambda connection: consumers_on(connection, provider))
 
     async def group_members(self, group: str) -> dict[str, list[str]]:
         fleet = await self.ledger.current()

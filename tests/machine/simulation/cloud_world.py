@@ -10,13 +10,16 @@ from machine.simulation.cell_world import ALL, STORM
 from machine.simulation.network import Handling
 from machine.simulation.placement import FOREIGN
 from machine.simulation.process import Process
-from machine.simulation.world import LEASES, Kind, World, promise
+from machine.simulation.world import ACTS, LEASES, Kind, World, promise
 from roost.cells.history import ReadHistory
 from roost.cells.tables import SCHEMA as CELL_SCHEMA
+from roost.conductor.audit.rounds import AuditOptions, audit, audit_tenure
+from roost.conductor.audit.store import LEASE, ReadFindings, ReadRepairs, ReadState
 from roost.conductor.carrying import CarryOptions
 from roost.conductor.cell_mappings import CELL0
 from roost.conductor.history.past import FindKnown
 from roost.conductor.history.telling import actions_of
+from roost.conductor.questions import SCHEDULER
 from roost.conductor.super_conductor import KIND
 from roost.conductor.tables import (
     SCHEMA,
@@ -34,6 +37,8 @@ from support.clouds import spec
 CELLS = ("c1", "c2")
 CONDUCTORS = "conductors"
 """The service that users ask: any of the super conductors."""
+
+AUDITS = AuditOptions(every=15.0, settle=8.0, look=4.0, most_repairs=3)
 
 PAUSES = STORM._replace(pauses=0.04)
 """Processes are stopped just before they write, often past their leases."""
@@ -129,6 +134,9 @@ class ConductorsService:
 class CloudWorld(World):
     """Two super conductors, two cells with two hosts each, and some requests."""
 
+    doubles_claims = False
+    """Whether claims arrive a second time after the end of their instances, which the audit repairs."""
+
     def __init__(self, *arguments: Any, requests: int = 3, **named: Any) -> None:
         super().__init__(*arguments, **{"cells": CELLS, "conductors": 1, "hosts": 2} | named)
         self.add_database("api", SCHEMA)
@@ -136,6 +144,7 @@ class CloudWorld(World):
         self._add_conductor("cell0-conductor", CELL0)
         self.network.databases["api"].run(MapCells((CELL0, *self.cells)), True)
         self.network.services[CONDUCTORS] = ConductorsService(self)
+        self.network.services[SCHEDULER].repeats_late = self.doubles_claims
         self.supers = [Process(f"super{number}", self.network, self._begin_super) for number in range(2)]
         self.conductors[:0] = self.supers
         self._user = Process("user", self.network, lambda process: None)
@@ -151,6 +160,10 @@ class CloudWorld(World):
         process.run("seeks", working.seek())
         process.run("deletes", working.carry_deletions())
         process.run("frees", working.free_late_claims())
+        auditing = audit_tenure(process.name, LEASES)
+        process.run("keeps the audit", keep_lease("api", auditing))
+        process.run("watches the audit", watch_leases("api", LEASE, LEASES))
+        process.run("audits", audit(auditing, AUDITS))
 
     @property
     def all_cells(self) -> tuple[str, ...]:
@@ -224,6 +237,24 @@ class CloudWorld(World):
         late = self.placement.consumers().keys() - (cells.keys() - ended) - {FOREIGN}
         over = not requests and not deletions and not late and not self._user.running
         return over and super().settled()
+
+    def check(self) -> None:
+        super().check()
+        self.wait_for_rounds(2)
+        found = self.read("api", ReadFindings(0, 10))
+        promise(not found, f"the audit finds what is not there: {found}")
+        repairs = self.read("api", ReadRepairs(None, 10))
+        promise(self.doubles_claims or not repairs, f"repairs that nothing provoked: {repairs}")
+        open_repairs = [each for each in repairs if each.result is None and not self.kind.weather.crashes]
+        promise(not open_repairs, f"repairs without a result: {open_repairs}")
+
+    def wait_for_rounds(self, number: int) -> None:
+        """Let the audit begin and end so many rounds from now on."""
+        wanted = self.read("api", ReadState()).begun + number
+        until = self.loop.now + 200.0
+        while self.read("api", ReadState()).ended < wanted:
+            promise(self.loop.now < until, "the audit makes no rounds")
+            self.loop.run(self.loop.now + 2.0, ACTS)
 
     def check_known(self, rows: dict[str, Instance]) -> None:
         for uuid, row in self.rows(CELL0).items():

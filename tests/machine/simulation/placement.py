@@ -116,6 +116,10 @@ class SimulatedPlacement:
         """All consumers, with what they hold."""
         return self.state._held
 
+    def consumers_on(self, provider: str) -> frozenset[str]:
+        """The consumers with allocations from a provider."""
+        return frozenset(uuid for uuid, held in self.consumers().items() if provider in held.allocations)
+
     # What the scheduler is asked
 
     def select(

@@ -11,8 +11,11 @@ from roost.agents.errors import EndpointUnavailable
 from roost.conductor.agents.relay import ProviderRelay
 from roost.conductor.questions import (
     AllocationsOf,
+    ConsumersOn,
     FreeConsumers,
+    ProviderRoots,
     SelectDestinations,
+    TraitsOf,
     UseAlternate,
     WriteAllocations,
 )
@@ -25,7 +28,7 @@ class SchedulerService:
 
     What comes twice is a claim, that a proxy in front of placement sends to a second server. Placement takes
     that for a new claim if the consumer has come and gone before: its API has no guard against that, and only
-    a comparison of all consumers with all instances finds it (`roost db verify`).
+    a comparison of all consumers with all instances finds it: the audit, with which a world repeats claims.
     """
 
     patience = 30.0
@@ -78,6 +81,12 @@ class PlacementService:
                 return self._placement.write(writes)
             case FreeConsumers(consumers):
                 return self._placement.free(consumers)
+            case ProviderRoots():
+                return at_once(self._placement.service.provider_roots())
+            case ConsumersOn(provider):
+                return self._placement.consumers_on(provider)
+            case TraitsOf(provider):
+                return at_once(self._placement.service.traits(provider))
         raise AssertionError(f"placement is not asked for {question!r}")
 
     def unreachable(self, unknown: bool) -> Exception:

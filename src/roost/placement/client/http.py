@@ -209,6 +209,10 @@ class HttpPlacement:
             if each["parent_provider_uuid"] is None and each["uuid"] not in pools
         }
 
+    async def provider_roots(self) -> dict[str, str]:
+        found = await self._transport.call("GET", "/resource_providers")
+        return {each["uuid"]: each["root_provider_uuid"] for each in found["resource_providers"]}
+
     async def inventories(self, provider: str) -> dict[str, Inventory]:
         found = await self._of(provider, "inventories")
         return msgspec.convert(found["inventories"], dict[str, Inventory])

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from roost.conductor.cell_mappings import CellMapping
-from roost.conductor.verify import ApiState, CellState, judge
+from roost.conductor.comparison import ApiState, CellState, judge
 from roost.ledger import Held
 from roost.model.allocation import Consumer
 from roost.model.instance import ACTIVE, ASSIGNED, DELETING, DESTROYED, ERROR, FAILED, Instance

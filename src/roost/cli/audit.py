@@ -1,0 +1,132 @@
+"""``roost audit``: what the conductors' audit found, repaired, and asks."""
+
+import time
+from typing import Any
+
+import click
+
+from roost.cli.conductor_client import ConductorClient, with_conductor
+from roost.cli.options import as_json, print_json, print_table
+from roost.model.errors import OperatorError
+
+PATH = "/v1/audit"
+LOOK_SECONDS = 1.0
+"""Seconds between two looks at whether a round has ended."""
+
+
+@click.command(
+    epilog="Example: roost audit --now\n\nExample: roost audit --repair --most 25",
+)
+@click.option("--now", is_flag=True, help="Ask for a round, and wait until it has ended.")
+@click.option("--repair", is_flag=True, help="As --now, and permit the round --most repairs.")
+@click.option("--most", type=click.IntRange(1), help="So many repairs at most. Needs --repair.")
+@click.option("--repairs", is_flag=True, help="Show the repairs that were made instead.")
+@click.option(
+    "--wait-seconds",
+    type=click.FloatRange(min=1.0),
+    default=600.0,
+    show_default=True,
+    help="Wait so long at most for a round.",
+)
+@as_json
+@with_conductor
+def audit(
+    conductor: ConductorClient,
+    now: bool,
+    repair: bool,
+    most: int | None,
+    repairs: bool,
+    wait_seconds: float,
+    as_json: bool,
+) -> None:
+    """Show what is wrong between claims, mappings and instances, and what would repair it.
+
+    Conductors compare all the time, and repair what is certain. What is much at once, they leave to an
+    operator: --repair --most N lets the next round make N repairs. Without it nothing is changed.
+
+    Exit status: 0 nothing is wrong, 1 something is or a cell could not be read, 2 could not run.
+    """
+    if repair != (most is not None):
+        raise click.UsageError("--repair and --most go together")
+    if repairs:
+        _show_repairs(conductor, as_json)
+        return
+    if now or repair:
+        number = conductor.ask("POST", f"{PATH}/rounds", {"most": most or 0})["round"]
+        _wait(conductor, number, wait_seconds)
+    findings: list[dict[str, Any]] = []
+    found: dict[str, Any] = {}
+    for found in conductor.pages(PATH, "findings", {}):
+        findings += found["findings"]
+    if not found["round"]:
+        raise OperatorError("no round of the audit has ended yet: see roost audit --now")
+    if as_json:
+        print_json({**{name: value for name, value in found.items() if name != "next"}, "findings": findings})
+    else:
+        _print(found, findings)
+    if found["found"] or found["unread"] or found["asks"]:
+        raise SystemExit(1)
+
+
+def _wait(conductor: ConductorClient, number: int, seconds: float) -> None:
+    until = time.monotonic() + seconds
+    while conductor.ask("GET", PATH, query={"limit": 1})["round"] < number:
+        if time.monotonic() > until:
+            raise OperatorError(
+                f"round {number} of the audit has not ended after {seconds:g} s: is a conductor up? See "
+                "roost service list --kind audit"
+            )
+        time.sleep(LOOK_SECONDS)
+
+
+def _print(found: dict[str, Any], findings: list[dict[str, Any]]) -> None:
+    if findings:
+        rows = [
+            (
+                each["kind"],
+                each["subject"],
+                f"{each['detail']}; expected: {each['expected']}",
+                _remedy(each),
+            )
+            for each in findings
+        ]
+        print_table(("finding", "subject", "what is there", "repair"), rows)
+    click.echo(
+        f"Round {found['round']} ended at {_time(found['ended_at'])}: {found['instances']} instances "
+        f"compared, {found['found']} findings."
+    )
+    for cell, why in found["unread"].items():
+        click.echo(f"roost: cell {cell} could not be read: {why}", err=True)
+    if found["asks"]:
+        click.echo(f"roost: {found['asks']}: roost audit --repair --most N", err=True)
+
+
+def _remedy(finding: dict[str, Any]) -> str:
+    if finding["action"] is None:
+        return "none that is certain"
+    if finding["waits_for"]:
+        return f"{finding['action']} waits: {finding['waits_for']}"
+    return str(finding["action"])
+
+
+def _show_repairs(conductor: ConductorClient, as_json: bool) -> None:
+    repairs = [each for page in conductor.pages(f"{PATH}/repairs", "repairs", {}) for each in page["repairs"]]
+    if as_json:
+        print_json({"repairs": repairs})
+        return
+    rows = [
+        (
+            _time(each["at"]),
+            each["by"],
+            each["finding"]["action"],
+            each["finding"]["subject"],
+            each["finding"]["detail"],
+            each["result"] or "not known: its process died, or is at it",
+        )
+        for each in repairs
+    ]
+    print_table(("when (UTC)", "by", "repair", "subject", "why", "result"), rows)
+
+
+def _time(at: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(at))

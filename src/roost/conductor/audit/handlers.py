@@ -1,0 +1,48 @@
+"""The handlers of the audit over HTTP."""
+
+from typing import Protocol
+
+from roost.conductor.audit.store import AskForRound, ReadFindings, ReadRepairs, ReadState
+from roost.conductor.audit.types import AskedRound, AuditQuery, RepairPage, ShownAudit, WantedRound
+from roost.conductor.requests import Requests
+from roost.web.request import Request, Response
+
+
+class Service(Protocol):
+    """What the handlers need of the conductor's service."""
+
+    @property
+    def requests(self) -> Requests: ...
+
+
+async def show_audit(service: Service, req: Request, resp: Response) -> ShownAudit:
+    """Show what the last round of the audit found and did not repair, by page."""
+    query: AuditQuery = req.query
+    database = service.requests.database
+    state = await database.read(ReadState())
+    found = await database.read(ReadFindings(query.marker or 0, query.limit + 1))
+    page = found[: query.limit]
+    return ShownAudit(
+        round=state.ended,
+        ended_at=state.ended_at,
+        found=state.report.findings,
+        instances=state.report.instances,
+        unread=state.report.unread,
+        asks=state.report.asks,
+        findings=[finding for _, finding in page],
+        next=page[-1][0] if len(found) > query.limit else None,
+    )
+
+
+async def list_repairs(service: Service, req: Request, resp: Response) -> RepairPage:
+    """List the repairs of the audit by page, the newest first, each with its proof."""
+    query: AuditQuery = req.query
+    found = await service.requests.database.read(ReadRepairs(query.marker, query.limit + 1))
+    page = found[: query.limit]
+    return RepairPage(page, page[-1].number if len(found) > query.limit else None)
+
+
+async def ask_for_round(service: Service, req: Request, resp: Response) -> AskedRound:
+    """Ask for a round of the audit now, and permit repairs that are many at once."""
+    wanted: WantedRound = req.body
+    return AskedRound(await service.requests.database.write(AskForRound(wanted.most)))

@@ -1,0 +1,193 @@
+"""Reads all that the databases have of some instances, and compares it."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from roost.cells.arriving import FindInstances
+from roost.cells.held_hosts import ReadHeldHosts
+from roost.cells.tables import nodes
+from roost.cells.watching import session_name
+from roost.conductor.audit.findings import NodeSign, Observed
+from roost.conductor.build_requests import waiting_requests
+from roost.conductor.cell_mappings import CellMapping, mapped_cells
+from roost.conductor.comparison import ApiState, CellState, judge
+from roost.conductor.mappings import FindMappings, InstanceMapping
+from roost.conductor.questions import PLACEMENT, AllocationsOf, TraitsOf
+from roost.conductor.tables import API
+from roost.leases import read_stamps
+from roost.ledger import Held
+from roost.ledger.findings import Finding
+from roost.machine import Ask, Machine, Read, Together
+from roost.model.instance import Instance
+from roost.model.vocabulary import SHARING_TRAIT
+from roost.placement.errors import NotFound
+from roost.scheduler.claim_result import one_line
+from roost.storage import StorageError, in_batches
+
+AT_ONCE = 50
+"""Questions that placement is asked at the same time."""
+
+
+class Look(NamedTuple):
+    """What one look saw: differences, the hosts of the nodes concerned, the cells that could not be read."""
+
+    observed: list[Observed]
+    signs: dict[str, NodeSign]
+    unread: dict[str, str]
+
+
+class MappingsAndCells(msgspec.Struct, frozen=True):
+    """Answers the mappings of some instances, and all cells."""
+
+    uuids: tuple[str, ...]
+
+    def __call__(self, connection: Connection) -> tuple[dict[str, InstanceMapping], dict[str, CellMapping]]:
+        return FindMappings(self.uuids)(connection), mapped_cells(connection)
+
+
+class WaitingInstances(msgspec.Struct, frozen=True):
+    """Answers those of some instances whose requests are not finished."""
+
+    uuids: frozenset[str]
+
+    def __call__(self, connection: Connection) -> frozenset[str]:
+        return self.uuids.intersection(
+            uuid for request in waiting_requests(connection) for uuid in request.instances
+        )
+
+
+class InCell(msgspec.Struct, frozen=True):
+    """What a cell has of some instances: their rows, and the nodes that are theirs or their hosts'."""
+
+    instances: dict[str, Instance]
+    nodes: dict[str, NodeSign]
+
+
+class LookIntoCell(msgspec.Struct, frozen=True):
+    """Answers what a cell has of some instances and of some nodes."""
+
+    cell: str
+    uuids: tuple[str, ...]
+    nodes: tuple[str, ...]
+
+    def __call__(self, connection: Connection) -> InCell:
+        found = FindInstances(self.uuids)(connection)
+        hosts = {each.host for each in found.values() if each.host is not None}
+        of_nodes: dict[str, str] = {}
+        for column, names in ((nodes.c.node, self.nodes), (nodes.c.host, sorted(hosts))):
+            for some in in_batches(names):
+                query = sa.select(nodes.c.node, nodes.c.host).where(column.in_(some))
+                of_nodes.update((row.node, row.host) for row in connection.execute(query))
+        stamps = read_stamps(connection, {session_name(host) for host in of_nodes.values()})
+        held = ReadHeldHosts()(connection)
+        signs = {
+            node: NodeSign(
+                host,
+                self.cell,
+                stamps.get(session_name(host)),
+                held[host].reason if host in held else None,
+            )
+            for node, host in of_nodes.items()
+        }
+        return InCell(found, signs)
+
+
+def look(uuids: Collection[str], roots: Mapping[str, str]) -> Machine[Look]:
+    """Compare what there is of some instances. ``roots``: the root of each provider.
+
+    Raises: `StorageError` of the API database, and what placement raises.
+    """
+    names = tuple(uuids)
+    claims = yield from _claims(names)
+    mappings, cells = yield from Read(API, MappingsAndCells(names)).do()
+    claimed = tuple(sorted({roots[each] for each in _providers(claims.values()) if each in roots}))
+    found: dict[str, InCell] = {}
+    unread: dict[str, str] = {}
+    for cell in cells:
+        try:
+            found[cell] = yield from Read(f"cell/{cell}", LookIntoCell(cell, names, claimed)).do()
+        except StorageError as error:
+            unread[cell] = one_line(error)
+    signs = {node: sign for cell in found.values() for node, sign in cell.nodes.items()}
+    here = {each.node for cell in found.values() for each in cell.instances.values()}
+    state = ApiState(
+        claims=claims,
+        roots=dict(roots),
+        sharing=(yield from _sharing(_providers(claims.values()), roots, signs.keys() | here)),
+        waiting=frozenset(),
+        mappings={uuid: each.cell for uuid, each in mappings.items()},
+        deleted=frozenset(uuid for uuid, each in mappings.items() if each.deleted),
+        cells=cells,
+    )
+    states = {name: CellState([*cell.instances.values()], _by_host(cell)) for name, cell in found.items()}
+    suspects = frozenset(map(_uuid, judge(state, states)))
+    if not suspects:
+        return Look([], signs, unread)
+    # Read only now: few instances are suspected, and many requests may wait.
+    waiting = yield from Read(API, WaitingInstances(suspects)).do()
+    observed = []
+    for finding in judge(msgspec.structs.replace(state, waiting=waiting), states):
+        uuid = _uuid(finding)
+        rows = {name: cell.instances[uuid] for name, cell in found.items() if uuid in cell.instances}
+        held = claims.get(uuid)
+        concerned = {row.node for row in rows.values() if row.node is not None}
+        if held is not None:
+            concerned |= {roots.get(each, each) for each in held.allocations if each not in state.sharing}
+        observed.append(
+            Observed(
+                kind=finding.kind,
+                instance=uuid,
+                detail=finding.detail,
+                held=held,
+                mapping=mappings.get(uuid),
+                rows=rows,
+                nodes=tuple(sorted(concerned)),
+            )
+        )
+    return Look(observed, signs, unread)
+
+
+def _claims(uuids: tuple[str, ...]) -> Machine[dict[str, Held]]:
+    claims: dict[str, Held] = {}
+    for first in range(0, len(uuids), AT_ONCE):
+        some = uuids[first : first + AT_ONCE]
+        answers = yield from Together([Ask(PLACEMENT, AllocationsOf(uuid)).do() for uuid in some]).do()
+        claims.update((uuid, held) for uuid, held in zip(some, answers, strict=True) if held is not None)
+    return claims
+
+
+def _sharing(
+    providers: Iterable[str], roots: Mapping[str, str], known: Collection[str | None]
+) -> Machine[frozenset[str]]:
+    """Those of some providers that share with other trees; only those outside the known nodes are asked."""
+    sharing = []
+    for provider in sorted({*providers}):
+        if roots.get(provider) in known:
+            continue
+        try:
+            traits = yield from Ask(PLACEMENT, TraitsOf(provider)).do()
+        except NotFound:
+            continue
+        if SHARING_TRAIT in traits:
+            sharing.append(provider)
+    return frozenset(sharing)
+
+
+def _providers(claims: Iterable[Held]) -> set[str]:
+    return {provider for held in claims for provider in held.allocations}
+
+
+def _by_host(cell: InCell) -> dict[str, set[str]]:
+    by_host: defaultdict[str, set[str]] = defaultdict(set)
+    for node, sign in cell.nodes.items():
+        by_host[sign.host].add(node)
+    return dict(by_host)
+
+
+def _uuid(finding: Finding) -> str:
+    return finding.subject.removeprefix("instance ")

@@ -1,0 +1,212 @@
+"""The machine of the audit: rounds over all consumers, mappings and instances, in small steps."""
+
+from collections.abc import Collection, Iterable
+
+import msgspec
+
+from roost.cells.searching import SearchInstances
+from roost.conductor.audit.findings import AuditFinding, Observed, allowed, judged
+from roost.conductor.audit.looking import AT_ONCE, Look, look
+from roost.conductor.audit.repairing import DONE, repair
+from roost.conductor.audit.store import (
+    LEASE,
+    BeginRepair,
+    BeginRound,
+    EndRepair,
+    EndRound,
+    HeldLease,
+    ReadState,
+    RoundReport,
+)
+from roost.conductor.cell_mappings import mapped_cells
+from roost.conductor.mappings import PageOfMappings
+from roost.conductor.questions import PLACEMENT, ConsumersOn, ProviderRoots
+from roost.conductor.tables import API
+from roost.leases import LeaseTimes, Tenure
+from roost.machine import Ask, Clock, Log, Machine, Monotonic, Read, Sleep, Together, Write
+from roost.placement.errors import NotFound, PlacementError
+from roost.scheduler.claim_result import is_outage, one_line
+from roost.storage import StorageError
+
+PAGE = 500
+"""Instances that are compared in one step, about."""
+
+MOST_DIFFERENCES = 10_000
+"""Differences of a first look that are kept for the second one. A round with more asks an operator."""
+
+
+class AuditOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """When the audit looks, and how much it repairs.
+
+    Seconds: ``every`` between two rounds, ``settle`` between the two looks of a round, ``step`` between two
+    steps, ``look`` between two looks for an operator who asks for a round. A host that polls less often than
+    in ``settle`` counts as silent. ``most_repairs``: a round with more repairs makes none, and asks.
+    """
+
+    every: float = 60.0
+    settle: float = 30.0
+    step: float = 0.05
+    look: float = 5.0
+    most_repairs: int = 10
+
+
+def audit_tenure(process: str, times: LeaseTimes) -> Tenure:
+    """The lease of the audit, which all super conductors want. ``process``: the name that repairs have."""
+    return Tenure(LEASE, LEASE, process, times=times, shared=True)
+
+
+def audit(tenure: Tenure, options: AuditOptions) -> Machine[None]:
+    """Audit for ever, while this process holds the lease."""
+    due = (yield from Monotonic().do()) + options.every
+    while True:
+        yield from Sleep(options.look).do()
+        now = yield from Monotonic().do()
+        if not tenure.holds(now):
+            continue
+        try:
+            asked = (yield from Read(API, ReadState()).do()).asked
+            if asked or now >= due:
+                yield from audit_round(tenure, options)
+                due = (yield from Monotonic().do()) + options.every
+        except Exception as error:
+            if not (isinstance(error, PlacementError) or is_outage(error)):
+                raise
+            due = (yield from Monotonic().do()) + options.every
+            yield from Log("a round of the audit is broken off", {"error": one_line(error)}, "warning").do()
+
+
+def audit_round(tenure: Tenure, options: AuditOptions) -> Machine[None]:
+    """Compare everything once, look again at what differs, and repair what is certain.
+
+    Raises: `StorageError` of the API database, and what placement raises.
+    """
+    lease = HeldLease(tenure.holder, tenure.epoch)
+    before = yield from Write(API, BeginRound(lease)).do()
+    if before is None:
+        return
+    number = before.begun + 1
+    walk = _Walk(options.step)
+    yield from walk.all()
+    again = yield from _second_look(walk, options.settle)
+    confirmed = [each for each in again.observed if any(map(each.same_as, walk.first.observed))]
+    findings = [judged(each, walk.first.signs, again.signs) for each in confirmed]
+    due = [place for place, each in enumerate(findings) if each.action and not each.waits_for]
+    makes = allowed(len(due), options.most_repairs, before.permitted)
+    asks = None
+    if walk.cut_short:
+        makes, asks = 0, f"more than {MOST_DIFFERENCES} differences: nothing is repaired"
+    elif makes < len(due):
+        asks = f"{len(due)} repairs are due; more than {options.most_repairs} at once are left to an operator"
+    repaired = set()
+    for place in due[:makes]:
+        if (yield from _repair(tenure, lease, findings[place], confirmed[place])):
+            repaired.add(place)
+    left = tuple(each for place, each in enumerate(findings) if place not in repaired)
+    yield from _tell(left, asks)
+    report = RoundReport(
+        findings=len(left), instances=len(walk.seen), unread=walk.first.unread | again.unread, asks=asks
+    )
+    yield from Write(API, EndRound(lease, number, (yield from Clock().do()), left, report)).do()
+
+
+class _Walk:
+    """The first look of a round at everything, in steps."""
+
+    def __init__(self, step: float) -> None:
+        self.first = Look([], {}, {})
+        self.seen: set[str] = set()
+        self.cut_short = False
+        self._step = step
+        self.roots: dict[str, str] = {}
+
+    def all(self) -> Machine[None]:
+        """Look at all consumers, mappings and rows."""
+        self.roots = yield from Ask(PLACEMENT, ProviderRoots()).do()
+        providers = sorted(self.roots)
+        for start in range(0, len(providers), AT_ONCE):
+            some = providers[start : start + AT_ONCE]
+            consumers = yield from Together([_consumers_on(each) for each in some]).do()
+            yield from self._look(uuid for each in consumers for uuid in each)
+        after = ""
+        while page := (yield from Read(API, PageOfMappings(most=PAGE, after=after)).do()):
+            after = page[-1].instance_uuid
+            yield from self._look(each.instance_uuid for each in page)
+        for cell in sorted((yield from Read(API, mapped_cells).do())):
+            yield from self._look_through(cell)
+
+    def _look_through(self, cell: str) -> Machine[None]:
+        after = ""
+        while True:
+            try:
+                page = yield from Read(f"cell/{cell}", SearchInstances(most=PAGE, after=after)).do()
+            except StorageError as error:
+                self.first.unread[cell] = one_line(error)
+                return
+            if not page:
+                return
+            after = page[-1]
+            yield from self._look(page)
+
+    def _look(self, uuids: Iterable[str]) -> Machine[None]:
+        """Look at those that were not looked at before in this round."""
+        new = sorted({*uuids} - self.seen)
+        for start in range(0, len(new), PAGE):
+            some = new[start : start + PAGE]
+            self.seen.update(some)
+            if len(self.first.observed) >= MOST_DIFFERENCES:
+                self.cut_short = True
+                continue
+            found = yield from look(some, self.roots)
+            self.first.observed.extend(found.observed)
+            concerned = {node for each in found.observed for node in each.nodes}
+            signs = {node: sign for node, sign in found.signs.items() if node in concerned}
+            self.first.signs.update(signs)
+            self.first.unread.update(found.unread)
+        yield from Sleep(self._step).do()
+
+
+def _second_look(walk: _Walk, settle: float) -> Machine[Look]:
+    suspects = sorted({each.instance for each in walk.first.observed})
+    again = Look([], {}, {})
+    if not suspects:
+        return again
+    yield from Sleep(settle).do()
+    roots = yield from Ask(PLACEMENT, ProviderRoots()).do()
+    for start in range(0, len(suspects), PAGE):
+        found = yield from look(suspects[start : start + PAGE], roots)
+        again.observed.extend(found.observed)
+        again.signs.update(found.signs)
+        again.unread.update(found.unread)
+    return again
+
+
+def _repair(tenure: Tenure, lease: HeldLease, finding: AuditFinding, observed: Observed) -> Machine[bool]:
+    """Make a repair under a record; returns whether it is made."""
+    assert finding.action is not None
+    if not tenure.holds((yield from Monotonic().do())):
+        return False
+    at = yield from Clock().do()
+    number = yield from Write(API, BeginRepair(lease, at, tenure.host, finding)).do()
+    if number is None:
+        return False
+    values = {"instance": finding.subject, "kind": finding.kind, "action": finding.action}
+    yield from Log("the audit makes a repair", {**values, "detail": finding.detail}, "warning").do()
+    result = yield from repair(finding.action, observed)
+    yield from Write(API, EndRepair(number, result)).do()
+    if result != DONE:
+        yield from Log("a repair is not made", {**values, "result": result}, "warning").do()
+    return result == DONE
+
+
+def _tell(left: Collection[AuditFinding], asks: str | None) -> Machine[None]:
+    if asks is not None:
+        yield from Log("the audit asks an operator: roost audit", {"why": asks}, "error").do()
+    elif left:
+        yield from Log("the audit has findings: roost audit", {"findings": len(left)}, "warning").do()
+
+
+def _consumers_on(provider: str) -> Machine[frozenset[str]]:
+    try:
+        return (yield from Ask(PLACEMENT, ConsumersOn(provider)).do())
+    except NotFound:
+        return frozenset()

@@ -1,0 +1,141 @@
+"""The comparison of claims in placement, mappings and the instances in the cells: pure, of what was read.
+
+What is an error follows from the order of the conductors' steps, each durable before the next, since a
+process may be killed between any two:
+
+    request accepted -> claimed -> mapped -> instance assigned in its cell -> request finished
+    build failed -> claim moved to an alternate -> assigned there
+    build failed -> instance abandoned -> claim freed -> instance in error
+    request given up -> mapped to cell0 -> instance in error there -> claim freed -> request finished
+    deletion accepted -> marked in the cell -> destroyed on the host -> claim freed -> instance forgotten
+        there -> mapping forgotten
+
+So an instance that is assigned, starting, active or lost has its claim, on the tree of the node that it is
+assigned to, at every moment; one in error has none once its request is finished; a claim without an instance
+belongs to a request that is still waiting or to a deletion under way, or it has leaked. While an instance is
+failed, abandoned, deleting or destroyed its claim may be anywhere or gone. A mapping without an instance is
+of one on its way in (its request waits) or out (its deletion is accepted).
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+
+import msgspec
+
+from roost.conductor.cell_mappings import CellMapping
+from roost.ledger import Held
+from roost.ledger.findings import Finding
+from roost.model.instance import ABANDONED, CLAIMED, ERROR, FAILED, Instance
+from roost.scheduler.gateways.claiming import INSTANCE
+
+LEAKED_CLAIM = "leaked-claim"
+"""Something is claimed for an instance that does not run and will not."""
+MISSING_CLAIM = "missing-claim"
+"""An instance is on a host without a claim."""
+WRONG_HOST = "wrong-host"
+"""An instance's claim is on another host than the instance."""
+WRONG_CELL = "wrong-cell"
+"""An instance is in another cell than its mapping says."""
+UNMAPPED_INSTANCE = "unmapped-instance"
+"""Nobody can find the cell of an instance."""
+MISSING_INSTANCE = "missing-instance"
+"""An instance that was promised is in no cell, and nobody works on it."""
+TWO_CELLS = "two-cells"
+"""An instance is in two cells."""
+
+_MAPPED = (*CLAIMED, FAILED, ABANDONED, ERROR)
+"""States in which an instance has a mapping once its request is finished."""
+
+
+class CellState(msgspec.Struct, frozen=True):
+    """What a cell's database holds: its instances, and the root providers of each host's nodes."""
+
+    instances: list[Instance]
+    nodes: dict[str, set[str]]
+
+
+class ApiState(msgspec.Struct, frozen=True):
+    """What the API database holds of instances, in one snapshot.
+
+    ``claims`` by consumer, of all types; ``roots``: the root of each provider's tree; ``waiting``:
+    instances of requests that are not finished; ``mappings``: the cell of each instance
+    that is mapped, None where it is not placed; ``deleted``: the instances whose deletion
+    is accepted; ``cells``: where each cell's database is.
+    """
+
+    claims: dict[str, Held]
+    roots: dict[str, str]
+    sharing: frozenset[str]
+    waiting: frozenset[str]
+    mappings: dict[str, str | None]
+    deleted: frozenset[str]
+    cells: dict[str, CellMapping]
+
+
+def judge(api: ApiState, cells: Mapping[str, CellState]) -> Iterator[Finding]:
+    """What is wrong. A cell of ``api`` that is not among ``cells`` could not be read."""
+    if not api.cells:
+        return
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for name, cell in cells.items():
+        for instance in cell.instances:
+            found[instance.uuid].append(name)
+            yield from _judge_claim(api, cell, instance)
+            yield from _judge_mapping(api, name, instance)
+    for uuid, names in found.items():
+        if len(names) > 1:
+            yield Finding(TWO_CELLS, f"instance {uuid}", f"is in cells {', '.join(names)}")
+    unread = api.cells.keys() - cells.keys()
+    for uuid, mapped in api.mappings.items():
+        if uuid in found or uuid in api.waiting or uuid in api.deleted:
+            continue
+        if mapped not in unread and not (mapped is None and unread):
+            where = "no cell" if mapped is None else f"cell {mapped}, which does not have it"
+            detail = f"is mapped to {where}, no request for it waits and it is not deleted"
+            yield Finding(MISSING_INSTANCE, f"instance {uuid}", detail)
+    for uuid, held in api.claims.items():
+        if held.consumer.consumer_type != INSTANCE or uuid in found or uuid in api.waiting:
+            continue
+        if uuid in api.deleted:
+            continue
+        mapped = api.mappings.get(uuid)
+        if mapped in unread or (mapped is None and unread):
+            continue
+        where = "no cell" if mapped is None else f"neither cell {mapped}, where it is mapped, nor another"
+        detail = f"{where} has it and no request for it waits, but it holds {held.allocations}"
+        yield Finding(LEAKED_CLAIM, f"instance {uuid}", detail)
+
+
+def _judge_claim(api: ApiState, cell: CellState, instance: Instance) -> Iterator[Finding]:
+    held = api.claims.get(instance.uuid)
+    subject = f"instance {instance.uuid}"
+    given_up = instance.host is None and instance.uuid in api.waiting
+    if instance.state == ERROR and held is not None and not given_up:
+        yield Finding(LEAKED_CLAIM, subject, f"is in error, but holds {held.allocations}")
+    if instance.state not in CLAIMED:
+        return
+    place = f"is {instance.state} on host {instance.host} (node {instance.node})"
+    nodes = cell.nodes.get(instance.host or "")
+    if nodes and instance.node not in nodes:
+        yield Finding(WRONG_HOST, subject, f"{place}, but that host's node is {' or '.join(sorted(nodes))}")
+    if held is None:
+        yield Finding(MISSING_CLAIM, subject, f"{place}, but holds nothing")
+        return
+    elsewhere = sorted(
+        provider
+        for provider in held.allocations
+        if api.roots.get(provider) != instance.node and provider not in api.sharing
+    )
+    if elsewhere:
+        yield Finding(WRONG_HOST, subject, f"{place}, but holds from {', '.join(elsewhere)} of another tree")
+
+
+def _judge_mapping(api: ApiState, cell: str, instance: Instance) -> Iterator[Finding]:
+    subject = f"instance {instance.uuid}"
+    mapped = api.mappings.get(instance.uuid)
+    if mapped is None:
+        if instance.state in _MAPPED and instance.uuid not in api.waiting:
+            detail = f"is {instance.state} in cell {cell}, but has no mapping and no request for it waits"
+            yield Finding(UNMAPPED_INSTANCE, subject, detail)
+    elif mapped != cell:
+        yield Finding(WRONG_CELL, subject, f"is {instance.state} in cell {cell}, but mapped to {mapped}")
