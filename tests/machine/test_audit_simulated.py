@@ -17,6 +17,12 @@ SEEDS = range(3)
 SCHEDULES = 2
 
 
+class Audited(Scripted):
+    """A scripted cloud whose conductors audit."""
+
+    audits = True
+
+
 class Doubling(CloudWorld):
     """A cloud in which a claim may arrive again after the end of its instance."""
 
@@ -42,7 +48,7 @@ def gone(cloud: Scripted, *uuids: str) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_claim_that_arrives_again_after_its_instance_is_freed_with_its_proof(seed: int) -> None:
-    with Scripted(seed=seed) as cloud:
+    with Audited(seed=seed) as cloud:
         gone(cloud, ONE)
         claim_again(cloud, ONE)
         held = cloud.placement.held(ONE)
@@ -53,12 +59,24 @@ def test_a_claim_that_arrives_again_after_its_instance_is_freed_with_its_proof(s
         assert (repair.finding.kind, repair.finding.subject) == (LEAKED_CLAIM, ONE)
         assert (repair.finding.action, repair.result) == (FREE_CLAIM, DONE)
         proof = {"generation": held.consumer.generation, "allocations": held.allocations}
-        assert repair.finding.proof == {"claim": proof, "mapping": None, "rows": {}}
+        assert repair.finding.proof == {"claim": proof, "mapping": None, "rows": {}, "is_past": True}
+        cloud.finish()
+
+
+def test_a_claim_of_the_same_type_that_no_conductor_made_is_left_alone() -> None:
+    with Audited() as cloud:
+        gone(cloud, ONE)
+        claim_again(cloud, "of-another-program")
+        cloud.wait_for_rounds(3)
+        assert cloud.placement.held("of-another-program") is not None
+        [(_, finding)] = cloud.read("api", ReadFindings(0, 10))
+        assert "another program" in finding.waits_for
+        cloud.placement.free(("of-another-program",))
         cloud.finish()
 
 
 def test_nothing_is_freed_while_its_host_does_not_report() -> None:
-    with Scripted() as cloud:
+    with Audited() as cloud:
         gone(cloud, ONE)
         claim_again(cloud, ONE)
         for agent in cloud.agents:
@@ -75,7 +93,7 @@ def test_nothing_is_freed_while_its_host_does_not_report() -> None:
 
 def test_many_repairs_at_once_wait_for_an_operator_who_permits_them() -> None:
     uuids = [f"instance{number}" for number in range(4)]
-    with Scripted() as cloud:
+    with Audited() as cloud:
         for uuid in uuids:
             gone(cloud, uuid)
         claim_again(cloud, *uuids)
@@ -94,7 +112,7 @@ def test_many_repairs_at_once_wait_for_an_operator_who_permits_them() -> None:
 
 
 def test_a_claim_that_changes_between_the_looks_and_the_repair_is_left_alone() -> None:
-    with Scripted() as cloud:
+    with Audited() as cloud:
         gone(cloud, ONE)
         claim_again(cloud, ONE)
 

@@ -45,8 +45,8 @@ OPTIONS = [
         "audit_seconds",
         default=60.0,
         min=1.0,
-        help="Seconds between two rounds of the audit, in each of which one of the conductors compares all "
-        "claims, mappings and instances.",
+        help="Least seconds between two rounds of the audit, in each of which one of the conductors compares "
+        "all claims, mappings and instances. Rounds take a tenth of the time at most.",
     ),
     cfg.FloatOpt(
         "audit_settle_seconds",

@@ -20,8 +20,12 @@ NONE = Faults()
 class Scripted(CloudWorld):
     """A cloud that a test plays, step by step. It is closed by `close`, or by the end of a ``with``.
 
+    Nobody audits it, so that each part is seen to do its own work.
+
     ``waiting``: the processes that do not run before the test starts them, by the beginnings of their names.
     """
+
+    audits = False
 
     def __init__(
         self,

@@ -39,7 +39,8 @@ ACTIONS: Mapping[str, str] = {LEAKED_CLAIM: FREE_CLAIM}
 class Observed(msgspec.Struct, frozen=True, kw_only=True):
     """A difference that one look saw, with all that was read of its instance.
 
-    ``nodes``: the root providers of the hosts concerned. ``rows``: by cell.
+    ``nodes``: the root providers of the hosts concerned. ``rows``: by cell. ``is_past``: it was an instance
+    of these conductors, and its end is known.
     """
 
     kind: str
@@ -49,6 +50,12 @@ class Observed(msgspec.Struct, frozen=True, kw_only=True):
     mapping: InstanceMapping | None
     rows: Mapping[str, Instance]
     nodes: tuple[str, ...]
+    is_past: bool
+
+    @property
+    def is_own(self) -> bool:
+        """Whether these conductors made it: claims of the same type may be those of another program."""
+        return bool(self.is_past or self.mapping or self.rows)
 
     @property
     def proof(self) -> dict[str, Any]:
@@ -68,6 +75,7 @@ class Observed(msgspec.Struct, frozen=True, kw_only=True):
                 }
                 for cell, row in sorted(self.rows.items())
             },
+            "is_past": self.is_past,
         }
 
     def same_as(self, other: "Observed") -> bool:
@@ -104,7 +112,10 @@ class AuditFinding(msgspec.Struct, frozen=True, kw_only=True):
 def judged(observed: Observed, before: Mapping[str, NodeSign], after: Mapping[str, NodeSign]) -> AuditFinding:
     """What is to be done about a difference. ``before`` and ``after``: the nodes' hosts at the two looks."""
     action = ACTIONS.get(observed.kind)
-    waits = None if action is None else missing_report(observed.nodes, before, after)
+    if not observed.is_own:
+        waits: str | None = "no conductor knows of such an instance: another program may have claimed it"
+    else:
+        waits = None if action is None else missing_report(observed.nodes, before, after)
     return AuditFinding(
         kind=observed.kind,
         subject=observed.instance,

@@ -16,6 +16,7 @@ from roost.conductor.audit.findings import NodeSign, Observed
 from roost.conductor.build_requests import waiting_requests
 from roost.conductor.cell_mappings import CellMapping, mapped_cells
 from roost.conductor.comparison import ApiState, CellState, judge
+from roost.conductor.history.past import PastInstances
 from roost.conductor.mappings import FindMappings, InstanceMapping
 from roost.conductor.questions import PLACEMENT, AllocationsOf, TraitsOf
 from roost.conductor.tables import API
@@ -130,6 +131,7 @@ def look(uuids: Collection[str], roots: Mapping[str, str]) -> Machine[Look]:
         return Look([], signs, unread)
     # Read only now: few instances are suspected, and many requests may wait.
     waiting = yield from Read(API, WaitingInstances(suspects)).do()
+    past = yield from Read(API, PastInstances(tuple(sorted(suspects)))).do()
     observed = []
     for finding in judge(msgspec.structs.replace(state, waiting=waiting), states):
         uuid = _uuid(finding)
@@ -147,6 +149,7 @@ def look(uuids: Collection[str], roots: Mapping[str, str]) -> Machine[Look]:
                 mapping=mappings.get(uuid),
                 rows=rows,
                 nodes=tuple(sorted(concerned)),
+                is_past=uuid in past,
             )
         )
     return Look(observed, signs, unread)

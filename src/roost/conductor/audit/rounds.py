@@ -35,12 +35,17 @@ MOST_DIFFERENCES = 10_000
 """Differences of a first look that are kept for the second one. A round with more asks an operator."""
 
 
+SHARE = 0.1
+"""Of the time, which rounds may take. A cloud with many instances is looked through less often."""
+
+
 class AuditOptions(msgspec.Struct, frozen=True, kw_only=True):
     """When the audit looks, and how much it repairs.
 
-    Seconds: ``every`` between two rounds, ``settle`` between the two looks of a round, ``step`` between two
-    steps, ``look`` between two looks for an operator who asks for a round. A host that polls less often than
-    in ``settle`` counts as silent. ``most_repairs``: a round with more repairs makes none, and asks.
+    Seconds: ``every`` between two rounds at least, ``settle`` between the two looks of a round, ``step``
+    between two steps, ``look`` between two looks for an operator who asks for a round. A host that polls less
+    often than in ``settle`` counts as silent. ``most_repairs``: a round with more repairs makes none, and
+    asks.
     """
 
     every: float = 60.0
@@ -67,7 +72,8 @@ def audit(tenure: Tenure, options: AuditOptions) -> Machine[None]:
             asked = (yield from Read(API, ReadState()).do()).asked
             if asked or now >= due:
                 yield from audit_round(tenure, options)
-                due = (yield from Monotonic().do()) + options.every
+                ended = yield from Monotonic().do()
+                due = ended + max(options.every, (ended - now - options.settle) / SHARE)
         except Exception as error:
             if not (isinstance(error, PlacementError) or is_outage(error)):
                 raise

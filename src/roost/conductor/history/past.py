@@ -9,7 +9,7 @@ from sqlalchemy.engine import Connection
 
 from roost.conductor.tables import instance_deletions, instance_mappings, past_mappings
 from roost.model.history import Requester
-from roost.storage import insert_missing
+from roost.storage import in_batches, insert_missing
 
 PRUNED_AT_ONCE = 1000
 """Past mappings that one transaction removes at most."""
@@ -73,6 +73,19 @@ def keep_past(connection: Connection, uuids: Sequence[str], at: float) -> None:
         insert_missing(connection, _KEEP, rows)
 
 
+class PastInstances(msgspec.Struct, frozen=True):
+    """Answers those of some instances whose end is known and not yet forgotten."""
+
+    uuids: tuple[str, ...]
+
+    def __call__(self, connection: Connection) -> frozenset[str]:
+        return frozenset(
+            uuid
+            for some in in_batches(self.uuids)
+            for uuid in connection.execute(_KNOWN, {"uuids": some}).scalars()
+        )
+
+
 class PrunePastMappings(msgspec.Struct, frozen=True):
     """Remove what is known of instances that ended before ``older_than`` (seconds since the epoch).
 
@@ -101,6 +114,9 @@ _PRESENT = (
     sa.select(*_OF_MAPPING, *_OF_DELETION, sa.null().label("ended_at"))
     .outerjoin(instance_deletions, _SAME)
     .where(instance_mappings.c.instance_uuid == sa.bindparam("of"))
+)
+_KNOWN = sa.select(past_mappings.c.instance_uuid).where(
+    past_mappings.c.instance_uuid.in_(sa.bindparam("uuids", expanding=True))
 )
 _PAST = sa.select(past_mappings).where(past_mappings.c.instance_uuid == sa.bindparam("of"))
 _DELETED = (
