@@ -103,6 +103,12 @@ def test_an_agent_refuses_a_wrong_setting(tmp_path: Path, setting: str) -> None:
     assert setting.partition("=")[0].partition(".")[2] in done.stderr
 
 
+def test_an_agent_takes_a_right_setting(tmp_path: Path) -> None:
+    done = run_roost(*agent(tmp_path), "--endpoint", "http://127.0.0.1:1", "--set", "agent.poll_seconds=3")
+    assert "poll_seconds" not in done.stderr
+    assert f"{tmp_path}/none" in done.stderr, "it comes as far as its token, which is not there"
+
+
 @pytest.mark.parametrize("endpoint", ["foo", "cell1:8781", "ftp://cell1", "http://", "http://[1"])
 def test_an_endpoint_that_is_no_url_ends_an_agent(tmp_path: Path, endpoint: str) -> None:
     done = run_roost(*agent(tmp_path), "--endpoint", endpoint)

@@ -90,7 +90,7 @@ def agent(
         source = placement_source(config_files, settings)
         if driver is None or driver in BUILT_IN:
             # The options of other drivers are known to these alone.
-            print_warnings(options_without_effect(source))
+            print_warnings(options_without_effect(source, schedules=True))
         logs, tracing_from = read_log_options(source)
         plan = AgentPlan(
             hosts=directories,

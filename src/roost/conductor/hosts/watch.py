@@ -9,6 +9,7 @@ import structlog
 
 from roost.cells import Cell
 from roost.cells.watching import SESSION
+from roost.conductor.audit.store import LEASE as AUDIT
 from roost.conductor.liveness import Liveness
 from roost.leases import Lease, LeaseTimes, ReadAllLeases
 from roost.storage import Database, StorageError
@@ -95,6 +96,8 @@ class ServiceWatch:
             for cell, place in sorted(self._places.items(), key=lambda each: each[0] or "")
             for lease in place.leases
             if (hosts or lease.kind != SESSION) and (kinds is None or lease.kind in kinds)
+            # A task of one of the processes, and none by itself.
+            if lease.kind != AUDIT
         ]
 
     def state_of(self, cell: str, session: Lease | None) -> str:
