@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from roost.cli.conductor_client import ConductorClient, with_conductor
-from roost.cli.options import as_json, print_json, print_table
+from roost.cli.options import as_json, print_json, print_table, utc
 from roost.model.errors import OperatorError
 
 PATH = "/v1/audit"
@@ -92,7 +92,7 @@ def _print(found: dict[str, Any], findings: list[dict[str, Any]]) -> None:
         ]
         print_table(("finding", "subject", "what is there", "repair"), rows)
     click.echo(
-        f"Round {found['round']} ended at {_time(found['ended_at'])}: {found['instances']} instances "
+        f"Round {found['round']} ended at {utc(found['ended_at'])}: {found['instances']} instances "
         f"compared, {found['found']} findings."
     )
     for cell, why in found["unread"].items():
@@ -116,7 +116,7 @@ def _show_repairs(conductor: ConductorClient, as_json: bool) -> None:
         return
     rows = [
         (
-            _time(each["at"]),
+            utc(each["at"]),
             each["by"],
             each["finding"]["action"],
             each["finding"]["subject"],
@@ -126,7 +126,3 @@ def _show_repairs(conductor: ConductorClient, as_json: bool) -> None:
         for each in repairs
     ]
     print_table(("when (UTC)", "by", "repair", "subject", "why", "result"), rows)
-
-
-def _time(at: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(at))

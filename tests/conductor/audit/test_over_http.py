@@ -81,6 +81,20 @@ def test_a_round_is_asked_for_with_the_repairs_that_it_may_make(tmp_path) -> Non
     asyncio.run(run())
 
 
+def test_who_audits_is_told_to_those_who_ask_for_it(tmp_path) -> None:
+    async def run() -> None:
+        async with api(tmp_path) as (now, client):
+            client.headers.update(ADMIN)
+            await run_round(now)
+            await now.super.watch.look()
+            asked = (await client.get("/v1/services", params={"kind": "audit"})).json()["services"]
+            assert [each["name"] for each in asked] == ["audit"]
+            every = (await client.get("/v1/services")).json()["services"]
+            assert "audit" not in {each["kind"] for each in every}
+
+    asyncio.run(run())
+
+
 def test_the_audit_is_for_administrators(tmp_path) -> None:
     async def run() -> None:
         async with api(tmp_path) as (_, client):

@@ -139,7 +139,7 @@ async def list_services(service: Service, req: Request, resp: Response) -> Servi
     """
     query: ServicesQuery = req.query
     kinds = None if query.kind is None else frozenset((query.kind,))
-    found = service.watch.services(kinds, hosts=query.kind is not None)
+    found = service.watch.services(kinds)
     shown = [
         ShownService(
             name=each.lease.name,

@@ -19,6 +19,10 @@ DOWN = "down"
 UNKNOWN = "unknown"
 """The state of a process whose database cannot be read."""
 
+ON_REQUEST = (SESSION, AUDIT)
+"""Kinds of leases that are listed only if they are asked for: those of hosts, which may be thousands, and
+that of a task of one of the processes."""
+
 _log = structlog.get_logger()
 
 
@@ -89,15 +93,14 @@ class ServiceWatch:
         looks = [self._look_at(name, cell.database) for name, cell in cells.items()]
         await asyncio.gather(self._look_at(None, self._api), *looks)
 
-    def services(self, kinds: frozenset[str] | None = None, *, hosts: bool = False) -> list[Seen]:
-        """The leases that were seen last, in order of cells and names; those of hosts only if asked for."""
+    def services(self, kinds: frozenset[str] | None = None) -> list[Seen]:
+        """The leases of some kinds that were seen last, by default of all but `ON_REQUEST`, in order of cells
+        and names."""
         return [
             Seen(lease, place.state_of(lease), cell)
             for cell, place in sorted(self._places.items(), key=lambda each: each[0] or "")
             for lease in place.leases
-            if (hosts or lease.kind != SESSION) and (kinds is None or lease.kind in kinds)
-            # A task of one of the processes, and none by itself.
-            if lease.kind != AUDIT
+            if (lease.kind not in ON_REQUEST if kinds is None else lease.kind in kinds)
         ]
 
     def state_of(self, cell: str, session: Lease | None) -> str:
