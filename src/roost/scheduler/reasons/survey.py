@@ -23,7 +23,7 @@ from roost.model.reasons import HostNames, Stage, StageKind
 from roost.model.request import CandidateQuery
 from roost.scheduler.asking import ask_filter, ask_key, ask_to_narrow, ask_weigher
 from roost.scheduler.candidate_order import MOST_CANDIDATES
-from roost.scheduler.declarations import in_order, looks_at, names_hosts
+from roost.scheduler.declarations import free_of_class, in_order, looks_at, names_hosts
 from roost.scheduler.errors import SchedulerError
 from roost.scheduler.filters.server_group_affinity import ServerGroupAffinityFilter
 from roost.scheduler.filters.server_group_anti_affinity import ServerGroupAntiAffinityFilter
@@ -137,10 +137,11 @@ class Survey:
 
     def can_weigh(self, weighers: Sequence[Weigher]) -> bool:
         """Whether each host has a weight, so that none can fail a request that may use it."""
-        judging = [each for each in weighers if ask_key(each, self.question) is not None]
         try:
-            for weigher in judging:
-                ask_weigher(weigher, self._view, self.question, self.progress)
+            for weigher in weighers:
+                # What is free of a class is a number of each host.
+                if free_of_class(weigher, self.table) is None and ask_key(weigher, self.question) is not None:
+                    ask_weigher(weigher, self._view, self.question, self.progress)
         except SchedulerError:
             return False
         return True
